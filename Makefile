@@ -1,0 +1,35 @@
+# Every target makes its own environment; nothing else needs installing by hand.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= auto
+
+.PHONY: demo test check bench crash clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lopen needs Python 3.11 or newer: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,serve,redis]'
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/lopen demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lopen check
+
+bench: $(STAMP)
+	$(BIN)/python -m bench
+
+crash: $(STAMP)
+	$(BIN)/python -m tests.crash.sweep
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
