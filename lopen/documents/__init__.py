@@ -1,0 +1,1 @@
+"""Specifications and plans as text: sections, criteria, verify commands, drift, the plan file."""

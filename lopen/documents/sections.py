@@ -1,0 +1,221 @@
+"""A document cut into sections, each with its heading path (contract §1 "The specification").
+
+Offsets are characters of the source, so that the preamble and all sections' own texts, one behind the
+other, are the document again.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+
+from lopen.documents.blocks import FrontMatter, Heading, scan
+from lopen.errors import LopenError
+
+SEPARATOR = " > "
+BYTE_ORDER_MARK = "\ufeff"
+SHOWN_PATHS = 10
+COMPARED_NAMES = 2_000
+
+_LINE_END = re.compile(r"\r\n?|\n")
+_SEPARATORS = re.compile(r"\s*>\s*")
+
+
+class AmbiguousSection(LopenError):
+    """A name that fits several sections; the message lists their paths."""
+
+
+class NoSuchSection(LopenError):
+    """A name that fits no section; the message names the nearest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what belongs to it.
+
+    `path` leads from the outermost heading to this one; the document's title (its first heading, where that
+    is an H1) is the path of its own section and part of no other. `line` counts from 1. The own text is
+    [start, end): the heading and all up to the next heading of any level; what follows the heading is
+    [body, end).
+    """
+
+    path: tuple[str, ...]
+    title: str
+    level: int
+    line: int
+    start: int
+    end: int
+    body: int
+
+    @property
+    def address(self) -> str:
+        """The path as it is written: `Behaviour > Rounding`."""
+        return SEPARATOR.join(self.path)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A document and its sections in order. `fences` are the offsets [start, end) inside code fences."""
+
+    text: str
+    preamble_end: int
+    sections: tuple[Section, ...]
+    front_matter: FrontMatter | None
+    fences: tuple[tuple[int, int], ...]
+    line_starts: tuple[int, ...]
+
+    @property
+    def title(self) -> Section | None:
+        """The H1 that the document begins with."""
+        first = next(iter(self.sections), None)
+        return first if first is not None and first.level == 1 else None
+
+    def line_at(self, offset: int) -> int:
+        """The line, from 1, that holds this offset."""
+        return bisect_right(self.line_starts, offset)
+
+    def own_text(self, section: Section) -> str:
+        """The section as written, without its subsections."""
+        return self.text[section.start : section.end]
+
+    def full_text(self, section: Section) -> str:
+        """The section as written, with its subsections."""
+        inside = self.descendants(section)
+        return self.text[section.start : inside[-1].end if inside else section.end]
+
+    def descendants(self, section: Section) -> tuple[Section, ...]:
+        """All sections inside this one, in order."""
+        first = bisect_left(self.sections, section.start, key=lambda s: s.start) + 1
+        after = first
+        while after < len(self.sections) and self.sections[after].level > section.level:
+            after += 1
+        return self.sections[first:after]
+
+    def children(self, section: Section) -> tuple[Section, ...]:
+        """The sections directly inside this one, in order."""
+        return tuple(_outermost(self.descendants(section)))
+
+    def find(self, heading: str) -> Section:
+        """The section that `heading` addresses: a path, the end of a path, or one heading alone.
+
+        Case and runs of blanks do not count. A whole path comes before the end of a longer one.
+        `AmbiguousSection` where several fit, `NoSuchSection` where none does.
+        """
+        wanted = folded(heading)
+        found = self._by_path.get(wanted) or self._by_ending.get(wanted) or ()
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise AmbiguousSection(
+                f"{heading!r} is the name of {len(found)} sections: {_listed(found)}",
+                hint="give the whole path; where even that is the same, rename one of them",
+            )
+        raise NoSuchSection(f"there is no section {heading!r}", hint=self._nearest(wanted))
+
+    def get(self, heading: str) -> Section | None:
+        """As `find`, but None where the name fits no section or several."""
+        try:
+            return self.find(heading)
+        except (AmbiguousSection, NoSuchSection):
+            return None
+
+    def _nearest(self, wanted: str) -> str:
+        known = {**self._by_ending, **self._by_path}
+        names = get_close_matches(wanted, list(known)[:COMPARED_NAMES], n=3, cutoff=0.5)
+        near = {s.start: s for name in names for s in known[name]}
+        if near:
+            return f"the nearest: {_listed(near.values())}"
+        return f"there are: {_listed(self.sections)}" if self.sections else "the document has no sections"
+
+    @cached_property
+    def _by_path(self) -> dict[str, tuple[Section, ...]]:
+        title = self.title
+        return _grouped(
+            (name, section)
+            for section in self.sections
+            for name in {
+                folded(section.address),
+                folded(SEPARATOR.join((title.title, *section.path)) if title else section.address),
+            }
+        )
+
+    @cached_property
+    def _by_ending(self) -> dict[str, tuple[Section, ...]]:
+        return _grouped(
+            (folded(SEPARATOR.join(section.path[at:])), section)
+            for section in self.sections
+            for at in range(1, len(section.path))
+        )
+
+
+def outline(text: str) -> Outline:
+    """The sections of a document. Never fails; a byte order mark is no part of the first line."""
+    mark = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
+    blocks = scan(text[mark:])
+    starts = [mark, *(m.end() for m in _LINE_END.finditer(text))]
+
+    def at(line: int) -> int:
+        return starts[line] if line < len(starts) else len(text)
+
+    headings = blocks.headings
+    ends = [at(h.first) for h in headings[1:]] + [len(text)]
+    sections = (
+        tuple(
+            Section(path, h.title, h.level, h.first + 1, at(h.first), end, at(h.after))
+            for h, path, end in zip(headings, _paths(headings), ends, strict=True)
+        )
+        if headings
+        else ()
+    )
+    return Outline(
+        text,
+        sections[0].start if sections else len(text),
+        sections,
+        blocks.front_matter,
+        tuple((at(first), at(after)) for first, after in blocks.fences),
+        tuple(starts),
+    )
+
+
+def _paths(headings: Iterable[Heading]) -> Iterator[tuple[str, ...]]:
+    """The path of each heading: the nearest lower levels before it, the document's title left out."""
+    above: list[Heading] = []
+    for number, heading in enumerate(headings):
+        while above and above[-1].level >= heading.level:
+            above.pop()
+        yield (*(h.title for h in above), heading.title)
+        if number or heading.level > 1:
+            above.append(heading)
+
+
+def _outermost(sections: Iterable[Section]) -> Iterator[Section]:
+    """Those that lie in none of the others."""
+    level = 0
+    for section in sections:
+        if not level or section.level <= level:
+            level = section.level
+            yield section
+
+
+def folded(name: str) -> str:
+    """A name as compared: Unicode form, case and blanks do not count."""
+    words = " ".join(unicodedata.normalize("NFC", name).split())
+    return _SEPARATORS.sub(SEPARATOR, words).strip().casefold()
+
+
+def _grouped(pairs: Iterable[tuple[str, Section]]) -> dict[str, tuple[Section, ...]]:
+    groups: dict[str, list[Section]] = {}
+    for name, section in pairs:
+        groups.setdefault(name, []).append(section)
+    return {name: tuple(found) for name, found in groups.items()}
+
+
+def _listed(sections: Iterable[Section]) -> str:
+    shown = [f"{s.address!r} (line {s.line})" for s in sections]
+    more = [f"and {len(shown) - SHOWN_PATHS} more"] if len(shown) > SHOWN_PATHS else []
+    return ", ".join([*shown[:SHOWN_PATHS], *more])

@@ -1,0 +1,66 @@
+"""Reading a specification's file: all the ways in which it can be unfit, said once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from lopen.errors import LopenError
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes a specification may have (contract §1)."""
+
+
+class UnreadableSource(LopenError):
+    """The file is missing, too large, no text, or cannot be read."""
+
+
+def read_source(path: Path) -> str:
+    """The text of a specification, a byte order mark and all line ends kept. `UnreadableSource` otherwise."""
+    content = _bytes(path)
+    if b"\0" in content:
+        line = _line(content, content.index(b"\0"))
+        raise UnreadableSource(
+            f"{path}:{line}: a NUL byte: this is no text",
+            hint="save the specification as a UTF-8 text file",
+        )
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = _line(content, error.start)
+        raise UnreadableSource(
+            f"{path}:{line}: not UTF-8 at byte {error.start} ({error.reason})",
+            hint="save the specification as UTF-8",
+        ) from error
+
+
+def _line(content: bytes, offset: int) -> int:
+    return len((content[:offset] + b"x").splitlines())
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        # Without O_NONBLOCK a named pipe in the file's place would block for ever.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UnreadableSource(f"{path} is no regular file", hint="put a markdown file there")
+            content = file.read(LARGEST + 1)
+    except FileNotFoundError as error:
+        raise UnreadableSource(
+            f"{path} does not exist",
+            hint="write it, draft it with: lopen spec MODULE, or list what there is with: lopen modules",
+        ) from error
+    except IsADirectoryError as error:
+        raise UnreadableSource(f"{path} is a folder", hint="put a markdown file there") from error
+    except OSError as error:
+        raise UnreadableSource(
+            f"{path} cannot be read: {error.strerror or error}",
+            hint="check the file and its permissions",
+        ) from error
+    if len(content) > LARGEST:
+        raise UnreadableSource(
+            f"{path} is larger than {LARGEST // 1024 // 1024} MB",
+            hint="split the module, or move material into research files beside the specification",
+        )
+    return content

@@ -1,0 +1,161 @@
+"""A document is cut so that nothing of it is lost, and every section can be addressed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lopen.documents.sections import AmbiguousSection, NoSuchSection, outline
+from tests.documents.markdown import anything
+
+TEXT = """---
+name: shop
+---
+# Shop
+
+about
+
+## Behaviour
+
+### Rounding
+
+half up
+
+#### Odd cases
+
+none
+
+### Totals
+
+## Prices
+
+### Rounding
+
+half even
+"""
+
+
+@settings(max_examples=500, deadline=None)
+@given(anything)
+def test_preamble_and_sections_put_together_are_the_document(text: str) -> None:
+    cut = outline(text)
+    assert text[: cut.preamble_end] + "".join(map(cut.own_text, cut.sections)) == text
+
+
+@settings(max_examples=300, deadline=None)
+@given(anything)
+def test_offsets_and_lines_agree_with_the_text(text: str) -> None:
+    cut = outline(text)
+    for section in cut.sections:
+        assert section.start < section.body <= section.end
+        before = text[: section.start].replace("\r\n", "\n").replace("\r", "\n")
+        assert section.line == before.count("\n") + 1 == cut.line_at(section.start)
+        assert cut.full_text(section).startswith(cut.own_text(section))
+    for start, end in cut.fences:
+        assert 0 <= start <= end <= len(text)
+
+
+def test_the_title_is_part_of_no_other_path() -> None:
+    assert [s.address for s in outline(TEXT).sections] == [
+        "Shop",
+        "Behaviour",
+        "Behaviour > Rounding",
+        "Behaviour > Rounding > Odd cases",
+        "Behaviour > Totals",
+        "Prices",
+        "Prices > Rounding",
+    ]
+
+
+def test_a_later_h1_is_part_of_the_paths_below_it() -> None:
+    found = outline("# Title\n## a\n# Second\n## a\n").sections
+    assert [s.path for s in found] == [("Title",), ("a",), ("Second",), ("Second", "a")]
+
+
+def test_an_h1_that_does_not_come_first_is_no_title() -> None:
+    cut = outline("## a\n# Late\n## b\n")
+    assert cut.title is None
+    assert [s.path for s in cut.sections] == [("a",), ("Late",), ("Late", "b")]
+
+
+def test_skipped_levels_hang_below_the_nearest_lower_one() -> None:
+    found = outline("## a\n#### b\n### c\n").sections
+    assert [s.path for s in found] == [("a",), ("a", "b"), ("a", "c")]
+
+
+@pytest.mark.parametrize(
+    ("heading", "line"),
+    [
+        ("Behaviour > Rounding", 10),
+        ("behaviour>ROUNDING", 10),
+        ("  Prices  >  Rounding ", 22),
+        ("Totals", 18),
+        ("odd   cases", 14),
+        ("Rounding > Odd cases", 14),
+        ("Shop", 4),
+        ("Shop > Prices", 20),
+        ("Shop > Prices > Rounding", 22),
+    ],
+)
+def test_a_section_is_found_by_path_or_by_one_unique_heading(heading: str, line: int) -> None:
+    assert outline(TEXT).find(heading).line == line
+
+
+def test_one_heading_of_two_sections_is_ambiguous_and_the_paths_are_listed() -> None:
+    with pytest.raises(AmbiguousSection) as caught:
+        outline(TEXT).find("rounding")
+    assert "'Behaviour > Rounding' (line 10)" in caught.value.message
+    assert "'Prices > Rounding' (line 22)" in caught.value.message
+
+
+def test_a_whole_path_comes_before_the_end_of_a_longer_one() -> None:
+    assert outline("# t\n## a\n### b\n## b\n").find("b").line == 4
+
+
+def test_two_sections_of_one_path_are_ambiguous() -> None:
+    with pytest.raises(AmbiguousSection, match=r"\(line 2\).*\(line 3\)"):
+        outline("# t\n## a\n## a\n").find("a")
+
+
+def test_an_unknown_section_names_the_nearest() -> None:
+    with pytest.raises(NoSuchSection) as caught:
+        outline(TEXT).find("Roundings")
+    assert "Rounding" in caught.value.hint
+
+
+def test_an_unknown_section_of_a_document_without_any_says_so() -> None:
+    with pytest.raises(NoSuchSection) as caught:
+        outline("text\n").find("a")
+    assert caught.value.hint == "the document has no sections"
+
+
+def test_full_text_holds_the_subsections_and_own_text_does_not() -> None:
+    cut = outline(TEXT)
+    rounding = cut.find("Behaviour > Rounding")
+    assert cut.own_text(rounding) == "### Rounding\n\nhalf up\n\n"
+    assert cut.full_text(rounding) == "### Rounding\n\nhalf up\n\n#### Odd cases\n\nnone\n\n"
+    assert cut.full_text(cut.sections[-1]) == "### Rounding\n\nhalf even\n"
+
+
+def test_children_are_the_sections_directly_below() -> None:
+    cut = outline(TEXT)
+    assert [s.title for s in cut.children(cut.find("Behaviour"))] == ["Rounding", "Totals"]
+    assert [s.title for s in cut.children(cut.find("Shop"))] == ["Behaviour", "Prices"]
+    assert cut.children(cut.find("Totals")) == ()
+
+
+@given(st.sampled_from(["\n", "\r\n", "\r"]))
+def test_line_ends_move_no_heading(end: str) -> None:
+    cut = outline(TEXT.replace("\n", end))
+    assert [(s.address, s.line) for s in cut.sections] == [
+        (s.address, s.line) for s in outline(TEXT).sections
+    ]
+    assert cut.own_text(cut.sections[-1]) == f"### Rounding{end}{end}half even{end}"
+
+
+def test_a_byte_order_mark_hides_neither_title_nor_front_matter() -> None:
+    assert outline("\ufeff# t\n").title is not None
+    assert outline("\ufeff# t\n").sections[0].start == 1
+    assert outline("\ufeff" + TEXT).front_matter is not None
+    assert outline("\ufeff" + TEXT).sections[0].line == 4
