@@ -1,0 +1,1 @@
+"""The task tree: module → component → task → subtask, its states and its queries. Pure."""
