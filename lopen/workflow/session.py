@@ -1,0 +1,140 @@
+"""A session: everything of one drive of one module that must outlive the process. A value, saved whole.
+
+Only `lopen.storage` writes it down; only the journal replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal
+
+from lopen.tasks.tree import Task, Tree
+from lopen.workflow.steps import Step
+
+Status = Literal["running", "paused", "failed", "complete"]
+PauseKind = Literal[
+    "gate",
+    "confirmation",
+    "question",
+    "budget",
+    "circuit",
+    "iterations",
+    "endpoint",
+    "guardrail",
+    "storage",
+    "interrupted",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why a session waits, and the command that lets it go on."""
+
+    kind: PauseKind
+    message: str
+    command: str
+    subject: str = ""  # what exactly is to be confirmed: a task's id, "budget", "boundary"
+    level: int = 0  # how far the confirmation holds: failures of a task, percent of a budget
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A person's word for one exact specification."""
+
+    who: str
+    at: datetime
+    note: str
+    spec_hash: str
+    sections: Mapping[str, str]
+    commands: Mapping[str, str | None]  # verify command name → command line, None where there is none
+    seal: str = ""  # shows that it is this person's (`lopen.seal`); the store sets and checks it
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """What the module needs, as step 2 recorded it."""
+
+    name: str
+    kind: Literal["library", "module", "service", "tool"]
+    reason: str
+    available: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The one question the model may have open."""
+
+    text: str
+    options: tuple[str, ...]
+    default: str
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitIntent:
+    """A commit about to be made, recorded first: if the process dies between, the trailer tells."""
+
+    task_id: str
+    tree: str
+    parent: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One drive of one module through the workflow."""
+
+    id: str
+    module: str
+    created_at: datetime
+    step: Step = Step.DRAFT_SPECIFICATION
+    status: Status = "running"
+    pause: Pause | None = None
+    request: str = ""  # the person's own words
+    approval: Approval | None = None
+    planned: Mapping[str, str] = field(default_factory=dict)  # section path → hash the plan rests on
+    dependencies: tuple[Dependency, ...] | None = None
+    tree: Tree = field(default_factory=Tree)
+    selected: str | None = None  # component id
+    original_scope: int | None = None
+    criteria: Mapping[str, str] = field(default_factory=dict)  # id → text, as step 3 recorded them
+    replan: Step | None = None  # drift: this planning step must be recorded again
+    branch: str | None = None
+    start_branch: str | None = None  # what HEAD was on before, for the merge command
+    start_commit: str | None = None
+    iterations: int = 0
+    iterations_granted: int = 0
+    question: Question | None = None
+    clarifications: int = 0
+    assumptions: tuple[str, ...] = ()
+    corrections: tuple[str, ...] = ()  # told to the model in the next prompt
+    notes: tuple[str, ...] = ()  # a person's notes, reverts and drift: told once to the model
+    confirmed: Mapping[str, int] = field(default_factory=dict)  # subject → level a person confirmed
+    boundary_failures: int = 0
+    planned_tasks: int = 0
+    step_failures: int = 0  # consecutive failures of a planning step
+    pressure: Mapping[str, str] = field(default_factory=dict)  # task or step → rung of its failures, if any
+    budget_told: int = 0  # percent of the module's budget that the guard last told people of
+    context_level: int = 0  # 0 whole; each context overflow makes the next prompt smaller
+    commit_intent: CommitIntent | None = None
+    leftovers: Mapping[str, str] = field(default_factory=dict)  # what verify commands left: path → blob id
+    hooks: str = ""  # the repository's commit hooks as they were when the session began, as JSON
+
+    @property
+    def finished(self) -> bool:
+        """Nothing more will be done in it."""
+        return self.status == "complete"
+
+    @property
+    def task(self) -> Task | None:
+        """The task in progress in the selected component."""
+        component = self.tree.component(self.selected) if self.selected else None
+        if component is None:
+            return None
+        return next((t for t in component.tasks if t.state.value == "in_progress"), None)
+
+    def paused(self, pause: Pause) -> Session:
+        """This session, waiting."""
+        return replace(self, status="paused", pause=pause)

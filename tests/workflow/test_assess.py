@@ -1,0 +1,213 @@
+"""Assessment: where the facts put a session, whatever step was saved; and the scope that is held against it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lopen.tasks.tree import Component, State, Task, Tree, next_task, selectable
+from lopen.workflow.assess import Facts, Scope, assess, facts_of, scope_of
+from lopen.workflow.machine import reachable
+from lopen.workflow.session import Session
+from lopen.workflow.steps import ORDER, PLANNING_STEPS, Step
+from tests.tasks.examples import completed, components
+from tests.workflow.examples import APPROVAL, CRITERIA, building, session, sessions
+
+QUICK = settings(deadline=None, max_examples=60)
+FACTS = st.builds(
+    Facts,
+    approved=st.booleans(),
+    dependencies=st.booleans(),
+    components=st.booleans(),
+    replan=st.none() | st.sampled_from(Step),
+    selected=st.none() | components(),
+)
+
+
+def planned(component: Component | None = None, replan: Step | None = None) -> Facts:
+    """The facts of an approved session with a plan."""
+    return Facts(approved=True, dependencies=True, components=True, replan=replan, selected=component)
+
+
+@given(FACTS)
+@QUICK
+def test_without_an_approval_no_facts_lead_past_the_gate(facts: Facts) -> None:
+    assert assess(replace(facts, approved=False)) is Step.DRAFT_SPECIFICATION
+
+
+@given(FACTS)
+@QUICK
+def test_it_lands_only_where_the_table_leads_and_never_at_the_end(facts: Facts) -> None:
+    step = assess(facts)
+    assert step in reachable(Step.DRAFT_SPECIFICATION, past_gate=facts.approved)
+    assert step is not Step.COMPLETE
+
+
+@given(FACTS)
+@QUICK
+def test_of_what_is_due_the_earliest_wins(facts: Facts) -> None:
+    facts = replace(facts, approved=True)
+    alone = assess(replace(facts, replan=None))
+    due = [alone, *([facts.replan] if facts.replan else [])]
+    assert assess(facts) is min(due, key=ORDER.index)
+
+
+@given(sessions())
+@QUICK
+def test_the_saved_step_does_not_count(wanted: Session) -> None:
+    found = {assess(facts_of(replace(wanted, step=s), approved=True)) for s in Step}
+    assert len(found) == 1
+
+
+OPEN, DONE = Task("t1", "T"), Task("t2", "T", state=State.COMPLETE)
+
+
+@pytest.mark.parametrize(
+    ("facts", "step"),
+    [
+        (replace(planned(), dependencies=False), Step.DETERMINE_DEPENDENCIES),
+        (replace(planned(), components=False), Step.IDENTIFY_COMPONENTS),
+        (planned(), Step.SELECT_NEXT_COMPONENT),
+        (planned(Component("c", "C")), Step.BREAK_INTO_TASKS),
+        (planned(Component("c", "C", tasks=(DONE,))), Step.BREAK_INTO_TASKS),
+        (planned(Component("c", "C", tasks=(DONE, OPEN))), Step.ITERATE_THROUGH_TASKS),
+        (planned(Component("c", "C", tasks=(DONE,), broken_down=True)), Step.ITERATE_THROUGH_TASKS),
+        (planned(Component("c", "C", tasks=(DONE,), verified=True)), Step.REPEAT),
+        (
+            planned(Component("c", "C", tasks=(DONE, OPEN)), Step.IDENTIFY_COMPONENTS),
+            Step.IDENTIFY_COMPONENTS,
+        ),
+    ],
+)
+def test_it_is_the_earliest_step_whose_result_is_not_there(facts: Facts, step: Step) -> None:
+    assert assess(facts) is step
+
+
+def test_a_plan_without_a_scope_is_no_plan_to_build_from() -> None:
+    rebuilt = replace(building(), original_scope=None)
+    assert assess(facts_of(rebuilt, approved=True)) is Step.IDENTIFY_COMPONENTS
+    assert assess(facts_of(replace(rebuilt, original_scope=0), approved=True)) is Step.IDENTIFY_COMPONENTS
+
+
+def test_a_component_that_is_no_longer_there_is_not_selected() -> None:
+    gone = replace(building(), selected="gone")
+    assert assess(facts_of(gone, approved=True)) is Step.SELECT_NEXT_COMPONENT
+
+
+# No reachable dead end: whoever does what each assessed step asks for comes to the end
+
+
+def done(wanted: Session, step: Step) -> Session | None:
+    """The session after the result of `step` was recorded; None where only a person can help."""
+    tree = wanted.tree
+    component = tree.component(wanted.selected or "")
+    match step:
+        case Step.DRAFT_SPECIFICATION:
+            return replace(wanted, approval=APPROVAL)
+        case Step.DETERMINE_DEPENDENCIES:
+            replan = Step.IDENTIFY_COMPONENTS if tree.components else None
+            return replace(wanted, dependencies=(), replan=replan)
+        case Step.IDENTIFY_COMPONENTS:
+            tree = Tree(tree.components or (Component("new", "New", criteria=tuple(CRITERIA)),))
+            scope = len(tree.components) + len(CRITERIA)
+            return replace(
+                wanted, tree=tree, criteria=CRITERIA, original_scope=scope, replan=None, selected=None
+            )
+        case Step.SELECT_NEXT_COMPONENT:
+            choices = [c for c in selectable(tree) if c.open_tasks or not any(t.given_up for t in c.tasks)]
+            return replace(wanted, selected=choices[0].id, replan=None) if choices else None
+        case Step.REPEAT:
+            return replace(wanted, selected=None)
+        case _:
+            assert component is not None
+            return replace(wanted, tree=tree.with_component(worked(component, step)), replan=None)
+
+
+def worked(component: Component, step: Step) -> Component:
+    """One task broken down, completed, or the component's boundary passed."""
+    if step is Step.BREAK_INTO_TASKS:
+        more = (*component.tasks, Task(f"{component.id}-new", "New"))
+        return replace(component, tasks=more, broken_down=True)
+    task = next_task(component)
+    if task is None:
+        return replace(component, verified=True)
+    ended = replace(task, state=State.COMPLETE)
+    return replace(component, tasks=tuple(ended if t is task else t for t in component.tasks))
+
+
+@given(sessions())
+@QUICK
+def test_whoever_does_what_is_due_comes_to_the_end_or_to_what_a_person_gave_up(wanted: Session) -> None:
+    given_up = any(t.given_up for t in wanted.tree.tasks)
+    bound = 12 + 5 * len(wanted.tree.components) + 2 * len(list(wanted.tree.tasks))
+    for _ in range(bound):
+        step = assess(facts_of(wanted, approved=wanted.approval is not None))
+        complete = all(c.state is State.COMPLETE for c in wanted.tree.components)
+        if step is Step.SELECT_NEXT_COMPONENT and complete:
+            return
+        component = wanted.tree.component(wanted.selected or "")
+        if step is Step.ITERATE_THROUGH_TASKS and component and given_up_alone(component):
+            wanted = replace(wanted, selected=None)
+            continue
+        after = done(wanted, step)
+        if after is None:
+            assert given_up
+            return
+        wanted = after
+    raise AssertionError(f"no end in {bound} steps, still at {step.value}")
+
+
+def given_up_alone(component: Component) -> bool:
+    """Nothing is open in it, and something was given up."""
+    return not component.open_tasks and any(t.given_up for t in component.tasks)
+
+
+# Scope
+
+
+@given(sessions())
+@QUICK
+def test_a_criterion_holds_when_every_component_that_covers_it_is_complete(wanted: Session) -> None:
+    whole = wanted.tree.components
+    held = 0
+    for criterion in wanted.criteria:
+        covering = [c for c in whole if criterion in c.criteria]
+        held += bool(covering) and all(c.state is State.COMPLETE for c in covering)
+    complete = len([c for c in whole if c.state is State.COMPLETE])
+    assert scope_of(wanted) == Scope(complete + held, wanted.original_scope)
+
+
+@pytest.mark.parametrize(
+    ("completed_scope", "original", "known", "reached"),
+    [
+        (0, None, False, False),
+        (5, None, False, False),
+        (0, 0, False, False),
+        (1, 2, True, False),
+        (2, 2, True, True),
+        (3, 2, True, True),
+    ],
+)
+def test_a_scope_of_zero_or_unknown_size_is_never_reached(
+    completed_scope: int, original: int | None, known: bool, reached: bool
+) -> None:
+    scope = Scope(completed_scope, original)
+    assert (scope.known, scope.reached) == (known, reached)
+
+
+def test_a_criterion_shared_by_two_components_waits_for_both() -> None:
+    one = completed(Component("a", "A", criteria=("AC-1",)))
+    two = Component("b", "B", criteria=("AC-1", "AC-2"))
+    wanted = session(tree=Tree((one, two)), criteria={"AC-1": "x", "AC-2": "y"}, original_scope=4)
+    assert scope_of(wanted) == Scope(1, 4)
+    wanted = replace(wanted, tree=wanted.tree.with_component(completed(two)))
+    assert scope_of(wanted) == Scope(4, 4)
+    assert scope_of(wanted).reached
+
+
+def test_drift_leads_back_to_the_step_that_records_what_changed() -> None:
+    for step in PLANNING_STEPS - {Step.SELECT_NEXT_COMPONENT, Step.BREAK_INTO_TASKS}:
+        assert assess(planned(Component("c", "C", tasks=(OPEN,)), step)) is step

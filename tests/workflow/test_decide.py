@@ -1,0 +1,122 @@
+"""Decisions: what each outcome of a conversation does to the session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lopen.events import StepEntered, TaskChanged
+from lopen.tasks.tree import State
+from lopen.workflow.decide import SMALLEST_CONTEXT, Decision, Outcome, decide, entered
+from lopen.workflow.machine import IllegalTransition
+from lopen.workflow.pauses import circuit_pause, iterations_pause
+from lopen.workflow.session import Session
+from lopen.workflow.steps import Step, Trigger
+from tests.workflow.examples import building, session, sessions
+
+QUICK = settings(deadline=None, max_examples=60)
+
+
+def test_entering_a_step_is_told_with_the_trigger() -> None:
+    decision = entered(session(), Trigger.SPEC_APPROVED)
+    assert decision.session.step is Step.DETERMINE_DEPENDENCIES
+    assert decision.events == (StepEntered("determine_dependencies", 2, "planning", "spec_approved"),)
+    with pytest.raises(IllegalTransition):
+        entered(session(), Trigger.MODULE_VERIFIED)
+
+
+def test_a_recorded_result_clears_what_was_told_and_counted() -> None:
+    before = session(corrections=("a",), notes=("b",), step_failures=2, context_level=3)
+    assert decide(before, Outcome("recorded")) == Decision(session())
+
+
+def test_a_confirmation_of_a_step_is_good_for_one_row_of_failures() -> None:
+    before = session(confirmed={"break_into_tasks": 3, "calc-t1": 3, "boundary": 3})
+    assert decide(before, Outcome("recorded")).session.confirmed == {"calc-t1": 3, "boundary": 3}
+
+
+def test_what_a_circuit_stopped_is_told_in_the_next_prompt() -> None:
+    pause = circuit_pause(session(), "read_file was called 5 times", "lopen circuit ack x")
+    after = decide(session(), Outcome("paused", pause=pause)).session
+    assert after.corrections == ("circuit_breaker: read_file was called 5 times",)
+
+
+@given(sessions())
+@QUICK
+def test_a_recorded_result_moves_no_step_and_no_task(before: Session) -> None:
+    decision = decide(before, Outcome("recorded"))
+    assert (decision.session.step, decision.session.tree) == (before.step, before.tree)
+    assert decision.events == ()
+
+
+def test_a_pause_waits_where_the_session_stands() -> None:
+    before = building()
+    pause = iterations_pause(before)
+    decision = decide(before, Outcome("paused", pause=pause))
+    assert decision == Decision(replace(before, status="paused", pause=pause))
+
+
+def test_an_overflow_makes_the_next_prompt_smaller_and_is_no_failure() -> None:
+    before = building()
+    for level in range(1, SMALLEST_CONTEXT + 1):
+        decision = decide(before, Outcome("overflow", "the context window is full"))
+        assert decision == Decision(replace(before, context_level=level))
+        before = decision.session
+
+
+def test_an_overflow_of_the_smallest_prompt_is_a_failure() -> None:
+    before = building(context_level=SMALLEST_CONTEXT)
+    task = decide(before, Outcome("overflow")).session.tree.task("calc-t1")
+    assert task is not None
+    assert (task.state, task.failures) == (State.FAILED, 1)
+    assert "smallest" in task.note
+
+
+def test_a_failed_iteration_in_step_6_fails_its_task_and_is_told() -> None:
+    before = building()
+    decision = decide(before, Outcome("failed", "the model refused to answer"))
+    after = decision.session
+    task = after.tree.task("calc-t1")
+    assert task is not None
+    assert (task.state, task.failures, task.note) == (State.FAILED, 1, "the model refused to answer")
+    assert after.step is Step.ITERATE_THROUGH_TASKS
+    assert after.corrections == ("The last attempt ended without its result: the model refused to answer",)
+    assert decision.events == (
+        TaskChanged("calc-t1", "First", "Core", "failed", "the model refused to answer"),
+        StepEntered("iterate_through_tasks", 6, "building", "task_iteration_complete"),
+    )
+
+
+def test_failures_of_a_task_add_up_until_it_succeeds() -> None:
+    before = building()
+    for failures in (1, 2, 3):
+        after = decide(before, Outcome("failed", "no")).session
+        task = after.tree.task("calc-t1")
+        assert task is not None
+        assert task.failures == failures
+        before = replace(after, tree=after.tree.with_task(task.to(State.IN_PROGRESS)))
+
+
+@pytest.mark.parametrize("step", [s for s in Step if s is not Step.ITERATE_THROUGH_TASKS])
+def test_a_failed_iteration_elsewhere_is_counted_on_the_step(step: Step) -> None:
+    before = replace(building(), step=step, step_failures=1)
+    decision = decide(before, Outcome("failed", "no"))
+    assert decision.session.step is step
+    assert decision.session.step_failures == 2
+    assert decision.session.tree is before.tree
+    assert decision.events == ()
+
+
+@given(sessions(), st.sampled_from(["recorded", "failed", "overflow"]))
+@QUICK
+def test_no_outcome_opens_the_gate_completes_anything_or_ends_the_session(before: Session, kind: str) -> None:
+    after = decide(before, Outcome(kind, "why")).session  # type: ignore[arg-type]  # one of them
+    assert after.approval is before.approval
+    assert after.step is before.step
+    assert after.status == before.status
+    done = {t.id for t in before.tree.tasks if t.state is State.COMPLETE}
+    assert {t.id for t in after.tree.tasks if t.state is State.COMPLETE} == done
+    assert [c.verified for c in after.tree.components] == [c.verified for c in before.tree.components]

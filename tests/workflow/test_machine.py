@@ -1,0 +1,82 @@
+"""The table and the machine over it: the rows of the contract and no others."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lopen.workflow.machine import IllegalTransition, advance, mermaid, reachable
+from lopen.workflow.steps import ORDER, PLANNING_STEPS, TRANSITIONS, Step, Trigger, number, phase_of
+
+# The contract's table (§2), row by row
+CONTRACT = {
+    (1, "spec_approved"): 2,
+    (2, "dependencies_determined"): 3,
+    (3, "components_identified"): 4,
+    (4, "component_selected"): 5,
+    (4, "module_verified"): 8,
+    (5, "tasks_broken_down"): 6,
+    (6, "task_iteration_complete"): 6,
+    (6, "component_complete"): 7,
+    (7, "components_remain"): 4,
+}
+
+
+def test_the_table_is_the_contract_s() -> None:
+    rows = {(number(t.source), t.trigger.value): number(t.target) for t in TRANSITIONS}
+    assert rows == CONTRACT
+    assert len(TRANSITIONS) == len(CONTRACT)
+    assert all(t.when for t in TRANSITIONS)
+
+
+def test_steps_have_the_numbers_and_phases_that_people_know() -> None:
+    assert [number(s) for s in ORDER] == list(range(1, 9))
+    phases = [phase_of(s) for s in ORDER]
+    assert phases == ["requirement_gathering", *["planning"] * 4, *["building"] * 3]
+    assert {s for s in Step if phase_of(s) == "planning"} == PLANNING_STEPS
+
+
+@pytest.mark.parametrize("step", Step)
+@pytest.mark.parametrize("trigger", Trigger)
+def test_a_trigger_fires_only_where_the_table_has_a_row(step: Step, trigger: Trigger) -> None:
+    target = CONTRACT.get((number(step), trigger.value))
+    if target is not None:
+        assert number(advance(step, trigger)) == target
+        return
+    with pytest.raises(IllegalTransition, match=f"{trigger.value} cannot fire in step {step.value}"):
+        advance(step, trigger)
+
+
+def test_no_step_is_a_dead_end_and_complete_is_the_end() -> None:
+    for step in Step:
+        assert Step.COMPLETE in reachable(step, past_gate=True)
+    assert reachable(Step.COMPLETE, past_gate=True) == {Step.COMPLETE}
+    assert reachable(Step.DRAFT_SPECIFICATION, past_gate=True) == frozenset(Step)
+
+
+def test_nothing_lies_beyond_the_gate_without_an_approval() -> None:
+    assert reachable(Step.DRAFT_SPECIFICATION, past_gate=False) == {Step.DRAFT_SPECIFICATION}
+    (way_in,) = [t for t in TRANSITIONS if t.source is Step.DRAFT_SPECIFICATION]
+    assert way_in.trigger is Trigger.SPEC_APPROVED
+    assert not [t for t in TRANSITIONS if t.target is Step.DRAFT_SPECIFICATION]
+
+
+def test_the_diagram_shows_every_row_each_step_in_its_phase_and_nothing_else() -> None:
+    lines = mermaid().splitlines()
+    edges = {m.groups() for line in lines if (m := re.fullmatch(r"    (\w+) --> (\w+): (\w+)", line))}
+    assert edges == {(t.source.value, t.target.value, t.trigger.value) for t in TRANSITIONS}
+    inside: dict[str, list[str]] = {}
+    phase = ""
+    for line in lines:
+        if opened := re.fullmatch(r"    state (\w+) \{", line):
+            phase = opened[1]
+        elif line.startswith("        "):
+            inside.setdefault(phase, []).append(line.strip())
+    assert inside == {
+        name: [s.value for s in ORDER if s is not Step.COMPLETE and phase_of(s) == name]
+        for name in ("requirement_gathering", "planning", "building")
+    }
+    assert lines[0] == "stateDiagram-v2"
+    assert lines[1] == "    [*] --> draft_specification"
+    assert lines[-1] == "    complete --> [*]"

@@ -1,0 +1,112 @@
+"""Why a run waits: every pause names the command that lets it go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from lopen.tasks.tree import Component, Task, Tree
+from lopen.workflow import pauses
+from lopen.workflow.session import Pause, Session
+from tests.workflow.examples import building, session
+
+ID = "calc-20260301-1"
+
+
+@pytest.mark.parametrize(
+    ("pause", "kind", "command", "words"),
+    [
+        (pauses.gate_pause("calc", "it waits"), "gate", "lopen approve calc --run", "it waits"),
+        (
+            pauses.endpoint_pause(session(), "503", None),
+            "endpoint",
+            f"lopen resume {ID}",
+            "cannot be reached (503); go on when it is back",
+        ),
+        (
+            pauses.endpoint_pause(session(), "429", datetime(2026, 3, 1, 9, 30, tzinfo=UTC)),
+            "endpoint",
+            f"lopen resume {ID}",
+            "after 2026-03-01 09:30 UTC",
+        ),
+        (
+            pauses.circuit_pause(session(), "open", "lopen circuit ack x"),
+            "circuit",
+            "lopen circuit ack x",
+            "open",
+        ),
+        (pauses.circuit_pause(session(), "open", ""), "circuit", f"lopen resume {ID}", "open"),
+        (
+            pauses.iterations_pause(session(iterations=100)),
+            "iterations",
+            f"lopen resume {ID}",
+            "100 iterations",
+        ),
+        (
+            pauses.confirmation_pause(session(), "budget", 90, "much is used"),
+            "confirmation",
+            f"lopen confirm {ID}",
+            "much is used",
+        ),
+        (pauses.interrupted_pause(session()), "interrupted", f"lopen resume {ID}", "saved"),
+    ],
+)
+def test_a_pause_says_why_and_what_lets_it_go_on(pause: Pause, kind: str, command: str, words: str) -> None:
+    assert (pause.kind, pause.command) == (kind, command)
+    assert words in pause.message
+
+
+def test_what_was_given_up_is_named_with_its_open_criteria() -> None:
+    left = [Component("a", "A", criteria=("AC-1",)), Component("b", "B", criteria=("AC-2", "AC-3"))]
+    pause = pauses.stuck_pause(session(), left)
+    assert "A, B cannot go on" in pause.message
+    assert pause.message.endswith("open criteria: AC-1, AC-2, AC-3")
+    assert pause.command == "lopen status calc"
+
+
+@pytest.mark.parametrize(
+    ("failures", "confirmed", "asked"),
+    [(0, 0, False), (2, 0, False), (3, 0, True), (3, 3, False), (5, 3, False), (6, 3, True)],
+)
+def test_three_failed_boundaries_in_a_row_ask_and_a_confirmation_is_good_for_three_more(
+    failures: int, confirmed: int, asked: bool
+) -> None:
+    wanted = building(boundary_failures=failures, confirmed={"boundary": confirmed}, planned_tasks=2)
+    pause = pauses.asks(wanted)
+    assert (pause is not None) == asked
+    if pause is not None:
+        assert (pause.kind, pause.subject, pause.level) == ("confirmation", "boundary", failures)
+        assert pauses.asks(replace(wanted, confirmed={pause.subject: pause.level})) is None
+
+
+def with_added(added: int, planned: int, confirmed: int = 0) -> Session:
+    work = tuple(Task(f"t{n}", "T", added=n < added) for n in range(added + planned))
+    return session(
+        tree=Tree((Component("c", "C", tasks=work),)), planned_tasks=planned, confirmed={"added": confirmed}
+    )
+
+
+@pytest.mark.parametrize(
+    ("added", "planned", "confirmed", "asked"),
+    [
+        (0, 0, 0, False),
+        (1, 0, 0, False),
+        (2, 0, 0, True),
+        (3, 3, 0, False),
+        (4, 3, 0, True),
+        (4, 3, 4, False),
+    ],
+)
+def test_more_added_than_planned_tasks_ask(added: int, planned: int, confirmed: int, asked: bool) -> None:
+    pause = pauses.asks(with_added(added, planned, confirmed))
+    assert (pause is not None) == asked
+    if pause is not None:
+        assert pause.message == f"{added} tasks were added to {planned} planned ones"
+        assert pauses.asks(with_added(added, planned, pause.level)) is None
+
+
+def test_a_fresh_session_asks_for_nothing() -> None:
+    assert pauses.asks(session()) is None
+    assert pauses.asks(building()) is None
