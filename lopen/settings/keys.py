@@ -1,0 +1,169 @@
+"""The schema seen as dotted keys: which exist, what each allows, who may set it. Pure.
+
+`budget.session_tokens` is a key; `budget` alone is a section. Everything that names a setting to a person
+(errors, provenance, `lopen config`) speaks in keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
+
+from lopen.settings.schema import Settings, Trust
+
+Value = Any  # whatever TOML or JSON can hold
+
+ANYONE = Trust("anyone")
+SHOWN_CHARACTERS = 60
+
+_USERINFO = re.compile(r"//[^/@\s]*@")  # name and password in an address
+
+
+@dataclass(frozen=True)
+class Key:
+    """One setting: its dotted name, its field in the schema, and its trust rule."""
+
+    name: str
+    field: FieldInfo
+
+    @property
+    def trust(self) -> Trust:
+        """Who may set it from within a repository; `anyone` where the schema says nothing."""
+        return next((m for m in self.field.metadata if isinstance(m, Trust)), ANYONE)
+
+    @property
+    def default(self) -> Value:
+        """The value where no source sets it."""
+        return self.field.get_default(call_default_factory=True, validated_data={})
+
+    @property
+    def adapter(self) -> TypeAdapter[Any]:
+        """Validates one value of this key, limits included."""
+        annotated: Any = Annotated[self.field.annotation, ANYONE, *self.field.metadata]
+        return TypeAdapter(annotated)
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return "LOPEN_" + self.name.upper().replace(".", "__")
+
+    def allowed(self) -> str:
+        """What may stand here, in words."""
+        return _in_words(self.adapter.json_schema())
+
+
+def _walk(model: type[BaseModel], prefix: str) -> Iterator[Key]:
+    for name, field in model.model_fields.items():
+        dotted = f"{prefix}{name}"
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield from _walk(annotation, f"{dotted}.")
+        else:
+            yield Key(dotted, field)
+
+
+@lru_cache(maxsize=1)
+def keys() -> Mapping[str, Key]:
+    """Every key by name, in the order of the schema."""
+    return MappingProxyType({key.name: key for key in _walk(Settings, "")})
+
+
+@lru_cache(maxsize=1)
+def sections() -> frozenset[str]:
+    """Every table name: `budget`, `budget.by_task_type`, …"""
+    return frozenset(name.rsplit(".", depth)[0] for name in keys() for depth in range(1, name.count(".") + 1))
+
+
+def nearest(name: str) -> str:
+    """The known key a person most likely meant; empty if none is near.
+
+    A small slip counts first, then a key of the same name in another section, then a distant likeness.
+    """
+    leaf = name.rsplit(".", 1)[-1]
+    candidates = (
+        *get_close_matches(name, keys(), n=1, cutoff=0.85),
+        *(known for known in keys() if known.rsplit(".", 1)[-1] == leaf),
+        *get_close_matches(name, keys(), n=1, cutoff=0.6),
+    )
+    return next(iter(candidates), "")
+
+
+def flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+    """(dotted name, value) for everything a file sets; names may be unknown ones."""
+    for name, value in tables.items():
+        dotted = f"{prefix}{name}"
+        if dotted in keys() or not isinstance(value, Mapping):
+            yield dotted, value
+        elif value:
+            yield from flatten(value, f"{dotted}.")
+        elif dotted not in sections():
+            yield dotted, value
+
+
+def nest(values: Mapping[str, Value]) -> dict[str, Any]:
+    """Dotted values as the nested tables that the schema reads."""
+    tables: dict[str, Any] = {}
+    for name, value in values.items():
+        *path, leaf = name.split(".")
+        table = tables
+        for part in path:
+            table = table.setdefault(part, {})
+        table[leaf] = value
+    return tables
+
+
+def value_of(settings: Settings, name: str) -> Value:
+    """The value `settings` holds for a known key."""
+    found: Any = settings
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def shown(name: str, value: Value, *, limit: int = SHOWN_CHARACTERS) -> str:
+    """A value for people: one line of at most `limit` characters, with no password and no misplaced key."""
+    leaf = name.rsplit(".", 1)[-1].lower()
+    if isinstance(value, str) and leaf.endswith(("key", "token", "secret", "password")):
+        return '"…"'
+    text = _USERINFO.sub("//…@", json.dumps(value, default=str))
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _in_words(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:  # an optional value: None cannot be written down, so only the other half counts
+        return " or ".join(_in_words(s) for s in schema["anyOf"] if s.get("type") != "null")
+    if "const" in schema:
+        return f'"{schema["const"]}"'
+    if "enum" in schema:
+        return "one of " + ", ".join(f'"{v}"' for v in schema["enum"])
+    match schema.get("type"):
+        case "boolean":
+            return "true or false"
+        case "integer":
+            return "a whole number" + _limits(schema)
+        case "number":
+            return "a number" + _limits(schema)
+        case "array":
+            return "a list, each item " + _in_words(schema.get("items", {}))
+        case _:
+            return f"text matching {schema['pattern']}" if "pattern" in schema else "text"
+
+
+def _limits(schema: Mapping[str, Any]) -> str:
+    words = {
+        "minimum": "at least",
+        "exclusiveMinimum": "above",
+        "maximum": "at most",
+        "exclusiveMaximum": "below",
+    }
+    found = [f"{word} {schema[name]:,}" for name, word in words.items() if name in schema]
+    return ", " + " and ".join(found) if found else ""

@@ -1,0 +1,109 @@
+"""What a repository may say (contract §13): the rules, and the person's confirmations of models it names.
+
+Confirmations lie in the person's own data folder, never in the repository, and hold for one project folder,
+one key and one value: a repository that names another model later asks again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, assert_never
+
+from lopen.settings.files import read_own, write_whole
+from lopen.settings.folders import data_folder
+from lopen.settings.keys import Key, Value, shown
+
+# What `circuit.<rule>.threshold` means where it is unset (contract §7): a repository is held to these.
+RULE_THRESHOLDS: Mapping[str, int] = {
+    "max_iterations": 50,
+    "duplicate_call": 5,
+    "rapid_fire": 20,
+    "tool_failure": 3,
+    "sequential_tool": 10,
+    "hook_recursion": 5,
+    "agent_spawn": 5,
+    "external_api": 10,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unconfirmed:
+    """A model that only the repository names, and no person confirmed yet."""
+
+    key: str
+    value: Value
+
+
+def objection(key: Key, value: Value, own: Value) -> str:
+    """Why a repository may not set `key` to `value` where the person's own value is `own`; empty if it may."""
+    rule = key.trust.rule
+    match rule:
+        case "anyone" | "confirm":
+            return ""
+        case "user_only":
+            return f"may not be set by a project; for yourself: lopen config set --user {key.name} VALUE"
+        case "lower":
+            bound = _effective(key, own)
+            if _looseness(value) <= _looseness(bound):
+                return ""
+            return f"is looser than your own {shown(key.name, bound)}, and a project may only lower it"
+        case "raise":
+            return "" if value or not own else "switches off what protects you; a project may not"
+        case _:
+            assert_never(rule)
+
+
+def _effective(key: Key, own: Value) -> Value:
+    if own is None and key.name.startswith("circuit."):
+        return RULE_THRESHOLDS[key.name.split(".")[1]]
+    return own
+
+
+def _looseness(value: Value) -> float:
+    """How much a limit lets through: 0 is no limit at all."""
+    return math.inf if value is None or value == 0 else float(value)
+
+
+def trust_file() -> Path:
+    """Where confirmations are kept."""
+    return data_folder() / "trust.json"
+
+
+def is_confirmed(project: Path, key: str, value: Value, *, file: Path | None = None) -> bool:
+    """Whether the person said yes to exactly this key and value in this project."""
+    return _entry(value) in _confirmed(file or trust_file()).get(os.path.realpath(project), {}).get(key, [])
+
+
+def confirm(project: Path, key: str, value: Value, *, file: Path | None = None) -> None:
+    """Remember the person's yes. Two at the same instant may lose one: it is then asked for again."""
+    file = file or trust_file()
+    known = _confirmed(file)
+    entries = known.setdefault(os.path.realpath(project), {}).setdefault(key, [])
+    if _entry(value) not in entries:
+        entries.append(_entry(value))
+        write_whole(file, json.dumps(known, indent=1, sort_keys=True) + "\n", mode=0o600)
+
+
+def _entry(value: Value) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _confirmed(file: Path) -> dict[str, dict[str, list[str]]]:
+    """What the file holds. One that cannot be understood confirms nothing."""
+    text = read_own(file)
+    try:
+        found: Any = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        project: {key: list(entries) for key, entries in by_key.items() if isinstance(entries, list)}
+        for project, by_key in found.items()
+        if isinstance(by_key, dict)
+    }

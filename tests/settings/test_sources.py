@@ -1,0 +1,248 @@
+"""The sources in order, what they refuse, and where each value came from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lopen.errors import WrongUsage
+from lopen.settings.keys import keys, value_of
+from lopen.settings.schema import Settings
+from lopen.settings.sources import SEED_VARIABLES, Loaded, Source, load, set_value, user_file
+from lopen.settings.trust import Unconfirmed, confirm
+from tests.settings.conftest import Write
+
+
+def _load(project: Path, environ: dict[str, str] | None = None, **flags: object) -> Loaded:
+    return load(project, flags={k.replace("__", "."): v for k, v in flags.items()}, environ=environ or {})
+
+
+def test_without_any_source_the_defaults_hold(project: Path) -> None:
+    loaded = _load(project)
+    assert loaded.settings == Settings()
+    assert set(loaded.provenance) == set(keys())
+    assert set(loaded.provenance.values()) == {Source("default")}
+
+
+def test_each_source_gives_way_to_the_one_before_it(project: Path, own: Write, theirs: Write) -> None:
+    key = "budget.session_tokens"
+    mine = own("[budget]\nsession_tokens = 400\n")
+    assert _load(project).provenance[key] == Source("user", f"{mine}:2")
+    their = theirs("[budget]\n# tight\nsession_tokens = 300\n")
+    assert _load(project).provenance[key] == Source("project", f"{their}:3")
+    environ = {"LOPEN_BUDGET__SESSION_TOKENS": "200"}
+    assert _load(project, environ).provenance[key] == Source("environment", "LOPEN_BUDGET__SESSION_TOKENS")
+    loaded = _load(project, environ, budget__session_tokens=100)
+    assert loaded.provenance[key].name == "flag"
+    assert loaded.settings.budget.session_tokens == 100
+
+
+def test_a_flag_that_was_not_given_changes_nothing(project: Path) -> None:
+    assert _load(project, sandbox__mode=None).provenance["sandbox.mode"].name == "default"
+
+
+@pytest.mark.parametrize(("variable", "key"), SEED_VARIABLES.items())
+def test_the_seed_s_variables_set_their_keys(project: Path, variable: str, key: str) -> None:
+    text = {bool: "false", float: "0.05", int: "7"}.get(type(keys()[key].default), "7")
+    text = {"budget.warning_threshold": "0.5", "budget.pause_threshold": "0.95"}.get(key, text)
+    loaded = _load(project, {variable: text})
+    assert loaded.provenance[key] == Source("environment", variable)
+    assert value_of(loaded.settings, key) in (False, 0.5, 0.95, 7)
+
+
+def test_lopen_s_own_variable_wins_over_the_seed_s(project: Path) -> None:
+    environ = {"LOPEN_BUDGET__SESSION_TOKENS": "1", "TOKEN_BUDGET_SESSION_DEFAULT": "2"}
+    assert _load(project, environ).settings.budget.session_tokens == 1
+
+
+def test_lists_in_variables_are_json(project: Path) -> None:
+    loaded = _load(project, {"LOPEN_MODELS__FALLBACK": '["a", "b"]'})
+    assert loaded.settings.models.fallback == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"LOPEN_MODELS__FALLBACK": "a,b"}, ["LOPEN_MODELS__FALLBACK", '"a,b"', "a list"]),
+        ({"LOPEN_BUDGT__ENABLED": "no"}, ["LOPEN_BUDGT__ENABLED", "budgt.enabled", "budget.enabled"]),
+        ({"LOPEN_SANDBOX__MODE": "jail"}, ["LOPEN_SANDBOX__MODE", '"jail"', '"bwrap", "landlock"']),
+        ({"TOKEN_BUDGET_TTL": "0"}, ["TOKEN_BUDGET_TTL", "budget.ttl_s", "at least 1"]),
+    ],
+)
+def test_a_wrong_variable_is_named_with_what_is_allowed(
+    project: Path, environ: dict[str, str], said: list[str]
+) -> None:
+    with pytest.raises(WrongUsage) as caught:
+        _load(project, environ)
+    assert all(word in caught.value.message for word in said)
+    assert "\n" not in caught.value.message
+
+
+def test_other_variables_of_that_prefix_are_none_of_its_business(project: Path) -> None:
+    assert _load(project, {"LOPEN_SESSION": "x", "PATH": "/bin"}).settings == Settings()
+
+
+def test_every_wrong_line_of_a_file_is_named(project: Path, own: Write) -> None:
+    path = own("[budget]\nsesion_tokens = 5\ntask_tokens = '5'\n[modle]\nbase_url = 'x'\n")
+    with pytest.raises(WrongUsage) as caught:
+        _load(project)
+    unknown, wrong, section = sorted(caught.value.message.splitlines(), key=lambda line: line.split(": ")[0])
+    assert unknown.startswith(f"{path}:2: budget.sesion_tokens = 5: there is no such setting")
+    assert "budget.session_tokens (a whole number, at least 0)" in unknown
+    assert (
+        wrong == f'{path}:3: budget.task_tokens = "5" is not allowed; allowed is a whole number, at least 0'
+    )
+    assert section.startswith(f"{path}:5: modle.base_url")
+    assert "the nearest is model.base_url" in section
+
+
+def test_a_key_under_a_wrong_name_is_never_printed(project: Path, own: Write) -> None:
+    own("[model]\napi_key = 'sk-ant-very-secret'\n")
+    with pytest.raises(WrongUsage) as caught:
+        _load(project)
+    assert "very-secret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [("a = \n", "1:5"), ("[budget]\nx = [1,\n", "3:1"), ("x\n", "1:2")]
+)
+def test_broken_toml_names_line_and_column(project: Path, theirs: Write, text: str, place: str) -> None:
+    path = theirs(text)
+    with pytest.raises(WrongUsage, match="broken TOML") as caught:
+        _load(project)
+    assert caught.value.message.startswith(f"{path}:{place}: ")
+
+
+def test_values_that_do_not_fit_together_name_their_places(project: Path) -> None:
+    with pytest.raises(WrongUsage, match="warning_threshold") as caught:
+        _load(project, {"TOKEN_BUDGET_ALERT_THRESHOLD": "0.95"})
+    assert "budget.warning_threshold from TOKEN_BUDGET_ALERT_THRESHOLD" in caught.value.message
+
+
+def test_a_dotenv_file_is_not_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / ".env").write_text("LOPEN_SANDBOX__MODE=none\n")
+    monkeypatch.chdir(project)
+    loaded = _load(project, {"LOPEN_BUDGET__SESSION_TOKENS": "1"})
+    assert loaded.settings.sandbox.mode == "auto"
+
+
+@pytest.mark.parametrize("name", [name for name, key in keys().items() if key.trust.rule == "user_only"])
+def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write, name: str) -> None:
+    section, leaf = name.rsplit(".", 1)
+    value = keys()[name].default
+    sample = {bool: "true", str: f'"{value}"', list: "[]"}.get(type(value), str(value or 1))
+    path = theirs(f"[{section}]\n{leaf} = {sample}\n")
+    with pytest.raises(WrongUsage) as caught:
+        _load(project)
+    assert caught.value.message.startswith(f"{path}:2: {name} = ")
+    assert "may not be set by a project" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[budget]\nsession_tokens = 600000",
+        "[budget]\nsession_tokens = 0",
+        "[budget]\nwarning_threshold = 0.85",
+        "[budget]\nenabled = false",
+        "[circuit]\nenabled = false",
+        "[circuit.rapid_fire]\nthreshold = 21",
+        "[circuit.duplicate_call]\nenabled = false",
+        "[resources]\ncost_block_usd = inf",
+        "[workflow]\nmax_iterations = 101",
+    ],
+)
+def test_a_project_may_not_loosen_a_limit(project: Path, theirs: Write, text: str) -> None:
+    theirs(text)
+    with pytest.raises(WrongUsage):
+        _load(project)
+
+
+def test_a_project_may_tighten_limits(project: Path, theirs: Write) -> None:
+    theirs(
+        "[budget]\nsession_tokens = 1000\ntoken_budget_per_module = 5\n[circuit.rapid_fire]\nthreshold = 20\n"
+    )
+    settings = _load(project).settings
+    assert settings.budget.session_tokens == 1000
+    assert settings.budget.token_budget_per_module == 5
+
+
+def test_looser_is_measured_against_the_person_s_own_value(project: Path, own: Write, theirs: Write) -> None:
+    own("[budget]\nsession_tokens = 0\nenabled = false\n[circuit.rapid_fire]\nthreshold = 50\n")
+    theirs("[budget]\nsession_tokens = 900000\nenabled = false\n[circuit.rapid_fire]\nthreshold = 30\n")
+    assert _load(project).settings.budget.session_tokens == 900_000
+    own("[budget]\nsession_tokens = 10\n")
+    with pytest.raises(WrongUsage, match="looser than your own 10"):
+        _load(project)
+
+
+def test_models_of_a_repository_wait_for_the_person_s_word(project: Path, theirs: Write) -> None:
+    theirs('[models]\nbuilding = "huge"\nfallback = ["other"]\nplanning = "claude-opus-5-5"\n')
+    asked = _load(project).unconfirmed
+    assert asked == (Unconfirmed("models.building", "huge"), Unconfirmed("models.fallback", ["other"]))
+    for one in asked:
+        confirm(project, one.key, one.value)
+    assert _load(project).unconfirmed == ()
+
+
+def test_a_model_that_the_person_names_needs_no_confirmation(
+    project: Path, own: Write, theirs: Write
+) -> None:
+    theirs('[models]\nbuilding = "huge"\n')
+    assert _load(project, models__building="mine").unconfirmed == ()
+    assert _load(project, {"LOPEN_MODELS__BUILDING": "mine"}).unconfirmed == ()
+    own('[models]\nbuilding = "huge"\n')
+    assert _load(project).unconfirmed == ()
+
+
+def test_a_file_that_everybody_may_write_is_warned_about(project: Path, own: Write) -> None:
+    own("").chmod(0o666)
+    (warning,) = _load(project).warnings
+    assert "chmod 600" in warning
+
+
+def test_setting_a_value_keeps_the_rest_of_the_file(project: Path, theirs: Write) -> None:
+    path = theirs("# ours\n[budget]\nsession_tokens = 5 # few\n\n[git]\nenabled = true\n")
+    assert set_value("project", project, "budget.session_tokens", "7") == path
+    assert path.read_text() == "# ours\n[budget]\nsession_tokens = 7 # few\n\n[git]\nenabled = true\n"
+
+
+def test_setting_a_value_makes_the_person_s_file(project: Path) -> None:
+    set_value("user", project, "sandbox.mode", "none")
+    set_value("user", project, "models.fallback", '["a"]')
+    assert user_file().stat().st_mode & 0o777 == 0o600
+    settings = _load(project).settings
+    assert (settings.sandbox.mode, settings.models.fallback) == ("none", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("sandbox.mode", "none"),
+        ("budget.session_tokens", "0"),
+        ("git.enabled", "maybe"),
+        ("git.enabeld", "true"),
+    ],
+)
+def test_setting_what_would_be_refused_writes_nothing(project: Path, key: str, value: str) -> None:
+    with pytest.raises(WrongUsage):
+        set_value("project", project, key, value)
+    assert not (project / ".lopen" / "config.toml").exists()
+
+
+def test_values_that_would_not_fit_together_are_not_written(project: Path) -> None:
+    with pytest.raises(WrongUsage, match="confirmation_threshold"):
+        set_value("user", project, "budget.warning_threshold", "0.95")
+    assert not user_file().exists()
+
+
+def test_pydantic_settings_is_loaded_only_where_a_variable_needs_it(project: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from lopen.settings.sources import load;"
+        f"load(Path({str(project)!r}), environ={{}}); print('pydantic_settings' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
