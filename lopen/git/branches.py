@@ -1,0 +1,83 @@
+"""The module's branch: making it, getting onto it without touching a file, and what forbids that."""
+
+from __future__ import annotations
+
+from lopen.git import trees
+from lopen.git.command import Command
+from lopen.git.errors import GitError, RefMoved
+from lopen.git.layout import Layout
+from lopen.git.refs import HEADS, Head, References
+
+# What lies in the git folder while an operation of git waits for the person to go on.
+_UNFINISHED = {
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "BISECT_LOG": "bisect",
+}
+
+
+def unfinished_operation(layout: Layout) -> str | None:
+    """The operation of git that is under way (`merge`, `rebase`, …), or None."""
+    return next((name for file, name in _UNFINISHED.items() if (layout.git_dir / file).exists()), None)
+
+
+def start_branch(layout: Layout, references: References, git: Command, name: str) -> Head:
+    """Put HEAD on `name`, made from the current head where it is new. Index and work tree stay as they are.
+
+    Raises:
+        GitError: the name is none; an operation is under way; the branch is checked out in another work
+            tree; or it exists with other content, so that files would have to change.
+    """
+    _check_name(git, name)
+    if operation := unfinished_operation(layout):
+        raise GitError(
+            f"a {operation} is under way", hint=f"end it first: git {operation} --continue, or --abort"
+        )
+    head = references.head()
+    if head.branch == name:
+        return head
+    if elsewhere := references.checked_out_elsewhere(name):
+        raise GitError(
+            f"{name} is checked out in another work tree ({elsewhere})", hint="see: git worktree list"
+        )
+    tip = references.tip(HEADS + name)
+    if tip is not None:
+        _check_same_files(git, name, tip, head)
+    elif head.commit is not None:
+        references.move(HEADS + name, head.commit, None, f"start {name}")
+    references.attach_head(name)
+    return references.head()
+
+
+def check_head(head: Head, branch: str, commit: str | None) -> None:
+    """Refuse to go on unless HEAD is on `branch` at `commit`.
+
+    Raises:
+        RefMoved: the branch is elsewhere.
+        GitError: HEAD is on something else.
+    """
+    if head.branch != branch:
+        raise GitError(
+            f"HEAD is on {head.branch or 'no branch'}, not on {branch}",
+            hint=f"git switch {branch}, then: lopen resume",
+        )
+    if head.commit != commit:
+        raise RefMoved(f"{branch} moved: it is at {head.commit}, not at {commit}", hint="see: git reflog")
+
+
+def _check_name(git: Command, name: str) -> None:
+    if name.startswith("-") or git.run("check-ref-format", HEADS + name, accept=(0, 1)).exit_code:
+        raise GitError(f"{name!r} is no name for a branch", hint="set another git.branch_prefix")
+
+
+def _check_same_files(git: Command, name: str, tip: str, head: Head) -> None:
+    """Refuse a switch that would change files."""
+    if head.commit is not None and trees.tree_of(git, tip) == trees.tree_of(git, head.commit):
+        return
+    raise GitError(
+        f"the branch {name} exists already and its files differ from the ones here",
+        hint=f"to go on with it: git switch {name}; to start afresh: git branch -m {name} {name}-old",
+    )

@@ -1,0 +1,64 @@
+"""A work tree as the loop sees it: with a repository behind it (`Repository`), or with none (`ShadowTree`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+
+from lopen.git.commits import CommitInfo
+from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
+from lopen.git.protection import ProtectedState, Tampering
+from lopen.git.refs import Head
+from lopen.git.worktree import NO_EXCLUSIONS, WorkTree
+
+
+class Checkout(WorkTree, ABC):
+    """What is asked of either. Without a repository there is no head, no commit, no hook and no branch."""
+
+    @abstractmethod
+    def head(self) -> Head:
+        """What HEAD is: the commit (None before the first) and the branch (None where detached)."""
+
+    @abstractmethod
+    def branch_tip(self, name: str) -> str | None:
+        """The commit of a branch, or None where there is no such branch."""
+
+    @abstractmethod
+    def session_commits(
+        self, session_id: str | None = None, *, within: str = "HEAD", since: str | None = None
+    ) -> list[CommitInfo]:
+        """lopen's commits (of one session where given) that `within` reaches, down to `since`, oldest first."""
+
+    @abstractmethod
+    def clear_leftovers(self, branch: str) -> tuple[str, ...]:
+        """Remove what a killed run left: locks on index, HEAD and `branch`, half-written files; the paths removed."""
+
+    @abstractmethod
+    def ignore_suggestion(self) -> tuple[str, ...]:
+        """The `.gitignore` lines that would cover the well-known caches which lie here and are not ignored."""
+
+    @abstractmethod
+    def hooks_snapshot(self) -> HooksSnapshot:
+        """The commit hooks as they are now; taken when a session begins, they are all that ever runs in it."""
+
+    @abstractmethod
+    def run_hooks(
+        self,
+        snapshot: HooksSnapshot,
+        tree: str,
+        message: str,
+        runner: Runner,
+        *,
+        folder: Path,
+        exclude: Mapping[str, str] = NO_EXCLUSIONS,
+    ) -> HookOutcome:
+        """Run the hooks over `tree` before it is committed. `folder` is scratch space that they may write to."""
+
+    @abstractmethod
+    def protected_state(self) -> ProtectedState:
+        """HEAD, references, configuration and hooks as they are now. Starts no process."""
+
+    @abstractmethod
+    def put_back(self, before: ProtectedState) -> Tampering:
+        """Undo what a command changed of the protected files, and look whether objects vanished."""

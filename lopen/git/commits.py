@@ -1,0 +1,109 @@
+"""Making commits of snapshots, and finding lopen's own by their trailers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lopen.git.command import Command
+from lopen.git.errors import GitError, no_identity
+from lopen.git.message import SESSION, TASK, VERDICT
+from lopen.git.refs import checked_id
+
+WALK_LIMIT = 20_000  # commits looked at in one search, newest first
+
+_IDENTITY = re.compile(r"(?P<name>.*?) <(?P<email>[^>]*)> \d+ [+-]\d{4}")
+_SEPARATOR = "%x1f"
+_TRAILERS = (SESSION, TASK, VERDICT)
+_FORMAT = "%x00".join(
+    [
+        "%H",
+        "%P",
+        "%T",
+        "%s",
+        *(f"%(trailers:key={name},valueonly,unfold,separator={_SEPARATOR})" for name in _TRAILERS),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """A commit that carries lopen's trailers. `task` and `verdict` are None for an approval."""
+
+    sha: str
+    parent: str | None
+    tree: str
+    subject: str
+    session: str
+    task: str | None
+    verdict: str | None
+
+
+def identity(git: Command) -> Mapping[str, str]:
+    """In whose name to commit, as the variables that say so to git.
+
+    Asked through the repository's own door, where the person's `includeIf "gitdir:…"` holds.
+
+    Raises:
+        NoIdentity: nobody is configured.
+    """
+    found: dict[str, str] = {}
+    for who in ("AUTHOR", "COMMITTER"):
+        match = _IDENTITY.fullmatch(git.run("var", f"GIT_{who}_IDENT").text)
+        if match is None or not match["email"]:
+            raise no_identity()
+        found |= {f"GIT_{who}_NAME": match["name"], f"GIT_{who}_EMAIL": match["email"]}
+    return found
+
+
+def write_commit(git: Command, tree: str, parent: str | None, message: str, *, sign: bool) -> str:
+    """A commit object, durable on return; no reference moves. `git` is the content door with an identity."""
+    parents = ["-p", checked_id(parent)] if parent else []
+    signature = ["-S"] if sign else []
+    text = message.encode("utf-8", "replace")
+    answer = git.run("commit-tree", *signature, *parents, "-F", "-", checked_id(tree), stdin=text)
+    return answer.text
+
+
+def walk(git: Command, start: str, *, since: str | None = None) -> list[CommitInfo]:
+    """lopen's commits reachable from `start` and not from `since`, oldest first.
+
+    At most 20,000 commits are looked at; an unknown `since` (its commit is gone) sets no bound.
+    """
+    answer = _log(git, start, since)
+    if answer is None:
+        answer = _log(git, start, None) or ""
+    found = [info for info in map(_info, answer.split("\x1e\n")) if info is not None]
+    return found[::-1]
+
+
+def _log(git: Command, start: str, since: str | None) -> str | None:
+    bound = [f"^{checked_id(since)}"] if since else []
+    answer = git.run(
+        "rev-list",
+        "--topo-order",
+        f"--max-count={WALK_LIMIT}",
+        "--no-commit-header",
+        f"--format={_FORMAT}%x1e",
+        checked_id(start),
+        *bound,
+        accept=(0, 128) if since else (0,),
+    )
+    return None if answer.exit_code else os.fsdecode(answer.stdout)
+
+
+def _info(record: str) -> CommitInfo | None:
+    if record.count("\0") != 6:
+        return None  # the end of the list, or a message that contains a NUL: not one of lopen's
+    sha, parents, tree, subject, *trailers = record.split("\0")
+    session, task, verdict = (value.split("\x1f")[0].strip() or None for value in trailers)
+    if session is None:
+        return None
+    return CommitInfo(sha, parents.split(" ")[0] or None, tree, subject, session, task, verdict)
+
+
+def unborn_error(branch: str) -> GitError:
+    """The error for work that needs a commit to stand on."""
+    return GitError(f"{branch} has no commit yet", hint="git commit --allow-empty -m 'Start'")

@@ -1,0 +1,102 @@
+"""Well-known caches: what never enters a commit although nobody ignores it, and the lines that would."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path, PurePosixPath
+
+from lopen.git.command import Command
+
+# Names that nobody gives to sources. They are ignore patterns, so what is tracked already stays tracked.
+CACHE_PATTERNS = (
+    "__pycache__/",
+    "*.py[co]",
+    ".pytest_cache/",
+    ".mypy_cache/",
+    ".ruff_cache/",
+    ".hypothesis/",
+    ".tox/",
+    ".nox/",
+    ".venv/",
+    ".eggs/",
+    "*.egg-info/",
+    "node_modules/",
+    ".gradle/",
+    ".next/",
+    ".nuxt/",
+    ".turbo/",
+    ".parcel-cache/",
+)
+
+# What a killed lopen was about to write in the place of a file (`lopen.tools.paths`).
+HALF_WRITTEN = ".lopen-tmp-*"
+
+# `target` may well be a folder of sources; it is a cache only beside the file of a tool that makes it one.
+BUILD_FOLDER = "target"
+_BUILD_FILES = ("Cargo.toml", "pom.xml", "build.sbt")
+
+_LOPEN = ".lopen"
+_LOPEN_SHARED = frozenset({".lopen/.gitignore", ".lopen/config.toml"})
+
+
+# For `info/exclude`: on a branch that lacks `.lopen/.gitignore` the state is ignored all the same.
+STATE_PATTERNS = (f"/{_LOPEN}/*", *(f"!/{path}" for path in sorted(_LOPEN_SHARED)))
+
+
+def is_internal(path: str) -> bool:
+    """Whether `path` is lopen's own state, which is never versioned."""
+    return path.split("/", 1)[0] == _LOPEN and path not in _LOPEN_SHARED
+
+
+def is_build_folder(folder: Path) -> bool:
+    """Whether a folder called `target` is what cargo, Maven or sbt writes."""
+    return any((folder.parent / name).is_file() for name in _BUILD_FILES)
+
+
+def in_build_folder(path: str, judge: Callable[[str], bool]) -> bool:
+    """Whether `path` lies in a folder called `target` that `judge` (given the folder's path) calls a cache."""
+    parents = (parent for parent in PurePosixPath(path).parents if parent.name == BUILD_FOLDER)
+    return any(judge(str(parent)) for parent in parents)
+
+
+def with_lines(text: str, lines: Iterable[str]) -> str:
+    """`text` with those of `lines` added at its end that it lacks."""
+    there = text.splitlines()
+    return "\n".join([*there, *(line for line in lines if line not in there), ""])
+
+
+def suggestions(seen: Iterable[str]) -> tuple[str, ...]:
+    """The `.gitignore` lines, sorted, that cover the cache paths `seen` (folders end in `/`)."""
+    lines = {line for path in seen for line in CACHE_PATTERNS if _covers(line, path)}
+    lines |= {f"{BUILD_FOLDER}/" for path in seen if PurePosixPath(path).name == BUILD_FOLDER}
+    return tuple(sorted(lines))
+
+
+def _covers(pattern: str, path: str) -> bool:
+    if pattern.endswith("/") != path.endswith("/"):
+        return False
+    return PurePosixPath(PurePosixPath(path).name).match(pattern.rstrip("/"))
+
+
+def exposed_caches(content: Command, references: Command) -> list[str]:
+    """The cache files and folders (with `/` at the end) of the work tree that nobody ignores."""
+    patterns = [part for line in (*CACHE_PATTERNS, f"{BUILD_FOLDER}/") for part in ("-x", line)]
+    answer = content.run("ls-files", "-z", "--others", "--ignored", "--directory", *patterns)
+    root = references.folder
+    seen = [
+        path
+        for path in answer.fields()
+        if PurePosixPath(path).name != BUILD_FOLDER or is_build_folder(root / path)
+    ]
+    if not seen:
+        return []
+    # Asked through the repository's own door: the content door ignores these caches by itself. check-ignore takes
+    # no literal paths; a leading `./` keeps a name from being read as anything else.
+    git = references.having({"GIT_LITERAL_PATHSPECS": "0"})
+    listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in seen)
+    ignored = {
+        path.removeprefix("./")
+        for path in git.run("check-ignore", "-z", "--stdin", stdin=listed, accept=(0, 1)).fields()
+    }
+    return [path for path in seen if path not in ignored]

@@ -1,0 +1,172 @@
+"""The content door: a private git folder with a configuration lopen wrote, over the user's work tree and objects.
+
+Through it git reads and writes the content of files. The repository's own configuration is never read on this
+way; only values that change how content is stored, and cannot start a program, are carried over. Filters of the
+person's own configuration (git-lfs, say) keep working.
+
+What lies in the folder is compared before each use and written anew where it differs: in a weak sandbox a
+command may have reached it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lopen.git.command import Command
+from lopen.git.errors import GitError
+from lopen.git.ignores import CACHE_PATTERNS, HALF_WRITTEN
+from lopen.git.layout import Layout
+from lopen.git.refs import is_id
+
+_PORTABLE = frozenset(
+    f"core.{key}"
+    for key in (
+        "autocrlf",
+        "eol",
+        "filemode",
+        "ignorecase",
+        "symlinks",
+        "precomposeunicode",
+        "excludesfile",
+        "attributesfile",
+        "sparsecheckout",
+    )
+) | {"user.signingkey"}
+_TRUSTED_SCOPES = frozenset({"system", "global"})
+_TRUSTED_SECTIONS = re.compile(r"(filter\..+|gpg(\..+)?)\.[^.]+", re.DOTALL)
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_UNBORN = "ref: refs/heads/unborn"
+
+CONTENT_CONFIG: Mapping[str, str] = {
+    "core.untrackedCache": "false",  # one that came with a copied index may hide files
+    "core.splitIndex": "false",
+    "core.safecrlf": "false",
+    "core.fsync": "committed",  # what a later commit is made of must outlive a power cut too
+    "status.showUntrackedFiles": "all",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What the private folder takes over from the configuration in force, and what it leaves out."""
+
+    settings: tuple[tuple[str, str], ...] = ()
+    ignored_filters: tuple[str, ...] = ()  # filter drivers that the repository alone configures
+
+
+def carried(git: Command) -> Carried:
+    """Read the configuration in force in the repository; reading runs nothing."""
+    fields = git.run("config", "--list", "-z", "--show-scope").fields()
+    settings: dict[str, str] = {}
+    drivers: dict[bool, set[str]] = {True: set(), False: set()}
+    for scope, entry in zip(fields[::2], fields[1::2], strict=True):
+        key, given, value = entry.partition("\n")
+        trusted = scope in _TRUSTED_SCOPES
+        if scope != "command" and (key in _PORTABLE or (trusted and _TRUSTED_SECTIONS.fullmatch(key))):
+            settings[key] = value if given else "true"  # a key without a value
+        if key.startswith("filter."):
+            drivers[trusted].add(key.split(".", 1)[1].rsplit(".", 1)[0])
+    return Carried(tuple(sorted(settings.items())), tuple(sorted(drivers[False] - drivers[True])))
+
+
+class PrivateFolder:
+    """One private git folder and the command that works through it."""
+
+    def __init__(
+        self, path: Path, layout: Layout, git: Command, *, settings: Carried, info: Path | None
+    ) -> None:
+        self.path = path
+        self.layout = layout
+        self.is_sparse = dict(settings.settings).get("core.sparsecheckout", "").lower() in _TRUE
+        self._info = info  # the repository's own `info` folder: its exclude and attributes count too
+        self._swept = False
+        self._config = _config_text(settings, layout.object_format)
+        self._git = git.having(
+            {
+                "GIT_DIR": str(path),
+                "GIT_COMMON_DIR": str(path),  # a planted `commondir` file leads nowhere
+                "GIT_WORK_TREE": str(layout.root),
+                "GIT_OBJECT_DIRECTORY": str(layout.objects),
+            },
+            config=CONTENT_CONFIG,
+        )
+
+    def prepare(self, head: str | None) -> None:
+        """Make the folder what it has to be, with HEAD at the commit `head` (None: nothing yet)."""
+        for folder in (self.path, self.path / "info", self.path / "refs"):
+            _own_folder(folder)
+        if not self._swept:
+            for lock in self.path.glob("index*.lock"):
+                lock.unlink()  # ours alone, left by a process that died
+            self._swept = True
+        patterns = "".join(f"{line}\n" for line in (*CACHE_PATTERNS, HALF_WRITTEN)).encode()
+        write_if_different(self.path / "config", self._config)
+        write_if_different(self.path / "HEAD", f"{head or _UNBORN}\n".encode())
+        write_if_different(self.path / "info" / "exclude", patterns + self._borrowed("exclude"))
+        write_if_different(self.path / "info" / "attributes", self._borrowed("attributes"))
+
+    def _borrowed(self, name: str) -> bytes:
+        return _content(self._info / name) if self._info else b""
+
+    def git(self, index: Path | None = None) -> Command:
+        """git through this door, on the index file `index` where one is needed."""
+        return self._git.having({"GIT_INDEX_FILE": str(index)}) if index else self._git
+
+
+def read_head(folder: Path) -> str | None:
+    """The commit that a private folder's HEAD was last put at."""
+    content = _content(folder / "HEAD").decode("utf-8", "replace").strip()
+    return content if is_id(content) else None
+
+
+def write_if_different(path: Path, content: bytes) -> None:
+    """Replace a file whole, and only where needed; a link in its place is replaced, never followed."""
+    if not path.is_symlink() and _content(path) == content and path.is_file():
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    Path(name).replace(path)
+
+
+def _own_folder(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    if not stat.S_ISDIR(path.lstat().st_mode):
+        raise GitError(
+            f"{path} is a link where lopen keeps a folder of its own", hint=f"remove it: rm {path}"
+        )
+
+
+def _content(path: Path) -> bytes:
+    """A file's bytes; empty where there is none."""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return b""
+
+
+def _config_text(settings: Carried, object_format: str) -> bytes:
+    """The configuration file of the private folder."""
+    sha256 = object_format == "sha256"
+    lines = ["[core]", f"\trepositoryformatversion = {int(sha256)}", "\tbare = false"]
+    if sha256:
+        lines += ["[extensions]", "\tobjectFormat = sha256"]
+    for key, value in settings.settings:
+        section, name = key.split(".", 1)
+        subsection, _, variable = name.rpartition(".")
+        title = f'{section} "{_escaped(subsection)}"' if subsection else section
+        lines += [f"[{title}]", f'\t{variable} = "{_escaped(value)}"']
+    return os.fsencode("\n".join(lines) + "\n")
+
+
+def _escaped(value: str) -> str:
+    """A value as it stands between the double quotes of a git configuration file."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return escaped.replace("\n", "\\n").replace("\t", "\\t")

@@ -1,0 +1,134 @@
+"""References: what HEAD and branches are, and moving them only from where they are expected.
+
+Reading opens git's own small files and starts no process; where they look unusual (reftable, a chain of symbolic
+references) git is asked. This is the references door: nothing here looks at the work tree's content.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from lopen.git.command import Command
+from lopen.git.errors import GitError
+from lopen.git.layout import Layout
+from lopen.git.message import folded
+
+HEADS = "refs/heads/"
+_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the checkout stands. `commit` is None before the first commit, `branch` None where detached."""
+
+    commit: str | None
+    branch: str | None
+
+
+def is_id(text: str) -> bool:
+    """Whether `text` is a whole object id, and so can be no option and no expression."""
+    return _ID.fullmatch(text) is not None
+
+
+def checked_id(text: str) -> str:
+    """`text`, an object id.
+
+    Raises:
+        GitError: it is something else.
+    """
+    if not is_id(text):
+        raise GitError(f"{text!r} is no object id")
+    return text
+
+
+class References:
+    """The references of one repository."""
+
+    def __init__(self, layout: Layout, git: Command) -> None:
+        self._layout = layout
+        self._git = git
+
+    def head(self) -> Head:
+        """HEAD as it is now."""
+        content = _read(self._layout.git_dir / "HEAD")
+        if content is not None and is_id(content):
+            return Head(content, None)
+        if content is None or not content.startswith(f"ref: {HEADS}") or content.endswith("/.invalid"):
+            return self._asked_head()
+        ref = content.removeprefix("ref: ")
+        return Head(self.tip(ref), ref.removeprefix(HEADS))
+
+    def tip(self, ref: str) -> str | None:
+        """The object a full reference name (`refs/…`) points at, or None where it does not exist."""
+        loose = _read(self._layout.common_dir / ref) if _plain(ref) else None
+        if loose is not None and is_id(loose):
+            return loose
+        answer = self._git.run(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", ref, accept=(0, 1, 128)
+        )
+        return answer.text if is_id(answer.text) else None
+
+    def resolve(self, name: str) -> str | None:
+        """The commit of an id, of `HEAD`, of a full reference name or of a branch name; None where there is none."""
+        if is_id(name):
+            return name
+        if name == "HEAD":
+            return self.head().commit
+        return self.tip(name if name.startswith("refs/") else HEADS + name)
+
+    def reachable(self, commit: str, from_ref: str) -> bool:
+        """Whether `commit` is an ancestor of `from_ref` or the same. An unknown commit is not reachable."""
+        start = self.resolve(from_ref)
+        if start is None:
+            return False
+        answer = self._git.run("merge-base", "--is-ancestor", checked_id(commit), start, accept=(0, 1, 128))
+        return answer.exit_code == 0
+
+    def move(self, ref: str, new: str, old: str | None, reason: str) -> None:
+        """Point `ref` at `new`, if it still is at `old` (None: does not exist yet); durable on return.
+
+        Raises:
+            RefMoved: it is elsewhere.
+        """
+        expected = self._layout.nothing if old is None else old
+        durable = self._git.having(config={"core.fsync": "committed,index,reference"})
+        durable.run("update-ref", "-m", f"lopen: {folded(reason)}", ref, new, expected)
+
+    def attach_head(self, branch: str) -> None:
+        """Make HEAD speak of `branch`; index and work tree stay as they are."""
+        self._git.run("symbolic-ref", "-m", f"lopen: work on {branch}", "HEAD", HEADS + branch)
+
+    def names(self, prefix: str) -> list[str]:
+        """The full names of all references under `prefix`, sorted."""
+        return self._git.run("for-each-ref", "--format=%(refname)", prefix).text.split("\n")
+
+    def checked_out_elsewhere(self, branch: str) -> Path | None:
+        """The git folder of another work tree whose HEAD is on `branch`."""
+        common = self._layout.common_dir
+        others = [common, *sorted((common / "worktrees").glob("*"))]
+        for folder in others:
+            if (
+                folder.resolve() != self._layout.git_dir.resolve()
+                and _read(folder / "HEAD") == f"ref: {HEADS}{branch}"
+            ):
+                return folder
+        return None
+
+    def _asked_head(self) -> Head:
+        symbolic = self._git.run("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)).text
+        return Head(self.tip("HEAD"), symbolic.removeprefix(HEADS) or None)
+
+
+def _plain(ref: str) -> bool:
+    """Whether a reference may be looked up as a file: no way out of the folder."""
+    return ref.startswith("refs/") and ".." not in ref
+
+
+def _read(path: Path) -> str | None:
+    """A small text file without its line end; None where there is none or it is something else."""
+    try:
+        return path.read_text("utf-8").rstrip("\n") if path.is_file() else None
+    except (OSError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,127 @@
+"""Snapshots of a folder that has no repository, or where `git.enabled = false`: a private history, no branches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from lopen.clock import Clock
+from lopen.git import leftovers, trees
+from lopen.git.checkout import Checkout
+from lopen.git.command import Command, find_git
+from lopen.git.commits import CommitInfo, write_commit
+from lopen.git.errors import GitError
+from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
+from lopen.git.layout import Layout, check_version
+from lopen.git.private import Carried, PrivateFolder, read_head
+from lopen.git.protection import NO_STATE, NOTHING, ProtectedState, Tampering
+from lopen.git.refs import Head
+from lopen.git.snapshot import Snapshots
+from lopen.git.worktree import NO_EXCLUSIONS
+
+# A shadow's commits are shown to nobody; they only keep the latest tree.
+_NOBODY = {f"GIT_{who}_{what}": "lopen" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+class ShadowTree(Checkout):
+    """A work tree whose base is its own latest snapshot, so that unchanged files are not read again."""
+
+    def __init__(self, private: PrivateFolder, guard: Checkout | None = None) -> None:
+        super().__init__(private, Snapshots(private, seed=None), base=lambda: read_head(private.path))
+        self._guard = guard  # the repository that is there, though lopen is not to use it
+
+    def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
+        """The tree id of the folder as it is now. What is ignored or excluded by now leaves it again."""
+        self._forget(exclude)
+        tree = super().snapshot(exclude)
+        base = self._base()
+        if base is None or trees.tree_of(self._private.git(), base) != tree:
+            self._keep(tree)
+        return tree
+
+    def head(self) -> Head:
+        return Head(None, None)
+
+    def branch_tip(self, name: str) -> str | None:
+        return None
+
+    def session_commits(
+        self, session_id: str | None = None, *, within: str = "HEAD", since: str | None = None
+    ) -> list[CommitInfo]:
+        return []
+
+    def clear_leftovers(self, branch: str) -> tuple[str, ...]:
+        return leftovers.clear_half_written(self._reader())
+
+    def ignore_suggestion(self) -> tuple[str, ...]:
+        return ()
+
+    def hooks_snapshot(self) -> HooksSnapshot:
+        return HooksSnapshot()
+
+    def run_hooks(
+        self,
+        snapshot: HooksSnapshot,
+        tree: str,
+        message: str,
+        runner: Runner,
+        *,
+        folder: Path,
+        exclude: Mapping[str, str] = NO_EXCLUSIONS,
+    ) -> HookOutcome:
+        return HookOutcome(True, "", tree, message)
+
+    def protected_state(self) -> ProtectedState:
+        return self._guard.protected_state() if self._guard else NO_STATE
+
+    def put_back(self, before: ProtectedState) -> Tampering:
+        return self._guard.put_back(before) if self._guard else NOTHING
+
+    def _forget(self, exclude: Mapping[str, str]) -> None:
+        """Take out of the base what must not be in the next snapshot merely because the last one had it."""
+        base = self._base()
+        self._snapshots.follow(base)
+        git = self._snapshots.ready()
+        out = git.run("ls-files", "-z", "--cached", "--ignored", "--exclude-standard").fields()
+        if base is not None and exclude:
+            out += [
+                path for path, entry in trees.entries(git, base).items() if exclude.get(path) == entry.blob
+            ]
+        if out:
+            listed = b"".join(os.fsencode(path) + b"\0" for path in out)
+            git.run("update-index", "-z", "--force-remove", "--stdin", stdin=listed)
+            self._keep(git.run("write-tree").text)
+
+    def _keep(self, tree: str) -> None:
+        """Make `tree` the base of the next snapshot."""
+        git = self._private.git().having(_NOBODY)
+        self._private.prepare(write_commit(git, tree, None, "Snapshot\n", sign=False))
+
+
+def shadow(root: Path, git_dir: Path, *, clock: Clock, guard: Checkout | None = None) -> ShadowTree:
+    """The shadow of `root`, kept in `git_dir`, which can be deleted at any time and is made anew.
+
+    Raises:
+        GitError: git is missing or too old.
+    """
+    top, folder = root.resolve(), git_dir.resolve()
+    git = Command(find_git(top), top, clock)
+    check_version(git)
+    (folder / "objects").mkdir(parents=True, exist_ok=True)
+    layout = Layout(top, folder, folder, folder / "objects", "sha1")
+    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None)
+    _check_history(private)
+    return ShadowTree(private, guard)
+
+
+def _check_history(private: PrivateFolder) -> None:
+    """Begin anew where a part of the cache was deleted."""
+    head = read_head(private.path)
+    private.prepare(head)
+    if head is None:
+        return
+    try:
+        private.git().run("rev-list", "--objects", "--quiet", head)
+    except GitError:
+        private.prepare(None)

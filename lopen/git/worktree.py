@@ -1,0 +1,94 @@
+"""A work tree seen through the content door: snapshots, differences, putting files back. No branch, no commit.
+
+`Repository` adds those for a real repository; `shadow` gives the same view of a folder that has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Lock
+
+from lopen.git import trees
+from lopen.git.command import Command
+from lopen.git.ignores import is_internal
+from lopen.git.private import PrivateFolder
+from lopen.git.restore import restore
+from lopen.git.snapshot import Snapshots
+
+NO_EXCLUSIONS: Mapping[str, str] = {}
+
+
+class WorkTree:
+    """The files of one folder, as git sees them."""
+
+    def __init__(
+        self, private: PrivateFolder, snapshots: Snapshots, *, base: Callable[[], str | None]
+    ) -> None:
+        self.root = private.layout.root
+        self.layout = private.layout
+        self._private = private
+        self._snapshots = snapshots
+        self._base = base  # the commit that a snapshot stands on
+        self._embedded: tuple[str, ...] = ()
+        self._listing = Lock()  # read-only tools of one turn may list side by side
+
+    def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
+        """The tree id of the work tree as it is now; its objects are durable on return.
+
+        All files that git does not ignore, but lopen's own state, untracked well-known caches and folders that
+        are repositories of their own (see `embedded`). A path of `exclude` (path → blob id: what a verify command
+        left) stays as HEAD has it while its content still is that blob.
+        """
+        self._snapshots.follow(self._base())
+        tree, found = self._snapshots.tree(exclude)
+        self._embedded = found.embedded
+        return tree
+
+    @property
+    def embedded(self) -> tuple[str, ...]:
+        """Folders that the latest snapshot left out because they are repositories of their own.
+
+        Their files would not be committed, only a pointer that nobody else could follow; so they are named, for
+        the model to remove their `.git` or to ignore them. Submodules that HEAD knows are not among them.
+        """
+        return self._embedded
+
+    def files(self) -> list[str]:
+        """Every file of the work tree that git does not ignore, tracked or not, but lopen's own state."""
+        with self._listing:
+            self._snapshots.follow(self._base())
+            git = self._snapshots.ready()
+            found = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").fields()
+        return sorted({path for path in found if not is_internal(path) and not path.endswith("/")})
+
+    def changes(self, before: str, after: str) -> tuple[trees.Change, ...]:
+        """What turns the tree (or commit) `before` into `after`, by path."""
+        return trees.changes(self._reader(), before, after)
+
+    def diff(
+        self, before: str, after: str, *, paths: Sequence[str] | None = None, max_chars: int | None = None
+    ) -> str:
+        """The unified diff of two trees, of `paths` alone where given, cut at `max_chars` and saying so."""
+        return trees.diff(self._reader(), before, after, paths=paths, max_chars=max_chars)
+
+    def file_at(self, tree: str, path: str) -> bytes | None:
+        """A file's content in a tree; None where the tree has no such file."""
+        return trees.file_at(self._reader(), tree, path)
+
+    def tree_of(self, commit: str) -> str:
+        """The tree of a commit."""
+        return trees.tree_of(self._reader(), commit)
+
+    def blobs(self, paths: Iterable[str]) -> dict[str, str]:
+        """path → the blob id its content has now, for `exclude`; what is no file or link is left out."""
+        self._private.prepare(self._base())
+        return self._snapshots.blobs(paths)
+
+    def restore(self, tree: str, paths: Iterable[str]) -> None:
+        """Make files what they are in `tree`, deleting those it has not; never through a symbolic link."""
+        self._private.prepare(self._base())
+        restore(self._private, tree, paths)
+
+    def _reader(self) -> Command:
+        self._private.prepare(self._base())
+        return self._private.git()

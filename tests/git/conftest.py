@@ -1,0 +1,90 @@
+"""Real repositories in temporary folders, with a configuration of their own and nothing of this machine's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lopen.clock import FakeClock
+from lopen.git.repository import Repository
+
+Run = Callable[..., str]
+
+
+def run_git(folder: Path, *arguments: str) -> str:
+    """git as a person would run it; returns standard output without the last newline."""
+    done = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
+    return os.fsdecode(done.stdout).removesuffix("\n")
+
+
+@pytest.fixture(autouse=True)
+def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The person's global configuration."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    config = home / ".gitconfig"
+    config.write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return config
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with one commit: `README` and `src/app.py`."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    run_git(folder, "init", "-q")
+    (folder / "README").write_text("Read me\n")
+    (folder / "src").mkdir()
+    (folder / "src" / "app.py").write_text("print('hello')\n")
+    run_git(folder, "add", "-A")
+    run_git(folder, "commit", "-qm", "Start")
+    return folder
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def repository(root: Path, clock: FakeClock) -> Repository:
+    return Repository.open(root, clock=clock)
+
+
+@pytest.fixture
+def empty_root(tmp_path: Path) -> Path:
+    """A repository without commits."""
+    folder = tmp_path / "unborn"
+    folder.mkdir()
+    run_git(folder, "init", "-q")
+    return folder
+
+
+@pytest.fixture
+def spawned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Puts a git on PATH that notes each start; the call returns the notes since the last one."""
+    log = tmp_path / "spawned.log"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    real = subprocess.run(["which", "git"], check=True, capture_output=True, text=True).stdout.strip()
+    script = folder / "git"
+    script.write_text(f'#!/bin/sh\necho "$1" >> "{log}"\nexec "{real}" "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    def read() -> list[str]:
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.write_text("")
+        return lines
+
+    return read

@@ -1,0 +1,169 @@
+"""Which folders lopen works in, and what it says about the others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lopen.clock import FakeClock
+from lopen.git.errors import GitError, NoIdentity, NotARepository, translate
+from lopen.git.layout import EMPTY_TREE
+from lopen.git.refs import Head
+from lopen.git.repository import Repository
+from tests.git.conftest import run_git
+
+
+def opened(root: Path) -> Repository:
+    return Repository.open(root, clock=FakeClock())
+
+
+def fake_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    folder = tmp_path / "fake"
+    folder.mkdir()
+    (folder / "git").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_head_of_a_fresh_checkout(root: Path, repository: Repository) -> None:
+    assert repository.head() == Head(run_git(root, "rev-parse", "HEAD"), "main")
+    assert repository.branch_tip("main") == repository.head().commit
+    assert repository.branch_tip("other") is None
+    assert repository.git_dir == root / ".git"
+
+
+def test_a_repository_without_commits_opens(empty_root: Path) -> None:
+    repository = opened(empty_root)
+    assert repository.head() == Head(None, "main")
+    assert not repository.reachable("0" * 40, "HEAD")
+    assert repository.session_commits() == []
+
+
+def test_a_detached_head_has_no_branch(root: Path, repository: Repository) -> None:
+    run_git(root, "checkout", "-q", "--detach")
+    assert repository.head() == Head(run_git(root, "rev-parse", "HEAD"), None)
+
+
+def test_packed_references_are_read(root: Path, repository: Repository) -> None:
+    run_git(root, "pack-refs", "--all")
+    assert not (root / ".git/refs/heads/main").exists()
+    assert repository.head() == Head(run_git(root, "rev-parse", "HEAD"), "main")
+
+
+def test_a_chain_of_symbolic_references_is_followed(root: Path, repository: Repository) -> None:
+    run_git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    run_git(root, "symbolic-ref", "HEAD", "refs/heads/alias")
+    assert repository.head().commit == run_git(root, "rev-parse", "HEAD")
+
+
+def test_a_linked_work_tree_works(root: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    run_git(root, "worktree", "add", "-q", "-b", "side", str(linked))
+    repository = opened(linked)
+    assert repository.head().branch == "side"
+    (linked / "new").write_text("x")
+    sha = repository.commit(repository.snapshot(), repository.head().commit, "New\n", "side")
+    assert run_git(linked, "status", "--porcelain") == ""
+    assert run_git(root, "rev-parse", "side") == sha
+    assert run_git(root, "status", "--porcelain") == ""
+    with pytest.raises(GitError, match="another work tree"):
+        repository.start_branch("main")
+
+
+def test_a_folder_without_a_repository(tmp_path: Path) -> None:
+    with pytest.raises(NotARepository, match="no git repository") as caught:
+        opened(tmp_path)
+    assert "init" in caught.value.hint
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(GitError, match="no folder"):
+        opened(tmp_path / "nowhere")
+
+
+def test_a_bare_repository(tmp_path: Path) -> None:
+    run_git(tmp_path, "init", "-q", "--bare", "bare")
+    with pytest.raises(NotARepository, match="bare") as caught:
+        opened(tmp_path / "bare")
+    assert "clone" in caught.value.hint
+
+
+def test_a_folder_inside_a_repository_is_not_its_top(root: Path) -> None:
+    with pytest.raises(NotARepository, match="not the top") as caught:
+        opened(root / "src")
+    assert str(root) in caught.value.hint
+
+
+def test_a_repository_of_somebody_else(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    complaint = "fatal: detected dubious ownership in repository"
+    fake_git(
+        tmp_path,
+        monkeypatch,
+        f'test "$1" = version && echo git version 2.50 || {{ echo "{complaint}" >&2; exit 128; }}',
+    )
+    with pytest.raises(NotARepository, match="somebody else") as caught:
+        opened(root)
+    assert "safe.directory" in caught.value.hint
+
+
+@pytest.mark.parametrize("version", ["git version 2.35.9", "git version 1.9.1", "nonsense"])
+def test_an_old_git(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    fake_git(tmp_path, monkeypatch, f"echo {version}")
+    with pytest.raises(GitError, match="too old"):
+        opened(root)
+
+
+def test_no_git_at_all(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(GitError, match="not found") as caught:
+        opened(root)
+    assert "install" in caught.value.hint
+
+
+def test_a_git_that_a_relative_entry_of_path_would_find_is_not_used(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "git").write_text("#!/bin/sh\ntouch ran\n")
+    (root / "git").chmod(0o755)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("PATH", f".{os.pathsep}{os.environ['PATH']}")
+    opened(root)
+    assert not (root / "ran").exists()
+
+
+def test_nobody_is_invented_to_commit_as(root: Path, own_configuration: Path) -> None:
+    own_configuration.write_text("")
+    repository = opened(root)
+    with pytest.raises(NoIdentity) as caught:
+        repository.identity()
+    assert "user.email" in caught.value.hint
+    with pytest.raises(NoIdentity):
+        repository.commit(repository.snapshot(), repository.head().commit, "x\n", "main")
+    assert run_git(root, "rev-list", "--count", "HEAD") == "1"
+
+
+def test_an_identity_configured_for_some_folders_only_is_honoured(
+    root: Path, own_configuration: Path
+) -> None:
+    work = own_configuration.with_name("work")
+    work.write_text("[user]\n\temail = ada@work.example\n")
+    run_git(root, "config", "--global", f"includeIf.gitdir:{root}/.path", str(work))
+    repository = opened(root)
+    assert repository.identity() == "Ada <ada@work.example>"
+    repository.commit(repository.snapshot(), repository.head().commit, "x\n", "main")
+    assert run_git(root, "log", "-1", "--format=%an <%ae> %cn <%ce>") == (
+        "Ada <ada@work.example> Ada <ada@work.example>"
+    )
+
+
+def test_the_known_empty_trees_are_right(root: Path) -> None:
+    assert run_git(root, "hash-object", "-t", "tree", "/dev/null") == EMPTY_TREE["sha1"]
+
+
+def test_an_unknown_failure_keeps_gits_own_words() -> None:
+    error = translate("frob", 3, "fatal: odd\n", folder="/x")
+    assert error.message == "git frob failed (3): fatal: odd"
+    assert error.stderr == "fatal: odd\n"
+    assert len(translate("frob", 3, "x" * 10_000, folder="/x").message) < 2_100

@@ -1,0 +1,233 @@
+"""Comparing trees, reading files from them, and putting files back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lopen.clock import FakeClock
+from lopen.git.errors import GitError
+from lopen.git.repository import Repository
+from lopen.git.trees import Change
+from tests.git.conftest import run_git
+
+
+def head_tree(root: Path) -> str:
+    return run_git(root, "rev-parse", "HEAD^{tree}")
+
+
+def test_changes_name_kind_blobs_and_modes(root: Path, repository: Repository) -> None:
+    before = repository.snapshot()
+    old = run_git(root, "rev-parse", "HEAD:README")
+    (root / "README").unlink()
+    (root / "src" / "app.py").chmod(0o755)
+    (root / "new").symlink_to("x")
+    after = repository.snapshot()
+    deleted, added, modified = repository.changes(before, after)
+    assert deleted == Change("README", "deleted", old, None, "100644", None)
+    assert (added.path, added.kind, added.before, added.mode_after) == ("new", "added", None, "120000")
+    assert (modified.kind, modified.mode_before, modified.mode_after) == ("modified", "100644", "100755")
+    assert repository.changes(after, after) == ()
+
+
+def test_a_moved_file_is_a_deletion_and_an_addition(root: Path, repository: Repository) -> None:
+    before = repository.snapshot()
+    (root / "README").rename(root / "READYOU")
+    kinds = {change.path: change.kind for change in repository.changes(before, repository.snapshot())}
+    assert kinds == {"README": "deleted", "READYOU": "added"}
+
+
+def test_a_diff_shows_text_and_only_names_binaries(root: Path, repository: Repository) -> None:
+    before = repository.snapshot()
+    (root / "README").write_text("Changed\n")
+    (root / "image").write_bytes(bytes(range(256)))
+    after = repository.snapshot()
+    text = repository.diff(before, after)
+    assert "--- a/README\n+++ b/README\n" in text
+    assert "-Read me\n+Changed\n" in text
+    assert "Binary files /dev/null and b/image differ" in text
+    assert "README" not in repository.diff(before, after, paths=["image"])
+    assert repository.diff(before, after, paths=[]) == ""
+    assert repository.diff(before, before) == ""
+
+
+def test_a_diffs_shape_does_not_follow_the_persons_taste(root: Path, repository: Repository) -> None:
+    for line in ("diff.noprefix=true", "diff.mnemonicPrefix=true", "color.ui=always", "diff.context=0"):
+        run_git(root, "config", "--global", *line.split("="))
+    (root / "README").write_text("Changed\n")
+    assert "--- a/README\n+++ b/README\n" in repository.uncommitted_diff()
+
+
+def test_paths_of_a_diff_are_no_patterns(root: Path, repository: Repository) -> None:
+    before = repository.snapshot()
+    (root / "*").write_text("star\n")
+    (root / "README").write_text("Changed\n")
+    text = repository.diff(before, repository.snapshot(), paths=["*"])
+    assert "+star" in text
+    assert "Changed" not in text
+
+
+def test_a_long_diff_is_cut_at_a_line_and_says_so(root: Path, repository: Repository) -> None:
+    (root / "README").write_text("line\n" * 1_000)
+    text = repository.uncommitted_diff(max_chars=500)
+    lines = text.splitlines()
+    assert len(text) < 600
+    assert lines[-2] == "+line"
+    assert "more characters" in lines[-1]
+
+
+def test_bytes_that_are_not_utf8_do_not_break_a_diff(root: Path, repository: Repository) -> None:
+    (root / "README").write_bytes(b"caf\xe9\n")
+    assert "caf\ufffd" in repository.uncommitted_diff()
+
+
+def test_the_uncommitted_diff_of_a_repository_without_commits(empty_root: Path) -> None:
+    (empty_root / "file").write_text("x\n")
+    assert "+x" in Repository.open(empty_root, clock=FakeClock()).uncommitted_diff()
+
+
+def test_a_file_of_a_tree_and_one_that_is_not_there(root: Path, repository: Repository) -> None:
+    tree = repository.snapshot()
+    assert repository.file_at(tree, "src/app.py") == b"print('hello')\n"
+    for path in ("missing", "src", "src/", "../README", "README/x", "", "/etc/passwd", "a\0b"):
+        assert repository.file_at(tree, path) is None
+    with pytest.raises(GitError, match="no object id"):
+        repository.file_at("HEAD", "README")
+
+
+def test_what_cannot_be_an_argument_is_an_error_and_no_crash(repository: Repository) -> None:
+    with pytest.raises(GitError, match="could not be started"):
+        repository._git.run("rev-parse", "a\0b")
+
+
+def test_files_are_put_back_and_new_ones_deleted_with_their_empty_folders(
+    root: Path, repository: Repository
+) -> None:
+    tree = repository.snapshot()
+    index = (root / ".git" / "index").read_bytes()
+    (root / "README").write_text("Changed\n")
+    (root / "src" / "app.py").unlink()
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "a" / "b" / "new").write_text("x")
+    (root / "a" / "kept").write_text("x")
+    repository.restore(tree, ["README", "src/app.py", "a/b/new", "never/was"])
+    assert (root / "README").read_text() == "Read me\n"
+    assert (root / "src" / "app.py").is_file()
+    assert not (root / "a" / "b").exists()
+    assert (root / "a" / "kept").is_file()
+    assert (root / ".git" / "index").read_bytes() == index
+    repository.restore(tree, [])
+
+
+def test_modes_and_links_are_put_back(root: Path, repository: Repository) -> None:
+    (root / "run").write_text("#!/bin/sh\n")
+    (root / "run").chmod(0o755)
+    (root / "link").symlink_to("README")
+    tree = repository.snapshot()
+    (root / "run").chmod(0o644)
+    (root / "link").unlink()
+    (root / "link").write_text("no link\n")
+    repository.restore(tree, ["run", "link"])
+    assert os.access(root / "run", os.X_OK)
+    assert (root / "link").readlink() == Path("README")
+    assert repository.snapshot() == tree
+
+
+def test_nothing_is_written_through_a_link_that_leaves_the_root(
+    root: Path, repository: Repository, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "app.py").write_text("theirs\n")
+    tree = repository.snapshot()
+    shutil.rmtree(root / "src")
+    (root / "src").symlink_to(outside)
+    repository.restore(tree, ["src/app.py"])
+    assert (outside / "app.py").read_text() == "theirs\n"
+    assert not (root / "src").is_symlink()
+    assert (root / "src" / "app.py").read_text() == "print('hello')\n"
+
+
+def test_nothing_is_deleted_through_a_link(root: Path, repository: Repository, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "deep" / "file").write_text("theirs\n")
+    (root / "link").symlink_to(outside)
+    repository.restore(repository.snapshot(), ["link/deep/file", "link/deep"])
+    assert (outside / "deep" / "file").is_file()
+    repository.restore(head_tree(root), ["link"])
+    assert not (root / "link").is_symlink()
+    assert outside.is_dir()
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", ".git/config", "a/../../x", "", "a/.GIT/x", "./x"])
+def test_paths_that_are_not_the_work_trees_own_are_refused(repository: Repository, path: str) -> None:
+    with pytest.raises(GitError, match="no path of the work tree"):
+        repository.restore(repository.snapshot(), [path])
+
+
+def test_dirty_lists_what_is_not_committed_and_not_excused(root: Path, repository: Repository) -> None:
+    assert repository.dirty(lambda _: False) == ()
+    (root / "README").write_text("changed\n")
+    (root / "specs" / "m").mkdir(parents=True)
+    (root / "specs" / "m" / "SPECIFICATION.md").write_text("x")
+    (root / "__pycache__").mkdir()
+    (root / "__pycache__" / "x.pyc").write_text("x")
+    (root / "nested").mkdir()
+    run_git(root / "nested", "init", "-q")
+    assert repository.dirty(lambda path: path.startswith("specs/m/")) == ("README", "nested")
+
+
+def test_dirty_sees_what_is_only_staged(root: Path, repository: Repository) -> None:
+    (root / "README").write_text("staged\n")
+    run_git(root, "add", "README")
+    (root / "README").write_text("Read me\n")
+    run_git(root, "rm", "-q", "--cached", "src/app.py")
+    assert repository.dirty(lambda _: False) == ("README", "src/app.py")
+
+
+def test_dirty_works_without_an_index_of_the_users(root: Path, repository: Repository) -> None:
+    (root / ".git" / "index").unlink()
+    assert repository.dirty(lambda _: False) == ()
+
+
+def test_ignore_lines_are_suggested_for_caches_that_nobody_ignores(
+    root: Path, repository: Repository
+) -> None:
+    assert repository.ignore_suggestion() == ()
+    for path in (
+        "src/__pycache__/a.pyc",
+        "node_modules/x/y.js",
+        "target/debug/x",
+        "web/.venv/bin/python",
+        "b.pyc",
+    ):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("x")
+    assert repository.ignore_suggestion() == ("*.py[co]", ".venv/", "__pycache__/", "node_modules/")
+    (root / "Cargo.toml").write_text("")
+    (root / ".gitignore").write_text("node_modules\n__pycache__/\n*.pyc\n")
+    assert repository.ignore_suggestion() == (".venv/", "target/")
+
+
+def test_a_sparse_checkout_loses_no_file(root: Path, repository: Repository) -> None:
+    run_git(root, "sparse-checkout", "set", "--no-cone", "/README")
+    assert not (root / "src").exists()
+    sparse = Repository.open(root, clock=FakeClock())
+    assert sparse.snapshot() == head_tree(root)
+    (root / "README").write_text("x\n")
+    tree = sparse.snapshot()
+    assert [change.path for change in repository.changes(head_tree(root), tree)] == ["README"]
+    sparse.commit(tree, sparse.head().commit, "x\n", "main")
+    assert run_git(root, "status", "--porcelain") == ""
+    assert not (root / "src").exists()
+
+
+def test_a_sparse_checkout_without_its_index_is_refused(root: Path) -> None:
+    run_git(root, "sparse-checkout", "set", "--no-cone", "/README")
+    (root / ".git" / "index").unlink()
+    with pytest.raises(GitError, match="sparse"):
+        Repository.open(root, clock=FakeClock()).snapshot()
