@@ -1,0 +1,1 @@
+"""The one truth: `.lopen/state.db`. Schema and migrations, sessions with their history, retention."""

@@ -1,0 +1,83 @@
+"""One process at a time: the other one is named, and a dead one's lock is there to take."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lopen.storage.database import StorageError
+from lopen.storage.lock import Locked, held, holder
+
+CODE = """
+import sys
+from pathlib import Path
+from lopen.storage.lock import held
+with held(Path(sys.argv[1]), "module-calc", "module calc"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the lock; ended at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", CODE, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
+    with another_process(tmp_path) as other, pytest.raises(Locked) as refused:
+        held(tmp_path, "module-calc", "module calc").__enter__()
+    assert refused.value.message == (
+        f"module calc is being worked on by process {other.pid} on {socket.gethostname()}"
+    )
+    assert refused.value.exit_code == 1
+
+
+def test_a_dead_one_s_lock_is_taken_over_and_names_the_new_holder(tmp_path: Path) -> None:
+    with another_process(tmp_path) as other:
+        other.kill()
+        other.wait()
+        with held(tmp_path, "module-calc", "module calc"):
+            me = {"pid": os.getpid(), "host": socket.gethostname()}
+            assert holder(tmp_path, "module-calc").items() >= me.items()
+
+
+def test_it_is_let_go_at_the_end_and_after_an_exception(tmp_path: Path) -> None:
+    def fail() -> None:
+        with held(tmp_path, "module-calc", "module calc"):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with held(tmp_path, "module-calc", "module calc"), held(tmp_path, "checkout", "this checkout"):
+        pass
+    with another_process(tmp_path):
+        pass
+
+
+def test_a_holder_that_cannot_be_read_is_nobody(tmp_path: Path) -> None:
+    assert holder(tmp_path, "module-calc") == {}
+    for text in ("", "[1]", "\x00"):
+        (tmp_path / "module-calc.holder").write_text(text, "utf-8")
+        assert holder(tmp_path, "module-calc") == {}
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_for_a_person(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="Not a directory"):
+        held(tmp_path / "file" / "locks", "module-calc", "module calc").__enter__()
