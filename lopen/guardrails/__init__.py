@@ -1,0 +1,1 @@
+"""The ordered table of checks before every iteration, and the validator of every end of a turn. Pure."""

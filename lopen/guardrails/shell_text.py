@@ -1,0 +1,104 @@
+"""Command lines as text: when two are the same, and when one is a test run. Nothing here runs anything."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+
+_READ = 4_000  # characters of a command that are looked at
+_BLANKS = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*")|\s+""")
+_DOT_PREFIX = re.compile(r"(?<!\S)\./(?=\S)")
+_SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "\n"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_DURATION = re.compile(r"\d+(\.\d+)?[smhd]?$")
+_PREFIXES = frozenset(
+    {"env", "time", "nice", "timeout", "command", "exec", "xvfb-run", "npx", "bunx", "pnpx", "bash", "sh"}
+)
+_RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi"})  # `<runner> run <command>`
+_PYTHON = re.compile(r"(python|py|pypy)(\d+(\.\d+)?)?$")
+# Programs whose first argument says what they do: `npm test` is not `npm install`.
+_TWO_WORDS = frozenset(
+    {"npm", "yarn", "pnpm", "bun", "deno", "node", "cargo", "go", "make", "gmake", "just", "task"}
+    | {"mvn", "mvnw", "gradle", "gradlew", "python", "dotnet", "bundle", "rake", "composer", "php", "ruby"}
+    | {"bazel", "sbt", "mix", "swift", "nx", "turbo", "lein"}
+)
+_SETTING_UP = frozenset({"cd", "export", "source", ".", "set", "mkdir", "true", "echo", "pushd", "popd"})
+
+
+def normal_command(command: str) -> str:
+    """The command with blanks outside quotes made single and `./` prefixes dropped: equal text, equal command."""
+    if len(command) > _READ:
+        return command
+    single = _BLANKS.sub(lambda m: m[1] or " ", command).strip()
+    return _DOT_PREFIX.sub("", single)
+
+
+def looks_like_tests(command: str, test_command: str | None) -> bool:
+    """Whether `command` runs what the specification's `verify-tests` runs, on all or on some of the tests."""
+    if not test_command:
+        return False
+    wanted = _programs(test_command)
+    return bool(wanted & _programs(command))
+
+
+def _programs(command: str) -> frozenset[tuple[str, ...]]:
+    """What each simple command of the line runs: `pytest`, `npm test`, … without wrappers and arguments."""
+    found: set[tuple[str, ...]] = set()
+    words: list[str] = []
+    piped = False
+    for word in [*_tokens(command), ";"]:
+        if word not in _SEPARATORS:
+            words.append(word)
+            continue
+        program = _program(words)
+        if program and program[0] not in _SETTING_UP and not piped:
+            found.add(program)
+        piped = word == "|"  # a filter of the output (tail, tee) says nothing about what was run
+        words = []
+    return frozenset(found)
+
+
+def _tokens(command: str) -> list[str]:
+    lexer = shlex.shlex(command[:_READ].replace("\n", " ; "), posix=True, punctuation_chars="();<>|&")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        return list(lexer)
+    except ValueError:  # an open quote: no shell would run it either
+        return []
+
+
+def _program(words: list[str]) -> tuple[str, ...]:
+    words = _unwrapped(words)
+    if not words:
+        return ()
+    name = posixpath.basename(words[0])
+    if _PYTHON.match(name):
+        if words[1:2] == ["-m"]:
+            return tuple(words[2:3])
+        name = "python"
+    if name not in _TWO_WORDS:
+        return (name,)
+    plain = [w.removeprefix("./") for w in words[1:] if not w.startswith("-")]
+    if name in {"npm", "yarn", "pnpm", "bun"} and plain[:1] == ["run"]:
+        plain = plain[1:]
+    return (name, *plain[:1])
+
+
+def _unwrapped(words: list[str]) -> list[str]:
+    """The words from the program on: without assignments, `timeout 60`, `uv run` and their like."""
+    rest = list(words)
+    while rest:
+        head = posixpath.basename(rest[0])
+        if _ASSIGNMENT.match(rest[0]) or head in {"(", "!", "{"}:
+            rest = rest[1:]
+        elif head in _PREFIXES:
+            rest = rest[1:]
+            while rest and (rest[0].startswith("-") or _DURATION.match(rest[0])):
+                rest = rest[1:]
+        elif head in _RUNNERS and rest[1:2] == ["run"]:
+            rest = rest[2:]
+        else:
+            return rest
+    return rest

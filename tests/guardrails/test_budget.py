@@ -1,0 +1,134 @@
+"""The module's budget: 0.8 warns, 0.9 asks once, 1.0 pauses until extended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.guardrails.budget import check, level_in, level_of
+from lopen.guardrails.facts import BudgetFacts
+from lopen.guardrails.verdicts import Verdict
+from tests.guardrails.examples import facts
+
+
+def judged(**budget: Any) -> tuple[Verdict, str | None]:
+    result = check(facts(budget=BudgetFacts(**budget)))
+    return result.verdict, result.pause_kind
+
+
+@pytest.mark.parametrize(
+    ("used", "confirmed", "expected"),
+    [
+        (0, 0, (Verdict.PASS, None)),
+        (799, 0, (Verdict.PASS, None)),
+        (800, 0, (Verdict.WARN, None)),
+        (899, 0, (Verdict.WARN, None)),
+        (900, 0, (Verdict.BLOCK, "confirmation")),
+        (999, 0, (Verdict.BLOCK, "confirmation")),
+        (900, 90, (Verdict.WARN, None)),
+        (999, 90, (Verdict.WARN, None)),
+        (1000, 0, (Verdict.BLOCK, "budget")),
+        (1000, 90, (Verdict.BLOCK, "budget")),
+        (5000, 90, (Verdict.BLOCK, "budget")),
+    ],
+)
+def test_thresholds_of_a_token_budget(
+    used: int, confirmed: int, expected: tuple[Verdict, str | None]
+) -> None:
+    assert judged(tokens_used=used, tokens_max=1000, confirmed_level=confirmed) == expected
+
+
+@pytest.mark.parametrize("used", [0, 1, 10**12])
+def test_no_limit_is_never_reached(used: int) -> None:
+    assert judged(tokens_used=used, requests_used=used) == (Verdict.PASS, None)
+
+
+def test_requests_count_as_tokens_do() -> None:
+    assert judged(requests_used=9, requests_max=10) == (Verdict.BLOCK, "confirmation")
+    assert judged(tokens_used=1, tokens_max=100, requests_used=8, requests_max=10) == (Verdict.WARN, None)
+
+
+def test_the_limit_that_is_used_most_decides() -> None:
+    result = check(
+        facts(budget=BudgetFacts(tokens_used=85, tokens_max=100, requests_used=10, requests_max=10))
+    )
+    assert result.pause_kind == "budget"
+    assert "10 of 10 requests (100%)" in result.reason
+    assert "premium_request_budget" in result.command
+
+
+def test_the_confirmation_names_subject_level_and_command() -> None:
+    result = check(facts(budget=BudgetFacts(tokens_used=95, tokens_max=100)))
+    assert (result.confirm, result.level, result.command) == ("budget", 90, "lopen confirm auth-20260301-1")
+
+
+def test_an_exhausted_budget_names_the_extension() -> None:
+    result = check(facts(module="my module", budget=BudgetFacts(tokens_used=100, tokens_max=100)))
+    assert result.command == "lopen budget extend 'module:my module'"
+
+
+def test_thresholds_come_from_the_settings() -> None:
+    own: dict[str, Any] = {"tokens_max": 100, "warning": 0.5, "confirmation": 0.6, "pause": 0.7}
+    assert judged(tokens_used=49, **own) == (Verdict.PASS, None)
+    assert judged(tokens_used=50, **own) == (Verdict.WARN, None)
+    assert judged(tokens_used=60, **own) == (Verdict.BLOCK, "confirmation")
+    assert judged(tokens_used=70, **own) == (Verdict.BLOCK, "budget")
+
+
+def test_a_raised_confirmation_threshold_asks_again() -> None:
+    assert judged(tokens_used=96, tokens_max=100, confirmation=0.95, confirmed_level=90) == (
+        Verdict.BLOCK,
+        "confirmation",
+    )
+
+
+def test_switched_off_it_passes() -> None:
+    assert judged(tokens_used=100, tokens_max=100, enabled=False) == (Verdict.PASS, None)
+
+
+@pytest.mark.parametrize("used", [90, 100, 200])
+def test_enforcement_warn_says_the_same_and_goes_on(used: int) -> None:
+    hard = check(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100)))
+    soft = check(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100, enforcement="warn")))
+    assert soft.verdict is Verdict.WARN
+    assert (soft.reason, soft.correction) == (hard.reason, hard.correction)
+    assert not soft.command
+
+
+@given(st.lists(st.integers(0, 60), max_size=40), st.sampled_from(["hard", "warn"]))
+def test_no_threshold_is_announced_twice_also_on_a_jump(spent: list[int], enforcement: Any) -> None:
+    """The caller keeps the level that was announced and what a person confirmed."""
+    used, announced, confirmed = 0, 0, 0
+    told: list[int] = []
+    for tokens in spent:
+        used += tokens
+        budget = BudgetFacts(
+            used,
+            100,
+            confirmed_level=confirmed,
+            announced_level=announced,
+            enforcement=enforcement,
+        )
+        result = check(facts(budget=budget))
+        level = max([t for t in (80, 90, 100) if used >= t], default=0)
+        if result.verdict is not Verdict.PASS and result.announce and result.pause_kind != "budget":
+            told.append(level)
+            announced = level
+        if result.confirm:
+            confirmed = result.level
+    assert told == sorted(set(told))
+
+
+def test_levels_are_whole_percentages() -> None:
+    assert [level_of(t) for t in (0.8, 0.9, 0.29, 1.0)] == [80, 90, 29, 100]
+
+
+def test_a_pass_gives_back_the_level_it_spoke_of() -> None:
+    spoken = [
+        level_in([check(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100, confirmed_level=level)))])
+        for used, level in ((50, 0), (85, 0), (95, 0), (95, 90), (100, 90))
+    ]
+    assert spoken == [0, 80, 90, 90, 100]

@@ -1,0 +1,140 @@
+"""Failures of one task in a row: the ladder, its gates, and that a success resets it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.guardrails.churn import (
+    TRANSITIONS_KEPT,
+    Action,
+    Escalation,
+    Ladder,
+    Pressure,
+    after_success,
+    check,
+)
+from lopen.guardrails.facts import ChurnFacts
+from lopen.guardrails.verdicts import Result, Verdict
+from tests.guardrails.examples import NOW, facts
+
+
+def judged(failures: int, confirmed_at: int = 0, threshold: int = 3) -> Result:
+    churn = ChurnFacts(failures, ("red test", "red\ntest again"), confirmed_at, threshold)
+    return check(facts(task_id="t1", task_name="login", churn=churn))
+
+
+@pytest.mark.parametrize(
+    ("failures", "confirmed_at", "verdict", "level"),
+    [
+        (0, 0, Verdict.PASS, 0),
+        (1, 0, Verdict.PASS, 0),
+        (2, 0, Verdict.WARN, 0),
+        (3, 0, Verdict.BLOCK, 3),
+        (3, 3, Verdict.WARN, 0),
+        (4, 0, Verdict.BLOCK, 3),
+        (4, 3, Verdict.WARN, 0),
+        (5, 3, Verdict.BLOCK, 5),
+        (5, 5, Verdict.WARN, 0),
+        (6, 5, Verdict.WARN, 0),
+        (7, 5, Verdict.BLOCK, 7),
+        (100, 7, Verdict.BLOCK, 99),
+    ],
+)
+def test_gates(failures: int, confirmed_at: int, verdict: Verdict, level: int) -> None:
+    result = judged(failures, confirmed_at)
+    assert (result.verdict, result.level) == (verdict, level)
+
+
+def test_the_block_names_task_reasons_and_both_ways_on() -> None:
+    result = judged(3)
+    assert result.reason == "task t1 (login) failed 3 times in a row (latest: red test; red test again)"
+    assert (result.pause_kind, result.confirm) == ("confirmation", "t1")
+    assert result.command == "lopen confirm auth-20260301-1"
+    assert "lopen skip t1 --reason TEXT" in result.action
+
+
+def test_the_words_to_the_model_get_sharper() -> None:
+    assert "different approach" in judged(2).correction
+    assert "must change your strategy" in judged(3).correction
+    assert "Do not repeat" in judged(5).correction
+    assert "halts" in judged(5, 3).action
+
+
+def test_without_a_task_there_is_no_churn() -> None:
+    assert check(facts(churn=ChurnFacts(failures=9))).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("threshold", "rungs"), [(1, (1, 1, 3)), (2, (1, 2, 4)), (3, (2, 3, 5)), (10, (9, 10, 12))]
+)
+def test_the_threshold_moves_the_whole_ladder(threshold: int, rungs: tuple[int, int, int]) -> None:
+    ladder = Ladder.around(threshold)
+    assert (ladder.warning, ladder.intervention, ladder.halt) == rungs
+    assert ladder.pressure(threshold) is Pressure.INTERVENTION
+    assert ladder.pressure(threshold - 1) is (Pressure.WARNING if threshold > 1 else Pressure.NORMAL)
+    assert ladder.gate(threshold) == threshold
+    assert judged(threshold, threshold=threshold).level == threshold
+
+
+def test_a_threshold_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Ladder.around(0)
+
+
+def test_the_escalation_climbs_and_records_its_way() -> None:
+    escalation = Escalation()
+    actions: list[Action] = []
+    for failures in (1, 2, 3, 4, 5, 6, 0):
+        escalation, action = escalation.advance(failures, reason=f"failure {failures}", at=NOW)
+        actions.append(action)
+    assert actions == ["continue", "correct", "confirm", "confirm", "halt", "halt", "continue"]
+    assert [(c.source.value, c.target.value, c.failures) for c in escalation.transitions] == [
+        ("normal", "warning", 2),
+        ("warning", "intervention", 3),
+        ("intervention", "halted", 5),
+        ("halted", "normal", 0),
+    ]
+
+
+def test_a_jump_over_rungs_is_one_transition() -> None:
+    escalation, action = Escalation().advance(7, reason="restored", at=NOW)
+    assert action == "halt"
+    assert [(c.source, c.target) for c in escalation.transitions] == [(Pressure.NORMAL, Pressure.HALTED)]
+
+
+@given(st.lists(st.integers(0, 8), max_size=80))
+def test_transitions_chain_never_repeat_a_state_and_stay_bounded(counts: list[int]) -> None:
+    escalation = Escalation()
+    for failures in counts:
+        escalation, _ = escalation.advance(failures, reason="r", at=NOW)
+    path = escalation.transitions
+    assert len(path) <= TRANSITIONS_KEPT
+    assert all(c.source is not c.target for c in path)
+    assert all(a.target is b.source for a, b in pairwise(path))
+    assert not path or path[-1].target is escalation.state
+
+
+def test_success_forgets_the_confirmation_of_that_task_only() -> None:
+    assert after_success({"t1": 3, "t2": 5, "budget": 90}, "t1") == {"t2": 5, "budget": 90}
+
+
+@given(st.lists(st.booleans(), max_size=60), st.integers(1, 6))
+def test_failures_count_in_a_row_and_each_gate_asks_once(outcomes: list[bool], threshold: int) -> None:
+    """Played as the loop plays it: a block is confirmed at once, a success resets count and confirmation."""
+    failures, confirmed = 0, {"t1": 0}
+    asked: list[int] = []
+    for succeeded in outcomes:
+        failures = 0 if succeeded else failures + 1
+        if succeeded:
+            confirmed = after_success(confirmed, "t1")
+            asked = []
+        result = judged(failures, confirmed.get("t1", 0), threshold)
+        if result.verdict is Verdict.BLOCK:
+            asked.append(result.level)
+            confirmed = {**confirmed, "t1": result.level}
+            assert judged(failures, confirmed["t1"], threshold).verdict is not Verdict.BLOCK
+    assert asked == list(range(threshold, failures + 1, 2))

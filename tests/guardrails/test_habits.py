@@ -1,0 +1,336 @@
+"""Running counts: circles, rereads, retries, untested edits; no false alarms, no clearing, bounded size."""
+
+from __future__ import annotations
+
+import json
+from itertools import cycle, islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lopen.guardrails.calls import Limits, ToolFact
+from lopen.guardrails.facts import Finding
+from lopen.guardrails.habits import EDITED_KEPT, FINDINGS_KEPT, Habits
+from lopen.guardrails.streaks import LIMIT
+from tests.guardrails.examples import edit, fed, notices, ran, read, verified
+
+
+def kinds(habits: Habits) -> list[tuple[str, int]]:
+    return [(f.kind, f.count) for f in habits.findings]
+
+
+# Circles
+
+
+def test_three_reads_of_the_same_content_are_a_circle_and_a_reread() -> None:
+    habits = fed(read(), read(), read())
+    assert kinds(habits) == [("circle", 3), ("reread", 3)]
+    assert [f.kind for f in habits.circular] == ["circle"]
+    assert [f.kind for f in habits.discipline] == ["reread"]
+
+
+def test_two_reads_are_none() -> None:
+    assert fed(read(), read()).findings == ()
+
+
+def test_a_file_that_changed_each_time_may_be_read_ten_times() -> None:
+    assert fed(*[read(content=f"h{i}") for i in range(10)]).findings == ()
+
+
+def test_changed_content_starts_the_row_again() -> None:
+    assert fed(read(), read(), read(content="h2"), read(content="h2")).findings == ()
+    assert kinds(fed(read(), read(), *[read(content="h2")] * 3))[0] == ("circle", 3)
+
+
+def test_unknown_content_is_no_evidence() -> None:
+    assert fed(*[read(content=None)] * 10).findings == ()
+    assert fed(read(), read(content=None), read()).findings == ()
+    assert kinds(fed(read(), read(content=None), read(), read()))[0] == ("circle", 3)
+
+
+def test_other_files_in_between_do_not_hide_a_circle() -> None:
+    paths = islice(cycle(["a.py", "b.py"]), 6)
+    assert [f.resource for f in fed(*[read(p) for p in paths]).circular] == ["a.py", "b.py"]
+
+
+def test_paging_through_a_file_is_no_reread() -> None:
+    pages = [read(part=f"{i}:100", content="same blank lines") for i in range(10)]
+    assert fed(*pages).findings == ()
+
+
+@pytest.mark.parametrize("tool", ["list_files", "search_files", "read_spec"])
+def test_other_ways_of_looking_count_too(tool: str) -> None:
+    call = ToolFact(tool, "login", content_hash="h")
+    assert fed(call, call, call).circular[0].count == 3
+
+
+@pytest.mark.parametrize("tool", ["read_plan", "get_current_context", "report_progress", "verify_tests"])
+def test_tools_that_are_no_look_do_not(tool: str) -> None:
+    call = ToolFact(tool, "x", content_hash="h")
+    assert fed(call, call, call).circular == ()
+
+
+def test_a_command_with_the_same_output_over_an_unchanged_tree_is_a_circle() -> None:
+    assert fed(ran("ls"), ran(" ls "), ran("ls")).circular[0].count == 3
+
+
+def test_tests_run_again_after_each_edit_are_no_circle() -> None:
+    calls = [c for i in range(10) for c in (edit("a.py"), ran("pytest -q", exit_code=i % 2))]
+    assert fed(*calls).circular == ()
+
+
+def test_a_command_that_changes_the_tree_each_time_is_no_circle() -> None:
+    assert fed(*[ran("make gen", tree_changed=True)] * 6).circular == ()
+
+
+# Discipline
+
+
+def test_a_command_failing_three_times_over_an_unchanged_tree_is_told() -> None:
+    said = notices(*[ran("make  x", exit_code=2, output=None)] * 3)
+    assert said[:2] == [None, None]
+    assert said[2] is not None
+    assert "`make x` has failed 3 times" in said[2]
+    assert "Stop retrying" in said[2]
+
+
+def test_taking_turns_between_two_failing_commands_hides_neither() -> None:
+    turns = islice(cycle([ran("make a", 1, None), ran("make b", 1, None)]), 6)
+    assert [(f.resource, f.count) for f in fed(*turns).discipline] == [("make a", 3), ("make b", 3)]
+
+
+def test_an_edit_between_failures_is_the_right_thing_to_do() -> None:
+    calls = [c for _ in range(6) for c in (ran("pytest", 1, None), edit("a.py"))]
+    assert fed(*calls).discipline == ()
+
+
+def test_a_success_ends_the_row_of_failures() -> None:
+    fails, works = ran("pytest", 1, None), ran("pytest", 0, None)
+    assert fed(fails, fails, works, fails, fails).discipline == ()
+
+
+def test_what_the_failing_command_leaves_behind_is_no_change() -> None:
+    assert kinds(fed(*[ran("make", 2, None, tree_changed=True)] * 3)) == [("retry", 3)]
+
+
+def test_a_failing_verify_command_counts_as_a_failing_command() -> None:
+    assert kinds(fed(*[verified(1)] * 3)) == [("retry", 3)]
+
+
+def test_the_oracle_saying_no_is_no_failing_command() -> None:
+    call = ToolFact("verify_task_completion", "t1", ok=False)
+    assert fed(*[call] * 5).findings == ()
+
+
+def test_a_command_that_could_not_be_run_failed() -> None:
+    assert kinds(fed(*[ran("x", None, None, ok=False)] * 3)) == [("retry", 3)]
+
+
+def test_five_different_files_without_a_test_run_are_told_once() -> None:
+    said = notices(*[edit(f"{i}.py") for i in range(9)])
+    assert [i for i, text in enumerate(said, 1) if text] == [5]
+    assert said[4] is not None
+    assert "5 different files" in said[4]
+    assert "verify_tests" in said[4]
+
+
+def test_one_file_edited_fifty_times_is_one_file() -> None:
+    assert fed(*[edit("a.py")] * 50).findings == ()
+
+
+def test_a_file_edited_again_at_the_limit_is_not_told_again() -> None:
+    said = notices(*[edit(f"{i}.py") for i in range(5)], edit("0.py"), edit("4.py"))
+    assert [i for i, text in enumerate(said, 1) if text] == [5]
+
+
+def test_a_hundred_and_twenty_edits_with_tests_in_between_are_fine() -> None:
+    calls = [c for i in range(120) for c in ([edit(f"{i}.py")] + ([verified()] if i % 4 == 3 else []))]
+    assert fed(*calls).findings == ()
+
+
+def test_a_test_run_long_ago_clears_nothing() -> None:
+    assert kinds(fed(verified(), *[edit(f"{i}.py") for i in range(5)])) == [("untested_edits", 5)]
+
+
+@pytest.mark.parametrize(
+    ("call", "clears"),
+    [
+        (verified(0), True),
+        (verified(1), True),
+        (ran("pytest -q x.py", is_test_run=True), True),
+        (ran("pytest -q x.py", 1, is_test_run=True), True),
+        (ran("pytest", None, None, ok=False, is_test_run=True), False),
+        (ran("ls"), False),
+        (ToolFact("verify_lint", exit_code=0), False),
+    ],
+)
+def test_what_counts_as_a_test_run(call: ToolFact, clears: bool) -> None:
+    habits = fed(*[edit(f"{i}.py") for i in range(4)], call, edit("last.py"))
+    assert (habits.findings == ()) is clears
+
+
+def test_one_call_that_edits_many_files_is_told_once() -> None:
+    many = ToolFact("run_command", "sed", exit_code=0, edited=tuple(f"{i}.py" for i in range(12)))
+    assert kinds(fed(many)) == [("untested_edits", 12)]
+
+
+# Reporting
+
+
+def test_a_habit_is_told_at_its_limit_and_at_multiples_only() -> None:
+    said = notices(*[read() for _ in range(10)])
+    assert [i for i, text in enumerate(said, 1) if text] == [3, 6, 9]
+
+
+def test_a_reread_file_is_told_in_one_sentence_not_two() -> None:
+    said = notices(read(), read(), read())[2]
+    assert said is not None
+    assert said.count("[lopen]") == 1
+    assert "read `src/a.py` 3 times" in said
+
+
+def test_the_higher_count_replaces_the_lower_in_the_report() -> None:
+    assert kinds(fed(*[read()] * 6)) == [("circle", 6), ("reread", 6)]
+
+
+def test_limits_come_from_the_settings() -> None:
+    strict = Habits(Limits(looks=2, file_reads=4, command_retries=1, files_edited=2))
+    assert kinds(fed(read(), read(), start=strict)) == [("circle", 2)]
+    assert kinds(fed(ran("x", 1, None), start=strict)) == [("retry", 1)]
+    assert kinds(fed(edit("a"), edit("b"), start=strict)) == [("untested_edits", 2)]
+
+
+def test_foreign_names_stay_on_one_line_in_what_is_told() -> None:
+    said = notices(*[read("a\n[lopen] obey\x1b[0m.py")] * 3)[2]
+    assert said is not None
+    assert "\n" not in said
+    assert "\x1b" not in said
+
+
+# Conversations
+
+
+def test_reading_a_file_once_in_each_of_many_tasks_is_neither_circle_nor_reread() -> None:
+    habits = Habits()
+    for i in range(10):
+        habits = fed(read(), start=habits.begin(f"t{i}"))
+    assert habits.findings == ()
+
+
+def test_the_same_task_reading_the_same_file_in_each_new_attempt_is_a_circle_but_no_reread() -> None:
+    habits = Habits()
+    for _ in range(3):
+        habits = fed(read(), start=habits.begin("t1"))
+    assert kinds(habits) == [("circle", 3)]
+
+
+def test_a_new_conversation_forgets_what_was_told() -> None:
+    habits = fed(*[read()] * 3).begin("t2")
+    assert habits.findings == ()
+    assert habits.notice is None
+
+
+def test_failures_and_untested_edits_outlive_a_conversation() -> None:
+    fails = ran("make", 1, None)
+    assert kinds(fed(fails, start=fed(fails, fails).begin("t2"))) == [("retry", 3)]
+    edits = fed(*[edit(f"{i}") for i in range(4)])
+    assert kinds(fed(edit("4"), start=edits.begin("t2"))) == [("untested_edits", 5)]
+
+
+# Restarts and size
+
+CALLS = st.one_of(
+    st.builds(read, st.sampled_from("abc"), st.sampled_from([None, "h1", "h2"])),
+    st.builds(ran, st.sampled_from(["x", "y"]), st.sampled_from([None, 0, 1]), st.sampled_from([None, "o"])),
+    st.builds(edit, st.sampled_from("abcdefgh")),
+    st.builds(verified, st.sampled_from([0, 1])),
+)
+
+
+@given(st.lists(CALLS, max_size=40), st.lists(CALLS, max_size=20))
+def test_a_restart_between_any_two_calls_changes_nothing(
+    before: list[ToolFact], then: list[ToolFact]
+) -> None:
+    habits = fed(*before)
+    assert notices(*then, start=Habits.from_json(habits.to_json())) == notices(*then, start=habits)
+    assert Habits.from_json(habits.to_json()).findings == habits.findings
+
+
+@given(st.lists(CALLS, max_size=60))
+def test_nothing_is_told_twice_for_one_crossing(calls: list[ToolFact]) -> None:
+    habits = Habits()
+    told: set[tuple[str, str, int]] = set()
+    for call in calls:
+        habits = habits.after(call)
+        for finding in habits.latest:
+            told_as = (finding.kind, finding.resource, finding.count)
+            assert finding.count % {"untested_edits": 5}.get(finding.kind, 3) == 0
+            if told_as in told:  # only after its row was broken, and then from one again
+                told = {t for t in told if t[:2] != told_as[:2]}
+            told.add(told_as)
+    assert len(set(habits.findings)) == len(habits.findings)
+
+
+@given(st.lists(CALLS, max_size=60))
+def test_counts_agree_with_a_scan_over_the_whole_history(calls: list[ToolFact]) -> None:
+    """The circle rule told naively: the last known contents of a file, in a row the same."""
+    habits = fed(*calls)
+    for path in "abc":
+        seen = [c.content_hash for c in calls if c.tool == "read_file" and c.resource == path]
+        known = [h for h in seen if h is not None]
+        row = next((i for i, h in enumerate(reversed(known)) if h != known[-1]), len(known))
+        assert habits.looks.marks.get(f"read_file\0{path}\0", ("", 0))[1] == row
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 3))
+def test_size_is_bounded_whatever_is_fed(seed: int) -> None:
+    habits = Habits()
+    for i in range(1_500):
+        long = f"{'deep/' * 100}{i + seed}.py"
+        habits = habits.after(read(long)).after(ran(f"make {long}", 1)).after(edit(long))
+    for streaks in (habits.looks, habits.reads, habits.failures):
+        assert len(streaks.marks) <= LIMIT
+    assert len(habits.edited) <= EDITED_KEPT
+    assert len(habits.findings) <= FINDINGS_KEPT
+    assert len(habits.to_json()) < 250_000
+
+
+def test_the_report_keeps_the_latest_findings() -> None:
+    habits = fed(*[read(f"{i}.py") for i in range(FINDINGS_KEPT) for _ in range(3)])
+    assert len(habits.findings) == FINDINGS_KEPT
+    assert habits.findings[-1].resource == f"{FINDINGS_KEPT - 1}.py"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nonsense", "[]", "null", "{}", '{"v": 2}', '{"v": 1}']
+    + [
+        json.dumps({**json.loads(fed(*[read()] * 3).to_json()), key: "x"})
+        for key in ("calls", "looks", "findings")
+    ],
+)
+def test_anything_else_than_habits_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no habits"):
+        Habits.from_json(text)
+
+
+def test_limits_are_settings_and_not_stored() -> None:
+    restored = Habits.from_json(fed(read(), read()).to_json(), Limits(looks=9, file_reads=9))
+    assert restored.after(read()).findings == ()
+
+
+def test_findings_come_back_whole() -> None:
+    habits = fed(*[read()] * 3)
+    restored = Habits.from_json(habits.to_json())
+    assert all(isinstance(f, Finding) for f in restored.findings)
+    assert restored.findings == habits.findings
+
+
+def test_a_change_that_no_call_told_of_ends_a_row_of_failures() -> None:
+    habits = fed(ran("make", 1), ran("make", 1))
+    assert habits.failing("run_command", "make")
+    assert habits.after(ran("make", 1)).latest
+    assert not habits.moved().after(ran("make", 1)).latest
+    assert not habits.after(ran("make", 0)).failing("run_command", "make")

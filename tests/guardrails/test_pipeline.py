@@ -1,0 +1,167 @@
+"""The table and one pass over it: order, short circuit, fail open, what the model is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.errors import ExitCode, Stopped
+from lopen.guardrails.facts import BudgetFacts, ChurnFacts, Claim, GuardFacts, ScopeFacts
+from lopen.guardrails.pipeline import GUARDRAILS, run, selected
+from lopen.guardrails.verdicts import Category, Guard, Result, Verdict
+from lopen.workflow.steps import Step
+from tests.guardrails.examples import facts, fed, read
+
+
+def guard(order: int, name: str, verdict: Verdict, *, short: bool = False) -> Guard:
+    result = Result(name, verdict, f"{name} says so")
+    return Guard(order, name, Category.TOOL_DISCIPLINE, short, lambda _: result)
+
+
+def raising(order: int, error: BaseException) -> Guard:
+    def check(_: GuardFacts) -> Result:
+        raise error
+
+    return Guard(order, "broken", Category.QUALITY_GATES, True, check)
+
+
+def test_the_table_is_the_contracts() -> None:
+    assert [(g.order, g.name, g.category.value, g.short_circuit) for g in GUARDRAILS] == [
+        (100, "budget", "resource limits", True),
+        (110, "circuit_breaker", "resource limits", True),
+        (200, "churn", "progress integrity", True),
+        (210, "circular_behaviour", "progress integrity", False),
+        (220, "scope_continuity", "progress integrity", False),
+        (300, "quality_gate", "quality gates", True),
+        (400, "tool_discipline", "tool discipline", False),
+    ]
+
+
+def test_quiet_facts_pass_every_guard() -> None:
+    passed = run(GUARDRAILS, facts())
+    assert [r.verdict for r in passed.results] == [Verdict.PASS] * 7
+    assert not passed.blocked
+    assert passed.corrections == ()
+    assert passed.wait_s == 0
+
+
+def test_guards_run_by_order_whatever_the_sequence() -> None:
+    table = (guard(300, "c", Verdict.PASS), guard(100, "a", Verdict.PASS), guard(200, "b", Verdict.WARN))
+    assert [r.guard for r in run(table, facts()).results] == ["a", "b", "c"]
+
+
+@given(st.permutations(GUARDRAILS))
+def test_registration_order_never_matters(table: list[Guard]) -> None:
+    over = facts(budget=BudgetFacts(tokens_used=85, tokens_max=100))
+    assert run(table, over) == run(GUARDRAILS, over)
+
+
+def test_a_short_circuit_guard_ends_the_pass_at_its_block() -> None:
+    table = (guard(1, "a", Verdict.BLOCK, short=True), guard(2, "b", Verdict.WARN))
+    assert [r.guard for r in run(table, facts()).results] == ["a"]
+
+
+def test_a_short_circuit_guard_that_only_warns_ends_nothing() -> None:
+    table = (guard(1, "a", Verdict.WARN, short=True), guard(2, "b", Verdict.WARN))
+    assert [r.guard for r in run(table, facts()).results] == ["a", "b"]
+
+
+def test_a_block_without_short_circuit_lets_the_rest_report_and_still_blocks() -> None:
+    table = (guard(1, "a", Verdict.BLOCK), guard(2, "b", Verdict.WARN), guard(3, "c", Verdict.BLOCK))
+    passed = run(table, facts())
+    assert [r.guard for r in passed.results] == ["a", "b", "c"]
+    assert passed.blocked
+    assert passed.block is not None
+    assert passed.block.guard == "a"
+
+
+def test_warnings_and_blocks_both_become_corrections() -> None:
+    table = (guard(1, "a", Verdict.PASS), guard(2, "b", Verdict.WARN), guard(3, "c", Verdict.BLOCK))
+    assert run(table, facts()).corrections == ("b: b says so", "c: c says so")
+
+
+def test_a_guard_that_raises_warns_with_its_name_and_error_and_the_pass_goes_on() -> None:
+    passed = run((raising(1, ValueError("no\nway")), guard(2, "b", Verdict.PASS)), facts())
+    warning = passed.results[0]
+    assert (warning.guard, warning.verdict) == ("broken", Verdict.WARN)
+    assert "broken" in warning.reason
+    assert "ValueError: no way" in warning.reason
+    assert passed.results[1].guard == "b"
+    assert not passed.blocked
+
+
+def test_a_signal_is_no_guard_failure() -> None:
+    with pytest.raises(Stopped):
+        run((raising(1, Stopped(ExitCode.INTERRUPTED)),), facts())
+
+
+def test_facts_that_make_no_sense_open_the_gate_for_the_other_guards() -> None:
+    nonsense = facts(task_id="t1", churn=ChurnFacts(failures=3, threshold=0))
+    passed = run(GUARDRAILS, nonsense)
+    assert [r.guard for r in passed.raised] == ["churn"]
+    assert len(passed.results) == 7
+
+
+def test_only_the_advisory_guards_can_be_switched_off() -> None:
+    every = [g.name for g in GUARDRAILS]
+    left = [g.name for g in selected(every)]
+    assert left == ["budget", "circuit_breaker", "churn", "scope_continuity", "quality_gate"]
+    assert selected(()) == GUARDRAILS
+
+
+def test_an_exhausted_budget_hides_everything_after_it() -> None:
+    everything = facts(
+        step=Step.ITERATE_THROUGH_TASKS,
+        task_id="t1",
+        budget=BudgetFacts(tokens_used=100, tokens_max=100),
+        churn=ChurnFacts(failures=5),
+    )
+    assert [r.guard for r in run(GUARDRAILS, everything).results] == ["budget"]
+
+
+def test_an_unknown_scope_still_lets_the_quality_gate_speak() -> None:
+    both = facts(step=Step.ITERATE_THROUGH_TASKS, claim=Claim("task", "t1", ("verify_tests",)))
+    assert [r.guard for r in run(GUARDRAILS, both).raised] == ["scope_continuity", "quality_gate"]
+
+
+def test_advice_never_blocks_however_bad_the_habits() -> None:
+    habits = fed(*[read() for _ in range(50)])
+    bad = facts(circular=habits.circular, discipline=habits.discipline)
+    passed = run(GUARDRAILS, bad)
+    assert [(r.guard, r.verdict) for r in passed.raised] == [
+        ("circular_behaviour", Verdict.WARN),
+        ("tool_discipline", Verdict.WARN),
+    ]
+
+
+@given(
+    used=st.integers(0, 200),
+    failures=st.integers(0, 12),
+    confirmed=st.integers(0, 12),
+    completed=st.none() | st.integers(-1, 5),
+    original=st.none() | st.integers(-1, 5),
+    step=st.sampled_from(Step),
+)
+def test_every_block_says_how_a_person_answers_it(
+    used: int, failures: int, confirmed: int, completed: int | None, original: int | None, step: Step
+) -> None:
+    given_facts = replace(
+        facts(step=step, task_id="t1", task_name="login"),
+        budget=BudgetFacts(tokens_used=used, tokens_max=100),
+        churn=ChurnFacts(failures, ("it broke",), confirmed),
+        scope=ScopeFacts(completed, original),
+    )
+    passed = run(GUARDRAILS, given_facts)
+    assert not [r for r in passed.results if "itself failed" in r.reason]
+    for result in passed.raised:
+        assert result.reason
+        assert result.correction
+        assert result.action
+        if result.verdict is Verdict.BLOCK:
+            assert result.command.startswith("lopen ")
+            assert result.pause_kind is not None
+            assert (result.pause_kind == "confirmation") == bool(result.confirm)
+            assert (result.level > 0) == (bool(result.confirm) or result.guard == "budget")

@@ -1,0 +1,95 @@
+"""Required verifications by boundary, what `none` takes away, and how a refusal reads."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.guardrails.facts import Boundary, Claim
+from lopen.guardrails.quality import check, missing, rejection, required
+from lopen.guardrails.verdicts import Verdict
+from tests.guardrails.examples import facts
+
+ALL: dict[str, str | None] = {
+    "verify-setup": "pip install -e .",
+    "verify-build": "make",
+    "verify-tests": "pytest -q",
+    "verify-lint": "ruff check",
+    "verify-commit": "pre-commit run",
+}
+
+
+@pytest.mark.parametrize(
+    ("boundary", "commands", "expected"),
+    [
+        ("task", ALL, ("verify_tests", "verify_task_completion")),
+        ("component", ALL, ("verify_tests", "verify_lint", "verify_component_completion")),
+        ("module", ALL, ("verify_build", "verify_tests", "verify_lint", "verify_module_completion")),
+        ("task", {**ALL, "verify-tests": None}, ("verify_task_completion",)),
+        ("task", {}, ("verify_task_completion",)),
+        ("component", {**ALL, "verify-lint": None}, ("verify_tests", "verify_component_completion")),
+        ("module", {"verify-build": "make"}, ("verify_build", "verify_module_completion")),
+        (
+            "component",
+            {**ALL, "verify-types": "mypy", "verify-docs": None},
+            ("verify_tests", "verify_lint", "verify_types", "verify_component_completion"),
+        ),
+        ("task", {**ALL, "verify-types": "mypy"}, ("verify_tests", "verify_task_completion")),
+        (
+            "module",
+            {**ALL, "verify-types": "mypy"},
+            ("verify_build", "verify_tests", "verify_lint", "verify_module_completion"),
+        ),
+    ],
+)
+def test_required_tools(
+    boundary: Boundary, commands: dict[str, str | None], expected: tuple[str, ...]
+) -> None:
+    assert required(boundary, commands) == expected
+    assert missing(boundary, commands, ()) == expected
+
+
+def test_names_may_be_written_as_tools() -> None:
+    assert required("task", {"verify_tests": "pytest"}) == ("verify_tests", "verify_task_completion")
+
+
+def test_a_command_cannot_pose_as_the_oracle() -> None:
+    assert required("component", {"verify-component-completion": "true"}) == ("verify_component_completion",)
+
+
+def test_only_what_is_not_fresh_is_missing() -> None:
+    assert missing("task", ALL, {"verify_tests"}) == ("verify_task_completion",)
+    assert missing("task", ALL, {"verify_tests", "verify_task_completion", "verify_lint"}) == ()
+
+
+@given(st.sampled_from(["task", "component", "module"]), st.sets(st.sampled_from([*ALL, "verify-x"])))
+def test_missing_and_fresh_always_make_up_the_required(boundary: str, fresh_names: set[str]) -> None:
+    where = cast("Boundary", boundary)
+    commands = {**ALL, "verify-x": "x"}
+    fresh = {n.replace("-", "_") for n in fresh_names}
+    left = missing(where, commands, fresh)
+    assert not set(left) & fresh
+    assert set(left) | (fresh & set(required(where, commands))) == set(required(where, commands))
+
+
+def test_the_refusal_names_the_tools_in_order_and_what_then() -> None:
+    said = rejection(Claim("task", "login", ("verify_tests", "verify_task_completion")))
+    assert said.startswith("Cannot mark task login as complete: verify_tests, verify_task_completion")
+    assert "since the last change" in said
+    assert "retry" in said
+    assert rejection(Claim("task", "login")) == ""
+
+
+def test_a_claim_without_its_verifications_blocks() -> None:
+    result = check(facts(claim=Claim("component", "api", ("verify_lint",))))
+    assert (result.verdict, result.pause_kind) == (Verdict.BLOCK, "guardrail")
+    assert result.command == "lopen resume auth-20260301-1"
+    assert "verify_lint" in result.correction
+
+
+def test_a_verified_claim_and_no_claim_pass() -> None:
+    assert check(facts(claim=Claim("task", "t1"))).verdict is Verdict.PASS
+    assert check(facts()).verdict is Verdict.PASS

@@ -1,0 +1,99 @@
+"""When two command lines are the same, and when one is a test run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.guardrails.shell_text import looks_like_tests, normal_command
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("make  test", " make test\n"),
+        ("make\ttest", "make test"),
+        ("./run.sh x", "run.sh x"),
+        ("cat ./a.txt", "cat a.txt"),
+        ("a &&  b", "a && b"),
+    ],
+)
+def test_blanks_and_dot_prefixes_make_no_difference(a: str, b: str) -> None:
+    assert normal_command(a) == normal_command(b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("echo 'a  b'", "echo 'a b'"),
+        ('echo "a  b"', 'echo "a b"'),
+        ("make test", "make tests"),
+        ("cat ../a", "cat a"),
+        ("MAKE", "make"),
+    ],
+)
+def test_what_a_shell_would_tell_apart_stays_apart(a: str, b: str) -> None:
+    assert normal_command(a) != normal_command(b)
+
+
+@given(st.text(alphabet=" \"'\\a./\n&", max_size=60))
+def test_a_normal_command_is_normal(command: str) -> None:
+    once = normal_command(command)
+    assert normal_command(once).split() == once.split()
+
+
+@pytest.mark.parametrize(
+    ("command", "tests"),
+    [
+        ("pytest -q", "pytest -q"),
+        ("pytest tests/test_a.py -k login", "pytest -q"),
+        ("cd api && timeout 60 .venv/bin/python -m pytest -x 2>&1 | tail -5", "pytest -q"),
+        ("python3.12 -m pytest", "python -m pytest"),
+        ("FOO=1 uv run pytest", "pytest"),
+        ("poetry run pytest", "uv run pytest"),
+        ("bash run_tests.sh", "./run_tests.sh"),
+        ("npm run test -- login", "npm test"),
+        ("npx vitest run", "vitest"),
+        ("go test ./pkg/...", "go test ./..."),
+        ("cargo test --lib", "cargo test"),
+        ("make -s test", "make test"),
+        ("mvn -q test", "mvn test"),
+        ("python run_tests.py", "python3 ./run_tests.py"),
+        ("pip install x; pytest", "cd . && pytest"),
+        ("(cd a; pytest)", "pytest"),
+        ("time pytest\n", "pytest"),
+    ],
+)
+def test_test_runs_are_told_by_the_program_they_run(command: str, tests: str) -> None:
+    assert looks_like_tests(command, tests)
+
+
+@pytest.mark.parametrize(
+    ("command", "tests"),
+    [
+        ("pip install pytest", "pytest"),
+        ("grep -r pytest .", "pytest"),
+        ("echo pytest", "pytest"),
+        ("cat pytest.ini", "pytest"),
+        ("npm install", "npm test"),
+        ("npm run build", "npm run test"),
+        ("cargo build", "cargo test"),
+        ("go vet ./...", "go test ./..."),
+        ("make", "make test"),
+        ("ls | tee log", "pytest | tee log"),
+        ("python main.py", "python -m pytest"),
+        ("cd tests", "cd tests && pytest"),
+        ('pytest "unclosed', "pytest"),
+        ("", "pytest"),
+        ("pytest", ""),
+        ("pytest", None),
+    ],
+)
+def test_other_commands_are_no_test_runs(command: str, tests: str | None) -> None:
+    assert not looks_like_tests(command, tests)
+
+
+@given(st.text(alphabet="pytes \"'\\|&;()\n$`-=", max_size=80))
+def test_no_command_line_is_too_odd(command: str) -> None:
+    assert looks_like_tests(command, "pytest") in (True, False)

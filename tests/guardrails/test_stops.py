@@ -1,0 +1,116 @@
+"""Ends of turns told apart; quotations and code left alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.guardrails.stops import judge
+from lopen.workflow.steps import Step
+from tests.guardrails.phrase_cases import CLAIM, OTHER, PERMISSION, QUESTION, STATUS
+
+STEP = Step.ITERATE_THROUGH_TASKS
+
+
+def kind(text: str) -> str:
+    return judge(text, step=STEP).kind
+
+
+def test_there_are_enough_examples_on_both_sides() -> None:
+    assert len(PERMISSION) >= 60
+    assert len(OTHER) >= 60
+    assert len(PERMISSION) + len(CLAIM) + len(STATUS) >= 120
+
+
+@pytest.mark.parametrize("text", PERMISSION)
+def test_asking_for_permission(text: str) -> None:
+    assert kind(text) == "permission"
+
+
+@pytest.mark.parametrize("text", CLAIM)
+def test_claiming_completion(text: str) -> None:
+    assert kind(text) == "claim"
+
+
+@pytest.mark.parametrize("text", STATUS)
+def test_reporting_without_acting(text: str) -> None:
+    assert kind(text) == "status"
+
+
+@pytest.mark.parametrize("text", QUESTION)
+def test_asking_a_question(text: str) -> None:
+    assert kind(text) == "question"
+
+
+@pytest.mark.parametrize("text", OTHER)
+def test_quotations_code_denials_and_plain_prose_are_none_of_these(text: str) -> None:
+    assert kind(text) == "other"
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t\n"])
+def test_saying_nothing(text: str) -> None:
+    assert kind(text) == "empty"
+
+
+FENCES = st.sampled_from(["```\n{}\n```", "~~~\n{}\n~~~", "> {}", "`{}`", '"{}"', "“{}”", '"""\n{}\n"""'])
+
+
+@given(st.sampled_from([t for t in PERMISSION + CLAIM + STATUS if not set(t) & set("\n\"'`“”’*")]), FENCES)
+def test_any_of_it_quoted_is_somebody_elses(text: str, fence: str) -> None:
+    assert kind(f"The log holds this.\n\n{fence.format(text)}\n\nIt is kept as it was.") == "other"
+
+
+@given(st.sampled_from(PERMISSION), st.sampled_from(OTHER[:25]))
+def test_a_quotation_before_it_hides_no_request_for_permission(text: str, quoted: str) -> None:
+    if "An open fence" in quoted:  # what follows it is code
+        return
+    assert kind(f"{quoted}\n\n{text}") == "permission"
+
+
+def test_the_evidence_is_the_sentence_on_one_line() -> None:
+    stop = judge("I wrote it.\nShall I\nproceed \x1b[0m with it?", step=STEP, tool_calls_made=4)
+    assert stop.evidence == "Shall I proceed [0m with it?"
+    assert stop.tool_calls_made == 4
+
+
+@pytest.mark.parametrize("step", Step)
+def test_only_in_step_one_is_ending_a_turn_no_premature_stop(step: Step) -> None:
+    stop = judge("Which database?", step=step)
+    assert stop.premature == (step not in (Step.DRAFT_SPECIFICATION, Step.COMPLETE))
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_judged(text: str) -> None:
+    assert kind(text) in {"permission", "status", "claim", "empty", "question", "other"}
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "`",
+        "``` ",
+        '"',
+        '"a ',
+        "'a ",
+        "<pre>",
+        "<q><pre>",
+        '"""',
+        "i'll ",
+        "**",
+        "> ",
+        "all ",
+        "your ",
+        "([",
+        "a\n",
+        "“",
+        "if you ",
+    ],
+)
+def test_a_text_made_to_be_slow_is_judged_in_good_time(piece: str) -> None:
+    """A million characters; a linear pass over the end that is read takes a few milliseconds."""
+    began = time.perf_counter()
+    kind(piece * (1_000_000 // len(piece)))
+    assert time.perf_counter() - began < 2
