@@ -1,0 +1,111 @@
+"""What happens to budgets inside a store's transaction: opened, promised, charged. Both stores share it."""
+
+from __future__ import annotations
+
+from lopen.limits.budget import (
+    PAUSE,
+    BudgetSpec,
+    BudgetState,
+    Charge,
+    answer_room,
+    due,
+    opened,
+    record,
+)
+from lopen.limits.records import Reservation
+from lopen.limits.texts import budget_alert
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from lopen.limits.records import Alert
+    from lopen.limits.store import Rows
+
+
+def charge_all(
+    rows: Rows, specs: Sequence[BudgetSpec], charge: Charge, now: datetime
+) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
+    """Add `charge` to each budget; the alerts of thresholds crossed are kept and returned."""
+    charged = []
+    for spec in specs:
+        before = rows.budget(spec.budget_id) or opened(spec, now)
+        after, crossed = record(before, charge, now)
+        rows.put_budget(after)
+        rows.add_spend(spec.budget_id, charge)
+        charged.append((after, announce(rows, after, crossed, now)))
+    return charged
+
+
+def announce(rows: Rows, state: BudgetState, crossed: Sequence[str], now: datetime) -> tuple[Alert, ...]:
+    """Keep an alert for each crossing."""
+    alerts = tuple(budget_alert(state, crossing, now) for crossing in crossed)
+    for alert in alerts:
+        rows.add_alert(alert)
+    return alerts
+
+
+def open_all(
+    rows: Rows, specs: Sequence[BudgetSpec], now: datetime, seeds: dict[str, int]
+) -> list[BudgetState]:
+    """Every budget with the present limits; `seeds`: tokens already known to be used where a store forgot."""
+    states = []
+    for spec in specs:
+        earlier = rows.budget(spec.budget_id)
+        state = opened(spec, now, earlier)
+        if earlier is None and seeds.get(spec.budget_id):
+            state = state.replace(tokens_used=seeds[spec.budget_id])
+            state = state.replace(announced=due(state))
+        rows.put_budget(state)
+        states.append(state)
+    return states
+
+
+def promise(
+    rows: Rows, specs: Sequence[BudgetSpec], wanted: Reservation, max_tokens: int, now: datetime
+) -> tuple[Reservation, int] | tuple[BudgetState, tuple[Alert, ...]]:
+    """Set tokens aside in every budget for a request whose input is `wanted.tokens`.
+
+    Gives the reservation with the answer's length, or the budget that has no room with the alert that
+    its pause is announced by.
+    """
+    states = [rows.budget(spec.budget_id) or opened(spec, now) for spec in specs]
+    room = max_tokens
+    for state in states:
+        room = answer_room(state, wanted.tokens, room)
+        if not room:
+            return _refused(rows, state, now)
+    kept = wanted.replace(tokens=wanted.tokens + room)
+    for state in states:
+        rows.put_budget(
+            state.replace(
+                reserved=state.reserved + kept.tokens, requests_reserved=state.requests_reserved + 1
+            )
+        )
+    rows.put_reservation(kept)
+    return kept, room
+
+
+def _refused(rows: Rows, state: BudgetState, now: datetime) -> tuple[BudgetState, tuple[Alert, ...]]:
+    crossed = () if PAUSE in state.announced else (PAUSE,)
+    paused = state.replace(announced=(*state.announced, *crossed), last_updated=now)
+    rows.put_budget(paused)
+    return paused, announce(rows, paused, crossed, now)
+
+
+def release(rows: Rows, reservation: Reservation) -> bool:
+    """Give promised tokens back; False where that was done before (a repeated try counts once)."""
+    if rows.reservation(reservation.session, reservation.reservation_id) is None:
+        return False
+    rows.drop_reservation(reservation)
+    for budget_id in reservation.budget_ids:
+        state = rows.budget(budget_id)
+        if state is not None:
+            rows.put_budget(
+                state.replace(
+                    reserved=max(0, state.reserved - reservation.tokens),
+                    requests_reserved=max(0, state.requests_reserved - 1),
+                )
+            )
+    return True

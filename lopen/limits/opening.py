@@ -1,0 +1,18 @@
+"""Opening the store that the settings name: SQLite beside the sessions, or Redis."""
+
+from __future__ import annotations
+
+from lopen.limits.records import EVIDENCE_KEPT
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import LimitsStore
+from lopen.settings.schema import Budget
+from lopen.storage.database import Database
+
+
+def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDENCE_KEPT) -> LimitsStore:
+    """Where budgets and circuits are counted. `evidence_max`: `memory.evidence_max`, for whoever writes."""
+    if budget.store == "sqlite":
+        return SqliteStore(database, evidence_max=evidence_max)
+    from lopen.limits.redis_store import RedisStore
+
+    return RedisStore(budget.store, prefix=budget.key_prefix, ttl_s=budget.ttl_s)

@@ -1,0 +1,108 @@
+"""What a store keeps beside budgets and circuits, and how all of it is written down as JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from lopen.limits.budget import EPOCH, Usage
+from lopen.limits.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    V = TypeVar("V", bound=Value)
+
+EVIDENCE_KEPT = 100  # alerts of each budget, incidents of each circuit
+_INSTANTS = frozenset({"started_at", "last_updated", "timestamp", "at"})
+
+
+class Alert(Value):
+    """Something a person should know (seed 003 §4.1; types in contract §7)."""
+
+    alert_id: str
+    budget_id: str
+    alert_type: str
+    message: str
+    utilization: float = 0.0
+    timestamp: datetime = EPOCH
+    acknowledged: bool = False
+
+
+class Incident(Value):
+    """A circuit that tripped, or an override a person gave: the incident log (seed 004 §4)."""
+
+    circuit_id: str
+    rule: str
+    seen: str
+    at: datetime
+    until: float | None = None
+    needs_ack: bool = False
+
+
+class Reservation(Value):
+    """Tokens promised to a request that is under way; what a crash leaves here counts as spent."""
+
+    reservation_id: str
+    session: str
+    owner: str
+    budget_ids: tuple[str, ...]
+    tokens: int
+    agent: str = ""
+    at: datetime = EPOCH
+
+
+class Spend(Value):
+    """What one agent used of one model, charged to one budget: running totals."""
+
+    budget_id: str
+    agent: str
+    model: str
+    usage: Usage = Usage()
+    requests: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_tokens: int = 0
+
+
+class ToolCount(Value):
+    """How often an agent called a tool, for the metrics."""
+
+    circuit_id: str
+    agent: str
+    tool: str
+    calls: int
+
+
+def dump(value: Value) -> str:
+    """One JSON object."""
+    return _ENCODER.encode(value.fields())
+
+
+def load(kind: type[V], text: str) -> V:
+    """The value written by `dump`; fields of a newer writer are left out. ValueError if it is none."""
+    return from_fields(kind, json.loads(text))
+
+
+def from_fields(kind: type[V], fields: Any) -> V:
+    """The value of these plain fields; ValueError where they do not make one."""
+    try:
+        return kind(**{k: _typed(k, v) for k, v in fields.items() if k in kind.names})
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"not a stored {kind.__name__}: {error}") from error
+
+
+def _typed(name: str, value: Any) -> Any:
+    if name in _INSTANTS and isinstance(value, str):
+        return datetime.fromisoformat(value)
+    if isinstance(value, list):
+        return tuple(tuple(v) if isinstance(v, list) else v for v in value)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value.fields()
+
+
+_ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,172 @@
+"""Budgets, circuits and alerts as lines for people and as plain objects for programs (seed 003 §9.2, 004 §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lopen.limits.agents import AgentLimits, Agents
+from lopen.limits.budget import BudgetState, Usage, format_usage
+from lopen.limits.circuit import CircuitState
+from lopen.limits.records import Alert, Incident, Spend
+from lopen.limits.rules import RULES, RuleBook
+from lopen.limits.texts import NEAR_LIMIT
+
+Price = Callable[[str, Usage], float | None]  # USD for a model's usage; None where it has no known price
+BAR = 10
+
+
+def instant(value: datetime) -> str:
+    """ISO 8601, UTC, to the second."""
+    return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def budget_object(state: BudgetState) -> dict[str, Any]:
+    """One budget with the field names of seed 003 §9.2, and what lopen keeps beside them."""
+    return {
+        "budget_id": state.budget_id,
+        "budget_type": state.budget_type,
+        "max_tokens": state.max_tokens,
+        "tokens_used": state.tokens_used,
+        "utilization": round(state.utilization, 4),
+        "remaining": state.remaining,
+        "status": state.status,
+        "alert_threshold": state.alert_threshold,
+        "agent": state.agent,
+        "task_description": state.task_description,
+        "started_at": instant(state.started_at),
+        "last_updated": instant(state.last_updated),
+        "reserved": state.reserved,
+        "requests_used": state.requests_used,
+        "max_requests": state.max_requests,
+        "cost_usd": round(state.cost_usd, 6),
+        "unpriced_tokens": state.unpriced_tokens,
+        "extended": state.extended,
+    }
+
+
+def circuit_object(state: CircuitState) -> dict[str, Any]:
+    """One circuit with the field names of seed 003 §9.2, and what lopen keeps beside them."""
+    return {
+        "circuit_id": state.circuit_id,
+        "state": state.state,
+        "iteration_count": state.iteration_count,
+        "max_iterations": state.max_iterations,
+        "duplicate_call_count": state.duplicate_call_count,
+        "duplicate_threshold": state.duplicate_threshold,
+        "trip_reason": state.trip_reason,
+        "tripped_at": _epoch(state.tripped_at),
+        "last_updated": _epoch(state.last_updated),
+        "rule": state.rule,
+        "cooldown_until": _epoch(state.cooldown_until or None) if state.tripped else None,
+        "needs_ack": state.needs_ack,
+        "trips": state.trips,
+    }
+
+
+def alert_object(alert: Alert) -> dict[str, Any]:
+    """One alert with the field names of seed 003 §9.2."""
+    return alert.fields() | {"timestamp": instant(alert.timestamp)}
+
+
+def cost_text(cost_usd: float, unpriced_tokens: int) -> str:
+    """`$0.42`, and how many tokens no price is known for."""
+    said = f"${cost_usd:.2f}"
+    return f"{said} and {unpriced_tokens:,} tokens without a known price" if unpriced_tokens else said
+
+
+def priced(spends: Sequence[Spend], price: Price) -> tuple[float, int]:
+    """Cost in USD, and the tokens no price is known for, with prices now known for models counted in tokens."""
+    cost, unpriced = 0.0, 0
+    for spend in spends:
+        known = price(spend.model, spend.usage) if spend.unpriced_tokens and spend.model else None
+        cost += spend.cost_usd if known is None else known
+        unpriced += spend.unpriced_tokens if known is None else 0
+    return cost, unpriced
+
+
+def budget_lines(states: Sequence[BudgetState]) -> list[str]:
+    """One line a budget."""
+    width = max((len(s.budget_id) for s in states), default=0)
+    return [_budget_line(state, width) for state in states] or ["No budgets yet."]
+
+
+def _budget_line(state: BudgetState, width: int) -> str:
+    parts = [state.budget_id.ljust(width)]
+    if state.max_tokens > 0:
+        filled = min(BAR, int(state.token_utilization * BAR))
+        parts.append(f"[{'=' * filled}{'-' * (BAR - filled)}]")
+    parts.append(f"{format_usage(state.tokens_used, state.max_tokens)} tokens")
+    if state.max_requests > 0:
+        parts.append(f"{format_usage(state.requests_used, state.max_requests)} requests")
+    parts += [state.status, cost_text(state.cost_usd, state.unpriced_tokens)]
+    if state.task_description:
+        parts.append(state.task_description)
+    return "  ".join(parts)
+
+
+def circuit_lines(state: CircuitState, now: datetime) -> list[str]:
+    """What is open and until when; everything else in one line (seed 004 §7)."""
+    count = f"{state.iteration_count}/{state.max_iterations} calls"
+    if state.state == "closed":
+        return [f"{state.circuit_id}: all rules CLOSED ({count})"]
+    left = max(0.0, state.cooldown_until - now.timestamp())
+    if state.state == "half_open":
+        how = "HALF OPEN (the next call is the probe)"
+    elif state.needs_ack:
+        how = f"OPEN (waits for a person: lopen circuit ack {state.circuit_id})"
+    else:
+        how = f"OPEN (cooldown: {left:.0f}s remaining)"
+    others = len(RULES) - 1
+    return [
+        f"{state.circuit_id}: {state.rule} {how}",
+        f"  last trip: {_epoch(state.tripped_at)}: {state.trip_reason}",
+        f"  the other {others} rules: CLOSED ({count})",
+    ]
+
+
+def resource_lines(agents: Agents, circuit: CircuitState, limits: AgentLimits, now: datetime) -> list[str]:
+    """Sub-agents, external calls and their cost against their limits (seed 004 §7)."""
+    minute = sum(now.timestamp() - at < 60 for at in circuit.external)
+    return [
+        f"  agents: {len(agents.running)}/{limits.max_concurrent_agents} at once,"
+        f" {agents.spawned}/{limits.max_agents_per_session} this session",
+        f"  external calls: {minute} in the last minute,"
+        f" {circuit.external_total}/{limits.api_session_max} this session,"
+        f" ${agents.cost_usd:.2f} / ${limits.cost_block_usd:.2f}",
+    ]
+
+
+def incident_lines(incidents: Sequence[Incident], now: datetime) -> list[str]:
+    """How often what happened in the last 24 hours."""
+    counts: dict[str, int] = {}
+    for incident in incidents:
+        if now - incident.at < timedelta(hours=24):
+            counts[incident.rule] = counts.get(incident.rule, 0) + 1
+    said = ", ".join(f"{rule} x{count}" for rule, count in sorted(counts.items()))
+    return [f"Incidents in the last 24 h: {said or 'none'}"]
+
+
+def alert_lines(alerts: Sequence[Alert]) -> list[str]:
+    """One line an alert, what is new first marked."""
+    lines = [
+        f"{'  ' if a.acknowledged else '! '}{a.alert_id}  {instant(a.timestamp)}  {a.alert_type}: {a.message}"
+        for a in alerts
+    ]
+    return lines or ["No alerts."]
+
+
+def snapshot_line(states: Sequence[BudgetState], circuit: CircuitState, book: RuleBook) -> str:
+    """Budgets and circuit in one line for the prompt; guidance where a budget is near its limit."""
+    parts = [f"{s.budget_type} {format_usage(s.tokens_used, s.max_tokens)}" for s in states]
+    budget = ", ".join(parts) or "not counted at the moment"
+    most = book["max_iterations"].threshold
+    verb = "circuits closed" if circuit.state == "closed" else f"circuit {circuit.state} ({circuit.rule})"
+    line = f"Budget: {budget}; {verb} ({circuit.iteration_count}/{most} calls since the last passing verify)."
+    near = any(s.utilization >= s.alert_threshold for s in states)
+    return f"{line} {NEAR_LIMIT}" if near or circuit.state != "closed" else line
+
+
+def _epoch(seconds: float | None) -> str | None:
+    return None if seconds is None else instant(datetime.fromtimestamp(seconds, UTC))

@@ -1,0 +1,75 @@
+"""What people and models are told: what was seen, until when, what to do instead, how to go on."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+
+from lopen.limits.budget import ALERT_TYPES, CONFIRMATION, PAUSE, BudgetState, percent
+from lopen.limits.records import Alert
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lopen.limits.circuit import Decision
+
+NEAR_LIMIT = (
+    "At 80% wrap up the current work; at 100% execution pauses until a person extends the budget. "
+    "Avoid identical tool calls: if something does not work twice, try another way or say what is missing."
+)
+
+
+def new_id() -> str:
+    """16 hex digits that nothing else has."""
+    return os.urandom(8).hex()
+
+
+def used_of(state: BudgetState) -> str:
+    """`82,000 / 100,000`, in tokens, or in requests where those are the tighter limit."""
+    if state.request_utilization > state.token_utilization:
+        return f"{state.requests_used:,} / {state.max_requests:,} requests"
+    return f"{state.tokens_used:,} / {state.max_tokens:,}"
+
+
+def extend_command(state: BudgetState) -> str:
+    """The person's command that lets work go on after this budget paused it."""
+    if state.request_utilization > state.token_utilization or state.max_tokens <= 0:
+        return f"lopen budget reset {state.budget_id}"
+    return (
+        f"lopen budget extend {state.budget_id} --tokens {max(1_000, state.max_tokens // 2):,}".replace(
+            ",", ""
+        )
+        + " --reason TEXT"
+    )
+
+
+def budget_alert(state: BudgetState, crossing: str, now: datetime) -> Alert:
+    """The alert for a threshold that was crossed just now."""
+    share = f"{percent(state.utilization)} ({used_of(state)})"
+    if crossing == PAUSE:
+        verb = "is used up" if state.enforcement == "hard" else "is past its limit, which only warns"
+        message = f"budget {state.budget_id} {verb}: {share}; to go on: {extend_command(state)}"
+    elif crossing == CONFIRMATION:
+        message = f"budget {state.budget_id} wants a person's confirmation: {share}"
+    else:
+        message = f"budget {state.budget_id} is at {share}"
+    return Alert(new_id(), state.budget_id, ALERT_TYPES[crossing], message, state.utilization, now)
+
+
+def trip_text(decision: Decision, now: datetime) -> str:
+    """Why a call is held back, in full (seed 004 §4: reason, cooldown, workaround, how to go on)."""
+    head = "Resource limit reached" if decision.kind == "later" else "Circuit breaker tripped"
+    parts = [f"{head}: {decision.seen}."]
+    if decision.until is not None:
+        wait = max(0.0, decision.until - now.timestamp())
+        until = datetime.fromtimestamp(decision.until, UTC).strftime("%H:%M:%S UTC")
+        parts.append(f"Cooldown: {wait:.0f}s, until {until}; then one call is let through.")
+    if decision.instead:
+        parts.append(f"Instead: {decision.instead}.")
+    if decision.needs_ack:
+        parts.append(f"A person lets it go on with: lopen circuit ack {decision.circuit_id}")
+    return " ".join(parts)
+
+
+def trip_alert(decision: Decision, now: datetime) -> Alert:
+    """The alert for a circuit that only a person can close."""
+    return Alert(new_id(), decision.circuit_id, "circuit_tripped", trip_text(decision, now), 0.0, now)

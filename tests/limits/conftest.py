@@ -1,0 +1,71 @@
+"""The store in both kinds: every test that takes `store` runs on SQLite and on a real Redis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lopen.clock import FakeClock
+from lopen.limits.meter import Meter
+from lopen.limits.redis_store import RedisStore
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import LimitsStore
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+from tests.limits.redis_server import RedisServer
+
+MakeMeter = Callable[..., Meter]
+
+
+@pytest.fixture(scope="session")
+def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A server that the test may stop."""
+    server = RedisServer(tmp_path)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database(tmp_path / "state.db")
+    yield database
+    database.close()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LimitsStore]:
+    if request.param == "sqlite":
+        database = Database(tmp_path / "state.db")
+        yield SqliteStore(database)
+        database.close()
+        return
+    server: RedisServer = request.getfixturevalue("shared_redis")
+    redis = RedisStore(server.url, prefix=f"test{tmp_path.name}{id(request)}".replace("-", "_"))
+    yield redis
+    redis.close()
+
+
+@pytest.fixture
+def make_meter(store: LimitsStore, clock: FakeClock) -> MakeMeter:
+    """A meter, opened for session s1, module m and task t1; keywords are setting tables."""
+
+    def make(*, on: LimitsStore | None = None, task: str | None = "t1", **tables: object) -> Meter:
+        meter = Meter(on or store, Settings.model_validate(tables), clock)
+        meter.open("s1", "m", task)
+        return meter
+
+    return make

@@ -1,0 +1,43 @@
+"""A process that counts: `python -m tests.limits.counting STORE HOW_MANY`, run eight times at once by a test."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.redis_store import RedisStore
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import LimitsStore
+from lopen.storage.database import Database
+
+SPEC = BudgetSpec("session:counted", "session", 80_000)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def opened(where: str) -> LimitsStore:
+    """A Redis, or a database that does not wait for the disk: exactness is what is tested, not durability."""
+    if where.startswith("redis"):
+        return RedisStore(where, prefix="counting", answer_s=30)
+    database = Database(Path(where), timeout_s=60)
+    database.connection.execute("PRAGMA synchronous=OFF")
+    return SqliteStore(database)
+
+
+def count(where: str, how_many: int) -> list[str]:
+    """Add 1 so many times; the alerts that this process was the one to raise."""
+    store = opened(where)
+    charge = Charge(1, agent="builder")
+    said = [
+        a.alert_type
+        for _ in range(how_many)
+        for _, alerts in store.record([SPEC], charge, NOW)
+        for a in alerts
+    ]
+    store.close()
+    return said
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(count(sys.argv[1], int(sys.argv[2]))))

@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import pytest
+
+from lopen.limits.breaker import PROBE_LOST_S, after_call, before_call
+from lopen.limits.circuit import Call, CircuitState, Decision, Outcome, acknowledged, verified
+from lopen.limits.rules import LADDER, RuleBook, rule_book
+
+BOOK = RuleBook()
+START = 1_000_000.0
+
+
+class Run:
+    """A circuit driven by hand: time and turn move when they are told."""
+
+    def __init__(self, book: RuleBook = BOOK) -> None:
+        self.book = book
+        self.state = CircuitState("session:s")
+        self.now = START
+        self.turn = 1
+        self.calls = 0
+
+    def call(
+        self, tool: str = "read_file", *, same: bool = False, kind: str = "tool", task: str = "t"
+    ) -> Decision:
+        self.calls += 1
+        signature = tool if same else f"{tool}:{self.calls}"
+        call = Call(tool, signature, str(self.turn), kind, task)
+        self.state, decision = before_call(self.state, call, self.now, self.book)
+        return decision
+
+    def end(
+        self, tool: str = "read_file", ok: bool = True, signature: str = "", **more: object
+    ) -> Decision | None:
+        outcome = Outcome(tool, signature or f"{tool}:{self.calls}", ok).replace(**more)
+        self.state, decision = after_call(self.state, outcome, self.now, self.book)
+        return decision
+
+    def slowly(self, tool: str = "read_file", ok: bool = True, *, same: bool = False) -> Decision:
+        """A call in a turn of its own, ten seconds after the last."""
+        self.turn += 1
+        self.now += 10
+        decision = self.call(tool, same=same)
+        if decision.allowed:
+            self.end(tool, ok)
+        return decision
+
+
+def test_the_fifth_identical_call_in_a_row_is_not_made() -> None:
+    run = Run()
+    decisions = [run.slowly(same=True) for _ in range(5)]
+    assert [d.allowed for d in decisions] == [True] * 4 + [False]
+    assert decisions[-1].rule == "duplicate_call"
+    assert decisions[-1].needs_ack
+    assert run.state.duplicate_call_count == 5
+
+
+def test_another_call_in_between_starts_the_row_anew() -> None:
+    run = Run()
+    for i in range(40):
+        assert run.slowly("read_file" if i % 5 else "list_files", same=True).allowed
+
+
+def test_the_fiftieth_call_since_the_last_passing_verify_trips() -> None:
+    run = Run()
+    tools = ["read_file", "list_files", "edit_file"]
+    assert all(run.slowly(tools[i % 3]).allowed for i in range(49))
+    tripped = run.slowly()
+    assert (tripped.rule, tripped.needs_ack, tripped.until) == ("max_iterations", True, None)
+
+
+def test_a_passing_verify_and_another_task_count_from_nothing() -> None:
+    run = Run()
+    for _ in range(3):
+        assert all(run.slowly().allowed for _ in range(49))
+        run.state = verified(run.state)
+    assert all(run.slowly().allowed for _ in range(49))
+    run.turn += 1
+    assert run.call(task="another").allowed
+    assert run.state.iteration_count == 1
+
+
+def test_twenty_calls_in_ten_seconds_trip_for_a_minute() -> None:
+    run = Run()
+    for i in range(19):
+        run.turn += 1
+        run.now += 0.4
+        assert run.call(f"tool{i % 3}").allowed
+    run.turn += 1
+    tripped = run.call("tool")
+    assert (tripped.rule, tripped.until) == ("rapid_fire", run.now + 60)
+
+
+def test_twenty_calls_in_eleven_seconds_do_not() -> None:
+    run = Run()
+    for i in range(60):
+        run.turn += 1
+        run.now += 0.55
+        if i == 40:
+            run.state = verified(run.state)
+        assert run.call(f"tool{i % 3}").allowed
+
+
+def test_a_tool_that_fails_four_times_in_five_turns_trips_with_a_growing_cooldown() -> None:
+    run = Run()
+    for _ in range(3):
+        run.slowly("pytest", ok=False)
+    assert run.state.state == "closed"
+    run.turn += 1
+    run.call("pytest")
+    tripped = run.end("pytest", ok=False)
+    assert tripped is not None
+    assert (tripped.rule, tripped.until) == ("tool_failure", run.now + 5)
+    for cooldown in LADDER[1:4]:
+        held = run.call("read_file")
+        assert (held.kind, held.until) == ("wait", run.state.cooldown_until)
+        run.now = run.state.cooldown_until
+        assert run.call("pytest").allowed  # the probe
+        again = run.end("pytest", ok=False)
+        assert again is not None
+        assert again.until == run.now + cooldown
+    run.now = run.state.cooldown_until
+    run.call("pytest")
+    last = run.end("pytest", ok=False)
+    assert last is not None
+    assert last.needs_ack  # the fifth trip in a row
+    run.now += 10_000
+    assert run.call().kind == "ack"
+
+
+def test_four_failures_spread_over_more_turns_do_not_trip() -> None:
+    run = Run()
+    for _ in range(4):
+        run.slowly("pytest", ok=False)
+        run.slowly("edit_file")
+        run.slowly("read_file")
+    assert run.state.state == "closed"
+
+
+def test_failures_of_different_tools_are_not_added_up() -> None:
+    run = Run()
+    for tool in ("a", "b", "c", "d", "e"):
+        run.slowly(tool, ok=False)
+    assert run.state.state == "closed"
+
+
+def test_the_same_command_failing_again_over_an_unchanged_tree_is_a_failure() -> None:
+    run = Run()
+    for tree in ("t1", "t1", "t1", "t1", "t1"):
+        run.turn += 1
+        run.now += 10
+        run.call("run_command")
+        run.end("run_command", signature="pytest", exit_code=1, tree=tree)
+    assert run.state.rule == "tool_failure"  # the first is none, the next four are
+
+
+def test_a_command_failing_after_a_change_is_no_failure() -> None:
+    run = Run()
+    for i in range(8):
+        run.turn += 1
+        run.now += 10
+        run.call("run_command")
+        run.end("run_command", signature="pytest", exit_code=1, tree=f"tree {i}")
+    assert run.state.state == "closed"
+
+
+def test_the_eleventh_call_of_one_tool_in_a_turn_trips() -> None:
+    run = Run()
+    for i in range(10):
+        run.now += 1
+        assert run.call("read_file").allowed, i
+    assert run.call("list_files").allowed
+    assert run.call("read_file").rule == "sequential_tool"
+
+
+def test_a_hook_that_calls_itself_six_times_trips() -> None:
+    run = Run()
+    decisions = [run.call("lint-hook", kind="hook") for _ in range(6)]
+    assert [d.allowed for d in decisions] == [True] * 5 + [False]
+    assert decisions[-1].rule == "hook_recursion"
+
+
+def test_six_agents_within_ten_turns_trip_but_not_over_more() -> None:
+    run = Run()
+    for _ in range(5):
+        run.turn += 2
+        assert run.call(kind="agent").allowed
+    run.turn += 1
+    assert run.call(kind="agent").rule == "agent_spawn"
+    calm = Run()
+    for _ in range(20):
+        for _ in range(2):
+            calm.slowly("read_file")
+        calm.state = verified(calm.state)
+        assert calm.call(kind="agent").allowed
+
+
+def test_eleven_external_calls_in_thirty_seconds_trip() -> None:
+    run = Run()
+    for i in range(10):
+        run.now += 2.5
+        run.turn += 1
+        assert run.call(f"Bash{i}", kind="external").allowed
+    run.turn += 1
+    tripped = run.call("Bash", kind="external")
+    assert (tripped.rule, tripped.until) == ("external_api", run.now + 5)
+
+
+def test_lopens_own_external_calls_wait_for_their_turn_instead() -> None:
+    run = Run()
+    first = run.now
+    for _ in range(10):
+        assert run.call("oracle", kind="oracle").allowed
+        run.now += 1
+    later = run.call("oracle", kind="oracle")
+    assert (later.kind, later.until) == ("later", first + 60)
+    assert run.state.state == "closed"
+    run.now = first + 60
+    assert run.call("oracle", kind="oracle").allowed
+
+
+def test_a_session_may_make_fifty_external_calls_and_a_person_allows_fifty_more() -> None:
+    run = Run()
+    for _ in range(50):
+        run.now += 60
+        assert run.call("oracle", kind="oracle").allowed
+    run.now += 60
+    tripped = run.call("oracle", kind="oracle")
+    assert (tripped.rule, tripped.needs_ack) == ("external_api", True)
+    run.state = acknowledged(run.state)
+    assert run.call("oracle", kind="oracle").allowed
+
+
+def test_half_open_lets_one_probe_through_and_its_success_closes() -> None:
+    run = Run()
+    for _ in range(5):
+        run.slowly(same=True)
+    run.state = acknowledged(run.state)
+    assert run.state.state == "half_open"
+    assert run.call("edit_file").allowed
+    assert run.call("edit_file").kind == "wait"
+    run.calls -= 1
+    assert run.end("edit_file") is None
+    assert (run.state.state, run.state.trips_in_row) == ("closed", 0)
+
+
+def test_a_probe_that_never_comes_back_counts_as_failed() -> None:
+    run = Run()
+    for _ in range(5):
+        run.slowly(same=True)
+    run.state = acknowledged(run.state)
+    run.call("edit_file")
+    run.now += PROBE_LOST_S + 1
+    assert not run.call("edit_file").allowed
+    assert run.state.trips_in_row == 2
+
+
+def test_the_result_of_a_call_begun_before_the_trip_neither_closes_nor_opens() -> None:
+    run = Run()
+    for _ in range(5):
+        run.slowly(same=True)
+    run.state = acknowledged(run.state)
+    run.call("edit_file")
+    run.end("read_file", signature="read_file")
+    assert run.state.state == "half_open"
+
+
+def test_a_clock_set_back_does_not_hold_calls_for_ever() -> None:
+    run = Run()
+    for _ in range(4):
+        run.slowly("pytest", ok=False)
+    run.now -= 86_400
+    assert run.call().allowed
+
+
+@pytest.mark.parametrize("rule", ["rapid_fire", "duplicate_call", "sequential_tool", "max_iterations"])
+def test_a_rule_that_is_off_never_trips(rule: str) -> None:
+    off = {
+        name: {"enabled": False}
+        for name in ("rapid_fire", "duplicate_call", "sequential_tool", "max_iterations")
+    }
+    run = Run(rule_book(off))
+    assert all(run.call(same=True).allowed for _ in range(200)), rule
+
+
+def test_settings_change_threshold_window_and_cooldown() -> None:
+    book = rule_book(
+        {
+            "duplicate_call": {"threshold": 2},
+            "tool_failure": {"cooldown_base": 10, "window": 2, "threshold": None},
+        }
+    )
+    run = Run(book)
+    run.slowly(same=True)
+    assert run.slowly(same=True).rule == "duplicate_call"
+    assert list(book["tool_failure"].ladder) == [10, 20, 60, 120, 600]
+    assert (book["tool_failure"].window, book["tool_failure"].threshold) == (2, 3)
+
+
+def test_circuits_that_are_off_allow_everything() -> None:
+    run = Run(rule_book({"enabled": False}))
+    assert all(run.call(same=True).allowed for _ in range(100))
+    assert all(run.end(ok=False) is None for _ in range(100))
+
+
+def test_rules_a_loopback_model_is_exempt_from_do_not_trip() -> None:
+    run = Run(rule_book({}, exempt=("rapid_fire", "external_api")))
+    for _ in range(100):
+        assert run.call("oracle", kind="oracle").allowed
+
+
+def test_a_call_of_lopens_own_is_in_no_turn_of_the_model() -> None:
+    run = Run()
+    for _ in range(10):
+        assert run.call("read_file").allowed
+    turn, run.turn = run.turn, 0  # the oracle's label
+    assert run.call("oracle", kind="oracle").allowed
+    run.turn = turn
+    assert run.call("read_file").rule == "sequential_tool"

@@ -1,0 +1,118 @@
+"""The commands over a real project: text, JSON, exit codes, and who may give them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer import Typer
+from typer.testing import CliRunner
+
+from lopen.cli import alerts, budget, circuit, hooks
+from lopen.errors import LopenError
+from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.circuit import Call
+from lopen.limits.guarding import announce_call
+from lopen.limits.rules import RuleBook
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.storage.database import Database
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("XDG_CONFIG_HOME", "LOPEN_UNDER_SESSION"):
+        monkeypatch.delenv(name, raising=False)
+    database = Database(tmp_path / ".lopen" / "state.db")
+    store = SqliteStore(database)
+    store.record(
+        [BudgetSpec("session:s", "session", 1_000, task_description="\x1b[2Jevil")], Charge(1_000), NOW
+    )
+    for number in range(5):
+        call = Call("read_file", "same", str(number))
+        store.atomically(lambda rows, c=call: announce_call(rows, "session:s", c, "a", NOW, RuleBook()))  # type: ignore[misc] # mypy infers no lambda with a default
+    database.close()
+    return tmp_path
+
+
+def run(app: Typer, *arguments: str, folder: Path) -> str:
+    outcome = CliRunner().invoke(app, [*arguments, "-C", str(folder)])
+    if outcome.exception is not None and not isinstance(outcome.exception, SystemExit):
+        raise outcome.exception
+    assert outcome.exit_code == 0, outcome.output
+    return outcome.output
+
+
+def objects(said: str) -> list[dict[str, Any]]:
+    """The JSON lines of an output."""
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def test_budgets_are_shown_extended_and_reset(folder: Path) -> None:
+    said = run(budget.app, "show", folder=folder)
+    assert "1,000/1,000 (100%)" in said
+    assert "\x1b" not in said
+    assert objects(run(budget.app, "show", "--json", folder=folder))[0]["status"] == "paused"
+    more = run(budget.app, "extend", "session:s", "--tokens", "500", "--reason", "x", "--json", folder=folder)
+    assert objects(more)[0]["max_tokens"] == 1_500
+    assert "0/1,500" in run(budget.app, "reset", "session:s", folder=folder)
+
+
+def test_circuits_are_shown_acknowledged_and_reset(folder: Path) -> None:
+    assert "duplicate_call OPEN (waits for a person" in run(circuit.app, "status", folder=folder)
+    acked = objects(run(circuit.app, "ack", "session:s", "--json", folder=folder))[0]
+    assert acked["state"] == "half_open"
+    assert "all rules CLOSED" in run(circuit.app, "reset", "session:s", folder=folder)
+    assert len(objects(run(circuit.app, "status", "--json", folder=folder))) == 1
+
+
+def test_alerts_are_listed_and_acknowledged(folder: Path) -> None:
+    listed = objects(run(alerts.app, "list", "--json", folder=folder))
+    assert [a["alert_type"] for a in listed] == [
+        "warning_threshold",
+        "budget_exhausted",
+        "circuit_tripped",
+    ]
+    run(alerts.app, "ack", listed[0]["alert_id"], folder=folder)
+    assert len(objects(run(alerts.app, "list", "--new", "--json", folder=folder))) == 2
+    run(alerts.app, "ack", "all", folder=folder)
+    assert "No alerts." in run(alerts.app, "list", "--new", folder=folder)
+
+
+def test_hooks_are_installed_and_taken_out(folder: Path) -> None:
+    run(hooks.app, "install", folder=folder)
+    assert "lopen hook pre-tool-use" in (folder / ".claude" / "settings.json").read_text()
+    run(hooks.app, "uninstall", folder=folder)
+    assert (folder / ".claude" / "settings.json").read_text() == "{}\n"
+
+
+@pytest.mark.parametrize(
+    ("app", "arguments"),
+    [
+        (budget.app, ["extend", "session:s", "--tokens", "5", "--reason", "x"]),
+        (budget.app, ["reset", "session:s"]),
+        (circuit.app, ["ack", "session:s"]),
+        (circuit.app, ["reset", "session:s"]),
+        (hooks.app, ["install"]),
+        (hooks.app, ["uninstall"]),
+    ],
+)
+def test_a_persons_command_refuses_under_a_session(
+    app: Typer, arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOPEN_UNDER_SESSION", "s1")
+    with pytest.raises(LopenError, match="person's command"):
+        run(app, *arguments, folder=folder)
+    assert not (folder / ".claude").exists()
+
+
+def test_unknown_budgets_and_absurd_extensions_are_wrong_usage(folder: Path) -> None:
+    with pytest.raises(LopenError, match="no budget session:x"):
+        run(budget.app, "reset", "session:x", folder=folder)
+    with pytest.raises(LopenError, match="between 1 and 1,000,000"):
+        run(budget.app, "extend", "session:s", "--tokens=-5", "--reason", "x", folder=folder)

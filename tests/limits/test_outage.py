@@ -1,0 +1,142 @@
+"""A store that goes away in the middle: work goes on, it is said once, and everything is counted at last."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lopen.clock import FakeClock
+from lopen.events import AlertRaised
+from lopen.limits.answers import ToolPass
+from lopen.limits.debts import RETRY_S
+from lopen.limits.meter import Meter
+from lopen.limits.redis_store import RedisStore
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.llm.messages import Usage
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database, NewerSchema
+from tests.limits.redis_server import RedisServer
+
+
+class Watched:
+    """A meter over a store that can be taken away, and what was said about that."""
+
+    def __init__(self, store: SqliteStore | RedisStore, clock: FakeClock) -> None:
+        self.said: list[str] = []
+        self.clock = clock
+        self.meter = Meter(store, Settings(), clock, warn=self.said.append)
+        self.meter.open("s1", "m", "t1")
+
+    def spend(self, tokens: int) -> None:
+        self.meter.settle(self.meter.reserve(0, tokens), Usage(output_tokens=tokens), 0.01, "opus")
+
+    def used(self) -> int:
+        return self.meter.states()[1].tokens_used
+
+
+def test_a_redis_that_goes_and_comes_back_empty_is_caught_up(
+    own_redis: RedisServer, clock: FakeClock
+) -> None:
+    store = RedisStore(own_redis.url)
+    watched = Watched(store, clock)
+    watched.spend(1_000)
+    under_way = watched.meter.reserve(500, 1_500)
+    own_redis.stop()
+    watched.meter.settle(under_way, Usage(500, 1_500), 0.01, "opus")
+    for _ in range(20):
+        watched.spend(100)
+        clock.advance(1)
+        assert isinstance(watched.meter.gate.before_tool("read_file", {}, 1), ToolPass)
+    assert len(watched.said) == 1
+    assert "work goes on" in watched.said[0]
+    assert "not counted" in watched.meter.snapshot()
+    own_redis.start()
+    clock.advance(RETRY_S)
+    assert watched.used() == 5_000
+    assert len(watched.said) == 2
+    watched.spend(7)
+    assert watched.used() == 5_007
+    store.close()
+
+
+@pytest.fixture
+def locker(tmp_path: Path, database: Database) -> Iterator[sqlite3.Connection]:
+    assert database.path == tmp_path / "state.db"
+    connection = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
+    yield connection
+    connection.close()
+
+
+def test_a_database_that_another_holds_is_caught_up(
+    locker: sqlite3.Connection, tmp_path: Path, clock: FakeClock
+) -> None:
+    database = Database(tmp_path / "state.db", timeout_s=0.05)
+    watched = Watched(SqliteStore(database), clock)
+    watched.spend(1_000)
+    under_way = watched.meter.reserve(0, 1_024)
+    locker.execute("BEGIN IMMEDIATE")
+    watched.meter.settle(under_way, Usage(output_tokens=24), 0.01, "opus")
+    watched.spend(76)
+    assert len(watched.said) == 1
+    locker.execute("ROLLBACK")
+    clock.advance(RETRY_S)
+    assert watched.used() == 1_100
+    assert [s.reserved for s in watched.meter.states()] == [0, 0, 0]
+    database.close()
+
+
+def test_thresholds_crossed_while_the_store_was_gone_are_announced_when_it_is_back(
+    locker: sqlite3.Connection, tmp_path: Path, clock: FakeClock
+) -> None:
+    database = Database(tmp_path / "state.db", timeout_s=0.05)
+    watched = Watched(SqliteStore(database), clock)
+    locker.execute("BEGIN IMMEDIATE")
+    watched.spend(85_000)
+    locker.execute("ROLLBACK")
+    clock.advance(RETRY_S)
+    events = watched.meter.settle(watched.meter.reserve(0, 10), Usage(output_tokens=1), 0.01)
+    stored = [a.alert_type for a in SqliteStore(database).alerts("task:t1")]
+    assert stored == ["warning_threshold"]
+    assert [e.budget_id for e in events if isinstance(e, AlertRaised)] == ["task:t1"]
+    database.close()
+
+
+def test_a_reply_that_was_lost_is_not_counted_twice(database: Database, clock: FakeClock) -> None:
+    class LosesReplies(SqliteStore):
+        lose = False
+
+        def atomically(self, work):  # type: ignore[no-untyped-def] # the protocol's own signature
+            result = super().atomically(work)
+            if self.lose:
+                from lopen.limits.outage import StoreUnreachable
+
+                raise StoreUnreachable("the reply was lost")
+            return result
+
+    store = LosesReplies(database)
+    watched = Watched(store, clock)
+    grant = watched.meter.reserve(0, 2_000)
+    store.lose = True
+    watched.meter.settle(grant, Usage(output_tokens=2_000), 0.01)
+    clock.advance(RETRY_S)
+    lost = watched.meter.reserve(0, 3_000)
+    store.lose = False
+    clock.advance(RETRY_S)
+    watched.meter.settle(lost, Usage(output_tokens=3_000), 0.01)
+    assert watched.used() == 5_000
+    assert [s.reserved for s in watched.meter.states()] == [0, 0, 0]
+
+
+def test_a_store_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    Database(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version=9999")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(NewerSchema, match="newer lopen"):
+        Database(path)
+    assert path.read_bytes() == before

@@ -1,0 +1,147 @@
+"""What is particular to Redis: the keys others may read, expiry, and a server that misbehaves."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+import redis
+
+from lopen.errors import WrongUsage
+from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.circuit import Call
+from lopen.limits.outage import StoreUnreachable
+from lopen.limits.redis_store import RedisStore
+from tests.limits.redis_server import RedisServer
+from tests.limits.test_store import announce
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SPEC = BudgetSpec("session:s", "session", 100)
+
+
+def test_keys_types_and_expiry_are_the_contracts(own_redis: RedisServer) -> None:
+    store = RedisStore(own_redis.url)
+    store.record([SPEC], Charge(90), NOW)
+    for number in range(5):
+        announce(store, Call("t", "same", str(number)), NOW)
+    client = redis.Redis(port=own_redis.port, decode_responses=True)
+    kinds = {
+        "lopen:budget:state:session:s": "hash",
+        "lopen:budget:usage:session:s": "string",
+        "lopen:budget:alerts:session:s": "list",
+        "lopen:budget:active": "set",
+        "lopen:circuit:state:session:s": "hash",
+        "lopen:circuit:iterations:session:s": "string",
+        "lopen:circuit:toollog:session:s": "list",
+    }
+    assert {key: client.type(key) for key in kinds} == kinds
+    for key in client.keys("*"):
+        assert 86_000 < int(str(client.ttl(key))) <= 86_400, key
+    assert client.get("lopen:budget:usage:session:s") == "90"
+    assert client.hget("lopen:budget:state:session:s", "max_tokens") == "100"
+    assert client.hget("lopen:circuit:state:session:s", "state") == "open"
+    assert client.llen("lopen:circuit:toollog:session:s") == 5
+    client.close()
+    store.close()
+
+
+def test_prefix_and_expiry_are_settings(own_redis: RedisServer) -> None:
+    store = RedisStore(own_redis.url, prefix="other", ttl_s=60)
+    store.record([SPEC], Charge(1), NOW)
+    client = redis.Redis(port=own_redis.port, decode_responses=True)
+    assert client.exists("other:budget:state:session:s") == 1
+    assert 0 < int(str(client.ttl("other:budget:usage:session:s"))) <= 60
+    client.close()
+    store.close()
+
+
+def test_a_server_that_is_not_there_is_unreachable_and_its_password_is_not_told() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    store = RedisStore(f"redis://me:hunter2@127.0.0.1:{port}/0")
+    with pytest.raises(StoreUnreachable, match=str(port)) as raised:
+        store.record([SPEC], Charge(1), NOW)
+    assert "hunter2" not in raised.value.message
+    assert "me:" not in raised.value.message
+
+
+class Impostor:
+    """Accepts connections and answers every request with the same bytes, or never."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._open: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._open.append(connection)
+            threading.Thread(target=self._speak, args=(connection,), daemon=True).start()
+
+    def _speak(self, connection: socket.socket) -> None:
+        try:
+            while connection.recv(65_536):
+                if self._answer:
+                    connection.sendall(self._answer)
+        except OSError:
+            return
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for connection in self._open:
+            connection.close()
+        self._thread.join(timeout=5)
+
+
+@pytest.fixture(
+    params=[b"", b"-ERR broken\r\n", b"-LOADING wait\r\n", b"\x00\xff rubbish\r\n", b"-NOAUTH no\r\n"]
+)
+def impostor(request: pytest.FixtureRequest) -> Iterator[Impostor]:
+    impostor = Impostor(request.param)
+    yield impostor
+    impostor.close()
+
+
+def test_a_server_that_is_silent_or_answers_with_errors_is_unreachable_soon(impostor: Impostor) -> None:
+    store = RedisStore(f"redis://127.0.0.1:{impostor.port}", answer_s=0.2)
+    began = time.monotonic()
+    with pytest.raises(StoreUnreachable):
+        store.record([SPEC], Charge(1), NOW)
+    with pytest.raises(StoreUnreachable):
+        store.atomically(lambda rows: rows.budget("session:s"))
+    with pytest.raises(StoreUnreachable):
+        store.budgets()
+    assert time.monotonic() - began < 3
+    store.close()
+
+
+def test_values_of_another_kind_at_lopens_keys_are_unreachable_not_a_crash(own_redis: RedisServer) -> None:
+    store = RedisStore(own_redis.url)
+    store.record([SPEC], Charge(1), NOW)
+    client = redis.Redis(port=own_redis.port)
+    client.hset("lopen:budget:state:session:s", "max_tokens", "many")
+    with pytest.raises(StoreUnreachable):
+        store.budgets()
+    client.set("lopen:circuit:state:session:s", "text")
+    with pytest.raises(StoreUnreachable):
+        store.atomically(lambda rows: rows.circuit("session:s"))
+    client.close()
+    store.close()
+
+
+def test_an_address_that_is_none_is_wrong_usage() -> None:
+    with pytest.raises(WrongUsage, match=r"budget\.store"):
+        RedisStore("http://127.0.0.1")

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lopen.limits import report
+from lopen.limits.agents import AgentLimits, Agents
+from lopen.limits.budget import BudgetState, Usage
+from lopen.limits.circuit import CircuitState, opened
+from lopen.limits.records import Alert, Incident, Spend
+from lopen.limits.rules import BY_NAME
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+STATE = BudgetState(
+    "session:s",
+    "session",
+    100_000,
+    82_000,
+    started_at=NOW,
+    last_updated=NOW,
+    cost_usd=0.421,
+    unpriced_tokens=500,
+)
+
+
+def test_a_budget_object_has_the_documented_fields() -> None:
+    shown = report.budget_object(STATE)
+    expected = {
+        "budget_id": "session:s",
+        "budget_type": "session",
+        "max_tokens": 100_000,
+        "tokens_used": 82_000,
+        "utilization": 0.82,
+        "remaining": 18_000,
+        "status": "warning",
+        "alert_threshold": 0.8,
+        "agent": "",
+        "task_description": "",
+        "started_at": "2026-01-01T12:00:00Z",
+        "last_updated": "2026-01-01T12:00:00Z",
+    }
+    assert {name: shown[name] for name in expected} == expected
+
+
+def test_a_circuit_object_has_the_documented_fields() -> None:
+    tripped = opened(CircuitState("session:s"), BY_NAME["tool_failure"], "pytest failed", NOW.timestamp())
+    shown = report.circuit_object(tripped)
+    assert (shown["circuit_id"], shown["state"], shown["trip_reason"]) == (
+        "session:s",
+        "open",
+        "pytest failed",
+    )
+    assert (shown["tripped_at"], shown["cooldown_until"]) == ("2026-01-01T12:00:00Z", "2026-01-01T12:00:05Z")
+    assert {"iteration_count", "max_iterations", "duplicate_call_count", "last_updated"} <= shown.keys()
+    assert report.circuit_object(CircuitState("x"))["tripped_at"] is None
+
+
+def test_an_alert_object_has_the_documented_fields() -> None:
+    alert = Alert("a1", "session:s", "warning_threshold", "80%", 0.8, NOW)
+    assert report.alert_object(alert) == {
+        "alert_id": "a1",
+        "budget_id": "session:s",
+        "alert_type": "warning_threshold",
+        "message": "80%",
+        "utilization": 0.8,
+        "timestamp": "2026-01-01T12:00:00Z",
+        "acknowledged": False,
+    }
+
+
+def test_budgets_are_shown_in_lines() -> None:
+    lines = report.budget_lines(
+        [STATE, BudgetState("module:m", "module", 0, 5, max_requests=10, requests_used=2)]
+    )
+    assert lines == [
+        "session:s  [========--]  82,000/100,000 (82%) tokens  warning  $0.42 and 500 tokens without a known price",
+        "module:m   5 (unlimited) tokens  2/10 (20%) requests  active  $0.00",
+    ]
+    assert report.budget_lines([]) == ["No budgets yet."]
+
+
+def test_an_open_circuit_says_until_when_and_how_to_go_on() -> None:
+    tripped = opened(
+        CircuitState("session:s"), BY_NAME["tool_failure"], "pytest failed 4 times", NOW.timestamp()
+    )
+    lines = report.circuit_lines(tripped, NOW + timedelta(seconds=2))
+    assert lines[0] == "session:s: tool_failure OPEN (cooldown: 3s remaining)"
+    assert "pytest failed 4 times" in lines[1]
+    waits = opened(CircuitState("session:s"), BY_NAME["duplicate_call"], "x", NOW.timestamp())
+    assert "lopen circuit ack session:s" in report.circuit_lines(waits, NOW)[0]
+    assert report.circuit_lines(CircuitState("session:s", iteration_count=12), NOW) == [
+        "session:s: all rules CLOSED (12/50 calls)"
+    ]
+
+
+def test_resources_and_incidents_are_shown_against_their_limits() -> None:
+    agents = Agents((("a", 0.0), ("b", 0.0)), 3, cost_usd=0.34)
+    circuit = CircuitState("s", external=(NOW.timestamp() - 70, NOW.timestamp() - 5), external_total=7)
+    said = "\n".join(report.resource_lines(agents, circuit, AgentLimits(), NOW))
+    for part in (
+        "2/5 at once",
+        "3/10 this session",
+        "1 in the last minute",
+        "7/50 this session",
+        "$0.34 / $5.00",
+    ):
+        assert part in said
+    old = Incident("s", "rapid_fire", "", NOW - timedelta(hours=25))
+    new = Incident("s", "tool_failure", "", NOW - timedelta(hours=1))
+    assert report.incident_lines([old, new, new], NOW) == ["Incidents in the last 24 h: tool_failure x2"]
+    assert report.incident_lines([], NOW) == ["Incidents in the last 24 h: none"]
+
+
+def test_models_counted_in_tokens_are_priced_where_a_price_is_known() -> None:
+    spends = [
+        Spend("s", "builder", "known", Usage(1_000), 1, 1_000, 0.0, 1_000),
+        Spend("s", "builder", "strange", Usage(500), 1, 500, 0.0, 500),
+        Spend("s", "oracle", "priced", Usage(500), 1, 500, 0.25, 0),
+    ]
+    cost, unpriced = report.priced(
+        spends, lambda model, usage: usage.input_tokens / 1e3 if model == "known" else None
+    )
+    assert cost == pytest.approx(1.25)
+    assert unpriced == 500

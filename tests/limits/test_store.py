@@ -1,0 +1,204 @@
+"""What every store keeps, on SQLite and on a real Redis."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lopen.errors import LopenError, WrongUsage
+from lopen.limits import orders
+from lopen.limits.budget import BudgetSpec, Charge, Usage, opened
+from lopen.limits.circuit import Call
+from lopen.limits.guarding import announce_call
+from lopen.limits.records import Alert, Incident, Reservation
+from lopen.limits.rules import RuleBook
+from lopen.limits.store import LimitsStore, Rows
+from tests.limits.redis_server import RedisServer
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SPEC = BudgetSpec("session:s", "session", 100, agent="builder", task_description="a: 'b' \x1b[1m ü\n")
+USAGE = Usage(10, 5, 3, 20)
+
+
+def test_a_budget_comes_back_as_it_was_put(store: LimitsStore) -> None:
+    store.record(
+        [SPEC, SPEC.replace(budget_id="module:m")], Charge(30, USAGE, 1, 0.25, "builder", "opus"), NOW
+    )
+    store.record([SPEC], Charge(20, USAGE, 1, None, "builder", "strange"), NOW)
+    module, session = store.budgets()
+    assert (session.tokens_used, session.requests_used, session.unpriced_tokens) == (50, 2, 20)
+    assert session.cost_usd == pytest.approx(0.25)
+    assert (session.started_at, session.task_description) == (NOW, SPEC.task_description)
+    assert module.tokens_used == 30
+    spends = sorted(store.spend("session:s"), key=lambda s: s.model)
+    assert [(s.model, s.usage, s.tokens, s.unpriced_tokens) for s in spends] == [
+        ("opus", USAGE, 30, 0),
+        ("strange", USAGE, 20, 20),
+    ]
+
+
+def test_crossings_come_once_also_over_separate_records(store: LimitsStore) -> None:
+    said = [
+        a.alert_type
+        for t in (50, 30, 15, 10, 10)
+        for _, al in store.record([SPEC], Charge(t), NOW)
+        for a in al
+    ]
+    assert said == ["warning_threshold", "budget_exhausted"]
+    assert [a.alert_type for a in store.alerts()] == said
+
+
+def test_one_record_may_cross_everything(store: LimitsStore) -> None:
+    [(state, alerts)] = store.record([SPEC], Charge(500), NOW)
+    assert [a.alert_type for a in alerts] == ["warning_threshold", "budget_exhausted"]
+    assert state.status == "exhausted"
+    assert "lopen budget extend session:s" in alerts[1].message
+
+
+def test_work_that_raises_leaves_nothing_behind(store: LimitsStore) -> None:
+    store.record([SPEC], Charge(10), NOW)
+
+    def work(rows: Rows) -> None:
+        state = rows.budget("session:s")
+        assert state is not None
+        rows.put_budget(state.replace(tokens_used=99))
+        rows.put_memo("m", {"x": 1})
+        raise LopenError("no")
+
+    with pytest.raises(LopenError, match="no"):
+        store.atomically(work)
+    assert store.budgets()[0].tokens_used == 10
+    assert store.atomically(lambda rows: rows.memo("m")) is None
+
+
+def test_work_sees_what_it_wrote(store: LimitsStore) -> None:
+    def work(rows: Rows) -> tuple[int, int, object]:
+        state = rows.budget("session:s")
+        assert state is None
+        rows.put_budget(opened(SPEC, NOW).replace(tokens_used=7))
+        again = rows.budget("session:s")
+        assert again is not None
+        rows.put_budget(again.replace(tokens_used=9))
+        rows.put_reservation(Reservation("r", "s", "o", ("session:s",), 5))
+        found = len(rows.reservations("s"))
+        rows.drop_reservation(Reservation("r", "s", "o", ("session:s",), 5))
+        rows.put_memo("k", {"a": [1]})
+        return found, len(rows.reservations("s")), rows.memo("k")
+
+    assert store.atomically(work) == (1, 0, {"a": [1]})
+    assert store.budgets()[0].tokens_used == 9
+
+
+def test_extending_needs_a_known_budget_a_reason_and_a_sane_amount(store: LimitsStore) -> None:
+    store.record([SPEC], Charge(100), NOW)
+    for budget_id, tokens, reason in [("session:x", 5, "x"), ("session:s", -5, "x"), ("session:s", 5, " ")]:
+        with pytest.raises(WrongUsage):
+            orders.extend_budget(store, budget_id, tokens, reason, NOW)
+    state = orders.extend_budget(store, "session:s", 100, "the tests need it", NOW)
+    assert (state.status, state.max_tokens) == ("active", 200)
+    assert "the tests need it" in store.incidents("session:s")[-1].seen
+    [(_, alerts)] = store.record([SPEC], Charge(60), NOW)
+    assert [a.alert_type for a in alerts] == ["warning_threshold"]
+
+
+def test_a_confirmation_is_kept_with_the_budget(store: LimitsStore) -> None:
+    store.record([SPEC], Charge(95), NOW)
+    assert orders.confirm_budget(store, "session:s").confirmed
+    assert store.budgets()[0].confirmed
+    with pytest.raises(WrongUsage):
+        orders.confirm_budget(store, "session:nobody")
+
+
+def test_a_reset_budget_counts_and_announces_anew(store: LimitsStore) -> None:
+    store.record([SPEC], Charge(100), NOW)
+    assert orders.reset_budget(store, "session:s", NOW).tokens_used == 0
+    [(state, alerts)] = store.record([SPEC], Charge(80), NOW)
+    assert (state.tokens_used, len(alerts)) == (80, 1)
+
+
+def keep(store: LimitsStore, kept: Alert | Incident) -> None:
+    store.atomically(
+        lambda rows: rows.add_alert(kept) if isinstance(kept, Alert) else rows.add_incident(kept)
+    )
+
+
+def announce(store: LimitsStore, call: Call, now: datetime) -> bool:
+    decision, _ = store.atomically(
+        lambda rows: announce_call(rows, "session:s", call, "builder", now, RuleBook())
+    )
+    return decision.allowed
+
+
+def test_alerts_are_listed_and_acknowledged(store: LimitsStore) -> None:
+    for i, budget_id in enumerate(["session:a", "session:a", "session:b"]):
+        alert = Alert(f"id{i}", budget_id, "secret", "found", timestamp=NOW + timedelta(seconds=i))
+        keep(store, alert)
+    orders.acknowledge_alert(store, "id1")
+    assert [a.alert_id for a in store.alerts()] == ["id0", "id1", "id2"]
+    assert [a.alert_id for a in store.alerts("session:a", False)] == ["id0"]
+    assert [a.alert_id for a in store.alerts(acknowledged=True)] == ["id1"]
+    with pytest.raises(LopenError, match="no alert"):
+        orders.acknowledge_alert(store, "id9")
+
+
+def test_a_tripped_circuit_is_logged_acknowledged_and_reset(store: LimitsStore) -> None:
+    def call(number: int) -> bool:
+        return announce(store, Call("t", "same", str(number)), NOW + timedelta(seconds=20 * number))
+
+    assert [call(i) for i in range(6)] == [True] * 4 + [False] * 2
+    [incident] = store.incidents()
+    assert (incident.rule, incident.needs_ack) == ("duplicate_call", True)
+    [alert] = store.alerts()
+    assert "lopen circuit ack session:s" in alert.message
+    assert orders.acknowledge_circuit(store, "session:s", NOW).state == "half_open"
+    assert call(7)
+    assert not call(8)
+    assert orders.reset_circuit(store, "session:s", NOW).state == "closed"
+    assert call(9)
+    [state] = store.circuits()
+    assert state.history == ("same",) * 7
+    assert [(c.tool, c.agent, c.calls) for c in store.tool_counts()] == [("t", "builder", 6)]
+    with pytest.raises(WrongUsage):
+        orders.acknowledge_circuit(store, "session:unknown", NOW)
+
+
+def test_the_history_and_the_incidents_are_bounded(store: LimitsStore) -> None:
+    for i in range(120):
+        keep(store, Incident("session:s", "x", str(i), NOW))
+    for i in range(0, 900, 15):
+        call = Call(f"t{i % 2}", f"t{i}", str(i), task=str(i // 450))
+        now = NOW + timedelta(seconds=i)
+        announce(store, call, now)
+    [state] = store.circuits()
+    assert state.history == tuple(f"t{i}" for i in range(150, 900, 15))
+    assert [i.seen for i in store.incidents("session:s")] == [str(i) for i in range(20, 120)]
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where eight processes count."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "counted.db")
+        return
+    server: RedisServer = request.getfixturevalue("own_redis")
+    yield server.url
+
+
+def test_eight_processes_count_exactly_and_announce_each_threshold_once(place: str) -> None:
+    from tests.limits.counting import opened as open_store
+
+    command = [sys.executable, "-m", "tests.limits.counting", place, "10000"]
+    counters = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    said = [line for counter in counters for line in counter.communicate(timeout=60)[0].split()]
+    assert [counter.returncode for counter in counters] == [0] * 8
+    store = open_store(place)
+    [state] = store.budgets()
+    store.close()
+    assert state.tokens_used == 80_000
+    assert state.status == "paused"
+    assert sorted(said) == ["budget_exhausted", "warning_threshold"]
