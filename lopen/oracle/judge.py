@@ -1,0 +1,123 @@
+"""One verdict for one piece of evidence: remembered, decided without asking, or asked for in one request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from lopen.llm.messages import Request, Response, SystemBlock
+from lopen.oracle.evidence import Evidence, VerifyResult, evidence_hash
+from lopen.oracle.rubric import PROMPT_CHARS, evidence_message, system_prompt
+from lopen.oracle.submission import TOOL, UnreadableVerdict, read_verdict, tool_spec
+from lopen.oracle.test_output import tail
+from lopen.oracle.verdict import Finding, Verdict, settled
+
+MAX_ASKED = 2
+MAX_TOKENS = 4_096
+UNREADABLE = "the oracle's verdict could not be read"
+TOO_LARGE = "the evidence is too large for the oracle's model"
+_FINDING_OUTPUT = 2_000
+
+Ask = Callable[[Request], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict and how it came about: `cached` from an earlier judgement, `asked` requests made for it now."""
+
+    verdict: Verdict
+    cached: bool
+    asked: int
+
+
+def judge(
+    evidence: Evidence,
+    *,
+    ask: Ask,
+    model: str,
+    remembered: Callable[[str], Verdict | None],
+    remember: Callable[[Verdict], None],
+    system: str | None = None,
+    prompt_chars: int = PROMPT_CHARS,
+    max_tokens: int = MAX_TOKENS,
+) -> Judged:
+    """The verdict on `evidence` (contract §4, Oracle).
+
+    `ask` sends a request with all retries and charges; what it raises passes through. `remembered` and
+    `remember` are keyed by evidence hash and hold only verdicts that the oracle gave: what lopen decided
+    by itself costs nothing to decide again, and an answer that could not be read is no verdict.
+    The verdict returned has lopen's findings merged in, and its `passed` says what counts.
+    """
+    digest = evidence_hash(evidence)
+    unfit = unfit_results(evidence)
+    if unfit:
+        return Judged(_failed(evidence, digest, "a verify command stands in the way", unfit), False, 0)
+    known = remembered(digest)
+    if known is not None:
+        own = replace(known, scope=evidence.scope, subject=evidence.subject)
+        return Judged(settled(own, evidence.tampering), True, 0)
+    request = _request(evidence, model, system or system_prompt(), prompt_chars, max_tokens)
+    for asked in range(1, MAX_ASKED + 1):
+        try:
+            given = read_verdict(
+                ask(request), scope=evidence.scope, subject=evidence.subject, evidence_hash=digest
+            )
+        except UnreadableVerdict as error:
+            problem = str(error)
+            request = _again(request, problem)
+            continue
+        verdict = settled(given, evidence.tampering)
+        remember(verdict)
+        return Judged(verdict, False, asked)
+    unread = (Finding("error", f"{UNREADABLE}: {problem}; ask for the verification again"),)
+    return Judged(_failed(evidence, digest, UNREADABLE, unread), False, MAX_ASKED)
+
+
+def too_large(evidence: Evidence) -> Judged:
+    """The verdict where the oracle's endpoint takes no prompt on this evidence, however much of it is cut."""
+    why = Finding("error", f"{TOO_LARGE}: do the work in smaller tasks")
+    return Judged(_failed(evidence, evidence_hash(evidence), TOO_LARGE, (why,)), False, 0)
+
+
+def unfit_results(evidence: Evidence) -> tuple[Finding, ...]:
+    """An error for each verify result that failed, or that was obtained on another tree than the one judged."""
+    return tuple(
+        finding for result in evidence.results if (finding := _unfit(result, evidence.tree)) is not None
+    )
+
+
+def _unfit(result: VerifyResult, tree: str) -> Finding | None:
+    if not result.passed:
+        code = "did not end by itself" if result.exit_code is None else f"exit {result.exit_code}"
+        output = tail(result.output_tail, _FINDING_OUTPUT)
+        return Finding("error", f"{result.tool} failed ({code}): {result.command}\n{output}".rstrip())
+    if result.tree != tree:
+        return Finding("error", f"{result.tool} ran before the last change to the work tree; run it again")
+    return None
+
+
+def _failed(evidence: Evidence, digest: str, summary: str, why: tuple[Finding, ...]) -> Verdict:
+    """A failed verdict of lopen's own, certain of itself."""
+    verdict = Verdict(False, "high", summary, why, evidence.scope, evidence.subject, digest)
+    return settled(verdict, evidence.tampering)
+
+
+def _request(evidence: Evidence, model: str, system: str, prompt_chars: int, max_tokens: int) -> Request:
+    text = evidence_message(evidence, limit=prompt_chars)
+    return Request(
+        model=model,
+        system=(SystemBlock(system, cached=True),),
+        messages=({"role": "user", "content": [{"type": "text", "text": text}]},),
+        tools=(tool_spec(),),
+        max_tokens=max_tokens,
+        tool_choice=TOOL,
+        purpose="oracle",
+    )
+
+
+def _again(request: Request, problem: str) -> Request:
+    """The same request, saying what was wrong with the last answer."""
+    first, *_ = request.messages
+    note = f"Your last answer could not be read ({problem}). Call {TOOL} exactly once, with every field."
+    content = [first["content"][0], {"type": "text", "text": note}]
+    return replace(request, messages=({"role": "user", "content": content},))

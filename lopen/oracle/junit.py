@@ -1,0 +1,95 @@
+"""JUnit XML as a test command writes it: where the command says it goes, and the counts in it, read safely.
+
+The file comes out of a sandboxed command, so it is hostile until read: its size is bounded, no tree is built, and
+a document type declaration, through which entities expand without bound or read other files, is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from xml.parsers import expat  # fed bounded data, with document types refused below
+
+MAX_BYTES = 8_000_000
+_OPTION = re.compile(r"^--junit-?xml(?:=(?P<path>.+))?$")
+_INI_OPTION = re.compile(r"^--(?:reporter-)?output(?:File|-file)(?:\.junit)?=(?P<path>.+\.xml)$")
+
+
+class UnreadableReport(Exception):
+    """The report is no JUnit XML that can be read safely; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Test cases in a report. `tests` counts every case; the others are parts of it."""
+
+    tests: int = 0
+    failures: int = 0
+    errors: int = 0
+    skipped: int = 0
+
+    @property
+    def passed(self) -> int:
+        """Cases that ran and succeeded."""
+        return max(0, self.tests - self.failures - self.errors - self.skipped)
+
+
+def report_path(command: str) -> str | None:
+    """The path to which `command` writes JUnit XML, as the command says it; None where it names none."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    for index, word in enumerate(words):
+        found = _OPTION.match(word)
+        if found and found["path"]:
+            return found["path"]
+        if found and index + 1 < len(words):
+            return words[index + 1]
+        if found := _INI_OPTION.match(word):
+            return found["path"]
+    return None
+
+
+def read_counts(data: bytes, *, limit: int = MAX_BYTES) -> Counts:
+    """The counts of a JUnit XML document; `UnreadableReport` where it is too big, malformed or has a DTD.
+
+    Cases are counted one by one: the totals that a document claims for itself are often of one suite only.
+    """
+    if len(data) > limit:
+        raise UnreadableReport(f"the report is larger than {limit} bytes")
+    found = {"testcase": 0, "failure": 0, "error": 0, "skipped": 0}
+    open_elements: list[str] = []
+
+    def start(name: str, _: dict[str, str]) -> None:
+        parent = open_elements[-1] if open_elements else ""
+        if name == "testcase" or (parent == "testcase" and name in found):
+            found[name] += 1
+        open_elements.append(name)
+
+    def end(_: str) -> None:
+        open_elements.pop()
+
+    root: list[str] = []
+
+    def first(name: str, attributes: dict[str, str]) -> None:
+        root.append(name)
+        parser.StartElementHandler = start
+        start(name, attributes)
+
+    def refuse(*_: object) -> None:
+        raise UnreadableReport("the report has a document type declaration, which is refused")
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = first
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise UnreadableReport(f"the report is not well-formed XML: {error}") from error
+    if root[0] not in {"testsuites", "testsuite"}:
+        raise UnreadableReport(f"the report's root is not a test suite: {root[0][:80]}")
+    return Counts(found["testcase"], found["failure"], found["error"], found["skipped"])

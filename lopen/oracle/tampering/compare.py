@@ -1,0 +1,144 @@
+"""Two sides of a change compared case by case: which tests are gone, kept from running, or weaker than they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lopen.oracle.tampering.matching import Located, match_cases
+from lopen.oracle.tampering.suite import Case, Skip, Suite
+from lopen.oracle.tampering.weakening import weakening_findings
+from lopen.oracle.verdict import Finding, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A test file's two sides. `collected`: the language's usual runner finds tests at this path."""
+
+    path: str
+    before: Suite
+    after: Suite
+    deleted: bool
+    collected: bool
+
+
+def compare(changes: Sequence[Change], removed: frozenset[str]) -> list[Finding]:
+    """Findings for one language's files. `removed` are names that the change took out of the tested code."""
+    before = [
+        Located(c.path, case, c.collected) for c in changes for case in c.before.cases if not case.support
+    ]
+    after = [
+        Located(c.path, case, c.collected) for c in changes for case in c.after.cases if not case.support
+    ]
+    matched = match_cases(before, after)
+    findings = [*_deleted(changes, matched.lost, removed)]
+    for old, new in matched.pairs:
+        if old.collected and not new.collected:
+            message = f"test {old.case.name} moved to {new.path}, where the test runner does not look"
+            findings.append(Finding("error", message, new.path, new.case.line))
+        findings += weakening_findings(old.case, new.case, new.path)
+    findings += _skipped([(new.path, new.case, old.case) for old, new in matched.pairs])
+    findings += _never_failing(matched.gained)
+    for change in changes:
+        findings += _narrowed(change)
+        findings += _weaker_support(change)
+    return findings
+
+
+def _weaker_support(change: Change) -> Iterator[Finding]:
+    """Helpers that are still there and check less: the tests that call them say the same as before."""
+    after = {case.name: case for case in change.after.cases if case.support}
+    for old in change.before.cases:
+        if old.support and old.checks and old.name in after:
+            yield from weakening_findings(old, after[old.name], change.path)
+
+
+def _deleted(
+    changes: Sequence[Change], lost: Sequence[Located], removed: frozenset[str]
+) -> Iterator[Finding]:
+    by_path = {change.path: change for change in changes}
+    groups: dict[tuple[str, frozenset[str]], list[Case]] = {}
+    for located in lost:
+        gone = _subjects(located.case, removed) if removed else frozenset()
+        groups.setdefault((located.path, gone), []).append(located.case)
+    for (path, gone), cases in groups.items():
+        yield _deletion(by_path[path], cases, gone)
+
+
+def _subjects(case: Case, removed: frozenset[str]) -> frozenset[str]:
+    words = {word for token in case.tokens for word in token.strip('"').replace(".", "_").split("/")}
+    return (case.tokens | words) & removed
+
+
+def _deletion(change: Change, cases: Sequence[Case], gone: frozenset[str]) -> Finding:
+    names = _listed(case.name for case in cases)
+    renamed = [
+        f"{case.short} is now {other}"
+        for case in cases
+        if (other := change.after.uncollected.get(case.body)) is not None
+    ]
+    where = f"{change.path} was deleted with" if change.deleted else "gone:"
+    message = f"{where} {_counted(len(cases))} {names}"
+    if renamed:
+        message += f" ({_listed(renamed)}, which the test runner does not collect)"
+    if gone:
+        message += f". What it tested ({_listed(sorted(gone))}) was removed too; is that asked for?"
+        return Finding("warning", message, change.path)
+    return Finding("error", message, change.path, None if change.deleted else cases[0].line)
+
+
+def _skipped(cases: Iterable[tuple[str, Case, Case]]) -> Iterator[Finding]:
+    """New skips of tests that were there before; a mark on a class or a file is one finding."""
+    groups: dict[tuple[str, Skip], list[str]] = {}
+    for path, new, old in cases:
+        for skip in _added_skips(old, new):
+            groups.setdefault((path, skip), []).append(new.name)
+    for (path, skip), names in groups.items():
+        severity: Severity = "error" if skip.certain else "warning"
+        message = f"{skip.text} keeps {_counted(len(names))} from running: {_listed(names)}"
+        yield Finding(severity, message, path, skip.line)
+
+
+def _added_skips(old: Case, new: Case) -> list[Skip]:
+    if any(skip.certain and skip.text for skip in old.skips) and len(new.skips) <= len(old.skips):
+        return []  # it did not run before either; another reason or place takes nothing away
+    known = [skip.text for skip in old.skips]
+    added = []
+    for skip in new.skips:
+        if skip.text in known:
+            known.remove(skip.text)
+        else:
+            added.append(skip)
+    return added
+
+
+def _never_failing(gained: Sequence[Located]) -> Iterator[Finding]:
+    """New tests take nothing away, but one that cannot fail is no evidence, and the oracle should know."""
+    for located in gained:
+        case = located.case
+        unconditional = [skip for skip in case.skips if skip.certain and " if " not in skip.text]
+        if unconditional:
+            message = f"the new test {case.name} never runs: {unconditional[0].text}"
+            yield Finding("warning", message, located.path, case.line)
+        elif case.checks and not case.real:
+            message = f"the new test {case.name} cannot fail: what it asserts is {case.checks[0].kind}"
+            yield Finding("warning", message, located.path, case.line)
+
+
+def _narrowed(change: Change) -> Iterator[Finding]:
+    known = [mark.text for mark in change.before.narrowing]
+    for mark in change.after.narrowing:
+        if mark.text in known:
+            known.remove(mark.text)
+        else:
+            yield Finding("error", f"{mark.text} keeps all other tests from running", change.path, mark.line)
+
+
+def _listed(names: Iterable[str], limit: int = 6) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:limit])
+    return f"{shown} and {len(listed) - limit} more" if len(listed) > limit else shown
+
+
+def _counted(count: int) -> str:
+    return "1 test" if count == 1 else f"{count} tests"

@@ -1,0 +1,153 @@
+"""Python tests (pytest and unittest), read through their syntax tree; text that does not parse is read line by line."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lopen.oracle.tampering import python_text
+from lopen.oracle.tampering.python_checks import Helpers, helper_functions, read_body
+from lopen.oracle.tampering.python_skips import decorator_skips, foreign, mark_skips, row_count
+from lopen.oracle.tampering.suite import Case, Language, Skip, Suite, numbered, support_cases
+
+_COLLECTED = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
+_TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testing)/")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def covers(path: str) -> bool:
+    """Whether tests may stand there: by its name, or because it lies with the tests."""
+    return path.endswith(".py") and bool(_COLLECTED.search(path) or _TEST_FOLDER.search(path))
+
+
+def read(files: Mapping[str, str]) -> dict[str, Suite]:
+    """The suites; helpers that any of the files defines count for what they check."""
+    trees = {path: parsed(text) for path, text in files.items()}
+    helpers = helper_functions([tree for tree in trees.values() if tree is not None])
+    return {
+        path: python_text.read(files[path]) if tree is None else _suite(tree, helpers)
+        for path, tree in trees.items()
+    }
+
+
+def _suite(tree: ast.Module, helpers: Helpers) -> Suite:
+    reading = _Reading(helpers)
+    reading.block(tree.body, "", module_skips(tree), in_class=False)
+    support = {
+        node.name: [check for check in read_body(node, {}).checks if not check.text.startswith("raise ")]
+        for node in ast.walk(tree)
+        if isinstance(node, Function) and not node.name.startswith("test")
+    }
+    reading.cases += support_cases(support)
+    return Suite(numbered(reading.cases), (), reading.uncollected)
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The syntax tree, or None where Python (this one) cannot parse it."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+@dataclass
+class _Reading:
+    """What was found so far while walking a module."""
+
+    helpers: Helpers
+    cases: list[Case] = field(default_factory=list)
+    uncollected: dict[str, str] = field(default_factory=dict)
+
+    def block(self, body: Sequence[ast.stmt], owner: str, skips: tuple[Skip, ...], *, in_class: bool) -> None:
+        """Read the definitions of a module, a class, or a branch of either; later ones replace earlier ones."""
+        for node in body:
+            if isinstance(node, Function):
+                self._function(node, owner, skips, in_class=in_class)
+            elif isinstance(node, ast.ClassDef):
+                self._class(node, owner, skips)
+            elif isinstance(node, ast.If):
+                self._branches(node, owner, skips, in_class=in_class)
+            elif isinstance(node, ast.Try):
+                self.block([*node.body, *node.orelse, *node.finalbody], owner, skips, in_class=in_class)
+            else:
+                for name in _unbound(node):
+                    self._forget(_qualified(owner, name))
+
+    def _branches(self, node: ast.If, owner: str, skips: tuple[Skip, ...], *, in_class: bool) -> None:
+        """A test under a condition is one that the condition can keep from running."""
+        known = isinstance(node.test, ast.Constant)
+        branches = [(node.body, True), (node.orelse, False)]
+        for body, wanted in branches:
+            if known and bool(node.test.value) is not wanted:  # type: ignore[attr-defined]  # known: a Constant
+                continue
+            condition = ast.unparse(node.test) if wanted else f"not ({ast.unparse(node.test)})"
+            own = (
+                () if known else (Skip(f"its condition `{condition}`", node.lineno, not foreign(condition)),)
+            )
+            self.block(body, owner, skips + own, in_class=in_class)
+
+    def _function(self, node: Function, owner: str, skips: tuple[Skip, ...], *, in_class: bool) -> None:
+        body = read_body(node, self.helpers)
+        normalised = _normalised(node)
+        if not node.name.startswith("test") or (owner and not in_class):
+            if body.checks:
+                self.uncollected[normalised] = node.name
+            return
+        name = _qualified(owner, node.name)
+        self._forget(name)
+        decorated = decorator_skips(node.decorator_list)
+        rows = row_count(node, body.rows)
+        own = (*skips, *decorated, *body.skips)
+        case = Case(name, node.lineno, normalised, body.checks, own, rows, body.empty)
+        self.cases.append(case)
+
+    def _class(self, node: ast.ClassDef, owner: str, skips: tuple[Skip, ...]) -> None:
+        decorated = decorator_skips(node.decorator_list)
+        name = _qualified(owner, node.name)
+        for case in [c for c in self.cases if c.name.startswith(f"{name}::")]:
+            self.cases.remove(case)  # a second class of that name replaces the first
+        in_class = _collected_class(node)
+        self.block(node.body, name, (*skips, *decorated, *mark_skips(node.body)), in_class=in_class)
+
+    def _forget(self, name: str) -> None:
+        self.cases = [case for case in self.cases if case.name != name]
+
+
+def module_skips(tree: ast.Module) -> tuple[Skip, ...]:
+    """What keeps a whole module from running: `pytestmark`, `pytest.skip` and its kin at its top level."""
+    return mark_skips(tree.body)
+
+
+def _collected_class(node: ast.ClassDef) -> bool:
+    for statement in node.body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement) == "__test__ = False":
+            return False
+        if isinstance(statement, Function) and statement.name == "__init__" and not node.bases:
+            return False
+    return node.name.startswith("Test") or bool(node.bases)
+
+
+def _qualified(owner: str, name: str) -> str:
+    return f"{owner}::{name}" if owner else name
+
+
+def _unbound(node: ast.stmt) -> Iterator[str]:
+    """Names that a statement deletes or binds to something that is no function."""
+    if isinstance(node, ast.Delete) or (
+        isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    ):
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+def _normalised(node: Function) -> str:
+    """The body and what decorates it, without name, docstring, comments and layout."""
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    decorators = "\n".join(f"@{ast.unparse(d)}" for d in node.decorator_list)
+    arguments = ast.unparse(node.args)
+    return f"{decorators}\n({arguments})\n" + "\n".join(map(ast.unparse, body))
+
+
+LANGUAGE = Language("Python", covers, lambda path: bool(_COLLECTED.search(path)), read, python_text.read)

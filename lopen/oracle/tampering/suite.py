@@ -1,0 +1,158 @@
+"""What a test file is, whatever its language: cases, what each of them checks, and what keeps it from running."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+Kind = Literal["real", "vacuous", "swallowed", "unreachable"]
+
+EXACT = 5  # equal to a value, an exception with its message
+CLOSE = 4  # equal within a tolerance, an exception of a type
+PARTIAL = 3  # contains, matches, greater than
+LOOSE = 2  # true, not equal, of a type
+PRESENT = 1  # there at all
+
+_TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
+_LITERAL = re.compile(r"\d|[\"']")
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A changed file: its whole contents before and after. None where it did not or does not exist."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An assertion. `subject` is what is checked, `rank` how much it pins down (`EXACT` … `PRESENT`)."""
+
+    text: str
+    subject: str
+    rank: int
+    line: int
+    kind: Kind = "real"
+
+    @property
+    def tokens(self) -> frozenset[str]:
+        """Names and literals in it."""
+        return tokens(self.text)
+
+    @property
+    def literals(self) -> frozenset[str]:
+        """Numbers and strings in it."""
+        return frozenset(token for token in self.tokens if _LITERAL.match(token))
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """What keeps a case from running. `certain` is false where it cannot hold on the platform lopen runs on."""
+
+    text: str
+    line: int
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test. `name` is unique in its file; `body` is normalised, so that a moved test compares equal.
+
+    `rows` counts the cases of a table or parametrisation (None: it has none). `empty`: it does nothing at all.
+    `support`: no test but a function that tests call; it may go, but not go on being called and check nothing.
+    """
+
+    name: str
+    line: int
+    body: str
+    checks: tuple[Check, ...] = ()
+    skips: tuple[Skip, ...] = ()
+    rows: int | None = None
+    empty: bool = False
+    support: bool = False
+
+    @property
+    def short(self) -> str:
+        """The name without its class or suite."""
+        return re.split(r"::| > |/", self.name)[-1]
+
+    @property
+    def real(self) -> tuple[Check, ...]:
+        """The checks that can fail the test."""
+        return tuple(check for check in self.checks if check.kind == "real")
+
+    @property
+    def tokens(self) -> frozenset[str]:
+        """Names and literals in all of it."""
+        return tokens(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A test file as read. `narrowing` are marks that keep all other tests from running (`.only`).
+
+    `uncollected` maps the bodies of functions that look like tests but are not run to their names.
+    `coarse`: the text could not be parsed, and was read line by line.
+    """
+
+    cases: tuple[Case, ...] = ()
+    narrowing: tuple[Skip, ...] = ()
+    uncollected: Mapping[str, str] = field(default_factory=dict)
+    coarse: bool = False
+
+
+EMPTY = Suite()  # what an absent file is
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How to read one language's tests.
+
+    `covers`: whether a path may hold its tests at all; `collects`: whether the usual runner finds them there.
+    `read` takes one side of a change, path to text, whole: a test may call a helper that another file defines.
+    """
+
+    name: str
+    covers: Callable[[str], bool]
+    collects: Callable[[str], bool]
+    read: Callable[[Mapping[str, str]], dict[str, Suite]]
+    read_coarsely: Callable[[str], Suite] = lambda _: EMPTY  # of use only to a reader that parses
+
+
+def called(check: Check, behind: Sequence[Check]) -> list[Check]:
+    """A call of a helper as the checks that it stands for: as many as are `behind` it, all with the call's own text.
+
+    The call says which subject is checked; what the helper does to it is compared once, at the helper.
+    """
+    real = [other for other in behind if other.kind == "real"]
+    return [check] * len(real) or [replace(check, rank=0, kind=other.kind) for other in behind[:1]]
+
+
+def support_cases(helpers: Mapping[str, Sequence[Check]]) -> list[Case]:
+    """The helpers of a file as cases of their own."""
+    return [
+        Case(name, checks[0].line, "\n".join(check.text for check in checks), tuple(checks), support=True)
+        if checks
+        else Case(name, 1, "", support=True)
+        for name, checks in helpers.items()
+    ]
+
+
+def tokens(text: str) -> frozenset[str]:
+    """Names, numbers and string literals in source text; quotes are made one kind."""
+    return frozenset(token.replace("'", '"') for token in _TOKEN.findall(text))
+
+
+def numbered(cases: Sequence[Case]) -> tuple[Case, ...]:
+    """The cases with repeated names told apart, in order."""
+    seen: dict[str, int] = {}
+    result = []
+    for case in cases:
+        seen[case.name] = seen.get(case.name, 0) + 1
+        count = seen[case.name]
+        result.append(case if count == 1 else replace(case, name=f"{case.name} ({count})"))
+    return tuple(result)

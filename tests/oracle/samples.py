@@ -1,0 +1,64 @@
+"""Evidence and answers that the oracle's tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from lopen.llm.messages import Request, Response, StopReason, ToolUse, Usage
+from lopen.oracle.evidence import Evidence, VerifyResult
+from lopen.oracle.submission import TOOL
+
+TESTS_PASSED = VerifyResult("verify_tests", "pytest -q", True, 0, "3 passed in 0.01s", "tree-1")
+TESTS_FAILED = replace(
+    TESTS_PASSED, passed=False, exit_code=1, output_tail="E assert 3 == 4\n1 failed in 0.01s"
+)
+
+EVIDENCE = Evidence(
+    scope="task",
+    subject="T-1",
+    module="money",
+    description="Add two amounts",
+    sections=(("Behaviour > Rounding", "Amounts are rounded half even."),),
+    criteria=(("AC-1", "add(2, 2) gives 4"), ("AC-2", "cents are kept")),
+    diff="diff --git a/money.py b/money.py\n--- a/money.py\n+++ b/money.py\n@@ -0,0 +1 @@\n+def add(a, b): return a + b\n",
+    files_changed=("money.py",),
+    results=(TESTS_PASSED,),
+    tampering=(),
+    base_tree="tree-0",
+    tree="tree-1",
+)
+
+PASSED: dict[str, Any] = {"passed": True, "confidence": "high", "summary": "It adds.", "findings": []}
+FAILED: dict[str, Any] = {
+    "passed": False,
+    "confidence": "high",
+    "summary": "Cents are lost.",
+    "findings": [
+        {"severity": "error", "message": "cents are lost", "path": "money.py", "line": 1, "criterion": "AC-2"}
+    ],
+}
+
+
+def answer(*inputs: dict[str, Any] | None, name: str = TOOL, stop: StopReason = "tool_use") -> Response:
+    """A response with one call of `name` for each of `inputs`; None stands for an input that is not JSON."""
+    uses = [ToolUse(f"u{i}", name, value, "" if value else "not JSON") for i, value in enumerate(inputs)]
+    return Response("m", "claude-haiku-5-5", [], uses, stop, Usage(1_000, 50))
+
+
+class Endpoint:
+    """Answers in order, and keeps what it was asked."""
+
+    def __init__(self, *answers: Response) -> None:
+        self.answers = list(answers)
+        self.requests: list[Request] = []
+
+    def __call__(self, request: Request) -> Response:
+        self.requests.append(request)
+        return self.answers.pop(0)
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The text of each request's message."""
+        return ["\n".join(block["text"] for block in r.messages[0]["content"]) for r in self.requests]

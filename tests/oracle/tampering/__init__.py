@@ -1,0 +1,1 @@
+"""Tampering with tests: tables of changes, tampered and innocent, per language."""
