@@ -1,0 +1,1 @@
+"""The model: messages in and out, prompts, prices, and the adapters that reach an endpoint."""

@@ -1,0 +1,106 @@
+"""The `Model` port over the `anthropic` SDK: one attempt, streamed, assembled here, nothing retried.
+
+Light to import: the SDK itself (`lopen.llm.sdk`) is loaded at the first request.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from lopen.clock import Clock
+from lopen.llm.assembly import Assembly
+from lopen.llm.body import body_of
+from lopen.llm.messages import OnText, Request, Response, TransientFailure
+
+if TYPE_CHECKING:
+    from lopen.llm.sdk import Sdk
+    from lopen.settings.schema import Model as ModelSettings
+
+
+class AnthropicModel:
+    """Requests to the endpoint that the settings and the SDK's own sources name.
+
+    `env` is the process environment (for `ANTHROPIC_BASE_URL`; the SDK finds keys and cloud credentials
+    itself). `api_key` is for the loopback endpoint of a replay alone. Safe to share between threads.
+    """
+
+    def __init__(
+        self, settings: ModelSettings, env: Mapping[str, str], clock: Clock, *, api_key: str = ""
+    ) -> None:
+        self._settings = settings
+        self._base_url = settings.base_url or env.get("ANTHROPIC_BASE_URL", "")
+        self._clock = clock
+        self._api_key = api_key
+        self._sdk: Sdk | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def local(self) -> bool:
+        """Whether the endpoint is on this machine's loopback: exempt from the rate circuits (contract §7)."""
+        return self._settings.provider == "anthropic" and _loopback(self._base_url)
+
+    def send(self, request: Request, on_text: OnText) -> Response:
+        """One attempt. Raises `ModelError`, or `LopenError` where a library for the provider is missing.
+
+        Anything else that unwinds through here (`Stopped`, a failing `on_text`) hangs up at once.
+        """
+        assembly = Assembly(on_text)
+        with self._connected().send(body_of(request)) as exchange:
+            try:
+                # To the very end, not only to message_stop: only a stream read whole leaves its connection usable.
+                for event in exchange:
+                    assembly.feed(event)
+            except TransientFailure:
+                if not assembly.stopped:
+                    raise  # what breaks after message_stop takes nothing away
+            if not assembly.stopped and "event-stream" not in exchange.content_type:
+                raise TransientFailure(_no_stream(exchange.content_type))
+            return assembly.response(exchange.request_id)
+
+    def connect(self) -> None:
+        """Load the SDK and find credentials now, so that `doctor` can say what is missing. Sends nothing."""
+        self._connected()
+
+    def close(self) -> None:
+        """Let go of the kept connections; the next request opens new ones."""
+        with self._opening:
+            sdk, self._sdk = self._sdk, None
+        if sdk is not None:
+            sdk.close()
+
+    def _connected(self) -> Sdk:
+        with self._opening:
+            if self._sdk is None:
+                self._sdk = self._open()
+            return self._sdk
+
+    def _open(self) -> Sdk:
+        from lopen.llm.sdk import Connection, Sdk
+
+        settings = self._settings
+        base_url = self._base_url if settings.provider == "anthropic" else settings.base_url
+        connection = Connection(
+            provider=settings.provider,
+            base_url=base_url,
+            api_key=self._api_key,
+            local=self.local,
+            connect_timeout_s=settings.connect_timeout_s,
+            silence_timeout_s=settings.silence_timeout_s,
+        )
+        return Sdk(connection, self._clock)
+
+
+def _no_stream(content_type: str) -> str:
+    return f"the endpoint answered with {content_type[:80] or 'nothing'!r}, not with an event stream"
+
+
+def _loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # no address, or no URL
+        return False

@@ -1,0 +1,108 @@
+"""What a refused request means: try again, shrink the context, or tell a person. One table for all providers. Pure.
+
+`classify` gets what the endpoint said; the adapter that imports the SDK takes it apart (contract §4).
+"""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from lopen.llm.messages import ContextTooLong, ModelError, Rejected, TransientFailure
+
+TRANSIENT_STATUS: Final = frozenset({408, 409, 425, 429})
+PERMANENT_KINDS: Final = {  # error types that name a status of their own, for errors inside a stream
+    "invalid_request_error": 400,
+    "validationException": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+}
+TOO_LONG: Final = re.compile(
+    r"prompt is too long|input is too long|exceeds? (the )?(model'?s? )?(maximum )?context|context (window|limit|length)"
+    r"|request_too_large|too many (input )?tokens",
+    re.IGNORECASE,
+)
+LONGEST_WAIT_S: Final = 366 * 86_400.0
+LONGEST_MESSAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What came instead of a response. `status` is 200 where an error event ended a stream that had begun."""
+
+    status: int
+    kind: str  # the API's error type, empty where there was none
+    message: str
+    headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
+
+
+def classify(refusal: Refusal, *, model: str, now: datetime) -> ModelError:
+    """The failure to raise. `now` is for a `retry-after` that is a date."""
+    in_stream = refusal.status < 300
+    status = PERMANENT_KINDS.get(refusal.kind, 500) if in_stream else refusal.status
+    text = _said(refusal)
+    if status in TRANSIENT_STATUS or status >= 500:
+        return TransientFailure(text, refusal.status, retry_after_s=retry_after_s(refusal.headers, now))
+    if status == 413 or (status == 400 and TOO_LONG.search(f"{refusal.kind} {refusal.message}")):
+        return ContextTooLong(text, refusal.status)
+    return Rejected(text, refusal.status, hint=_hint(status, refusal.message, model))
+
+
+def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds the endpoint asks to wait: `retry-after-ms`, else `retry-after` as seconds or as an HTTP date."""
+    asked = _number(headers.get("retry-after-ms"))
+    if asked is not None:
+        return _bounded(asked / 1000)
+    asked = _number(headers.get("retry-after"))
+    return _bounded(asked) if asked is not None else _until(headers.get("retry-after", ""), now)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number
+
+
+def _until(date: str, now: datetime) -> float | None:
+    try:
+        then = email.utils.parsedate_to_datetime(date)
+    except (ValueError, OverflowError):
+        return None
+    if then.tzinfo is None:  # "-0000" says UTC without saying where
+        then = then.replace(tzinfo=UTC)
+    return _bounded((then - now).total_seconds())
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, 0.0), LONGEST_WAIT_S)
+
+
+def _said(refusal: Refusal) -> str:
+    """What happened, in one line: the endpoint's own words are data, and are cut short."""
+    where = "the stream" if refusal.status < 300 else f"HTTP {refusal.status}"
+    kind, words = (" ".join(text.split())[:LONGEST_MESSAGE] for text in (refusal.kind, refusal.message))
+    return f"the model endpoint refused ({where}{', ' + kind if kind else ''}): {words or 'no reason given'}"
+
+
+def _hint(status: int, message: str, model: str) -> str:
+    if "credit balance" in message or status == 402:
+        return "Add credit to the account, then run `lopen resume`."
+    if status == 401:
+        return "Set ANTHROPIC_API_KEY to a valid key, then run `lopen doctor`."
+    if status == 403:
+        return f"This key may not use {model}. Use another key, or another model with --model."
+    if status == 404:
+        return f"Check the model's name ({model}; settings models.*, oracle.model or --model) and the endpoint's address."
+    if status == 400:
+        return "The endpoint found a fault in the request itself. `lopen log` shows what was sent last; -v shows more."
+    return "Run `lopen doctor` to see which part of the connection does not work."

@@ -1,0 +1,153 @@
+"""Writing a recording as the exchanges happen: `RecordingModel` stands in front of any model.
+
+A recording is a convenience: where it cannot be written the run goes on without it, and says so once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from lopen.clock import Clock
+from lopen.events import Event, Notice
+from lopen.llm.calls import calls_since, last_assistant
+from lopen.llm.comparison import masked
+from lopen.llm.messages import Json, Model, OnText, Request, Response
+from lopen.llm.recording import Exchange, exchange_line, header_line, member, read_members
+
+Redact = Callable[[str], str]
+KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature"})  # of a content block
+
+
+class Recorder:
+    """Appends to the recording in `path`, which is made where it is missing. Safe to share between threads.
+
+    `redact` takes secrets out of texts and tool inputs before they are written. Raises `OSError` or `Unreadable` where
+    the file cannot be used.
+    """
+
+    def __init__(self, path: Path, module: str, *, redact: Redact, clock: Clock) -> None:
+        self._path = path
+        self._redact = redact
+        self._guard = threading.Lock()
+        self._spoken: dict[str, int] = {}  # digest of a response's content → its exchange
+        self._n = self._continued() if path.exists() else 0
+        if not path.exists() or path.stat().st_size == 0:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._append(header_line(module, clock.now().isoformat(timespec="seconds")))
+
+    def record(self, request: Request, response: Response, *, step: str) -> None:
+        """Keep one exchange; it is in the file when this returns."""
+        with self._guard:
+            exchange = self._exchange(request, response, step)
+            self._append(exchange_line(_redacted(exchange, self._redact)))
+            self._n = exchange.n
+            self._spoken[_digest(response.content)] = exchange.n
+
+    def _exchange(self, request: Request, response: Response, step: str) -> Exchange:
+        at = last_assistant(request.messages)
+        return Exchange(
+            n=self._n + 1,
+            purpose=request.purpose,
+            step=step,
+            model=response.model or request.model,
+            offered=tuple(tool.name for tool in request.tools),
+            calls=calls_since(request.messages),
+            content=tuple(response.content),
+            stop_reason=response.stop_reason,
+            usage=response.usage,
+            after=0 if at is None else self._spoken.get(_digest(request.messages[at]["content"]), 0),
+            opening=opening(request),
+            unparsed=tuple(use.id for use in response.tool_uses if use.input is None),
+        )
+
+    def _append(self, line: Json) -> None:
+        data = member(line)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        file = os.open(self._path, flags, 0o600)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(file, view) :]
+        finally:
+            os.close(file)
+
+    def _continued(self) -> int:
+        """Exchanges already there. A member that a crash cut off is cut away, or all after it would be lost."""
+        ends = [end for _, end in read_members(self._path)]
+        os.truncate(self._path, ends[-1] if ends else 0)
+        return max(len(ends) - 1, 0)
+
+
+class RecordingModel:
+    """A model whose exchanges are kept. `step` says where the session stands when a response comes."""
+
+    def __init__(
+        self, inner: Model, recorder: Recorder, step: Callable[[], str], notify: Callable[[Event], None]
+    ) -> None:
+        self._inner = inner
+        self._recorder: Recorder | None = recorder
+        self._step = step
+        self._notify = notify
+
+    @property
+    def local(self) -> bool:
+        """As the model behind it."""
+        return bool(getattr(self._inner, "local", False))
+
+    def send(self, request: Request, on_text: OnText) -> Response:
+        """As the model behind it; only whole responses are recorded."""
+        step = self._step()
+        response = self._inner.send(request, on_text)
+        recorder = self._recorder
+        if recorder is not None:
+            try:
+                recorder.record(request, response, step=step)
+            except OSError as error:
+                self._recorder = None
+                self._notify(
+                    Notice("warning", f"the recording ends here: {error}", "The run itself goes on.")
+                )
+        return response
+
+
+def opening(request: Request) -> str:
+    """A digest of the conversation's first message, with what differs from run to run masked."""
+    content = request.messages[0]["content"] if request.messages else ""
+    blocks: Sequence[Json] = [{"text": content}] if isinstance(content, str) else content
+    text = "\n".join(str(block.get("text", "")) for block in blocks)
+    return hashlib.blake2b(masked(text).encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(list(content), sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _redacted(exchange: Exchange, redact: Redact) -> Exchange:
+    """What the model said and the tools were given, without secrets. Ids and names hold none, and must stay distinct."""
+    return replace(
+        exchange,
+        calls=tuple(replace(call, input=_walked(call.input, redact)) for call in exchange.calls),
+        content=tuple(
+            {key: value if key in KEPT else _walked(value, redact) for key, value in block.items()}
+            for block in exchange.content
+        ),
+    )
+
+
+def _walked(value: Any, redact: Redact) -> Any:
+    """The value with every string in it redacted, keys excepted."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: _walked(inner, redact) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_walked(inner, redact) for inner in value]
+    return value

@@ -1,0 +1,233 @@
+"""The only importer of `anthropic` and of the HTTP library beneath it; a second to load, so loaded at the first call.
+
+Owns the SDK's clients and the translation of everything they raise. No key may reach a message: what is
+said is scrubbed, and the SDK's own exceptions are not chained, for they quote headers and bodies.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Literal, TypeVar, assert_never
+
+import anthropic
+import httpx2
+
+from lopen.clock import Clock
+from lopen.errors import LopenError
+from lopen.llm.failures import Refusal, classify
+from lopen.llm.messages import ModelError, Rejected, TransientFailure
+
+Provider = Literal["anthropic", "bedrock", "vertex", "foundry"]
+T = TypeVar("T")
+
+MOST_BYTES: Final = 256 * 2**20  # of one streamed answer; the longest real one is a tenth of it
+KEY: Final = re.compile(r"sk-ant-[A-Za-z0-9_-]+|(?<=Bearer )\S+")
+SCRUBBED: Final = "[key]"
+CREDENTIALS_HINT: Final = {
+    "anthropic": "Set ANTHROPIC_API_KEY, then run `lopen doctor`.",
+    "bedrock": "Set AWS_REGION and AWS credentials, as the AWS command line uses them.",
+    "vertex": "Set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID, and log in with gcloud.",
+    "foundry": "Set ANTHROPIC_FOUNDRY_API_KEY and ANTHROPIC_FOUNDRY_RESOURCE.",
+}
+
+_Client = (
+    anthropic.Anthropic | anthropic.AnthropicBedrock | anthropic.AnthropicVertex | anthropic.AnthropicFoundry
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Which endpoint, with which limits. Empty strings leave the choice to the SDK's own sources."""
+
+    provider: Provider = "anthropic"
+    base_url: str = ""
+    api_key: str = ""
+    local: bool = False  # on this machine's loopback: no proxy of the environment is asked
+    connect_timeout_s: float = 10.0
+    silence_timeout_s: float = 120.0
+    total_timeout_s: float = 3600.0
+
+
+class Sdk:
+    """A client that sends one body and gives the events of its answer, raising `ModelError` and nothing foreign."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._client = self._translated("", lambda: _client(connection))
+
+    def close(self) -> None:
+        """Let go of the kept connections."""
+        self._client.close()
+
+    def send(self, body: Mapping[str, Any]) -> Exchange:
+        """Send `body`; returns once the answer's headers are there."""
+        deadline = self._clock.monotonic() + self._connection.total_timeout_s
+        model = str(body["model"])
+        # The plain `post` gives each event as the JSON object it is: blocks and deltas that the SDK's
+        # types do not know survive, and no typed object is built for every piece of text.
+        stream = self._translated(
+            model,
+            lambda: self._client.post(
+                "/v1/messages",
+                cast_to=object,
+                body=dict(body),
+                stream=True,
+                stream_cls=anthropic.Stream[object],
+            ),
+        )
+        stream.response.stream = _Bounded(stream.response.stream, self._clock, deadline)
+        return Exchange(stream, lambda step: self._translated(model, step))
+
+    def _translated(self, model: str, step: Callable[[], T]) -> T:
+        try:
+            return step()
+        except (ModelError, LopenError):
+            raise
+        except Exception as error:  # noqa: BLE001  # cloud credentials raise types of libraries that may be absent
+            failure = self._failure(error, model)
+        raise failure  # outside the handler, so that the foreign exception is not its context
+
+    def _failure(self, error: Exception, model: str) -> Exception:
+        if isinstance(error, anthropic.APIStatusError):
+            refusal = Refusal(
+                status=error.status_code,
+                kind=str(error.type or ""),
+                message=self._scrubbed(str(error.api_message or error.message)),
+                headers={name.lower(): value for name, value in error.response.headers.items()},
+            )
+            return classify(refusal, model=model, now=self._clock.now())
+        cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
+        said = self._scrubbed(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__)
+        return _unanswered(error, cause, said, self._connection)
+
+    def _scrubbed(self, text: str) -> str:
+        secrets = [self._connection.api_key, *_credentials(getattr(self, "_client", None))]
+        for secret in secrets:
+            if len(secret.strip()) > 3:
+                text = text.replace(secret.strip(), SCRUBBED)
+        return KEY.sub(SCRUBBED, text)
+
+
+class Exchange:
+    """One answer as it comes: a context manager over its events. Leaving it hangs up, whatever the reason."""
+
+    def __init__(
+        self, stream: anthropic.Stream[object], translated: Callable[[Callable[[], Any]], Any]
+    ) -> None:
+        self._stream = stream
+        self._translated = translated
+        headers = stream.response.headers
+        self.request_id: str = headers.get("request-id", "")
+        self.content_type: str = headers.get("content-type", "")
+
+    def __enter__(self) -> Exchange:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+    def __iter__(self) -> Iterator[object]:
+        events = iter(self._stream)
+        end = object()
+        while (event := self._translated(lambda: next(events, end))) is not end:
+            yield event
+
+
+class _Bounded(httpx2.SyncByteStream):
+    """The bytes of an answer, up to a deadline and a size: pings keep a stream alive, but not for ever."""
+
+    def __init__(self, inner: object, clock: Clock, deadline: float) -> None:
+        if not isinstance(inner, httpx2.SyncByteStream):
+            raise TypeError("a synchronous client gave an asynchronous stream")
+        self._inner = inner
+        self._clock = clock
+        self._deadline = deadline
+
+    def __iter__(self) -> Iterator[bytes]:
+        taken = 0
+        for chunk in self._inner:
+            taken += len(chunk)
+            if taken > MOST_BYTES:
+                raise TransientFailure("the endpoint's answer is longer than any real one; it was dropped")
+            if self._clock.monotonic() > self._deadline:
+                raise TransientFailure("the endpoint's answer took longer than any real one; it was dropped")
+            yield chunk
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _client(connection: Connection) -> _Client:
+    """The SDK's own client of the provider. Retries are lopen's (`patience`), and no telemetry leaves from here."""
+    timeout = anthropic.Timeout(
+        connection.silence_timeout_s,
+        connect=connection.connect_timeout_s,
+        pool=connection.connect_timeout_s,
+    )
+    options: dict[str, Any] = {"timeout": timeout, "max_retries": 0, "open_telemetry": False}
+    if connection.base_url:
+        options["base_url"] = connection.base_url
+    if connection.api_key:
+        options["api_key"] = connection.api_key
+        options["default_headers"] = {"x-api-key": connection.api_key}  # over ANTHROPIC_CUSTOM_HEADERS
+    if connection.local:  # with a transport of our own the client looks for no other
+        options["http_client"] = anthropic.DefaultHttpxClient(transport=httpx2.HTTPTransport())
+    match connection.provider:
+        case "anthropic":
+            return anthropic.Anthropic(**options)
+        case "bedrock":
+            return anthropic.AnthropicBedrock(**options)
+        case "vertex":
+            return anthropic.AnthropicVertex(**options)
+        case "foundry":
+            return anthropic.AnthropicFoundry(**options)
+    assert_never(connection.provider)
+
+
+def _unanswered(
+    error: Exception, cause: BaseException | None, said: str, connection: Connection
+) -> Exception:
+    """The failure where no answer of the endpoint says it."""
+    provider = connection.provider
+    if isinstance(error, ImportError) or "missing required dependency" in str(error):
+        return LopenError(
+            f"model.provider = {provider} needs a library that is not installed: {said}",
+            hint=f"Install it with: pip install 'anthropic[{provider}]'",
+        )
+    if isinstance(cause, httpx2.LocalProtocolError):
+        return Rejected(
+            "the key, or another header, holds characters that HTTP does not allow",
+            hint=CREDENTIALS_HINT[provider],
+        )
+    if isinstance(cause, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
+        return Rejected(
+            f"the endpoint's address is not usable: {said}",
+            hint="Check model.base_url and ANTHROPIC_BASE_URL.",
+        )
+    if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.StreamError)):
+        return TransientFailure(f"the connection to the model endpoint failed: {said}")
+    if isinstance(error, (anthropic.APIError, json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
+        return TransientFailure(f"the endpoint's answer could not be read: {said}")
+    if isinstance(error, TypeError) and "authentication method" in str(error):
+        return Rejected("no key for the model endpoint was found", hint=CREDENTIALS_HINT[provider])
+    if (
+        isinstance(error, anthropic.AnthropicError)
+        or provider != "anthropic"
+        or isinstance(error, ValueError)
+    ):
+        return Rejected(f"the {provider} client could not be used: {said}", hint=CREDENTIALS_HINT[provider])
+    return error
+
+
+def _credentials(client: object) -> Iterator[str]:
+    for name in ("api_key", "auth_token", "aws_secret_key", "aws_session_token", "access_token"):
+        value = getattr(client, name, None)
+        if isinstance(value, str):
+            yield value

@@ -1,0 +1,221 @@
+"""What the Messages API refuses of a request body, in its own way of saying it. Pure.
+
+Not a schema of everything it takes: the rules that an orchestrator can break. The loopback endpoint
+holds every test and every replay to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+Body = Mapping[str, Any]
+
+TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+MAX_MARKS: Final = 4
+KNOWN: Final = frozenset(
+    [
+        "model",
+        "max_tokens",
+        "messages",
+        "system",
+        "tools",
+        "tool_choice",
+        "stream",
+        "stop_sequences",
+        "temperature",
+        "top_p",
+        "top_k",
+        "metadata",
+        "thinking",
+        "service_tier",
+        "container",
+        "context_management",
+        "output_config",
+        "cache_control",
+    ]
+)
+UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
+
+
+def refusal(body: object) -> str | None:
+    """The message of the 400 that this body would get, or None where it would be taken."""
+    if not isinstance(body, Mapping):
+        return "The request body is not valid JSON"
+    return next((problem for check in CHECKS for problem in check(body)), None)
+
+
+def _fields(body: Body) -> Iterator[str]:
+    for name in body:
+        if name not in KNOWN:
+            yield f"{name}: Extra inputs are not permitted"
+    for name in ("model", "max_tokens", "messages"):
+        if name not in body:
+            yield f"{name}: Field required"
+            return
+    if not isinstance(body["model"], str) or not body["model"]:
+        yield "model: String should have at least 1 character"
+    if not isinstance(body["max_tokens"], int) or isinstance(body["max_tokens"], bool):
+        yield "max_tokens: Input should be a valid integer"
+    elif body["max_tokens"] < 1:
+        yield "max_tokens: Input should be greater than or equal to 1"
+    if not isinstance(body["messages"], list):
+        yield "messages: Input should be a valid array"
+    elif not body["messages"]:
+        yield "messages: at least one message is required"
+
+
+def _tools(body: Body) -> Iterator[str]:
+    tools = body.get("tools", [])
+    for index, tool in enumerate(tools):
+        if not isinstance(tool.get("name"), str) or not TOOL_NAME.fullmatch(tool["name"]):
+            yield f"tools.{index}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
+        if "type" not in tool and tool.get("input_schema", {}).get("type") != "object":
+            yield f"tools.{index}.custom.input_schema.type: Input should be 'object'"
+    names = [tool.get("name") for tool in tools]
+    if len(set(names)) < len(names):
+        yield "tools: Tool names must be unique."
+    choice = body.get("tool_choice") or {}
+    if choice.get("type") == "tool" and choice.get("name") not in names:
+        yield f"Tool '{choice.get('name')}' not found in provided tools"
+
+
+def _system(body: Body) -> Iterator[str]:
+    for index, block in enumerate(_blocks(body.get("system", []))):
+        if not _has_text(block):
+            yield f"system.{index}: text content blocks must be non-empty"
+
+
+def _roles(body: Body) -> Iterator[str]:
+    for index, message in enumerate(body["messages"]):
+        if message.get("role") not in ("user", "assistant"):
+            yield f"messages.{index}.role: Input should be 'user' or 'assistant'"
+        if "content" not in message:
+            yield f"messages.{index}.content: Field required"
+            return
+    if body["messages"][0]["role"] != "user":
+        yield 'messages: first message must use the "user" role'
+
+
+def _contents(body: Body) -> Iterator[str]:
+    for index, message in enumerate(body["messages"]):
+        blocks = _blocks(message["content"])
+        if not blocks or message["content"] == "":
+            yield f"messages.{index}: all messages must have non-empty content except for the optional final assistant message"
+        for position, block in enumerate(blocks):
+            yield from _block(f"messages.{index}.content.{position}", block)
+
+
+def _block(where: str, block: Body) -> Iterator[str]:
+    kind = block.get("type")
+    if kind == "text":
+        if not block.get("text"):
+            yield "messages: text content blocks must be non-empty"
+        elif not _has_text(block):
+            yield "messages: text content blocks must contain non-whitespace text"
+    elif kind == "tool_use" and not isinstance(block.get("input"), dict):
+        yield f"{where}.tool_use.input: Input should be a valid dictionary"
+    elif kind == "tool_use" and not TOOL_NAME.fullmatch(str(block.get("name"))):
+        yield f"{where}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
+    elif kind == "thinking" and not isinstance(block.get("signature"), str):
+        yield f"{where}.thinking.signature: Field required"
+    elif kind == "tool_result":
+        for part in _blocks(block.get("content", [])) if isinstance(block.get("content"), list) else ():
+            yield from _block(where, part)
+    if kind is None:
+        yield f"{where}.type: Field required"
+    if kind in UNMARKABLE and "cache_control" in block:
+        yield f"{where}.{kind}.cache_control: Extra inputs are not permitted"
+
+
+def _ending(body: Body) -> Iterator[str]:
+    last = body["messages"][-1]
+    blocks = _blocks(last["content"])
+    if last["role"] == "assistant" and blocks and str(blocks[-1].get("text", "")).endswith((" ", "\n", "\t")):
+        yield "messages: final assistant content cannot end with trailing whitespace"
+
+
+def _tool_pairs(body: Body) -> Iterator[str]:
+    """Every call answered in the next message, before anything else in it; no answer without its call."""
+    waiting: list[str] = []  # calls of the assistant message just before
+    seen: set[str] = set()
+    for index, (role, blocks) in _merged(body["messages"]):
+        if role == "assistant":
+            waiting = [block["id"] for block in blocks if block.get("type") == "tool_use"]
+            if len(waiting) != len(set(waiting)) or seen.intersection(waiting):
+                yield "messages: `tool_use` ids must be unique"
+            seen.update(waiting)
+            continue
+        yield from _answers(index, waiting, blocks)
+        waiting = []
+    if waiting:
+        yield _unanswered(len(body["messages"]) - 1, waiting)
+
+
+def _answers(index: int, waiting: Sequence[str], blocks: Sequence[Body]) -> Iterator[str]:
+    answered = [block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"]
+    leading = [
+        block.get("tool_use_id") for block in blocks[: len(answered)] if block.get("type") == "tool_result"
+    ]
+    missing = [call for call in waiting if call not in leading]
+    if missing:
+        yield _unanswered(index - 1, missing)
+    for call, times in Counter(answered).items():
+        if call not in waiting:
+            yield (
+                f"messages.{index}.content: unexpected `tool_use_id` found in `tool_result` blocks: {call}. Each"
+                " `tool_result` block must have a corresponding `tool_use` block in the previous message."
+            )
+        elif times > 1:
+            yield f"messages.{index}.content: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {call}"
+
+
+def _unanswered(index: int, calls: Sequence[str]) -> str:
+    return (
+        f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(calls)}."
+        " Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+    )
+
+
+def _marks(body: Body) -> Iterator[str]:
+    contents = [body.get("system", []), *(message["content"] for message in body["messages"])]
+    blocks = [*body.get("tools", []), *(block for content in contents for block in _blocks(content))]
+    found = sum("cache_control" in block for block in blocks)
+    if found > MAX_MARKS:
+        yield f"A maximum of {MAX_MARKS} blocks with cache_control may be provided. Found {found}."
+
+
+def _merged(messages: Sequence[Body]) -> Iterator[tuple[int, tuple[str, list[Body]]]]:
+    """Messages as the API reads them: neighbours of one role are one. With the index of the first of them."""
+    current: tuple[int, tuple[str, list[Body]]] | None = None
+    for index, message in enumerate(messages):
+        if current is not None and current[1][0] == message["role"]:
+            current[1][1].extend(_blocks(message["content"]))
+            continue
+        if current is not None:
+            yield current
+        current = index, (message["role"], list(_blocks(message["content"])))
+    if current is not None:
+        yield current
+
+
+def _blocks(content: str | Sequence[Body]) -> Sequence[Body]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _has_text(block: Body) -> bool:
+    return bool(str(block.get("text", "")).strip())
+
+
+CHECKS: Final[tuple[Callable[[Body], Iterator[str]], ...]] = (
+    _fields,
+    _tools,
+    _system,
+    _roles,
+    _contents,
+    _ending,
+    _tool_pairs,
+    _marks,
+)
