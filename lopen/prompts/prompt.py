@@ -1,0 +1,264 @@
+"""The prompt of one iteration, as a value: the stable part first, byte for byte the same between turns and tasks.
+
+Three system blocks: what never changes in a phase and what a component's tasks share, each with a cache mark,
+then what belongs to this iteration. The other two of the four marks are the conversation's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lopen.documents.sections import Section, folded
+from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, OVERVIEW, SKILLS_AND_HOOKS, Specification
+from lopen.llm.messages import SystemBlock
+from lopen.prompts.parts import CHARS_PER_TOKEN, Part, fit, joined
+from lopen.prompts.templates import template
+from lopen.tasks.tree import Component, Task, next_task, progress
+from lopen.workflow.assess import scope_of
+from lopen.workflow.session import Session
+from lopen.workflow.steps import PLANNING_STEPS, Step, number, phase_of
+
+SHARED_CHARS = 24_000  # sections up to this size are given whole, the same to every task of a component
+SECTION_CHARS = 40_000  # of longer ones a prompt carries at most this much; `read_spec` gives the rest
+TASKS_BEFORE, TASKS_AFTER = 10, 30  # of a long component's tasks, those around the next one are listed
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the prompt says of the project, gathered by the loop.
+
+    `languages`: name and version found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
+    `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
+    `set_up`: what the repository lacks for its quality gates, in planning. `versioned`: the model may know of git.
+    """
+
+    languages: Sequence[str]
+    commands: Sequence[tuple[str, str | None]]
+    sandbox: str
+    conventions: Sequence[tuple[str, str]]
+    files: str
+    research: Sequence[tuple[str, str]]
+    work_in_progress: str
+    limits: str
+    set_up: str = ""
+    versioned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a conversation starts with."""
+
+    system: tuple[SystemBlock, ...]
+    opening: str
+
+
+def build(
+    session: Session,
+    spec: Specification | None,
+    around: Surroundings,
+    *,
+    context_tokens: int,
+    templates: str = "",
+    request: str = "",
+) -> Prompt:
+    """The prompt for the session's step. `request` is the person's own words (`--prompt`)."""
+    shared = _shared(session, spec)
+    own = _own(session, spec, around, request)
+    # The endpoint knows best what is too long: each level halves what would really be sent.
+    whole = min(context_tokens * CHARS_PER_TOKEN, sum(len(p.text) for p in (*shared, *own)))
+    fitted = fit([*shared, *own], whole // 2**session.context_level)
+    return Prompt(
+        (
+            SystemBlock(_stable(session.step, around, templates), cached=True),
+            *([SystemBlock(text, cached=True)] if (text := joined(fitted[: len(shared)])) else []),
+            SystemBlock(joined(fitted[len(shared) :])),
+        ),
+        _opening(session),
+    )
+
+
+def instructions(step: Step) -> str:
+    """The name of the template with the step's instructions."""
+    if step in PLANNING_STEPS:
+        return "planning"
+    if step is Step.DRAFT_SPECIFICATION:
+        return "draft_specification"
+    return "iterate_through_tasks"
+
+
+def _stable(step: Step, around: Surroundings, templates: str) -> str:
+    commands = "\n".join(f"- {name}: {command or 'none'}" for name, command in around.commands)
+    parts = [
+        Part("Languages here", "\n".join(f"- {language}" for language in around.languages)),
+        Part("Verify commands of the approved specification", commands),
+        Part("What commands may do", around.sandbox),
+        *(
+            Part(f"Conventions of this repository ({path})", text, data=True)
+            for path, text in around.conventions
+        ),
+    ]
+    history = ("history",) if around.versioned else ()  # git.enabled = false hides git
+    names = ("role", "constraints", *history, instructions(step))
+    texts = [template(name, templates) for name in names]
+    return "\n\n".join([*texts, joined(parts)]).rstrip() + "\n"
+
+
+def _shared(session: Session, spec: Specification | None) -> list[Part]:
+    if spec is None:
+        return []
+    if session.step is Step.DRAFT_SPECIFICATION:
+        return [
+            Part("The specification as it is now", spec.text, 2, data=True, rest="read_spec gives sections")
+        ]
+    component = session.tree.component(session.selected) if session.selected else None
+    outline = "\n".join(f"{'  ' * (s.level - 1)}- {s.title}" for s in spec.outline.sections)
+    parts = [Part("Outline of the specification", outline, 5, data=True, rest="read_spec without a section")]
+    if session.step is Step.ITERATE_THROUGH_TASKS and component is not None:
+        return [*parts, *_component_parts(session, spec, component)]
+    return [*parts, *_planning_parts(spec)]
+
+
+def _component_parts(session: Session, spec: Specification, component: Component) -> list[Part]:
+    criteria = "\n".join(f"- {c.id}: {c.text}" for c in spec.criteria if c.id in component.criteria)
+    return [
+        Part("Component", f"{component.name} ({component.id})\n{component.description}", 1, data=True),
+        Part("Acceptance criteria of this component", criteria, 0, data=True),
+        *_shared_sections(spec, component),
+    ]
+
+
+def _shared_sections(spec: Specification, component: Component) -> list[Part]:
+    """The sections of a component and all its tasks, unless they are long: then each task gets its own."""
+    names = (*component.spec_sections, *(s for t in component.tasks for s in t.spec_sections))
+    parts = section_parts(spec, named(spec, names or (OVERVIEW,)))
+    return parts if _length(parts) <= SHARED_CHARS else []
+
+
+def _task_sections(session: Session, spec: Specification | None) -> list[Part]:
+    """What the task in progress rests on, where it is not in the shared part."""
+    component = session.tree.component(session.selected) if session.selected else None
+    task = session.task
+    if spec is None or component is None or task is None or _shared_sections(spec, component):
+        return []
+    names = task.spec_sections or component.spec_sections or (OVERVIEW,)
+    return list(fit(section_parts(spec, named(spec, names)), SECTION_CHARS))
+
+
+def _length(parts: Sequence[Part]) -> int:
+    return sum(len(p.text) for p in parts)
+
+
+def _planning_parts(spec: Specification) -> list[Part]:
+    criteria = "\n".join(f"- {c.id}: {c.text}" for c in spec.criteria)
+    said_elsewhere = {folded(ACCEPTANCE_CRITERIA), folded(SKILLS_AND_HOOKS)}
+    chapters = [s for s in spec.outline.sections if s.level == 2 and folded(s.title) not in said_elsewhere]
+    parts = section_parts(spec, chapters)
+    more = []
+    if _length(parts) > SHARED_CHARS:
+        always = {folded(OVERVIEW), folded(DEPENDENCIES)}
+        first = section_parts(spec, [s for s in chapters if folded(s.title) in always])
+        parts = list(fit(first, SECTION_CHARS))
+        more = [Part("More sections", "The other sections are long: `read_spec` gives each of them.")]
+    return [Part("Acceptance criteria", criteria, 0, data=True), *parts, *more]
+
+
+def named(spec: Specification, names: Sequence[str]) -> list[Section]:
+    """The sections of those names, each once; a name that is not there is left out."""
+    return list(dict.fromkeys(s for name in names if (s := spec.outline.get(name)) is not None))
+
+
+def section_parts(spec: Specification, sections: Sequence[Section]) -> list[Part]:
+    """The sections with their subsections, as data; one that lies in another of them comes with that."""
+    inside = {below for s in sections for below in spec.outline.descendants(s)}
+    parts = []
+    for section in (s for s in sections if s not in inside):
+        text = spec.outline.full_text(section).strip("\r\n")
+        rest = f"read_spec section={section.address!r}"
+        parts.append(Part(f"Specification: {section.address}", text, 3, data=True, rest=rest))
+    return parts
+
+
+def _own(session: Session, spec: Specification | None, around: Surroundings, request: str) -> list[Part]:
+    task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
+    corrections = "\n".join(f"- {line}" for line in session.corrections)
+    notes = "\n".join(f"- {line}" for line in session.notes)
+    research = "\n".join(f"- {topic}: {excerpt}" for topic, excerpt in around.research)
+    return [
+        Part("Workflow state", state_lines(session)),
+        *([Part("Your task", task_lines(task)), *_task_sections(session, spec)] if task else []),
+        Part("What the person asks for", request, data=True),
+        Part("Told by lopen since the last prompt", notes),
+        Part("Corrections (from lopen's guardrails; they are not optional)", corrections),
+        Part("Plan", plan_lines(session), 4, rest="read_plan gives all of it"),
+        Part("Files in the project", around.files, 6, data=True, rest="list_files gives more"),
+        Part("Research so far", research, 5, data=True, rest="read_research gives a topic"),
+        Part(
+            "Work in progress (uncommitted, from before an interruption; continue it)",
+            around.work_in_progress,
+            3,
+            data=True,
+            rest="`git diff` shows all of it" if around.versioned else "read_file gives the files",
+        ),
+        Part("Set-up of this repository", around.set_up),
+        Part("Budget and circuits", around.limits),
+    ]
+
+
+def state_lines(session: Session) -> str:
+    """Where the session stands, in a few lines."""
+    done = progress(session.tree)
+    scope = scope_of(session)
+    component = session.tree.component(session.selected) if session.selected else None
+    lines = [
+        f"module: {session.module}",
+        f"phase: {phase_of(session.step)}",
+        f"step: {number(session.step)} {session.step.value}",
+        f"component: {component.name} ({component.id})" if component else "component: none selected",
+    ]
+    if scope.original is not None:
+        lines.append(f"scope: {scope.completed} of {scope.original} criteria and components complete")
+    if done.tasks:
+        lines.append(f"tasks: {done.tasks_done} of {done.tasks} complete")
+    return "\n".join(lines)
+
+
+def task_lines(task: Task) -> str:
+    """The task with its id, description and checklist."""
+    lines = [f"id: {task.id}", f"name: {task.name}", task.description]
+    lines += [f"{n}. [{'x' if s.done else ' '}] {s.name}" for n, s in enumerate(task.subtasks, 1)]
+    if task.failures:
+        lines.append(f"Earlier attempts failed {task.failures} time(s) in a row; the last: {task.note}")
+    return "\n".join(line for line in lines if line)
+
+
+def plan_lines(session: Session) -> str:
+    """The plan as an excerpt: components with their state, and of the selected one the tasks around the next."""
+    lines = []
+    for component in session.tree.components:
+        lines.append(f"- {component.name} ({component.id}): {component.state.value}")
+        if component.id == session.selected:
+            lines += _tasks_around(component)
+    return "\n".join(lines)
+
+
+def _tasks_around(component: Component) -> list[str]:
+    tasks, current = component.tasks, next_task(component)
+    at = tasks.index(current) if current else 0
+    first, after = max(0, at - TASKS_BEFORE), at + TASKS_AFTER
+    lines = [f"  - {t.id} {t.name}: {t.state.value}" for t in tasks[first:after]]
+    before, behind = first, max(0, len(tasks) - after)
+    return [
+        *([f"  - ({before} earlier tasks)"] if before else []),
+        *lines,
+        *([f"  - ({behind} later tasks)"] if behind else []),
+    ]
+
+
+def _opening(session: Session) -> str:
+    if session.step is Step.DRAFT_SPECIFICATION:
+        return "Draft the specification and record it with `write_spec`."
+    if session.step in PLANNING_STEPS:
+        return f"You are in step {number(session.step)}, {session.step.value}. Record its result and those of the steps after it, up to step 5."
+    task = session.task
+    return f"Do task {task.id if task else ''} and complete it."
