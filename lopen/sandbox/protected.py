@@ -1,0 +1,161 @@
+"""Files of a project that no command may change: found, remembered before a command, put back after it.
+
+Specifications, `.lopen/config.toml` and `.claude/settings*` (contract §13). Only what changed is read again:
+a file whose inode, size and times are the same is taken to be the same. `.git` is the git room's to guard.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lopen.errors import LopenError
+from lopen.sandbox.folders import inside
+from lopen.tools.protection import SPECIFICATION, plain
+
+
+class ProtectedLost(LopenError):
+    """A protected file was changed and could not be restored; the run has to stop."""
+
+
+Paths = Callable[[], Iterable[str]]
+
+_Signature = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """One protected entry: a file with its content and permissions, or a link with its target."""
+
+    signature: _Signature
+    content: bytes | None
+    mode: int
+    target: str | None = None
+
+    def same(self, other: _Kept) -> bool:
+        return (self.content, self.mode, self.target) == (other.content, other.mode, other.target)
+
+
+Taken = Mapping[str, _Kept]
+"""What was there before a command, by path relative to the root. Opaque to the caller."""
+
+
+class ProtectedPaths:
+    """The protected files of one project. `extra` names more, relative to the root."""
+
+    def __init__(self, root: Path, extra: Paths = tuple) -> None:
+        self._root = root.resolve()
+        self._extra = extra
+        self._known: dict[str, _Kept] = {}
+
+    def take(self) -> Taken:
+        """Remember them, before a command."""
+        names = {*protected_files(self._root), *self._extra()}
+        found = {name: kept for name in names if (kept := self._look(name)) is not None}
+        self._known = found
+        return found
+
+    def restore(self, taken: Taken) -> tuple[str, ...]:
+        """Put back what a command changed, deleted or replaced, remove what it added; the paths concerned.
+
+        Raises ProtectedLost where the system does not let it.
+        """
+        before = dict(taken)
+        now = self.take()
+        changed = {name for name, kept in before.items() if name not in now or not kept.same(now[name])}
+        added = now.keys() - before.keys()
+        try:
+            for name in sorted(added):
+                _remove(self._root / name)
+            for name in sorted(changed):
+                self._put_back(name, before[name])
+        except OSError as error:
+            raise ProtectedLost(
+                f"a command changed {', '.join(sorted(changed | added))}, and it could not be put back: {error}",
+                hint="put it back by hand (git checkout), then: lopen resume",
+            ) from error
+        self._known = before
+        return tuple(sorted(changed | added))
+
+    def _look(self, name: str) -> _Kept | None:
+        path = self._root / name
+        try:
+            found = path.lstat()
+            if stat.S_ISLNK(found.st_mode):
+                return _Kept((), None, 0, os.readlink(path))
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            signature = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+            known = self._known.get(name)
+            if known and known.signature == signature:
+                return known
+            return _Kept(signature, path.read_bytes(), stat.S_IMODE(found.st_mode))
+        except OSError:
+            return None
+
+    def _put_back(self, name: str, kept: _Kept) -> None:
+        path = self._root / name
+        _make_real(self._root, path.parent)
+        _remove(path)
+        if kept.target is not None:
+            path.symlink_to(kept.target)
+            return
+        temporary = path.with_name(f".lopen-tmp-{secrets.token_hex(8)}")
+        temporary.write_bytes(kept.content or b"")
+        temporary.chmod(kept.mode)
+        temporary.rename(path)
+
+
+def protected_files(root: Path) -> list[str]:
+    """Protected files and links that exist, relative to `root`, sorted."""
+    return sorted({*_links(root), ".lopen/config.toml", *_settings(root), *specifications(root)})
+
+
+def specifications(root: Path) -> Iterator[str]:
+    """`specs/**/SPECIFICATION.md` in any spelling of case, links that stand for one, and what those lead to."""
+    pending, seen = [(root / "specs").resolve()], set[Path]()
+    while pending:
+        top = pending.pop()
+        if top in seen or not inside(top, root):
+            continue
+        seen.add(top)
+        for folder, folders, files in os.walk(top, followlinks=False):
+            base = os.path.relpath(folder, root)
+            yield from (f"{base}/{name}" for name in files if plain(name) == SPECIFICATION)
+            for place in (Path(folder, name) for name in folders):
+                if place.is_symlink() and os.path.lexists(place / "SPECIFICATION.md"):
+                    yield f"{base}/{place.name}"
+                    pending.append(place.resolve())
+
+
+def _settings(root: Path) -> Iterator[str]:
+    folder = root / ".claude"
+    if folder.is_dir() and not folder.is_symlink():
+        yield from (f".claude/{name}" for name in os.listdir(folder) if plain(name).startswith("settings"))
+
+
+def _links(root: Path) -> Iterator[str]:
+    """Folders of protected files that are links: the link is what a command could turn."""
+    yield from (name for name in ("specs", ".claude", ".lopen") if (root / name).is_symlink())
+
+
+def _make_real(root: Path, folder: Path) -> None:
+    """Folders from the root down to `folder`, each a real one: what stands in the way goes."""
+    place = root
+    for part in folder.relative_to(root).parts:
+        place = place / part
+        if place.is_symlink() or not place.is_dir():
+            _remove(place)
+            place.mkdir()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,62 @@
+"""Running below a session is noticed by the variable, by the marker, and by the chain of parents."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lopen.sandbox import ancestry
+from lopen.sandbox.ancestry import descends_from, start_time, under_session
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def asked_below(code: str, *, prefix: tuple[str, ...] = ()) -> str:
+    """What a process below this one answers, with nothing in its environment."""
+    program = (
+        f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); from lopen.sandbox.ancestry import *; {code}"
+    )
+    done = subprocess.run(
+        [*prefix, sys.executable, "-I", "-c", program], env={}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_the_variable_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ancestry, "SESSION_MARKER", str(tmp_path / "marker"))
+    assert under_session({"LOPEN_UNDER_SESSION": "auth-1"}) == "auth-1"
+    assert under_session({}) is None
+
+
+def test_the_marker_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "marker").symlink_to("auth-2")
+    monkeypatch.setattr(ancestry, "SESSION_MARKER", str(tmp_path / "marker"))
+    assert under_session({}) == "auth-2"
+
+
+def test_the_chain_of_parents_tells_at_any_depth() -> None:
+    own = os.getpid()
+    assert asked_below(f"print(descends_from([{own}]))") == str(own)
+    assert asked_below(
+        f"print(descends_from([{own}]))", prefix=("/usr/bin/env", "sh", "-c", '"$0" "$@"; exit')
+    ) == str(own)
+    assert asked_below("print(descends_from([999999999]))") == "None"
+
+
+def test_a_number_used_again_is_another_process() -> None:
+    own, started = os.getpid(), start_time(os.getpid())
+    assert started is not None
+    assert descends_from([own], {own: started}) == own
+    assert descends_from([own], {own: started - 1}) is None
+    assert start_time(999_999_999) is None
+
+
+def test_a_process_can_be_kept_from_being_inspected() -> None:
+    assert (
+        asked_below("import ctypes; print(not_dumpable(), ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))")
+        == "True 0"
+    )

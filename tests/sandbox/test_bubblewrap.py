@@ -1,0 +1,175 @@
+"""The policy as bwrap's arguments, and what only this sandbox promises."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lopen.sandbox.bubblewrap import Bubblewrap, find_bwrap
+from lopen.sandbox.command import Command, SandboxFailed
+from lopen.sandbox.policy import Policy, bwrap_argv
+from tests.sandbox.world import SESSION, World
+
+POLICY = Policy(
+    root=Path("/home/u/p"),
+    cwd=Path("/home/u/p/src"),
+    home=Path("/home/u/p/.lopen/cache/home"),
+    writable=True,
+    network=False,
+    session="s-1",
+    replaced=(Path("/home"), Path("/run"), Path("/tmp")),
+    shown=(Path("/home/u/.cargo"),),
+    masked_files=(Path("/etc/shadow"),),
+    masked_folders=(Path("/etc/sudoers.d"),),
+    protected=(Path("/home/u/p/.git"), Path("/home/u/p/specs/a/SPECIFICATION.md")),
+    placeholders=(Path("/home/u/p/.claude"),),
+    pinned=(Path("/home/u/p/specs"), Path("/home/u/p/specs/a")),
+)
+
+
+def order(argv: list[str], *words: str) -> list[int]:
+    """Where each option with its first argument stands."""
+    text = " ".join(argv)
+    return [text.index(word) for word in words]
+
+
+def test_later_mounts_uncover_only_what_they_name() -> None:
+    places = order(
+        bwrap_argv(POLICY),
+        "--ro-bind / /",
+        "--proc /proc --remount-ro /proc",
+        "--tmpfs /home",
+        "--ro-bind /home/u/.cargo",
+        "--bind /home/u/p /home/u/p",
+        "--bind /home/u/p/specs ",
+        "--bind /home/u/p/specs/a ",
+        "--ro-bind /home/u/p/.git",
+        "--tmpfs /home/u/p/.claude --remount-ro /home/u/p/.claude",
+        "--ro-bind /dev/null /etc/shadow",
+        "--bind /home/u/p/.lopen/cache/home",
+        "--symlink s-1 /run/lopen-session --remount-ro /run",
+        "--chdir /home/u/p/src",
+    )
+    assert places == sorted(places)
+
+
+def test_every_namespace_is_its_own_and_no_capability_stays() -> None:
+    argv = bwrap_argv(POLICY)
+    for option in ("user", "ipc", "pid", "uts", "cgroup-try", "net"):
+        assert f"--unshare-{option}" in argv
+    assert argv[argv.index("--cap-drop") + 1] == "ALL"
+    assert {"--die-with-parent", "--disable-userns"} <= set(argv)
+
+
+def test_planning_and_the_network_change_just_their_part() -> None:
+    planning = bwrap_argv(replace(POLICY, writable=False))
+    assert "--ro-bind /home/u/p /home/u/p" in " ".join(planning)
+    assert "/home/u/p/.claude" not in planning
+    assert "--unshare-net" not in bwrap_argv(replace(POLICY, network=True))
+    assert {"--disable-userns", "--size"}.isdisjoint(bwrap_argv(replace(POLICY, recent=False)))
+
+
+def test_protected_folders_that_do_not_exist_cannot_be_made_and_leave_no_trace(tmp_path: Path) -> None:
+    sandbox = Bubblewrap(tmp_path)
+    line = "git init -q .; echo x > .git/config; mkdir -p .claude; echo x > .claude/settings.json; rmdir .git .claude; ls -A"
+    result = sandbox.run(Command(line, tmp_path))
+    assert set(result.output.split()) >= {".claude", ".git", ".lopen"}
+    assert os.listdir(tmp_path) == [".lopen"]
+
+
+def test_a_placeholder_that_a_killed_run_left_is_taken_away(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    Bubblewrap(tmp_path).run(Command("echo x > .git/config", tmp_path))
+    assert os.listdir(tmp_path) == [".lopen"]
+
+
+def test_repositories_in_other_folders_can_be_made(world: World) -> None:
+    line = "git init -q t && cd t && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git log --oneline"
+    assert world.run("bwrap", line).output.endswith(" x\n")
+
+
+def test_git_can_be_read(world: World) -> None:
+    assert (
+        world.run("bwrap", "git log --format=%s && git status --short && git diff HEAD").output == "start\n"
+    )
+
+
+def test_the_marker_of_the_session_cannot_be_taken_away(world: World) -> None:
+    line = "env -i /bin/sh -c 'rm -f /run/lopen-session; readlink /run/lopen-session'"
+    assert world.run("bwrap", line).output.splitlines()[-1] == SESSION
+
+
+def test_a_worktree_whose_repository_is_hidden_can_read_it(tmp_path: Path) -> None:
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(main)]
+    subprocess.run(["git", "init", "-q", main], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "start"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(linked)], check=True)
+    sandbox = Bubblewrap(linked)
+    assert sandbox.run(Command("git log --format=%s", linked)).output == "start\n"
+    assert sandbox.run(Command(f"echo x > {main}/.git/HEAD; echo x > .git", linked)).exit_code != 0
+    assert (main / ".git/HEAD").read_text().startswith("ref:")
+    assert (linked / ".git").read_text().startswith("gitdir:")
+
+
+def test_a_repository_cannot_have_a_foreign_folder_shown(tmp_path: Path) -> None:
+    foreign, project = tmp_path / "foreign", tmp_path / "project"
+    subprocess.run(["git", "init", "-q", foreign], check=True)
+    project.mkdir()
+    (project / ".git").write_text(f"gitdir: {foreign}/.git\n")
+    result = Bubblewrap(project).run(Command(f"ls {foreign}", project))
+    assert "No such file" in result.output
+
+
+def test_a_home_as_project_hides_its_credentials(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/id_rsa").write_text("CANARY")
+    (tmp_path / ".netrc").write_text("CANARY")
+    sandbox = Bubblewrap(tmp_path, environ={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    result = sandbox.run(
+        Command(f"cat {tmp_path}/.ssh/id_rsa {tmp_path}/.netrc; echo x > {tmp_path}/new", tmp_path)
+    )
+    assert "CANARY" not in result.output
+    assert (tmp_path / "new").exists()
+
+
+def test_a_cache_folder_that_is_a_link_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "p/.lopen").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "p/.lopen/cache").symlink_to(tmp_path / "out")
+    Bubblewrap(tmp_path / "p").run(Command("echo x > $HOME/x", tmp_path / "p"))
+    assert os.listdir(tmp_path / "out") == []
+    assert (tmp_path / "p/.lopen/cache/home/x").exists()
+
+
+def test_lopens_folder_as_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/.lopen").symlink_to(tmp_path)
+    with pytest.raises(SandboxFailed, match="no folder"):
+        Bubblewrap(tmp_path / "p").run(Command("true", tmp_path / "p"))
+
+
+def test_a_bwrap_that_the_project_brings_is_not_used(tmp_path: Path) -> None:
+    fake = tmp_path / "bin/bwrap"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\n")
+    fake.chmod(0o755)
+    assert find_bwrap({"PATH": str(fake.parent)}, tmp_path) != str(fake)
+
+
+def test_a_sandbox_that_cannot_be_set_up_says_why(tmp_path: Path) -> None:
+    with pytest.raises(SandboxFailed, match="bubblewrap could not set up"):
+        Bubblewrap(tmp_path).run(Command("true", tmp_path / "missing"))
+    assert os.listdir(tmp_path) == [".lopen"]
+
+
+def test_names_and_resolver_are_there_when_the_network_is_allowed(world: World) -> None:
+    line = "cat /etc/resolv.conf > /dev/null && cat /proc/net/dev"
+    shared = world.sandbox("bwrap").run(Command(line, world.root, network=True))
+    own = world.sandbox("bwrap").run(Command(line, world.root))
+    assert shared.exit_code == 0
+    assert [row.split(":")[0].strip() for row in own.output.splitlines()[2:]][:1] == ["lo"]

@@ -1,0 +1,26 @@
+"""Every attempt of the table fails in every mode that promises to withstand it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from lopen.sandbox.choice import Mode
+from tests.sandbox.escapes import ATTEMPTS, Attempt
+from tests.sandbox.world import World
+
+_CASES = [
+    pytest.param(mode, attempt, id=f"{mode}: {attempt.name}")
+    for attempt in ATTEMPTS
+    for mode in attempt.modes
+]
+
+
+@pytest.mark.parametrize(("mode", "attempt"), _CASES)
+def test_an_attempt_achieves_nothing(mode: Mode, attempt: Attempt, world: World) -> None:
+    assert world.attempt(mode, attempt.line) == []
+
+
+def test_the_table_names_every_attempt_once() -> None:
+    assert [name for name, count in Counter(a.name for a in ATTEMPTS).items() if count > 1] == []

@@ -1,0 +1,84 @@
+"""What of a home is shown again for tools to work, and what of the machine is covered."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from lopen.sandbox.folders import homes, inside, masked, outermost, replaced, sockets, tools
+from lopen.sandbox.landlock import visible
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for name in (
+        ".cargo/bin",
+        ".local/bin",
+        ".ssh",
+        "bin",
+        "opt/node/bin",
+        "opt/node/lib",
+        ".fancy/v1/bin",
+        "work/p",
+    ):
+        (tmp_path / "home" / name).mkdir(parents=True)
+    (tmp_path / "home/.cargo/credentials.toml").touch()
+    return tmp_path / "home"
+
+
+def shown(home: Path, *path: str) -> set[str]:
+    environ = {"HOME": str(home), "PATH": ":".join(str(home / p) for p in path)}
+    found = tools(environ, [home], [home], home / "work/p")
+    return {str(folder.relative_to(home)) for folder in found if inside(folder, home)}
+
+
+def test_known_tools_are_shown_and_nothing_else(home: Path) -> None:
+    assert shown(home) == {".cargo", ".local/bin"}
+
+
+def test_a_folder_on_the_path_brings_what_its_programs_need(home: Path) -> None:
+    assert shown(home, "opt/node/bin") == {".cargo", ".local/bin", "opt/node/bin", "opt/node/lib"}
+    assert shown(home, ".fancy/v1/bin") == {".cargo", ".local/bin", ".fancy"}
+    assert shown(home, "bin") == {".cargo", ".local/bin", "bin"}
+
+
+def test_the_path_shows_neither_a_home_nor_credentials(home: Path) -> None:
+    for entry in ("", ".ssh", "..", "work/p/bin", "work"):
+        assert shown(home, entry) <= {".cargo", ".local/bin", "work"}
+
+
+def test_credentials_in_a_shown_tool_are_covered(home: Path) -> None:
+    covered = masked([home], [home / ".cargo"], [home])
+    assert home / ".cargo/credentials.toml" in covered
+    assert home / ".ssh" not in covered  # it is hidden already
+
+
+def test_homes_are_hidden_as_a_whole(home: Path) -> None:
+    assert home in homes({"HOME": str(home)})
+    hidden = replaced([home])
+    assert any(inside(home, h) for h in hidden)
+    assert any(inside(Path("/root"), h) for h in hidden)
+    assert outermost([Path("/a/b"), Path("/a"), Path("/ab")]) == (Path("/a"), Path("/ab"))
+
+
+def test_sockets_are_read_from_the_kernels_list(tmp_path: Path) -> None:
+    name = tmp_path / "a socket"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(name))
+        listening.listen()
+        listing = Path("/proc/net/unix").read_text()
+        assert name in sockets(listing)
+    assert name in sockets(listing)
+    name.unlink()
+    assert name not in sockets(listing)
+
+
+def test_the_fewest_trees_hold_all_but_what_is_hidden(tmp_path: Path) -> None:
+    for name in ("a/x", "a/y", "b", "c/d/e"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a")
+    assert visible(tmp_path, {tmp_path / "a/x"}) == [str(tmp_path / n) for n in ("a/y", "b", "c")]
+    assert visible(tmp_path, set()) == [str(tmp_path)]
+    assert visible(tmp_path, {tmp_path}) == []

@@ -1,0 +1,276 @@
+"""What every mode does alike: results, limits, the environment, and an end to everything that was started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from lopen.errors import ExitCode, Stopped
+from lopen.sandbox.bubblewrap import Bubblewrap
+from lopen.sandbox.choice import Mode
+from lopen.sandbox.command import Command, FakeSandbox, Limits, Sandbox, SandboxFailed
+from lopen.sandbox.landlock import Landlock
+from lopen.sandbox.plain import Unconfined
+from lopen.sandbox.tree import descendants
+from tests.sandbox.world import SESSION, World, processes_with
+
+MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
+KINDS: dict[Mode, type[Bubblewrap] | type[Landlock] | type[Unconfined]] = {
+    "bwrap": Bubblewrap,
+    "landlock": Landlock,
+    "none": Unconfined,
+}
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> Mode:
+    chosen: Mode = request.param
+    return chosen
+
+
+def limited(mode: Mode, world: World, limits: Limits) -> Sandbox:
+    return KINDS[mode](world.root, limits=limits, environ=world.environ)
+
+
+def test_both_streams_come_in_order_with_the_exit_code(mode: Mode, world: World) -> None:
+    result = world.run(mode, "echo one; echo two >&2; echo größe; exit 7")
+    assert (result.output, result.exit_code) == ("one\ntwo\ngröße\n", 7)
+    assert (result.truncated, result.timed_out, result.killed_by) == (False, False, "")
+
+
+def test_an_argument_list_is_run_as_it_is(mode: Mode, world: World) -> None:
+    result = world.sandbox(mode).run(Command(("printf", "%s|", "a b", "$HOME", ""), world.root))
+    assert result.output == "a b|$HOME||"
+
+
+def test_a_command_runs_in_its_folder_with_the_caches_for_a_home(mode: Mode, world: World) -> None:
+    result = world.sandbox(mode).run(Command("pwd; echo $HOME; echo x > $HOME/kept", world.root / "src"))
+    assert result.output.splitlines() == [f"{world.root}/src", f"{world.root}/.lopen/cache/home"]
+    assert (world.root / ".lopen/cache/home/kept").exists()
+
+
+def test_a_folder_outside_is_refused(mode: Mode, world: World) -> None:
+    (world.root / "out").symlink_to(world.beside)
+    for cwd in (world.base, world.root / "out"):
+        with pytest.raises(SandboxFailed, match="outside"):
+            world.sandbox(mode).run(Command("true", cwd))
+
+
+def test_what_a_command_writes_in_the_project_stays(mode: Mode, world: World) -> None:
+    assert (
+        world.run(mode, "mkdir -p a/b && echo x > a/b/c && rm src/app.py && mv .gitignore g").exit_code == 0
+    )
+    assert (world.root / "a/b/c").read_text() == "x\n"
+    assert not (world.root / "src/app.py").exists()
+
+
+def test_temporary_files_work_and_are_gone_afterwards(mode: Mode, world: World) -> None:
+    if mode == "none":
+        pytest.skip("without a sandbox the temporary folder is the machine's")
+    result = world.run(mode, "f=$(mktemp) && echo x > $f && cat $f && echo $f")
+    content, name = result.output.split()
+    assert content == "x"
+    assert not Path(name).exists()
+
+
+def test_the_exit_of_a_killed_command_says_the_signal(mode: Mode, world: World) -> None:
+    assert world.run(mode, "kill -SEGV $$").exit_code == 128 + signal.SIGSEGV
+
+
+def test_a_program_that_is_not_there_is_an_exit_code_or_a_refusal(mode: Mode, world: World) -> None:
+    assert world.run(mode, "no-such-program").exit_code == 127
+    try:
+        result = world.sandbox(mode).run(Command(("no-such-program",), world.root))
+    except SandboxFailed as failed:
+        assert "No such file" in failed.message  # noqa: PT017 - bwrap answers by an exit code instead
+    else:
+        assert result.exit_code != 0
+
+
+def test_time_is_up_for_a_whole_tree(mode: Mode, world: World) -> None:
+    started = time.monotonic()
+    line = (
+        f"echo begun; trap '' TERM; setsid -f sleep {world.token}; sleep {world.token} & sleep {world.token}"
+    )
+    result = world.run(mode, line, timeout_s=0.4)
+    assert time.monotonic() - started < 3
+    assert (result.timed_out, result.killed_by, result.exit_code) == (True, "timeout", 137)
+    assert result.output == "begun\n"
+    assert processes_with(world.token) == []
+
+
+def test_a_flood_of_output_is_cut_in_the_middle(mode: Mode, world: World) -> None:
+    result = world.run(mode, "echo first; yes | head -c 3000000; echo last")
+    assert result.truncated
+    assert len(result.output) <= 30_000
+    assert result.output.startswith("first\ny\n")
+    assert result.output.endswith("y\nlast\n")
+    assert "bytes cut" in result.output
+
+
+def test_endless_output_ends_the_command(mode: Mode, world: World) -> None:
+    result = limited(mode, world, Limits(output_mb=2)).run(Command("yes", world.root, timeout_s=20))
+    assert (result.killed_by, result.timed_out) == ("output", False)
+
+
+def test_a_command_that_multiplies_is_ended(mode: Mode, world: World) -> None:
+    # Bounded by itself: a test must not be able to take the machine down, whatever the code under test does.
+    bomb = f"for i in $(seq 300); do sleep {world.token} & done; wait"
+    result = limited(mode, world, Limits(processes=60)).run(Command(bomb, world.root, timeout_s=20))
+    assert result.killed_by == "processes" or "fork" in result.output.lower()
+    assert processes_with(world.token) == []
+
+
+def test_a_command_that_multiplies_in_sessions_of_their_own_is_ended(mode: Mode, world: World) -> None:
+    bomb = f"for i in $(seq 300); do setsid -f sleep {world.token}; done; sleep 20"
+    result = limited(mode, world, Limits(processes=60)).run(Command(bomb, world.root, timeout_s=20))
+    assert result.killed_by == "processes" or "fork" in result.output.lower()
+    assert processes_with(world.token) == []
+
+
+def test_a_tree_that_multiplies_by_itself_is_ended(mode: Mode, world: World) -> None:
+    bomb = (
+        f"b() {{ [ $1 -gt 8 ] && return; sleep {world.token} & b $(($1 + 1)) & b $(($1 + 1)); wait; }}; b 1"
+    )
+    result = limited(mode, world, Limits(processes=100)).run(Command(bomb, world.root, timeout_s=20))
+    assert result.killed_by == "processes" or result.exit_code != 0
+    assert processes_with(world.token) == []
+
+
+def test_a_file_that_grows_too_large_is_stopped(mode: Mode, world: World) -> None:
+    result = limited(mode, world, Limits(file_mb=1)).run(
+        Command("sleep 0.05; dd if=/dev/zero of=big bs=64k count=100", world.root)
+    )
+    assert result.exit_code != 0
+    assert (world.root / "big").stat().st_size <= 1_000_000
+
+
+@pytest.mark.parametrize("confining", ["bwrap", "landlock"])
+def test_a_process_that_takes_too_much_memory_fails(confining: Mode, world: World) -> None:
+    hungry = f"{world.words()['python']} 'x = bytearray(300_000_000)'"
+    result = limited(confining, world, Limits(memory_mb=100)).run(Command(hungry, world.root))
+    assert "MemoryError" in result.output
+
+
+def test_standard_input_is_empty(mode: Mode, world: World) -> None:
+    assert world.run(mode, "cat; echo $?").output == "0\n"
+
+
+def test_a_command_ends_though_something_keeps_its_output_open(mode: Mode, world: World) -> None:
+    started = time.monotonic()
+    assert world.run(mode, f"sleep {world.token} & echo done").output == "done\n"
+    assert time.monotonic() - started < 5
+
+
+def test_what_runs_below_a_session_is_marked(mode: Mode, world: World) -> None:
+    assert world.run(mode, "echo $LOPEN_UNDER_SESSION").output == f"{SESSION}\n"
+
+
+def test_lopens_own_variables_reach_a_command_unless_they_are_secret(mode: Mode, world: World) -> None:
+    env = {"GIT_INDEX_FILE": "scratch", "MY_TOKEN": "t", "OTHER": "sk-ant-" + "a1" * 20}
+    result = world.sandbox(mode).run(Command("echo $GIT_INDEX_FILE-$MY_TOKEN-$OTHER", world.root, env=env))
+    assert result.output == "scratch--\n"
+
+
+@pytest.mark.parametrize("confining", ["bwrap", "landlock"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo HACK > src/app.py",
+        "echo HACK > new",
+        "rm -f src/app.py",
+        "mv src s",
+        "mkdir d",
+        "ln -s x y",
+        "sed -i s/h/H/ src/app.py",
+        "git checkout -q -b x",
+        "echo HACK > .lopen/cache/other",
+        "touch src/new",
+    ],
+)
+def test_planning_leaves_the_project_as_it_is(confining: Mode, line: str, world: World) -> None:
+    before = sorted((p, p.read_bytes()) for p in world.root.rglob("*") if p.is_file())
+    assert world.run(confining, line, writable=False).exit_code != 0
+    assert sorted((p, p.read_bytes()) for p in world.root.rglob("*") if p.is_file()) == before
+    assert world.run(confining, "cat src/app.py && echo x > $HOME/x", writable=False).exit_code == 0
+
+
+def test_tools_on_the_path_of_a_hidden_home_work(mode: Mode, world: World) -> None:
+    assert world.run(mode, "tool").output == "tool\n"
+
+
+def test_the_interpreter_in_use_works(mode: Mode, world: World) -> None:
+    assert (
+        world.run(mode, f"{os.path.realpath(sys.executable)} -c 'import json; print(json.dumps(1))'").output
+        == "1\n"
+    )
+
+
+def test_loopback_works_for_a_commands_own_servers(mode: Mode, world: World) -> None:
+    code = (
+        'import socket as s; l = s.create_server(("127.0.0.1", 0)); '
+        'c = s.create_connection(l.getsockname()); a, _ = l.accept(); a.send(b"hi"); print(c.recv(2).decode())'
+    )
+    assert world.run(mode, f"{world.words()['python']} '{code}'").output == "hi\n"
+
+
+@pytest.mark.parametrize("stop", [Stopped(ExitCode.INTERRUPTED), KeyboardInterrupt()])
+def test_an_interruption_ends_the_command_and_goes_on(mode: Mode, stop: BaseException, world: World) -> None:
+    def interrupt(_number: int, _frame: object) -> None:
+        raise stop
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    timer = threading.Timer(
+        0.3, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+    )
+    timer.start()
+    try:
+        with pytest.raises(type(stop)):
+            world.run(mode, f"setsid -f sleep {world.token}; sleep {world.token}", timeout_s=20)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert processes_with(world.token) == []
+
+
+def test_commands_of_several_threads_do_not_end_each_other(mode: Mode, world: World) -> None:
+    outputs: dict[int, str] = {}
+
+    def run(number: int) -> None:
+        outputs[number] = world.run(mode, f"sleep 0.1; echo {number}").output
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outputs == {n: f"{n}\n" for n in range(4)}
+
+
+def test_nothing_of_a_run_stays_behind(mode: Mode, world: World) -> None:
+    world.run(mode, "true")
+    descriptors = len(os.listdir("/proc/self/fd"))
+    listed = sorted(os.listdir(world.root))
+    for _ in range(5):
+        world.run(mode, "true")
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert sorted(os.listdir(world.root)) == listed
+    assert zombies() == []
+
+
+def zombies() -> list[int]:
+    """Children of this process that ended and were not reaped."""
+    ours = (p for p in descendants([os.getpid()]) if p.parent == os.getpid())
+    return [p.pid for p in ours if Path(f"/proc/{p.pid}/cmdline").read_bytes() == b""]
+
+
+def test_the_fake_keeps_commands_and_answers_from_its_list(tmp_path: Path) -> None:
+    fake = FakeSandbox()
+    assert fake.run(Command("x", tmp_path)).exit_code == 0
+    assert [c.line for c in fake.commands] == ["x"]
