@@ -1,0 +1,220 @@
+"""The catalogue: every tool of contract §4 in its fixed order, with what the model is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from lopen.tools import asking, building, context, inputs, planning, touching
+from lopen.tools.registry import BUILDING, EVERYWHERE, PLANNING_AND_BEFORE, Tool
+from lopen.workflow.steps import Step
+
+RESEARCHING = frozenset(Step) - {Step.REPEAT, Step.COMPLETE}
+MODULE_VERIFYING = frozenset({Step.SELECT_NEXT_COMPONENT, Step.ITERATE_THROUGH_TASKS, Step.REPEAT})
+
+FIXED: tuple[Tool, ...] = (
+    Tool(
+        "read_file",
+        "Read a text file. At most 100,000 characters a call; `offset` (line) and `limit` (lines) give the rest. The content follows the first line of the result.",
+        inputs.ReadFile,
+        EVERYWHERE,
+        touching.read_file,
+        read_only=True,
+    ),
+    Tool(
+        "list_files",
+        "List files below `path`, optionally those matching `glob`. Ignored files are left out. At most 2,000; narrow by path or glob.",
+        inputs.ListFiles,
+        EVERYWHERE,
+        touching.list_files,
+        read_only=True,
+    ),
+    Tool(
+        "search_files",
+        "Search file contents with a Python regular expression. At most 200 matches; narrow by path or glob.",
+        inputs.SearchFiles,
+        EVERYWHERE,
+        touching.search_files,
+        read_only=True,
+    ),
+    Tool(
+        "write_file",
+        "Write a whole file, creating folders as needed. At most 10 MB.",
+        inputs.WriteFile,
+        BUILDING,
+        touching.write_file,
+    ),
+    Tool(
+        "edit_file",
+        "Replace `old_text` by `new_text` in a file. `old_text` must occur exactly once, unless `replace_all`.",
+        inputs.EditFile,
+        BUILDING,
+        touching.edit_file,
+    ),
+    Tool(
+        "run_command",
+        "Run a shell command in the project (timeout 120 s, at most 600; output at most 30,000 characters, its middle left out: redirect to a file and read that for the rest). In planning the project is read-only.",
+        inputs.RunCommand,
+        RESEARCHING,
+        touching.run_command,
+    ),
+    Tool(
+        "read_spec",
+        "Read a section of a specification by heading or heading path (`Behaviour > Rounding`); without `section`, its outline. At most 100,000 characters; the result says how to get the rest.",
+        inputs.ReadSpec,
+        EVERYWHERE,
+        context.read_spec,
+        read_only=True,
+    ),
+    Tool(
+        "read_research",
+        "Read a research note by topic; without `topic`, the list of topics. At most 100,000 characters; the result says how to get the rest.",
+        inputs.ReadResearch,
+        EVERYWHERE,
+        context.read_research,
+        read_only=True,
+    ),
+    Tool(
+        "read_plan",
+        "The plan: components, tasks, subtasks and their states.",
+        inputs.Nothing,
+        EVERYWHERE,
+        context.read_plan,
+        read_only=True,
+    ),
+    Tool(
+        "get_current_context",
+        "Phase, step, component, task, selectable components and scope.",
+        inputs.Nothing,
+        EVERYWHERE,
+        context.get_current_context,
+        read_only=True,
+    ),
+    Tool(
+        "log_research",
+        "Keep a research note beside the specification.",
+        inputs.LogResearch,
+        RESEARCHING,
+        asking.log_research,
+    ),
+    Tool(
+        "research",
+        "Have a sub-agent with read-only tools answer one question about the project; its findings are logged. It costs money: use it for questions that need much reading.",
+        inputs.Research,
+        RESEARCHING,
+        asking.research,
+    ),
+    Tool(
+        "report_progress",
+        "Tell the person, in one line, what you are doing. Moves nothing.",
+        inputs.ReportProgress,
+        EVERYWHERE,
+        context.report_progress,
+    ),
+    Tool(
+        "ask_user",
+        "Ask the person one question, with the answer that holds if nobody answers.",
+        inputs.AskUser,
+        PLANNING_AND_BEFORE,
+        asking.ask_user,
+    ),
+    Tool(
+        "write_spec",
+        "Write the module's specification; answers with the problems it has.",
+        inputs.WriteSpec,
+        frozenset({Step.DRAFT_SPECIFICATION}),
+        asking.write_spec,
+    ),
+    Tool(
+        "record_dependencies",
+        "Step 2's result: what the module needs. May be empty.",
+        inputs.RecordDependencies,
+        frozenset({Step.DETERMINE_DEPENDENCIES}),
+        planning.record_dependencies,
+    ),
+    Tool(
+        "record_components",
+        "Step 3's result: the whole list of components. Every acceptance criterion is covered by one.",
+        inputs.RecordComponents,
+        frozenset({Step.IDENTIFY_COMPONENTS}),
+        planning.record_components,
+    ),
+    Tool(
+        "select_component",
+        "Step 4's result: the component to build next. Its dependencies must be complete.",
+        inputs.SelectComponent,
+        frozenset({Step.SELECT_NEXT_COMPONENT}),
+        planning.select_component,
+    ),
+    Tool(
+        "record_tasks",
+        "Step 5's result: the selected component's tasks, in order.",
+        inputs.RecordTasks,
+        frozenset({Step.BREAK_INTO_TASKS}),
+        planning.record_tasks,
+    ),
+    Tool(
+        "update_task_status",
+        "End the task in progress. `complete` is accepted only when verify_tests and verify_task_completion passed since the last change; lopen then commits. `failed` gives it up for now, with a note.",
+        inputs.UpdateTaskStatus,
+        BUILDING,
+        building.update_task_status,
+    ),
+    Tool(
+        "update_subtask",
+        "Tick (or untick) a line of a task's checklist.",
+        inputs.UpdateSubtask,
+        BUILDING,
+        building.update_subtask,
+    ),
+    Tool(
+        "add_task",
+        "Add a task to a component: work the module needs that no task covers.",
+        inputs.AddTask,
+        BUILDING,
+        building.add_task,
+    ),
+    Tool(
+        "verify_task_completion",
+        "Have the judge look at the diff of the task in progress and the verify results.",
+        inputs.VerifyTask,
+        BUILDING,
+        building.verify_task_completion,
+    ),
+    Tool(
+        "verify_component_completion",
+        "Have the judge look at a component as a whole. lopen does this by itself at the boundary.",
+        inputs.VerifyComponent,
+        BUILDING,
+        building.verify_component_completion,
+    ),
+    Tool(
+        "verify_module_completion",
+        "Have the judge look at the module as a whole. lopen does this by itself at the end.",
+        inputs.Nothing,
+        MODULE_VERIFYING,
+        building.verify_module_completion,
+    ),
+)
+STANDARD = ("verify-build", "verify-tests", "verify-lint")
+
+
+def catalogue(verify_commands: Iterable[str]) -> tuple[Tool, ...]:
+    """Every tool of a session: the fixed ones, then one for each verify command there is.
+
+    The standard three are always offered, so that the order never changes between specifications.
+    """
+    names = [*STANDARD, *sorted(set(verify_commands) - {*STANDARD, "verify-setup", "verify-commit"})]
+    verifying = [_verify_tool(name) for name in names]
+    return (*FIXED, *verifying)
+
+
+def _verify_tool(name: str) -> Tool:
+    tool = name.replace("-", "_")
+    return Tool(
+        tool,
+        f"Run the specification's {name} command. Passes when its exit code is 0. The last 12,000 characters of its output are shown.",
+        inputs.Nothing,
+        BUILDING,
+        partial(building.verify_command, tool),
+    )

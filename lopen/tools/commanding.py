@@ -1,0 +1,58 @@
+"""Running commands beside what they may not touch: compared before and after, put back, and said.
+
+A sandbox that makes protected paths read-only needs none of this; without one, and under Landlock, it is what
+holds them (contract §13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lopen.errors import LopenError
+from lopen.events import AlertRaised, Event
+from lopen.git.checkout import Checkout
+from lopen.git.protection import NOTHING
+from lopen.journal import Journal
+from lopen.sandbox.command import Command, CommandResult, Sandbox
+from lopen.sandbox.protected import ProtectedPaths
+
+
+class ObjectsVanished(LopenError):
+    """A command destroyed part of the repository's history: nothing goes on over that."""
+
+
+@dataclass
+class Commands:
+    """The commands of one session."""
+
+    sandbox: Sandbox
+    repository: Checkout
+    protected: ProtectedPaths
+    journal: Journal
+    restored: tuple[str, ...] = ()  # by the last command
+
+    def run(self, command: Command) -> CommandResult:
+        """Run it; what it changed of protected paths is put back, told, and kept in `restored`."""
+        self.restored = ()
+        files = self.protected.take()
+        # Where the sandbox keeps .git from being written, only a new specification can appear.
+        state = None if self.sandbox.name == "bwrap" else self.repository.protected_state()
+        try:
+            return self.sandbox.run(command)
+        finally:
+            tampering = self.repository.put_back(state) if state is not None else NOTHING
+            self.restored = (*self.protected.restore(files), *tampering.restored)
+            if self.restored:
+                self.journal.tell(self._alert())
+            if tampering.objects_vanished:
+                raise ObjectsVanished(
+                    "a command deleted objects of the git repository",
+                    hint="git fsck shows what is missing; fetch it from another clone before going on",
+                )
+
+    def _alert(self) -> Event:
+        listed = ", ".join(self.restored)
+        session = self.journal.session.id
+        return AlertRaised(
+            "protected_path", f"session:{session}", f"a command changed protected paths; put back: {listed}"
+        )

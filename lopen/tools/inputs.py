@@ -1,0 +1,171 @@
+"""Inputs of the model's tools, validated (contract §4). A wrong input becomes an error naming the field."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+# What becomes a commit message or a heading is one line of at most 72 characters.
+Name = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True,
+        min_length=1,
+        max_length=72,
+        pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$",
+    ),
+]
+Text = Annotated[str, StringConstraints(min_length=1)]
+Path = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+
+
+class Input(BaseModel):
+    """No field but the listed ones; no silent conversion of types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Nothing(Input):
+    """No input."""
+
+
+class ReadFile(Input):
+    path: Path
+    offset: Annotated[int, Field(ge=1, description="first line to read, 1-based")] | None = None
+    limit: Annotated[int, Field(ge=1, description="number of lines")] | None = None
+
+
+class ListFiles(Input):
+    path: Path | None = None
+    glob: Text | None = None
+
+
+class SearchFiles(Input):
+    pattern: Annotated[str, StringConstraints(min_length=1, max_length=1000), Field(description="regex")]
+    path: Path | None = None
+    glob: Text | None = None
+
+
+class WriteFile(Input):
+    path: Path
+    content: str
+
+
+class EditFile(Input):
+    path: Path
+    old_text: Text
+    new_text: str
+    replace_all: bool | None = None
+
+
+class RunCommand(Input):
+    command: Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+    timeout_s: Annotated[int, Field(ge=1, le=600)] | None = None
+
+
+class ReadSpec(Input):
+    section: Text | None = None
+    module: Text | None = None
+
+
+class ReadResearch(Input):
+    topic: Text | None = None
+
+
+class LogResearch(Input):
+    topic: Name
+    summary: Text
+    findings: Text
+    sources: list[str] | None = None
+    relevance: str | None = None
+
+
+class Research(Input):
+    topic: Name
+    question: Text
+
+
+class ReportProgress(Input):
+    message: Text
+
+
+class AskUser(Input):
+    question: Text
+    options: list[str] | None = None
+    default: Annotated[str, Field(description="the answer that holds where no person answers")]
+
+
+class WriteSpec(Input):
+    content: Text
+
+
+class DependencyInput(Input):
+    name: Name
+    kind: Literal["library", "module", "service", "tool"]
+    reason: Text
+    available: bool
+
+
+class RecordDependencies(Input):
+    dependencies: list[DependencyInput]
+
+
+class ComponentInput(Input):
+    name: Name
+    description: Text
+    depends_on: Annotated[list[str], Field(description="names of components in this list")] = []
+    spec_sections: Annotated[list[str], Field(description="headings or heading paths")] = []
+    acceptance_criteria: Annotated[list[str], Field(description="criterion ids")] = []
+    state: Literal["missing", "partial", "done"] = "missing"
+    evidence: Annotated[list[str], Field(description="paths that show the state")] = []
+
+
+class RecordComponents(Input):
+    components: Annotated[list[ComponentInput], Field(min_length=1, max_length=200)]
+
+
+class SelectComponent(Input):
+    name: Text
+    reason: Text
+
+
+class TaskInput(Input):
+    name: Name
+    description: Text
+    spec_sections: list[str] = []
+    subtasks: list[Name] = []
+    type: Literal["planning", "implement", "review", "test", "deploy", "design"] | None = None
+
+
+class RecordTasks(Input):
+    component: Text
+    tasks: Annotated[list[TaskInput], Field(min_length=1, max_length=200)]
+
+
+class UpdateTaskStatus(Input):
+    task_id: Text
+    status: Literal["in_progress", "complete", "failed"]
+    note: str | None = None
+
+
+class UpdateSubtask(Input):
+    task_id: Text
+    subtask: Annotated[int, Field(ge=1, description="1-based")]
+    done: bool
+
+
+class AddTask(Input):
+    component: Text
+    name: Name
+    description: Text
+    reason: Text
+    type: Literal["planning", "implement", "review", "test", "deploy", "design"] | None = None
+
+
+class VerifyTask(Input):
+    task_id: Text
+
+
+class VerifyComponent(Input):
+    component: Text

@@ -1,0 +1,40 @@
+"""What a tool answers: one JSON object on one line, raw text behind it where there is any (contract §4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lopen.storage.audit import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`fields` beyond `ok`; `raw` is text a model reads without unescaping."""
+
+    ok: bool
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    raw: str | None = None
+    outcome: Outcome = "ok"
+    content_hash: str | None = None  # of what was read or printed
+    notice: str = ""  # a guardrail's correction, said at once
+
+    def text(self) -> str:
+        """As the model gets it."""
+        head: dict[str, Any] = {"ok": self.ok} | dict(self.fields)
+        if self.notice:
+            head["notice"] = self.notice
+        line = json.dumps(head, ensure_ascii=False, default=str)
+        return line if self.raw is None else f"{line}\n{self.raw}"
+
+
+def done(*, raw: str | None = None, content_hash: str | None = None, **fields: Any) -> Result:
+    """A tool that worked."""
+    return Result(True, fields, raw, content_hash=content_hash)
+
+
+def failed(error: str, hint: str = "", *, outcome: Outcome = "error", **fields: Any) -> Result:
+    """A tool that did not; `error` says what is wrong, `hint` what to do instead."""
+    return Result(False, {"error": error, **({"hint": hint} if hint else {}), **fields}, outcome=outcome)

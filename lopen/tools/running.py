@@ -1,0 +1,170 @@
+"""Running tool calls: audit, circuits and habits around each, read-only ones side by side.
+
+The start is recorded before a tool runs and its outcome after it, so that a crash leaves a call without an
+outcome and never an effect without a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from lopen.clock import Clock
+from lopen.events import ToolEnded, ToolStarted
+from lopen.llm.messages import ToolUse
+from lopen.storage.audit import AuditTrail
+from lopen.tools.inputs import Input
+from lopen.tools.registry import Registry, Tool
+from lopen.tools.results import Result, failed
+from lopen.tools.watch import Watch
+from lopen.tools.workbench import Workbench
+
+TURNS_AN_ITERATION = 100_000  # more than there can be
+READERS = 4  # threads for read-only tools of one turn
+
+
+@dataclass
+class ToolRunner:
+    """Runs the calls of one iteration."""
+
+    bench: Workbench
+    registry: Registry
+    audit: AuditTrail
+    watch: Watch
+    clock: Clock
+    iteration: int
+    turn: int = 0
+
+    def begin_turn(self, turn: int) -> None:
+        """A new turn: limits that count by turn start over."""
+        self.turn = turn
+        # Turns are counted anew in each iteration; to the limits, no two turns of a session are the same one.
+        self.watch.begin_turn(self.iteration * TURNS_AN_ITERATION + turn)
+
+    def run(
+        self, uses: Sequence[ToolUse], *, side_by_side: bool = False, unfinished: ToolUse | None = None
+    ) -> list[Result]:
+        """The result of every call, in order. `unfinished` was cut by max_tokens and is not run."""
+        if side_by_side and len(uses) > 1 and unfinished is None and self._over() is None:
+            return self._side_by_side(uses)
+        return [self._one(use, unfinished=use is unfinished) for use in uses]
+
+    def _one(self, use: ToolUse, *, unfinished: bool) -> Result:
+        call = self._start(use, unfinished=unfinished)
+        if isinstance(call, Result):
+            return call
+        started, tool, parsed = call
+        before = self.bench.verifier.tree() if self.watch.failed_before(use) else ""
+        return self._end(use, started, self.registry.run(tool, self.bench, parsed), before)
+
+    def _side_by_side(self, uses: Sequence[ToolUse]) -> list[Result]:
+        """Start all, run them in threads, record the outcomes in order: only this thread writes."""
+        calls = [self._start(use, unfinished=False) for use in uses]
+        with ThreadPoolExecutor(READERS) as pool:
+            running = [
+                None if isinstance(c, Result) else pool.submit(self.registry.run, c[1], self.bench, c[2])
+                for c in calls
+            ]
+            outcomes = [None if future is None else future.result() for future in running]
+        results = []
+        for use, call, outcome in zip(uses, calls, outcomes, strict=True):
+            if isinstance(call, Result):
+                results.append(call)
+            else:
+                assert outcome is not None
+                results.append(self._end(use, call[0], outcome))
+        return results
+
+    def _start(self, use: ToolUse, *, unfinished: bool) -> tuple[_Started, Tool, Input] | Result:
+        """Record that the call begins; or the refusal, recorded too."""
+        summary = summarised(use)
+        self.bench.journal.tell(ToolStarted(use.id, use.name, summary))
+        with self.bench.journal.together():
+            seq = self.audit.start(
+                iteration=self.iteration,
+                turn=self.turn,
+                task=task.id if (task := self.bench.session.task) else None,
+                tool=use.name[:200],
+                arguments=use.input if use.input is not None else {},
+                at=self.clock.now(),
+            )
+            refusal = self._over() or self.watch.before(use)
+        self._held()
+        started = _Started(seq, self.clock.monotonic(), summary)
+        if unfinished:
+            cut = failed(
+                "the call was cut by max_tokens and not run", "send it again, whole, in smaller pieces"
+            )
+            return self._end(use, started, cut)
+        if refusal is not None:
+            return self._end(use, started, refusal)
+        parsed = self.registry.parse(use, self.bench.session.step)
+        if isinstance(parsed, Result):
+            return self._end(use, started, parsed)
+        return started, *parsed
+
+    def _over(self) -> Result | None:
+        """Nothing runs once the iteration has ended: what came after its result would be nobody's work."""
+        if self.bench.pause is not None:
+            return failed("the run is pausing; this call was not run", outcome="refused")
+        if self.bench.recorded:
+            return failed("the step's result is recorded already; this call was not run", outcome="refused")
+        return None
+
+    def _end(self, use: ToolUse, started: _Started, result: Result, before: str = "") -> Result:
+        """Record the outcome. `before` is the work tree's id before a command that had failed already."""
+        seconds = self.clock.monotonic() - started.at
+        error = str(result.fields.get("error", ""))
+        with self.bench.journal.together():
+            self.audit.end(
+                started.seq,
+                seconds=seconds,
+                outcome=result.outcome,
+                content_hash=result.content_hash,
+                error=error,
+            )
+            notice = self.watch.after(use, result, before=before, tree=self._tree_after(result))
+            self.bench.journal.tell(
+                ToolEnded(use.id, use.name, started.summary, result.outcome, seconds, error[:500])
+            )
+        self._held()
+        return replace(result, notice=notice) if notice else result
+
+    def _tree_after(self, result: Result) -> str:
+        """The work tree's id where a command failed: only failing again over the same tree is a failure."""
+        return self.bench.verifier.tree() if result.fields.get("exit_code") not in (None, 0) else ""
+
+    def _held(self) -> None:
+        """Wait out a cooldown, or pass on the pause of a circuit that wants a person."""
+        self.watch.rest()
+        self.bench.pause = self.bench.pause or self.watch.pause
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    seq: int
+    at: float
+    summary: str
+
+
+def summarised(use: ToolUse) -> str:
+    """A call in a few words for people: its most telling argument, on one line."""
+    given = use.input or {}
+    for key in (
+        "path",
+        "command",
+        "pattern",
+        "task_id",
+        "component",
+        "name",
+        "topic",
+        "section",
+        "message",
+        "question",
+    ):
+        value = given.get(key)
+        if isinstance(value, str):
+            line = " ".join(value.split())
+            return line if len(line) <= 120 else line[:117] + "..."
+    return ""

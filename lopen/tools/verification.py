@@ -1,0 +1,219 @@
+"""Running the approved verify commands, and what their result is bound to: the work tree's tree id.
+
+What a command leaves behind neither makes its result stale nor enters a commit (lock files excepted);
+files of the tree that it changed are put back and reported (contract §4, Completion).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from lopen.clock import Clock
+from lopen.events import Notice, VerificationRan
+from lopen.git.checkout import Checkout
+from lopen.journal import Journal
+from lopen.oracle.evidence import VerifyResult
+from lopen.oracle.test_output import no_tests_collected
+from lopen.sandbox.command import Command, CommandResult
+from lopen.tools.commanding import Commands
+
+OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown
+LOCK_FILES = frozenset(
+    {
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "bun.lock",
+        "bun.lockb",
+        "poetry.lock",
+        "uv.lock",
+        "pdm.lock",
+        "Pipfile.lock",
+        "Cargo.lock",
+        "go.sum",
+        "Gemfile.lock",
+        "composer.lock",
+        "gradle.lockfile",
+        "flake.lock",
+    }
+)
+MANIFESTS = LOCK_FILES | {
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "package.json",
+    "Cargo.toml",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "Gemfile",
+    "composer.json",
+}
+NO_TESTS_HINT = "no tests were collected: write at least one test that the command finds"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a verify command gave, and the tree it gave it on."""
+
+    tool: str
+    command: str
+    passed: bool
+    exit_code: int | None
+    output: str
+    tree: str
+    hint: str = ""
+    put_back: tuple[str, ...] = ()  # files of the tree that the command changed
+
+    def as_evidence(self) -> VerifyResult:
+        """For the oracle."""
+        return VerifyResult(self.tool, self.command, self.passed, self.exit_code, self.output, self.tree)
+
+
+def tool_name(command: str) -> str:
+    """`verify-tests` → `verify_tests`."""
+    return command.replace("-", "_")
+
+
+class Verifier:
+    """Runs verify commands and remembers each one's last result."""
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        commands: Mapping[str, str | None],
+        run: Commands,
+        repository: Checkout,
+        journal: Journal,
+        clock: Clock,
+        timeout_s: float,
+        network: bool,
+    ) -> None:
+        self.commands = commands  # by the specification's names: verify-tests → command or None
+        self._root = root
+        self._runs = run
+        self._repository = repository
+        self._journal = journal
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._network = network
+        self._results: dict[str, Verified] = {}
+        self._papers: dict[str, str] = {}
+        self._tree: str | None = None
+        self._set_up_for: tuple[str, ...] | None = None
+
+    def touch(self) -> None:
+        """The work tree may have changed since it was last hashed."""
+        self._tree = None
+
+    def tree(self) -> str:
+        """The work tree's id, without what verify commands left and without lopen's own papers."""
+        if self._tree is None:
+            self._tree = self._repository.snapshot(self.aside)
+        return self._tree
+
+    @property
+    def aside(self) -> dict[str, str]:
+        """What makes no verification stale: left by verify commands, or lopen's own papers (path → blob id)."""
+        return {**self._journal.session.leftovers, **self._papers}
+
+    @property
+    def papers(self) -> frozenset[str]:
+        """Paths that lopen itself wrote: they enter a commit unverified."""
+        return frozenset(self._papers)
+
+    def own_paper(self, path: str) -> None:
+        """lopen itself wrote `path` (a research note)."""
+        self._papers |= self._repository.blobs([path])
+        self.touch()
+
+    def fresh(self, tool: str) -> Verified | None:
+        """The command's result on the present tree, if it was run on it."""
+        result = self._results.get(tool)
+        return result if result is not None and result.tree == self.tree() else None
+
+    def run(self, tool: str) -> Verified | None:
+        """Run the command behind a verify tool now; None where the specification says there is none."""
+        name = tool.replace("_", "-")
+        command = self.commands.get(name)
+        if command is None:
+            return None
+        if name != "verify-setup":
+            self._set_up()
+        result = self._run(tool, command, network=name == "verify-setup")
+        self._results[tool] = result
+        return result
+
+    def ensured(self, tool: str) -> Verified | None:
+        """The command's fresh result, running it only if there is none."""
+        return self.fresh(tool) or self.run(tool)
+
+    def _set_up(self) -> None:
+        """Run verify-setup before the first verify command, and again when a manifest changed."""
+        if self.commands.get("verify-setup") is None:
+            return
+        manifests = tuple(
+            f"{p}:{p.stat().st_mtime_ns}" for p in sorted(self._root.iterdir()) if p.name in MANIFESTS
+        )
+        if manifests != self._set_up_for:
+            self.run("verify_setup")
+            self._set_up_for = tuple(
+                f"{p}:{p.stat().st_mtime_ns}" for p in sorted(self._root.iterdir()) if p.name in MANIFESTS
+            )
+
+    def _run(self, tool: str, command: str, *, network: bool) -> Verified:
+        self.touch()  # what a person changed meanwhile is no doing of the command's, and is not put back
+        before = self.tree()
+        started = self._clock.monotonic()
+        ran = self._runs.run(
+            Command(
+                command,
+                cwd=self._root,
+                timeout_s=self._timeout_s,
+                writable=True,
+                network=network or self._network,
+            )
+        )
+        self.touch()
+        put_back = self._tidy(before, tool)
+        empty = tool == "verify_tests" and no_tests_collected(ran.exit_code, ran.output, command)
+        passed = ran.exit_code == 0 and not ran.timed_out and not empty
+        self._journal.tell(
+            VerificationRan(tool, command, passed, ran.exit_code, self._clock.monotonic() - started)
+        )
+        hint = NO_TESTS_HINT if empty else ""
+        return Verified(tool, command, passed, ran.exit_code, _tail(ran), self.tree(), hint, tuple(put_back))
+
+    def _tidy(self, before: str, tool: str) -> list[str]:
+        """Put back what the command changed of the tree; remember what it left. The paths put back."""
+        after = self._repository.snapshot(self.aside)
+        if after == before:
+            self._tree = after
+            return []
+        changed = [
+            c for c in self._repository.changes(before, after) if PurePosixPath(c.path).name not in LOCK_FILES
+        ]
+        put_back = [c.path for c in changed if c.kind != "added"]
+        if put_back:
+            self._repository.restore(before, put_back)
+            listed = ", ".join(put_back[:10])
+            self._journal.tell(Notice("warning", f"{tool} changed files of the project; put back: {listed}"))
+        left = {c.path: c.after for c in changed if c.kind == "added" and c.after}
+        if left:
+            self._journal.change(leftovers={**self._journal.session.leftovers, **left})
+        return put_back
+
+
+def _tail(ran: CommandResult) -> str:
+    output = ran.output
+    if ran.timed_out:
+        output += f"\n[stopped after {ran.seconds:.0f} s: the command took too long]"
+    if len(output) <= OUTPUT_TAIL:
+        return output
+    cut = f"[the first {len(output) - OUTPUT_TAIL} characters are left out; run_command gives more]"
+    return f"{cut}\n{output[-OUTPUT_TAIL:]}"

@@ -1,0 +1,138 @@
+"""A workbench over a real repository, with a sandbox that does what a test says."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lopen.clock import FakeClock
+from lopen.documents.spec import Specification
+from lopen.git.repository import Repository
+from lopen.journal import Journal
+from lopen.llm.messages import ToolUse
+from lopen.oracle.verdict import Scope
+from lopen.sandbox.command import Command, CommandResult
+from lopen.sandbox.protected import ProtectedPaths
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+from lopen.storage.sessions import SessionStore
+from lopen.tools.catalogue import catalogue
+from lopen.tools.commanding import Commands
+from lopen.tools.registry import Registry
+from lopen.tools.results import Result, done
+from lopen.tools.verification import Verifier
+from lopen.tools.workbench import Nobody, Workbench
+from lopen.tools.workspace import Workspace
+from lopen.workflow.session import Session
+from tests.prompts.examples import specification
+
+VERIFY: Mapping[str, str | None] = {"verify-tests": "run-tests", "verify-lint": None, "verify-build": None}
+
+
+@dataclass
+class Acting:
+    """A sandbox in which a command is what `act` does to the project. It claims to protect like bubblewrap."""
+
+    act: Callable[[str], CommandResult] = lambda _: CommandResult(exit_code=0, output="1 passed")
+    name: str = "bwrap"
+    warning: str = ""
+    ran: list[str] = field(default_factory=list)
+
+    def run(self, command: Command) -> CommandResult:
+        text = command.line if isinstance(command.line, str) else " ".join(command.line)
+        self.ran.append(text)
+        return self.act(text)
+
+
+@dataclass
+class Bench:
+    """A workbench and what a test looks at beside it."""
+
+    at: Workbench
+    sandbox: Acting
+    repository: Repository
+    store: SessionStore
+    registry: Registry
+    completed: list[str] = field(default_factory=list)
+
+    def call(self, tool: str, **given: Any) -> Result:
+        """A tool call as the model makes it, in the session's step."""
+        parsed = self.registry.parse(ToolUse("call", tool, given), self.at.session.step)
+        return parsed if isinstance(parsed, Result) else self.registry.run(parsed[0], self.at, parsed[1])
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """git as a person would run it."""
+    ran = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return ran.stdout.strip()
+
+
+def project(folder: Path) -> Path:
+    """A repository with one commit."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "README").write_text("Read me\n", "utf-8")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "Begin")
+    return folder
+
+
+def passing(scope: Scope, subject: str) -> Result:
+    """The judge that lets everything through."""
+    return done(passed=True, confidence="high", summary=f"{scope} {subject} is fine", findings=[])
+
+
+def bench(
+    root: Path,
+    session: Session,
+    *,
+    commands: Mapping[str, str | None] = VERIFY,
+    judge: Callable[[Scope, str], Result] = passing,
+    spec: Specification | None = None,
+    settings: Settings | None = None,
+    database: Database | None = None,
+) -> Bench:
+    """A workbench for one iteration over the repository at `root`."""
+    clock, sandbox = FakeClock(), Acting()
+    store = SessionStore(database or Database(root.parent / "state.db"))
+    journal = Journal(store, session, clock, redact=str)
+    journal.save(session)
+    repository = Repository.open(root, clock=clock)
+    running = Commands(sandbox, repository, ProtectedPaths(root), journal)
+    verifier = Verifier(
+        root=root,
+        commands=commands,
+        run=running,
+        repository=repository,
+        journal=journal,
+        clock=clock,
+        timeout_s=60,
+        network=False,
+    )
+    numbers = iter(range(100, 10_000))
+    completed: list[str] = []
+
+    def complete(_: Workbench, task: str) -> Result:
+        completed.append(task)
+        return done(task_id=task, status="complete", commit="c" * 40)
+
+    at = Workbench(
+        root=root,
+        settings=settings or Settings(),
+        journal=journal,
+        clock=clock,
+        workspace=Workspace(root, repository.files),
+        commands=running,
+        verifier=verifier,
+        person=Nobody(),
+        load_spec=lambda _: spec or specification(),
+        judge=lambda _, scope, subject: judge(scope, subject),
+        complete=complete,
+        verify_done=lambda _: None,
+        research=lambda _, topic, question: done(path=topic, summary=question),
+        new_task_id=lambda: f"calc-t{next(numbers)}",
+    )
+    return Bench(at, sandbox, repository, store, Registry(catalogue(commands)), completed)

@@ -1,0 +1,305 @@
+"""Tools of step 6: the task in progress and no other, its checklist, more work, and what the model is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lopen.completion import Committer
+from lopen.events import ProgressReported, TaskChanged
+from lopen.settings.schema import Settings
+from lopen.tasks.tree import State
+from lopen.tools.results import Result, done
+from lopen.workflow.steps import Step
+from tests.prompts.examples import long_specification, planned
+from tests.tools.examples import Bench, bench, git
+from tests.workflow.examples import session
+
+
+@pytest.fixture
+def at(root: Path) -> Bench:
+    """In step 6, with `calc-t1` in progress."""
+    return bench(root, planned())
+
+
+def said(result: Result) -> tuple[str, str]:
+    return result.fields["error"], result.fields.get("hint", "")
+
+
+@pytest.mark.parametrize("status", ["in_progress", "complete", "failed"])
+def test_only_the_task_in_progress_changes_its_status(at: Bench, status: str) -> None:
+    assert said(at.call("update_task_status", task_id="calc-t2", status=status)) == (
+        "'calc-t2' is not the task in progress",
+        "the task in progress is calc-t1 (Add numbers)",
+    )
+    assert said(at.call("update_task_status", task_id="t9", status=status))[0] == "'t9' is no task"
+    assert [t.state for t in at.at.session.tree.tasks] == [State.IN_PROGRESS, State.PENDING]
+    assert not at.at.recorded
+
+
+def test_saying_that_it_is_in_progress_changes_nothing(at: Bench) -> None:
+    before = at.at.session
+    answer = at.call("update_task_status", task_id="calc-t1", status="in_progress")
+    assert answer.fields == {"task_id": "calc-t1", "status": "in_progress"}
+    assert at.at.session is before
+    assert not at.at.recorded
+
+
+def test_a_task_given_up_is_failed_with_its_note_and_ends_the_iteration(at: Bench) -> None:
+    answer = at.call("update_task_status", task_id="calc-t1", status="failed", note="no such library")
+    assert answer.fields == {"task_id": "calc-t1", "status": "failed"}
+    task = at.at.session.tree.task("calc-t1")
+    assert task is not None
+    assert (task.state, task.failures, task.note) == (State.FAILED, 1, "no such library")
+    assert at.at.session.step is Step.ITERATE_THROUGH_TASKS
+    assert at.at.recorded
+    events = [r.event for r in at.store.events(at.at.session.id)]
+    assert TaskChanged("calc-t1", "Add numbers", "Core", "failed", "no such library") in events
+
+
+def test_a_line_of_the_checklist_is_ticked_and_unticked(at: Bench) -> None:
+    assert at.call("update_subtask", task_id="calc-t1", subtask=2, done=True).ok
+    assert at.call("update_subtask", task_id="calc-t1", subtask=1, done=False).ok
+    task = at.at.session.tree.task("calc-t1")
+    assert task is not None
+    assert [s.done for s in task.subtasks] == [False, True]
+    assert (
+        "calc-t1 has 2 subtasks"
+        in said(at.call("update_subtask", task_id="calc-t1", subtask=3, done=True))[0]
+    )
+    assert said(at.call("update_subtask", task_id="t9", subtask=1, done=True))[0] == "there is no task 't9'"
+
+
+def test_more_work_goes_behind_the_rest_and_too_much_of_it_asks_a_person(at: Bench) -> None:
+    at.at.journal.change(planned_tasks=2)
+    given: dict[str, Any] = {"component": "core", "description": "d", "reason": "seen on the way"}
+    assert at.call("add_task", name="Third", **given).fields == {"task_id": "calc-t100"}
+    added = at.at.session.tree.task("calc-t100")
+    assert added is not None
+    assert (added.added, added.type) == (True, "implement")
+    assert added.description == "d\n\nAdded because: seen on the way"
+    assert "has a task named 'THIRD' already" in said(at.call("add_task", name="THIRD", **given))[0]
+    assert said(at.call("add_task", name="X", **{**given, "component": "c"})) == (
+        "there is no component 'c'",
+        "components: Core",
+    )
+    at.call("add_task", name="Fourth", **given)
+    waits = [at.at.pause]
+    at.call("add_task", name="Fifth", **given)
+    waits.append(at.at.pause)
+    assert [w.subject if w else None for w in waits] == [None, "added"]
+
+
+def test_the_judge_is_asked_about_the_task_in_progress_alone(at: Bench) -> None:
+    assert "not the task in progress" in said(at.call("verify_task_completion", task_id="calc-t2"))[0]
+    assert at.call("verify_component_completion", component="core").fields["passed"]
+    assert "no component 'x'" in said(at.call("verify_component_completion", component="x"))[0]
+    assert at.call("verify_module_completion").fields["summary"] == "module calc is fine"
+    assert at.at.passed == {}, "none of these is the task's verification"
+
+
+# What the model is shown
+
+
+def test_the_context_says_where_the_session_stands(at: Bench) -> None:
+    assert at.call("get_current_context").fields == {
+        "phase": "building",
+        "step": "iterate_through_tasks",
+        "module": "calc",
+        "component": "Core",
+        "task": {
+            "id": "calc-t1",
+            "name": "Add numbers",
+            "description": "Write add(a, b) with its tests.",
+            "subtasks": [
+                {"name": "write the test", "done": True},
+                {"name": "write the function", "done": False},
+            ],
+        },
+        "selectable": ["Core"],
+        "scope": {"completed": 0, "original": 3},
+    }
+
+
+def test_before_a_plan_there_is_neither_task_nor_scope(root: Path) -> None:
+    at = bench(root, session())
+    assert at.call("get_current_context").fields == {
+        "phase": "requirement_gathering",
+        "step": "draft_specification",
+        "module": "calc",
+        "component": None,
+        "task": None,
+        "selectable": [],
+        "scope": None,
+    }
+    assert at.call("read_plan").fields == {"plan": {"components": []}}
+
+
+def test_the_plan_shows_every_task_with_its_checklist(at: Bench) -> None:
+    (core,) = at.call("read_plan").fields["plan"]["components"]
+    assert (core["id"], core["name"], core["state"]) == ("core", "Core", "in_progress")
+    assert [(t["id"], t["state"], len(t["subtasks"])) for t in core["tasks"]] == [
+        ("calc-t1", "in_progress", 2),
+        ("calc-t2", "pending", 0),
+    ]
+
+
+def test_a_section_is_read_by_its_path_and_the_outline_without_one(at: Bench) -> None:
+    section = at.call("read_spec", section="rounding")
+    assert section.fields == {"section": "Behaviour > Rounding"}
+    assert section.raw is not None
+    assert section.raw.startswith("### Rounding\nNothing is rounded.\n")
+    outline = at.call("read_spec")
+    assert outline.fields == {"section": None}
+    assert str(outline.raw).splitlines()[:3] == ["# Calc", "## Overview", "## Acceptance Criteria"]
+    missing = at.call("read_spec", section="Roundin")
+    assert not missing.ok
+    assert "Rounding" in missing.fields["hint"]
+
+
+def test_a_section_too_long_for_a_result_is_cut_and_says_where_it_goes_on(root: Path) -> None:
+    spec = long_specification(1, 250_000)
+    at = bench(root, planned(), spec=spec)
+    cut = at.call("read_spec", section="Part 0")
+    assert cut.raw is not None
+    assert len(cut.raw) <= 100_000
+    assert cut.fields["truncated"] is True
+    assert "read_file specs/calc/SPECIFICATION.md offset=" in cut.fields["note"]
+
+
+def test_research_is_logged_listed_and_read(at: Bench) -> None:
+    assert at.call("read_research").fields == {"topics": []}
+    given = {"topic": "Rounding", "summary": "Half to even.", "findings": "IEEE 754", "sources": ["a book"]}
+    assert at.call("log_research", **given).fields == {"path": "specs/calc/RESEARCH-rounding.md"}
+    assert at.call("read_research").fields == {"topics": ["rounding"]}
+    assert "Half to even." in str(at.call("read_research", topic="Rounding").raw)
+    assert "no research on 'Rust'" in said(at.call("read_research", topic="Rust"))[0]
+
+
+def test_progress_is_told_and_moves_nothing(at: Bench) -> None:
+    before = at.at.session
+    assert at.call("report_progress", message="half way").fields == {}
+    assert at.at.session is before
+    assert [r.event for r in at.store.events(before.id)] == [ProgressReported("half way")]
+
+
+# A question
+
+
+def asking(root: Path, step: Step = Step.DETERMINE_DEPENDENCIES, **settings: Any) -> Bench:
+    return bench(root, session(step=step), settings=Settings(workflow=settings))
+
+
+QUESTION = {"question": "Which base?", "options": ["2", "10"], "default": "10"}
+
+
+def test_a_question_that_nobody_can_answer_now_waits(root: Path) -> None:
+    at = asking(root)
+    at.call("ask_user", **QUESTION)
+    assert at.at.pause is not None
+    assert at.at.pause.command == "lopen answer calc-20260301-1 TEXT"
+    assert at.at.session.question is not None
+    assert at.at.session.clarifications == 1
+
+
+@pytest.mark.parametrize("unattended", [True, False])
+def test_unattended_or_the_second_time_the_default_is_assumed_and_kept(root: Path, unattended: bool) -> None:
+    at = asking(root, unattended=unattended, max_clarifications=0)
+    assert at.call("ask_user", **QUESTION).fields == {"answer": "10", "assumed": True}
+    assert at.at.session.assumptions == ("Which base? Assumed: 10",)
+    assert at.at.pause is None
+
+
+def test_while_the_specification_is_drafted_nothing_is_capped(root: Path) -> None:
+    at = asking(root, Step.DRAFT_SPECIFICATION, max_clarifications=0)
+    at.call("ask_user", **QUESTION)
+    assert at.at.pause is not None
+    assert at.at.session.clarifications == 0
+
+
+# The commit
+
+
+def committing(root: Path) -> Bench:
+    """In step 6 on the module's branch, with the real committer."""
+    git(root, "switch", "-qc", "lopen/calc")
+    at = bench(root, planned(branch="lopen/calc"))
+
+    def no_hook(_: object, __: object) -> tuple[int, str]:
+        return 0, ""
+
+    scratch = root.parent / "scratch"
+    scratch.mkdir()
+    committer = Committer(at.repository, no_hook, scratch)
+    at.at.complete = committer.complete
+    return at
+
+
+def verify(at: Bench) -> None:
+    assert at.call("verify_tests").fields["passed"]
+    assert at.call("verify_task_completion", task_id="calc-t1").fields["passed"]
+
+
+def test_a_completed_task_is_one_commit_with_its_trailers(root: Path) -> None:
+    at = committing(root)
+    at.call("write_file", path="calc.py", content="x = 1\n")
+    verify(at)
+    at.call("log_research", topic="Sums", summary="They add.", findings="Yes")
+    answer = at.call("update_task_status", task_id="calc-t1", status="complete")
+    assert answer.fields["commit"] == git(root, "rev-parse", "lopen/calc")
+    assert git(root, "log", "-1", "--format=%B").splitlines() == [
+        "feat(calc): complete Add numbers in Core",
+        "",
+        "Lopen-Session: calc-20260301-1",
+        "Lopen-Task: calc-t1",
+        "Lopen-Verdict: passed (high)",
+    ]
+    assert git(root, "show", "--format=", "--name-only").splitlines() == [
+        "calc.py",
+        "specs/calc/RESEARCH-sums.md",
+    ]
+    task = at.at.session.tree.task("calc-t1")
+    assert task is not None
+    assert (task.state, task.commit) == (State.COMPLETE, answer.fields["commit"])
+
+
+def test_what_changes_while_a_task_is_being_completed_is_not_committed(root: Path) -> None:
+    at = committing(root)
+    at.call("write_file", path="calc.py", content="x = 1\n")
+    verify(at)
+    inner = at.at.complete
+
+    def meddle(*given: Any) -> Result:
+        (root / "calc.py").write_text("x = 2\n", "utf-8")
+        return inner(*given)
+
+    at.at.complete = meddle
+    refused = at.call("update_task_status", task_id="calc-t1", status="complete")
+    assert refused.outcome == "refused"
+    assert "changed while the task was being completed: calc.py" in refused.fields["error"]
+    assert git(root, "log", "--format=%s") == "Begin"
+    task = at.at.session.tree.task("calc-t1")
+    assert task is not None
+    assert task.state is State.IN_PROGRESS
+
+
+def test_a_secret_is_not_committed(root: Path) -> None:
+    at = committing(root)
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    at.call("write_file", path="calc.py", content=f"x = 1\nkey = '{key}'\n")
+    verify(at)
+    refused = at.call("update_task_status", task_id="calc-t1", status="complete")
+    assert refused.outcome == "refused"
+    assert "calc.py:2 holds what looks like a secret (github_token)" in refused.fields["error"]
+    assert key not in refused.text()
+    assert git(root, "log", "--format=%s") == "Begin"
+
+
+def test_research_by_a_sub_agent_is_the_loop_s_own(at: Bench) -> None:
+    at.at.research = lambda _, topic, question: done(path=topic, summary=question)
+    assert at.call("research", topic="Sums", question="Do they add?").fields == {
+        "path": "Sums",
+        "summary": "Do they add?",
+    }

@@ -1,0 +1,188 @@
+"""The catalogue against the contract's table (§4): every tool, its inputs, its steps, in an order that never changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lopen.tools.catalogue import FIXED, catalogue
+from lopen.tools.files import MAX_WRITE_BYTES, READ_CHARACTERS
+from lopen.tools.listing import MAX_LISTED
+from lopen.tools.registry import Registry, Tool
+from lopen.tools.search import MAX_MATCHES
+from lopen.tools.touching import COMMAND_TIMEOUT_S, OUTPUT_CHARS
+from lopen.tools.verification import OUTPUT_TAIL
+from lopen.workflow.steps import PLANNING_STEPS, Step, number
+
+EVERY, PLANNING, BUILDING = range(1, 8), range(1, 6), [6]
+
+# tool: its inputs (`?` optional) and the numbers of the steps it runs in
+TABLE: dict[str, tuple[str, Any]] = {
+    "read_file": ("path offset? limit?", EVERY),
+    "list_files": ("path? glob?", EVERY),
+    "search_files": ("pattern path? glob?", EVERY),
+    "write_file": ("path content", BUILDING),
+    "edit_file": ("path old_text new_text replace_all?", BUILDING),
+    "run_command": ("command timeout_s?", range(1, 7)),
+    "read_spec": ("section? module?", EVERY),
+    "read_research": ("topic?", EVERY),
+    "read_plan": ("", EVERY),
+    "get_current_context": ("", EVERY),
+    "log_research": ("topic summary findings sources? relevance?", range(1, 7)),
+    "research": ("topic question", range(1, 7)),
+    "report_progress": ("message", EVERY),
+    "ask_user": ("question options? default", PLANNING),
+    "write_spec": ("content", [1]),
+    "record_dependencies": ("dependencies", [2]),
+    "record_components": ("components", [3]),
+    "select_component": ("name reason", [4]),
+    "record_tasks": ("component tasks", [5]),
+    "update_task_status": ("task_id status note?", BUILDING),
+    "update_subtask": ("task_id subtask done", BUILDING),
+    "add_task": ("component name description reason type?", BUILDING),
+    "verify_task_completion": ("task_id", BUILDING),
+    "verify_component_completion": ("component", BUILDING),
+    "verify_module_completion": ("", [4, 6, 7]),
+    "verify_build": ("", BUILDING),
+    "verify_tests": ("", BUILDING),
+    "verify_lint": ("", BUILDING),
+}
+# The objects inside lists: a list that is left out is empty, a component's state is then `missing`
+INSIDE = {
+    ("record_dependencies", "dependencies"): "name kind reason available",
+    ("record_components", "components"): (
+        "name description depends_on? spec_sections? acceptance_criteria? state? evidence?"
+    ),
+    ("record_tasks", "tasks"): "name description spec_sections? subtasks? type?",
+}
+TASK_TYPES = ["planning", "implement", "review", "test", "deploy", "design"]
+ENUMS = {
+    "record_dependencies.dependencies.kind": ["library", "module", "service", "tool"],
+    "record_components.components.state": ["missing", "partial", "done"],
+    "record_tasks.tasks.type": TASK_TYPES,
+    "update_task_status.status": ["in_progress", "complete", "failed"],
+    "add_task.type": TASK_TYPES,
+}
+
+
+def tools() -> dict[str, Tool]:
+    return {t.name: t for t in catalogue([])}
+
+
+def fields(schema: dict[str, Any]) -> str:
+    """The properties of a schema as the table writes them."""
+    required = schema.get("required", [])
+    return " ".join(f"{name}{'' if name in required else '?'}" for name in schema["properties"])
+
+
+def test_every_tool_of_the_table_is_there_once_and_no_other() -> None:
+    assert [t.name for t in catalogue([])] == list(TABLE)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_tool_takes_the_inputs_of_the_table_in_its_steps(name: str) -> None:
+    tool = tools()[name]
+    inputs, steps = TABLE[name]
+    assert fields(dict(tool.spec.input_schema)) == inputs
+    assert sorted(number(s) for s in tool.steps) == list(steps)
+    assert tool.spec.input_schema["type"] == "object"
+    assert tool.spec.input_schema["additionalProperties"] is False
+    assert tool.description.endswith(".")
+
+
+@pytest.mark.parametrize(("name", "field"), INSIDE)
+def test_objects_in_lists_have_the_fields_of_the_table(name: str, field: str) -> None:
+    schema = dict(tools()[name].spec.input_schema)
+    item = schema["properties"][field]["items"]
+    inner = schema["$defs"][item["$ref"].rpartition("/")[2]]
+    assert fields(inner) == INSIDE[name, field]
+    assert inner["additionalProperties"] is False
+
+
+def enums(node: Any, path: str, defs: dict[str, Any]) -> dict[str, list[str]]:
+    """Every list of allowed words in a schema, by the path of its field."""
+    found: dict[str, list[str]] = {}
+    if "$ref" in node:
+        return enums(defs[node["$ref"].rpartition("/")[2]], path, defs)
+    if "enum" in node:
+        found[path] = node["enum"]
+    for inner in (*node.get("anyOf", []), *([node["items"]] if "items" in node else [])):
+        found |= enums(inner, path, defs)
+    for name, inner in node.get("properties", {}).items():
+        found |= enums(inner, f"{path}.{name}", defs)
+    return found
+
+
+def test_where_a_word_is_chosen_the_words_are_those_of_the_table() -> None:
+    found: dict[str, list[str]] = {}
+    for name, tool in tools().items():
+        schema = dict(tool.spec.input_schema)
+        found |= enums(schema, name, schema.get("$defs", {}))
+    assert found == ENUMS
+
+
+def test_the_order_never_changes_and_a_specification_s_own_tools_come_last_and_sorted() -> None:
+    plain = [t.name for t in catalogue([])]
+    own = ["verify-types", "verify-setup", "verify-commit", "verify-tests", "verify-api"]
+    assert [t.name for t in catalogue(own)] == [*plain, "verify_api", "verify_types"]
+    assert [t.name for t in catalogue(reversed(own))] == [*plain, "verify_api", "verify_types"]
+
+
+def test_the_planning_steps_offer_one_union_and_every_other_step_its_own() -> None:
+    registry = Registry(catalogue([]))
+    unions = {tuple(t.name for t in registry.offered(s)) for s in PLANNING_STEPS}
+    assert len(unions) == 1
+    for step in Step:
+        offered = [t.name for t in registry.offered(step)]
+        steps = {number(s) for s in (PLANNING_STEPS if step in PLANNING_STEPS else {step})}
+        assert offered == [name for name, (_, where) in TABLE.items() if steps & set(where)]
+
+
+def test_what_a_step_offers_is_byte_for_byte_the_same_every_time() -> None:
+    def sent() -> str:
+        registry = Registry(catalogue(["verify-types"]))
+        return json.dumps(
+            [
+                (t.spec.name, t.spec.description, t.spec.input_schema)
+                for t in registry.offered(Step.ITERATE_THROUGH_TASKS)
+            ]
+        )
+
+    assert sent() == sent()
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("read_file", [f"{READ_CHARACTERS:,} characters", "offset", "limit"]),
+        ("list_files", [f"{MAX_LISTED:,}", "narrow by path or glob"]),
+        ("search_files", [f"{MAX_MATCHES} matches", "narrow by path or glob"]),
+        (
+            "run_command",
+            [f"{OUTPUT_CHARS:,} characters", f"timeout {COMMAND_TIMEOUT_S} s", "at most 600", "file"],
+        ),
+        ("write_file", [f"{MAX_WRITE_BYTES // 1_000_000} MB"]),
+        ("read_spec", [f"{READ_CHARACTERS:,} characters"]),
+        ("read_research", [f"{READ_CHARACTERS:,} characters"]),
+        ("verify_tests", [f"{OUTPUT_TAIL:,} characters"]),
+    ],
+)
+def test_limits_are_said_where_the_tool_is_described(name: str, limits: list[str]) -> None:
+    description = tools()[name].description
+    for limit in limits:
+        assert limit in description
+
+
+def test_only_tools_that_change_nothing_may_run_side_by_side() -> None:
+    reading = {t.name for t in FIXED if t.read_only}
+    assert reading == {
+        "read_file",
+        "list_files",
+        "search_files",
+        "read_spec",
+        "read_research",
+        "read_plan",
+        "get_current_context",
+    }

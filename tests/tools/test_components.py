@@ -1,0 +1,191 @@
+"""Step 3's list of components, as values: what is refused, and what becomes of the plan there was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lopen.tasks.tree import Component, State, Task, Tree, find_cycle, progress
+from lopen.tools.components import by_name, component_id, component_problems, merged
+from lopen.tools.inputs import ComponentInput
+from lopen.workflow.session import Session
+from tests.tasks.examples import completed, trees
+from tests.workflow.examples import CRITERIA, session
+
+DONE = Task("t1", "First", state=State.COMPLETE, commit="c" * 40)
+OPEN = Task("t2", "Second")
+
+
+def wanted(name: str, *criteria: str, **more: Any) -> ComponentInput:
+    return ComponentInput(name=name, description="d", acceptance_criteria=list(criteria), **more)
+
+
+def problems(*components: ComponentInput, criteria: tuple[str, ...] = ("AC-1",)) -> list[str]:
+    return component_problems(components, criteria, ("Behaviour",))
+
+
+@pytest.mark.parametrize(
+    ("components", "said"),
+    [
+        ([wanted("a", "AC-1")], []),
+        (
+            [wanted("a", "AC-1"), wanted("A")],
+            ["two components are named 'a'", "two components are named 'A'"],
+        ),
+        ([wanted("a", "AC-1", depends_on=["b"])], ["a: depends_on names 'b', which is not in the list"]),
+        ([wanted("a", "AC-1", "AC-9")], ["a: there is no criterion 'AC-9' (known: AC-1)"]),
+        ([wanted("a")], ["no component covers AC-1"]),
+        (
+            [wanted("a", "AC-1", spec_sections=["Behaviour", "Gone"])],
+            ["a: the specification has no section 'Gone'"],
+        ),
+        ([wanted("a", "AC-1", depends_on=["A"])], ["the dependencies go in a circle: a → a"]),
+    ],
+)
+def test_what_is_wrong_is_said(components: list[ComponentInput], said: list[str]) -> None:
+    assert problems(*components) == said
+
+
+def test_a_circle_is_named_along_its_edges() -> None:
+    (said,) = problems(
+        wanted("a", "AC-1", depends_on=["b"]), wanted("b", depends_on=["c"]), wanted("c", depends_on=["a"])
+    )
+    assert said.startswith("the dependencies go in a circle: ")
+    circle = said.partition(": ")[2].split(" → ")
+    assert circle[0] == circle[-1]
+    assert "".join(circle) in {"abca", "bcab", "cabc"}
+
+
+def test_every_problem_is_said_at_once() -> None:
+    said = problems(wanted("a", "AC-9", depends_on=["b"]), wanted("a"), criteria=("AC-1", "AC-2"))
+    assert len(said) == 4
+    assert said[-1] == "no component covers AC-1, AC-2"
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "expected"),
+    [
+        ("Rate Limiter", set(), "rate-limiter"),
+        ("Rate Limiter", {"rate-limiter", "rate-limiter-2"}, "rate-limiter-3"),
+        ("…", set(), "component"),
+        ("x" * 72, set(), "x" * 40),
+    ],
+)
+def test_an_id_is_short_readable_and_unique(name: str, taken: set[str], expected: str) -> None:
+    assert component_id(name, taken) == expected
+
+
+def test_a_dependency_may_be_named_by_the_id_of_an_earlier_plan() -> None:
+    tree = Tree((Component("rate-limiter", "Rate Limiter"), Component("gone", "Gone")))
+    given = [wanted("Rate Limiter", "AC-1"), wanted("Gate", depends_on=["rate-limiter", "Gate", "gone"])]
+    assert by_name(given, tree)[1].depends_on == ["Rate Limiter", "Gate", "gone"]
+
+
+def plan(*components: Component, criteria: dict[str, str] | None = None) -> Session:
+    """A session that has this plan."""
+    return session(tree=Tree(components), criteria=CRITERIA if criteria is None else criteria)
+
+
+FINISHED = Component(
+    "core", "Core", criteria=("AC-1",), tasks=(DONE,), verified=True, broken_down=True, base="b" * 40
+)
+
+
+def test_what_is_finished_stays_finished_when_it_is_named_again() -> None:
+    (core,) = merged(plan(FINISHED), [wanted("CORE", "AC-1", state="done")], CRITERIA).components
+    assert (core.id, core.name, core.found) == ("core", "CORE", "done")
+    assert core.state is State.COMPLETE
+    assert core.tasks == (DONE,)
+    assert core.base == "b" * 40
+
+
+@pytest.mark.parametrize(
+    ("ids", "now"),
+    [
+        (["AC-1", "AC-2"], CRITERIA),
+        (["AC-2"], CRITERIA),
+        (["AC-1"], CRITERIA | {"AC-1": "It adds, and says so"}),
+    ],
+)
+def test_other_criteria_want_breaking_down_and_verifying_again_and_no_task_is_lost(
+    ids: list[str], now: dict[str, str]
+) -> None:
+    (core,) = merged(plan(FINISHED), [wanted("Core", *ids)], now).components
+    assert (core.verified, core.broken_down) == (False, False)
+    assert core.tasks == (DONE,)
+
+
+def test_a_criterion_under_another_id_but_with_the_same_words_is_the_same() -> None:
+    (core,) = merged(plan(FINISHED), [wanted("Core", "NEW-1")], {"NEW-1": CRITERIA["AC-1"]}).components
+    assert core.state is State.COMPLETE
+
+
+def test_a_component_that_is_no_longer_named_leaves_with_its_open_tasks() -> None:
+    before = plan(Component("gone", "Gone", criteria=("AC-2",), tasks=(OPEN,)), FINISHED)
+    after = merged(before, [wanted("New", "AC-1")], CRITERIA)
+    assert [c.id for c in after.components] == ["new", "core"]
+    assert after.components[1] == FINISHED
+
+
+def test_of_one_that_was_begun_the_complete_tasks_stay_and_nothing_of_it_waits_for_what_is_gone() -> None:
+    begun = Component(
+        "begun",
+        "Begun",
+        criteria=("AC-1", "AC-2", "AC-3"),
+        depends_on=("gone", "core"),
+        tasks=(DONE, OPEN),
+    )
+    now = {"AC-1": CRITERIA["AC-1"], "AC-2": "Other words"}
+    after = merged(plan(begun, FINISHED, Component("gone", "Gone")), [wanted("New", "AC-1", "AC-2")], now)
+    kept = after.component("begun")
+    assert kept is not None
+    assert kept.tasks == (DONE,)
+    assert kept.criteria == ("AC-1",)
+    assert kept.depends_on == ("core",)
+    assert (kept.broken_down, kept.verified) == (True, False)
+
+
+@given(trees(), st.data())
+@settings(deadline=None, max_examples=60)
+def test_no_complete_task_is_ever_lost_and_no_component_waits_for_ever(
+    tree: Tree, data: st.DataObject
+) -> None:
+    before = session(tree=tree, criteria=CRITERIA)
+    names = data.draw(
+        st.lists(
+            st.sampled_from([c.name for c in tree.components] + ["new", "newer"]), unique_by=str.casefold
+        )
+    )
+    given_components = [
+        wanted(
+            name or "blank",
+            *data.draw(st.lists(st.sampled_from(sorted(CRITERIA)), unique=True)),
+            depends_on=names[:n] and ["new"] if "new" in names[:n] else [],
+        )
+        for n, name in enumerate(names)
+        if name.strip() and len(name) <= 72 and name.isprintable()
+    ]
+    folded = {c.name.casefold() for c in given_components}
+    if len(folded) < len(given_components):
+        return
+    after = merged(before, given_components, CRITERIA)
+    done = {t.id for t in tree.tasks if t.state is State.COMPLETE}
+    # Two old components of one name: the later one is meant
+    last = {c.name.casefold(): c for c in tree.components}
+    reachable = {t.id for c in last.values() for t in c.tasks}
+    assert done & reachable <= {t.id for t in after.tasks}
+    ids = [c.id for c in after.components]
+    assert len(set(ids)) == len(ids)
+    assert all(d in ids for c in after.components for d in c.depends_on)
+    assert not find_cycle({c.id: c.depends_on for c in after.components})
+
+
+def test_recording_the_same_list_twice_changes_nothing() -> None:
+    given_components = [wanted("Core", "AC-1"), wanted("Shell", "AC-2", depends_on=["Core"])]
+    once = merged(plan(completed(FINISHED)), given_components, CRITERIA)
+    twice = merged(session(tree=once, criteria=CRITERIA), given_components, CRITERIA)
+    assert twice == once
+    assert progress(twice) == progress(once)
