@@ -1,0 +1,1 @@
+"""Memory protection: what is kept, for how long and how large; all of it by itself (contract §9)."""

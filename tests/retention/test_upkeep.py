@@ -1,0 +1,241 @@
+"""What is archived, moved and given back by itself, and what never is."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lopen.clock import FakeClock
+from lopen.events import IterationEnded, Notice, Recorded, SessionStarted
+from lopen.journal import Journal
+from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.retention.policy import LogLimits, Policy, policy_of
+from lopen.retention.space import footprint, reclaim
+from lopen.retention.upkeep import Freed
+from lopen.settings.schema import Settings
+from lopen.storage.archives import archived, read_back
+from lopen.storage.database import Database
+from lopen.storage.lock import held
+from lopen.storage.sessions import SessionStore
+from tests.retention.conftest import MakeUpkeep
+from tests.storage.history import NOW, lived, many
+
+DAY = timedelta(days=1)
+
+
+def test_the_policy_is_the_settings(folder: Path) -> None:
+    assert policy_of(Settings()) == Policy()
+    tables = {
+        "memory": {"log_max_kb": 1, "state_max_mb": 2},
+        "session": {"retention": 3, "retention_days": 4},
+    }
+    own = policy_of(Settings.model_validate(tables))
+    assert own == Policy(LogLimits(most_bytes=1024), 3, 4 * 86_400.0, state_bytes=2 * 1024 * 1024)
+
+
+def test_of_fifteen_finished_sessions_the_newest_ten_stay(
+    store: SessionStore, make_upkeep: MakeUpkeep
+) -> None:
+    ids = many(store, 15)
+    assert make_upkeep().clean().sessions_archived == 5
+    assert store.ids() == tuple(reversed(ids[5:]))
+    assert [a.session for a in archived(store.database)] == list(reversed(ids[:5]))
+
+
+def test_a_session_finished_more_than_seven_days_ago_is_archived(
+    store: SessionStore, make_upkeep: MakeUpkeep, clock: FakeClock
+) -> None:
+    lived(store, "calc-20260301-1")
+    clock.advance(7 * 86_400)
+    assert make_upkeep().clean().sessions_archived == 0
+    clock.advance(1)
+    assert make_upkeep().clean().sessions_archived == 1
+    assert read_back(store.archives, "calc-20260301-1").load("calc-20260301-1").finished
+
+
+def test_unfinished_sessions_are_never_archived(
+    store: SessionStore, make_upkeep: MakeUpkeep, clock: FakeClock
+) -> None:
+    for n in range(12):
+        lived(store, f"calc-20260301-{n}", task=f"calc-t{n}", finished=False)
+    clock.advance(400 * 86_400)
+    assert make_upkeep(Policy(state_bytes=1)).clean().sessions_archived == 0
+    assert len(store.ids()) == 12
+
+
+def test_the_session_that_is_driven_here_is_not_archived_under_its_driver(
+    store: SessionStore, make_upkeep: MakeUpkeep, clock: FakeClock, folder: Path
+) -> None:
+    ours = lived(store, "calc-20260301-1")
+    lived(store, "calc-20260301-2", task="calc-t2")
+    lived(store, "tax-20260301-1", module="tax", task="tax-t1")
+    clock.advance(8 * 86_400)
+    with (
+        held(folder / "locks", "module-calc", "module calc"),
+        held(folder / "locks", "module-tax", "module tax"),
+    ):
+        assert make_upkeep(session=ours).clean().sessions_archived == 1
+    assert set(store.ids()) == {"calc-20260301-1", "tax-20260301-1"}
+
+
+def test_one_process_at_a_time_cleans(store: SessionStore, make_upkeep: MakeUpkeep, folder: Path) -> None:
+    many(store, 11)
+    with held(folder / "locks", "upkeep", "the upkeep"):
+        assert make_upkeep().clean() == Freed()
+    assert make_upkeep().clean().sessions_archived == 1
+
+
+def test_logs_of_every_name_are_rotated(make_upkeep: MakeUpkeep, folder: Path, store: SessionStore) -> None:
+    logs = folder / "logs"
+    logs.mkdir()
+    for name in ("lopen.jsonl", "hooks.jsonl"):
+        (logs / name).write_text("{}\n" * 1_001)
+    (logs / "short.jsonl").write_text("{}\n")
+    assert make_upkeep().clean().logs_rotated == 2
+    assert len(list(logs.glob("*.jsonl.gz"))) == 2
+
+
+def test_older_rows_of_a_running_session_move_while_it_runs(
+    store: SessionStore, make_upkeep: MakeUpkeep, clock: FakeClock
+) -> None:
+    session = lived(store, "calc-20260301-1", calls=10, finished=False)
+    store.database.connection.execute("PRAGMA synchronous=OFF")  # what is measured is not the disk
+    journal = Journal(store, session, clock, redact=str, subscribers=(make_upkeep(session=session),))
+    for n in range(2_200):
+        journal.tell(Notice("info", str(n)))
+    here = store.database.connection.execute("SELECT count(*) FROM events").fetchone()[0]
+    assert 500 <= here <= 500 + 256 + 10
+    messages = [r.event.message for r in store.events(session.id) if isinstance(r.event, Notice)]
+    assert messages == ["the last word", *(str(n) for n in range(2_200))]
+
+
+def test_budgets_of_sessions_that_are_not_lopen_s_are_forgotten_after_seven_days_and_their_totals_stay(
+    store: SessionStore, make_upkeep: MakeUpkeep, clock: FakeClock
+) -> None:
+    limits = SqliteStore(store.database)
+    limits.record([BudgetSpec("session:claude", "session", 10)], Charge(7, requests=1), NOW)
+    limits.atomically(lambda rows: rows.put_memo("hooks:claude", {"offset": 1}))
+    lived(store, "calc-20260301-1", finished=False)
+    clock.advance(8 * 86_400)
+    assert make_upkeep().clean().limits_forgotten == 1
+    assert {b.budget_id for b in limits.budgets()} == {
+        "module:calc",
+        "session:calc-20260301-1",
+        "task:calc-t1",
+    }
+    assert limits.atomically(lambda rows: rows.memo("hooks:claude")) is None
+    assert [s.tokens for s in limits.spend("session:archived")] == [7]
+
+
+def test_beyond_the_limit_everything_finished_goes_and_the_file_shrinks(
+    store: SessionStore, make_upkeep: MakeUpkeep, folder: Path, warnings: list[str]
+) -> None:
+    ids = many(store, 6)
+    running = lived(store, "calc-20260301-9", task="calc-t9", finished=False)
+    for session in (*ids, running.id):
+        with store.database.transaction():
+            for _ in range(150):
+                store.append_event(
+                    session, NOW, "notice", json.dumps({"level": "info", "message": "x" * 900})
+                )
+    before = footprint(folder).counted
+    freed = make_upkeep(Policy(state_bytes=before - 100_000)).clean()
+    assert freed.sessions_archived == 6
+    assert freed.bytes_freed > 400_000
+    assert footprint(folder).counted < before - 400_000
+    assert store.ids() == (running.id,)
+    assert len(list(store.events(running.id))) == 3 + 2 + 150
+    assert warnings == []
+
+
+def test_what_cannot_be_made_smaller_is_said_once(
+    store: SessionStore, make_upkeep: MakeUpkeep, warnings: list[str], folder: Path
+) -> None:
+    (folder / "notes").write_bytes(b"x" * 3_000_000)
+    upkeep = make_upkeep(Policy(state_bytes=2_000_000))
+    upkeep.clean()
+    upkeep.clean()
+    assert len(warnings) == 1
+    assert "notes (2.9 MB): lopen memory report" in warnings[0]
+
+
+def test_recordings_archives_and_caches_do_not_count(folder: Path, store: SessionStore) -> None:
+    before = footprint(folder).counted
+    for name in ("recordings", "session_archives", "cache", "corrupted"):
+        (folder / name).mkdir()
+        (folder / name / "large").write_bytes(b"x" * 100_000)
+    assert footprint(folder).counted == before
+    assert footprint(folder, beside=True).parts["recordings"] == 100_000
+
+
+def test_it_cleans_when_a_session_starts_and_looks_when_an_iteration_ends(
+    store: SessionStore, make_upkeep: MakeUpkeep
+) -> None:
+    many(store, 12)
+    upkeep = make_upkeep()
+    upkeep(Recorded(NOW, "calc-20260301-12", IterationEnded(1, "recorded")))
+    assert len(store.ids()) == 12
+    upkeep(Recorded(NOW, "calc-20260301-12", SessionStarted("calc", "repeat")))
+    assert len(store.ids()) == 10
+
+
+def test_a_failure_of_the_upkeep_stops_nobody(
+    store: SessionStore, make_upkeep: MakeUpkeep, folder: Path, warnings: list[str]
+) -> None:
+    many(store, 12)
+    (folder / "session_archives").write_text("in the way")
+    upkeep = make_upkeep()
+    for _ in range(2):
+        upkeep(Recorded(NOW, "calc-20260301-12", SessionStarted("calc", "repeat")))
+    assert len(warnings) == 1
+    assert "the work goes on" in warnings[0]
+    assert len(store.ids()) == 12
+
+
+def test_a_session_that_cannot_be_read_does_not_keep_the_others(
+    store: SessionStore, make_upkeep: MakeUpkeep
+) -> None:
+    ids = many(store, 12)
+    with store.database.transaction() as connection:
+        connection.execute("UPDATE sessions SET body='{}' WHERE id=?", (ids[0],))
+    fresh = SessionStore(store.database)
+    assert make_upkeep().clean().sessions_archived == 1
+    assert ids[0] in fresh.ids()
+    assert ids[1] not in fresh.ids()
+
+
+def test_what_a_dead_process_left_half_is_swept(
+    store: SessionStore, make_upkeep: MakeUpkeep, folder: Path
+) -> None:
+    (folder / "logs").mkdir()
+    stale, fresh = folder / "logs" / ".lopen.jsonl.gz.abc", folder / "logs" / ".lopen.jsonl.gz.def"
+    for path, age in ((stale, 7_200), (fresh, 60)):
+        path.write_text("half")
+        os.utime(path, (NOW.timestamp() - age,) * 2)
+    make_upkeep().clean()
+    assert not stale.exists()
+    assert fresh.exists()
+
+
+@pytest.mark.parametrize("shrinkable", [True, False])
+def test_a_database_from_before_files_could_shrink_is_made_over(tmp_path: Path, shrinkable: bool) -> None:
+    path = tmp_path / "state.db"
+    database = Database(path)
+    if not shrinkable:
+        database.connection.execute("PRAGMA journal_mode=DELETE")
+        database.connection.execute("PRAGMA auto_vacuum=NONE")
+        database.connection.execute("VACUUM")
+        database.connection.execute("PRAGMA journal_mode=WAL")
+    with database.transaction() as connection:
+        connection.execute("INSERT INTO memos VALUES ('large', ?)", ("x" * 2_000_000,))
+    with database.transaction() as connection:
+        connection.execute("DELETE FROM memos")
+    reclaim(database, all_of_it=True)
+    assert database.connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 2
+    assert path.stat().st_size < 400_000
+    database.close()
