@@ -1,0 +1,292 @@
+"""What each of the four events does to the budgets and circuits of its Claude Code session (contract §10).
+
+Everything an event changes, its place in the transcript included, changes in one transaction: what could
+not be stored is read again with the next event, so that nothing is lost and nothing counted twice.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+
+from lopen.hooks.config import table
+from lopen.hooks.event import HookEvent, Malformed
+from lopen.limits.agents import OVERRIDE, Agents, agent_limits, ended, spawn
+from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, opened, percent
+from lopen.limits.charging import charge_all
+from lopen.limits.circuit import ALLOW, LATER, Call, CircuitState, Decision, Outcome
+from lopen.limits.guarding import announce_call, end_call, put_agents, read_agents, trip
+from lopen.limits.records import Alert, Incident
+from lopen.limits.rules import rule_book
+from lopen.limits.signature import signature
+from lopen.limits.texts import NEAR_LIMIT, extend_command, trip_text, used_of
+from lopen.limits.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from lopen.limits.store import Rows
+
+AGENT = "claude-code"
+AGENT_TOOLS = ("Task", "Agent")
+PENDING_KEPT = 64
+EVENTS = ("pre-tool-use", "post-tool-use", "user-prompt-submit", "session-start")
+
+
+class Answer(Value):
+    """Why the call is blocked, what to give into the context, what to log."""
+
+    block: str = ""
+    context: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+
+
+class Guard:
+    """One event of one session, inside one transaction."""
+
+    def __init__(self, rows: Rows, event: HookEvent, settings: dict[str, Any], now: datetime) -> None:
+        self.rows = rows
+        self.event = event
+        self.now = now
+        self.settings = settings
+        self.limits = agent_limits(table(settings, "resources"))
+        self.book = rule_book(table(settings, "circuit"), api_session_max=self.limits.api_session_max)
+        self.id = f"session:{event.session}"
+        self.memo: dict[str, Any] = rows.memo(f"hooks:{event.session}") or {}
+        self.alerts: list[Alert] = []
+        self.budget = self._opened()
+
+    def _opened(self) -> BudgetState:
+        budget = table(self.settings, "budget")
+        spec = BudgetSpec(
+            self.id,
+            "session",
+            budget["session_tokens"] if budget["enabled"] else 0,
+            agent=AGENT,
+            alert_threshold=budget["warning_threshold"],
+            pause_threshold=budget["pause_threshold"],
+            enforcement=budget["enforcement"],
+        )
+        earlier = self.rows.budget(self.id)
+        if earlier is not None and earlier.agent != AGENT:
+            raise Malformed(f"the event names {self.event.session}, which is a session of lopen's own")
+        state = opened(spec, self.now, earlier)
+        if state != earlier:
+            self.rows.put_budget(state)
+        self.spec = spec
+        return state
+
+    def run(self, name: str) -> Answer:
+        """What to answer the event `name`."""
+        answer = {
+            "pre-tool-use": self.before_tool,
+            "post-tool-use": self.after_tool,
+            "user-prompt-submit": self.prompted,
+            "session-start": self.started,
+        }[name]()
+        self.rows.put_memo(f"hooks:{self.event.session}", self.memo)
+        warnings = tuple(_warning(self.budget, a) for a in self.alerts if a.alert_type == "warning_threshold")
+        return answer.replace(context=(*warnings, *answer.context))
+
+    # the four events
+
+    def before_tool(self) -> Answer:
+        failed = self._catch_up()
+        if failed:
+            return failed
+        if self.budget.stopped:
+            return Answer(exhausted(self.budget))
+        decision = self._asked(self._call())
+        if not decision.allowed:
+            return Answer(trip_text(decision, self.now))
+        pending = self.memo.get("pending", {})
+        pending[self.event.call_id or self._signature] = [self.event.tool, self._signature]
+        self.memo["pending"] = dict(list(pending.items())[-PENDING_KEPT:])
+        return Answer()
+
+    def after_tool(self) -> Answer:
+        self.memo["posted"] = True
+        self._pending_done(self.event.call_id or self._signature)
+        if self.event.tool in AGENT_TOOLS:
+            agents = read_agents(self.rows, self.id)
+            put_agents(self.rows, self.id, ended(agents, self.event.call_id or self._signature))
+        outcome = Outcome(self.event.tool, self._signature, self.event.ok)
+        decision = self._ended(outcome)
+        failed: Answer | None = None
+        if self.event.usage:
+            self._charged({self.event.model: self.event.usage})
+        else:
+            failed = self._catch_up()
+        if self.budget.stopped:
+            return Answer(exhausted(self.budget))
+        if decision is not None:
+            return Answer(trip_text(decision, self.now))
+        return failed or Answer()
+
+    def prompted(self) -> Answer:
+        self._catch_up()
+        log: tuple[str, ...] = ()
+        self.memo["lifted"] = OVERRIDE in self.event.prompt
+        if self.memo["lifted"]:
+            self.rows.add_incident(Incident(self.id, "override", f"{OVERRIDE} in the prompt", self.now))
+            log = (f"{OVERRIDE}: the limits on starting sub-agents are lifted until the next prompt",)
+        circuit = self.rows.circuit(self.id) or CircuitState(
+            self.id, max_iterations=self.book["max_iterations"].threshold
+        )
+        lines = [f"## Budget Status\n{_budget_line(self.budget)}\n{_circuit_line(circuit)}"]
+        if self.budget.stopped:
+            lines.append(exhausted(self.budget))
+        elif self.budget.utilization >= self.budget.alert_threshold or circuit.state != "closed":
+            lines.append(NEAR_LIMIT)
+        return Answer(context=tuple(lines), log=log)
+
+    def started(self) -> Answer:
+        self.memo["pending"] = {}
+        text = (
+            "lopen guards this session: token budget, circuit breaker, limits on sub-agents and external calls."
+            f" {NEAR_LIMIT}\n{_budget_line(self.budget)}"
+        )
+        return Answer(context=(text,))
+
+    # calls
+
+    @property
+    def _signature(self) -> str:
+        if "signature" not in self.__dict__:
+            self.__dict__["signature"] = signature(self.event.tool, self.event.arguments)
+        found: str = self.__dict__["signature"]
+        return found
+
+    def _call(self) -> Call:
+        return Call(self.event.tool, self._signature, self._turn(), self._kind())
+
+    def _turn(self) -> str:
+        """The transcript's newest message; without one, a call after a finished call is a new turn."""
+        if self.memo.get("message"):
+            return str(self.memo["message"])
+        if self.memo.pop("posted", False):
+            self.memo["turn"] = int(self.memo.get("turn", 0)) + 1
+        return f"turn/{self.memo.get('turn', 0)}"
+
+    def _kind(self) -> str:
+        if self.event.tool in AGENT_TOOLS:
+            return "agent"
+        command = self.event.arguments.get("command") if isinstance(self.event.arguments, dict) else None
+        if not isinstance(command, str):
+            return "tool"
+        scripts = table(self.settings, "hooks")["external_commands"]
+        external = any(script and script in command for script in scripts)
+        if not external and "lopen" not in command:
+            return "tool"
+        from lopen.hooks.protect import simple_commands  # only for a command that may be one of these
+
+        words = [c.words for c in simple_commands(command)]
+        if any(os.path.basename(word) in scripts for line in words for word in line):
+            return "external"
+        called = any(
+            os.path.basename(word) == "lopen" and line[i + 1 : i + 2] == ("hook",)
+            for line in words
+            for i, word in enumerate(line)
+        )
+        return "hook" if called else "tool"
+
+    def _asked(self, call: Call) -> Decision:
+        agents: Agents | None = None
+        lifted = bool(self.memo.get("lifted"))
+        if call.kind == "agent":
+            agents, refused = self._spawned(lifted)
+            if refused is not None:
+                return refused
+            if lifted:
+                put_agents(self.rows, self.id, agents)
+                return Decision(ALLOW)
+        decision, alerts = announce_call(self.rows, self.id, call, AGENT, self.now, self.book)
+        self.alerts += alerts
+        if agents is not None and decision.allowed:
+            put_agents(self.rows, self.id, agents)
+        return decision
+
+    def _spawned(self, lifted: bool) -> tuple[Agents, Decision | None]:
+        """The agents with this one; Claude Code's own cannot be ended, so a sixth at once is held back."""
+        agents = read_agents(self.rows, self.id)
+        name = self.event.call_id or self._signature
+        after, answer = spawn(agents, name, self.now.timestamp(), self.limits, lifted=lifted)
+        if answer.allowed and answer.ended:
+            seen = f"{len(agents.running)} sub-agents run at once, which is all that may"
+            until = self.now.timestamp() + self.limits.agent_spawn_cooldown_s
+            return agents, Decision(LATER, self.id, "agent_spawn", seen, until)
+        if answer.allowed:
+            return after, None
+        if answer.until is not None:
+            return agents, Decision(LATER, self.id, "agent_spawn", answer.seen, answer.until)
+        decision, alerts = trip(self.rows, self.id, "agent_spawn", answer.seen, self.now, self.book)
+        self.alerts += alerts
+        return agents, decision
+
+    def _ended(self, outcome: Outcome) -> Decision | None:
+        decision, alerts = end_call(self.rows, self.id, outcome, self.now, self.book)
+        self.alerts += alerts
+        return decision
+
+    def _pending_done(self, call_id: str) -> list[str] | None:
+        pending = self.memo.get("pending", {})
+        found: list[str] | None = pending.pop(call_id, None)
+        self.memo["pending"] = pending
+        return found
+
+    # tokens
+
+    def _catch_up(self) -> Answer | None:
+        """Charge what the transcript shows since the last event, and take note of calls that failed.
+
+        Gives an answer where one of those failures tripped the circuit.
+        """
+        if not self.event.transcript:
+            return None
+        from lopen.hooks.transcript import read  # only where there is one
+
+        offset, seen = int(self.memo.get("offset", 0)), self.memo.get("seen", {})
+        reading = read(self.event.transcript, self.event.session, offset, seen)
+        self.memo["offset"], self.memo["seen"] = reading.offset, reading.seen
+        if reading.last_id:
+            self.memo["message"] = reading.last_id
+        self._charged(dict(reading.usage))
+        for call_id in reading.failed:
+            call = self._pending_done(call_id)
+            decision = self._ended(Outcome(call[0], call[1], False)) if call else None
+            if decision is not None:
+                return Answer(trip_text(decision, self.now))
+        return None
+
+    def _charged(self, usage: dict[str, Usage]) -> None:
+        weight = self.settings["budget.cache_read_weight"]
+        for model, counts in usage.items():
+            charge = Charge(counts.billed(weight), counts, 1, None, AGENT, model)
+            [(self.budget, alerts)] = charge_all(self.rows, [self.spec], charge, self.now)
+            self.alerts += alerts
+
+
+def exhausted(state: BudgetState) -> str:
+    """Why nothing more may be done (seed 003 §7.1), and how to go on."""
+    return (
+        f"Token budget exhausted ({used_of(state)} tokens used). HITL review required to continue."
+        f" A person lets it go on with: {extend_command(state)}"
+    )
+
+
+def _warning(state: BudgetState, alert: Alert) -> str:
+    return (
+        f"## Budget Warning\nToken usage at {percent(alert.utilization)} ({used_of(state)})."
+        " Consider wrapping up current task."
+    )
+
+
+def _budget_line(state: BudgetState) -> str:
+    if state.max_tokens <= 0:
+        return f"Session budget: {state.tokens_used:,} tokens (unlimited)"
+    return f"Session budget: {used_of(state)} tokens ({percent(state.utilization)})"
+
+
+def _circuit_line(circuit: CircuitState) -> str:
+    return f"Circuit breaker: {circuit.state} ({circuit.iteration_count}/{circuit.max_iterations} iterations)"

@@ -1,0 +1,138 @@
+"""Writing the hooks into a project's `.claude/settings.json`, and taking them out again.
+
+What else stands there stays as it is; the file as it was is kept beside it. A file that cannot be read as
+settings is left alone, and said (contract §10).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lopen.errors import LopenError
+
+# Claude Code's event → lopen's word for it, and whether it is matched by tool.
+HOOKED = {
+    "PreToolUse": ("pre-tool-use", True),
+    "PostToolUse": ("post-tool-use", True),
+    "UserPromptSubmit": ("user-prompt-submit", False),
+    "SessionStart": ("session-start", False),
+}
+TIMEOUT_S = 5
+
+
+def settings_path(project: Path) -> Path:
+    """Where Claude Code reads a project's settings."""
+    return project / ".claude" / "settings.json"
+
+
+def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
+    """Add the four hooks, replacing older ones of lopen's. Gives the file, and the backup where one was made."""
+    path = settings_path(project)
+    settings = _read(path)
+    hooks = _without_ours(path, settings)
+    for event, (word, matched) in HOOKED.items():
+        command = f"{program or program_here()} hook {word}"
+        entry: dict[str, Any] = {"matcher": "*"} if matched else {}
+        entry["hooks"] = [{"type": "command", "command": command, "timeout": TIMEOUT_S}]
+        hooks[event] = [*hooks.get(event, []), entry]
+    return path, _replace(path, settings | {"hooks": hooks})
+
+
+def uninstall(project: Path) -> tuple[Path, Path | None]:
+    """Take lopen's hooks out. No backup where there was nothing to take out."""
+    path = settings_path(project)
+    settings = _read(path)
+    hooks = _without_ours(path, settings)
+    if hooks == settings.get("hooks", {}):
+        return path, None
+    rest = {k: v for k, v in settings.items() if k != "hooks"}
+    return path, _replace(path, rest | ({"hooks": hooks} if hooks else {}))
+
+
+def program_here() -> str:
+    """How a shell starts this lopen: by name where it is on PATH, else through this Python."""
+    return "lopen" if shutil.which("lopen") else f"{shlex.quote(sys.executable)} -m lopen"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise LopenError(f"{path} cannot be read: {error}", hint="it was left as it is") from error
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LopenError(
+            f"{path} is not valid JSON: {error}", hint="it was left as it is; mend it and try again"
+        ) from error
+    if not isinstance(settings, dict):
+        raise LopenError(f"{path} holds no JSON object", hint="it was left as it is; mend it and try again")
+    return settings
+
+
+def _without_ours(path: Path, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The hooks table without lopen's commands; other commands beside them stay."""
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict) or not all(isinstance(entries, list) for entries in hooks.values()):
+        raise LopenError(
+            f"{path}: `hooks` is not a table of lists", hint="it was left as it is; mend it and try again"
+        )
+    cleaned = {event: [e for e in map(_entry_without_ours, entries) if e] for event, entries in hooks.items()}
+    return {event: entries for event, entries in cleaned.items() if entries or not hooks[event]}
+
+
+def _entry_without_ours(entry: Any) -> Any:
+    commands = entry.get("hooks") if isinstance(entry, dict) else None
+    if not isinstance(commands, list):
+        return entry
+    kept = [c for c in commands if not _is_ours(c)]
+    if len(kept) == len(commands):
+        return entry
+    return entry | {"hooks": kept} if kept else None
+
+
+def _is_ours(command: Any) -> bool:
+    line = command.get("command") if isinstance(command, dict) else None
+    if not isinstance(line, str):
+        return False
+    return any(
+        line == f"lopen hook {word}" or line.endswith((f"/lopen hook {word}", f" -m lopen hook {word}"))
+        for word, _ in HOOKED.values()
+    )
+
+
+def _replace(path: Path, settings: Mapping[str, Any]) -> Path | None:
+    """Write the settings in one step, the earlier file kept as `settings.json.bak` (then `.bak2`, …)."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        backup = _backup(path)
+        target = path.resolve()  # a linked file stays a link
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".settings.")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(settings, file, indent=2, ensure_ascii=False)
+            file.write("\n")
+        os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o644)
+        os.replace(name, target)
+    except OSError as error:
+        raise LopenError(f"{path} cannot be written: {error.strerror or error}") from error
+    return backup
+
+
+def _backup(path: Path) -> Path | None:
+    if not path.exists():
+        return None
+    number = 1
+    while (kept := path.with_name(f"{path.name}.bak{number if number > 1 else ''}")).exists():
+        number += 1
+    shutil.copy2(path, kept)
+    return kept

@@ -1,0 +1,102 @@
+"""A hook as Claude Code runs it: a process of its own, an event on standard input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lopen.limits.budget import BudgetState
+from lopen.limits.circuit import CircuitState
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.storage.database import Database
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "lopen", "hook"]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How the process ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def context(self) -> str:
+        """What it gives into the context, in either shape."""
+        fields = json.loads(self.out) if self.out else {}
+        holder = fields.get("hookSpecificOutput", fields)
+        return str(holder.get("additionalContext", ""))
+
+
+class HookedProject:
+    """A project with a `.lopen` folder, and a Claude Code session in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.home = root.parent / "home"
+        self.home.mkdir(exist_ok=True)
+        (root / ".lopen").mkdir(parents=True, exist_ok=True)
+        self.transcript = root.parent / "transcript.jsonl"
+        self.environ: dict[str, str] = {}
+        self.calls = 0
+
+    def env(self) -> dict[str, str]:
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("LOPEN_", "CLAUDE", "XDG_", "TOKEN_", "CIRCUIT_"))
+        }
+        own = {"XDG_DATA_HOME": os.environ["XDG_DATA_HOME"]}  # the same person's as the test's
+        return kept | own | {"PYTHONPATH": str(ROOT), "HOME": str(self.home), **self.environ}
+
+    def raw(self, event: str, stdin: bytes, timeout: float = 30) -> Answered:
+        done = subprocess.run(
+            [*COMMAND, event],
+            input=stdin,
+            capture_output=True,
+            cwd=self.root,
+            env=self.env(),
+            timeout=timeout,
+            check=False,
+        )
+        return Answered(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def send(self, event: str, session: str = "abc", **fields: Any) -> Answered:
+        return self.raw(event, json.dumps({"session_id": session, "cwd": str(self.root), **fields}).encode())
+
+    def before(self, tool: str, arguments: Mapping[str, Any], **more: Any) -> Answered:
+        self.calls += 1
+        fields = {"tool_name": tool, "tool_input": arguments, "tool_use_id": f"call{self.calls}", **more}
+        return self.send("pre-tool-use", **fields)
+
+    def bash(self, command: str, **more: Any) -> Answered:
+        return self.before("Bash", {"command": command}, **more)
+
+    def store(self) -> SqliteStore:
+        return SqliteStore(Database(self.root / ".lopen" / "state.db"))
+
+    def budget(self, session: str = "abc") -> BudgetState:
+        return next(b for b in self.store().budgets() if b.budget_id == f"session:{session}")
+
+    def circuit(self, session: str = "abc") -> CircuitState:
+        return next(c for c in self.store().circuits() if c.circuit_id == f"session:{session}")
+
+    def says(self, *lines: Mapping[str, Any]) -> None:
+        """Lines appended to the transcript."""
+        with self.transcript.open("a") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def message(message_id: str, output: int, *, session: str = "abc", **more: Any) -> dict[str, Any]:
+    """A transcript line of the model's."""
+    usage = {"input_tokens": 100, "output_tokens": output, "cache_read_input_tokens": 1_000}
+    body = {"id": message_id, "role": "assistant", "model": "claude-opus-5-5", "usage": usage, "content": []}
+    return {"type": "assistant", "sessionId": session, "message": body, **more}

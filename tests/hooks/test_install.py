@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lopen.errors import LopenError
+from lopen.hooks.install import HOOKED, install, settings_path, uninstall
+
+THEIRS = {
+    "model": "opus",
+    "hooks": {
+        "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh ü"}]}],
+        "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
+    },
+}
+
+
+def written(project: Path, content: object) -> Path:
+    path = settings_path(project)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def test_hooks_are_merged_and_the_file_as_it_was_is_kept(tmp_path: Path) -> None:
+    path = written(tmp_path, THEIRS)
+    before = path.read_text()
+    _, backup = install(tmp_path, "lopen")
+    settings = json.loads(path.read_text())
+    assert settings["model"] == "opus"
+    assert settings["hooks"]["Stop"] == THEIRS["hooks"]["Stop"]  # type: ignore[index] # a literal above
+    first, second = settings["hooks"]["PreToolUse"]
+    assert first["matcher"] == "Bash"
+    assert second["hooks"][0]["command"] == "lopen hook pre-tool-use"
+    assert set(HOOKED) < set(settings["hooks"])
+    assert backup is not None
+    assert backup.read_text() == before
+
+
+def test_installing_twice_changes_nothing_more(tmp_path: Path) -> None:
+    install(tmp_path, "/old/bin/python -m lopen")
+    install(tmp_path, "lopen")
+    once = settings_path(tmp_path).read_text()
+    install(tmp_path, "lopen")
+    assert settings_path(tmp_path).read_text() == once
+    assert "/old/bin" not in once
+
+
+def test_uninstalling_leaves_what_others_put_there(tmp_path: Path) -> None:
+    path = written(tmp_path, THEIRS)
+    install(tmp_path, "'/a b/python' -m lopen")
+    uninstall(tmp_path)
+    assert json.loads(path.read_text()) == THEIRS
+    assert uninstall(tmp_path)[1] is None
+
+
+def test_a_new_file_is_made_and_emptied(tmp_path: Path) -> None:
+    path, backup = install(tmp_path)
+    assert backup is None
+    uninstall(tmp_path)
+    assert json.loads(path.read_text()) == {}
+
+
+@pytest.mark.parametrize(
+    "content", ["{'model': 1}", "", "[]", '{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', "{" * 10_000]
+)
+def test_a_malformed_file_is_left_as_it_is_and_said(tmp_path: Path, content: str) -> None:
+    path = written(tmp_path, content)
+    for change in (install, uninstall):
+        with pytest.raises(LopenError, match=r"settings\.json") as raised:
+            change(tmp_path)
+        assert "left as it is" in raised.value.hint
+    assert path.read_text() == content
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_odd_entries_of_others_survive(tmp_path: Path) -> None:
+    odd = {
+        "hooks": {"PreToolUse": ["text", {"matcher": "x"}, {"hooks": ["odd", {"command": 5}]}], "Stop": []}
+    }
+    path = written(tmp_path, odd)
+    install(tmp_path, "lopen")
+    uninstall(tmp_path)
+    assert json.loads(path.read_text()) == odd
