@@ -1,0 +1,42 @@
+"""The entry point: fast paths, signals, and the one place where a failure becomes words and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:
+    del sys.path[0]  # `python -m` would import from the project it is run in: a `json.py` there is not ours
+
+from collections.abc import Sequence
+from importlib import import_module
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run lopen; the exit code (contract §3). `hook` and `--version` load nothing but what they need."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if (
+        "PATH" in os.environ
+    ):  # whatever is looked up from here on: never in the folder lopen happens to run in
+        os.environ["PATH"] = _absolute(os.environ["PATH"])
+    if arguments[:1] == ["hook"]:
+        import_module("lopen.hooks.entry").run(arguments[1:])
+    if arguments == ["--version"]:
+        from lopen import __version__
+
+        sys.stdout.write(f"lopen {__version__}\n")
+        return 0
+    try:
+        from lopen.cli.outcome import guarded
+    except KeyboardInterrupt:  # before anything had begun
+        return 130
+    return guarded(arguments)
+
+
+def _absolute(path: str) -> str:
+    """A search path without its empty, `.` and other relative entries."""
+    return os.pathsep.join(e for e in path.split(os.pathsep) if os.path.isabs(e)) or os.defpath
+
+
+if __name__ == "__main__":
+    sys.exit(main())

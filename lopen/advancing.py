@@ -1,0 +1,223 @@
+"""The parts of an iteration: looking, what needs no model, beginning, and setting the table for a conversation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lopen.boundaries import close_component, close_module, verify_done
+from lopen.conversation import Conversation
+from lopen.documents.spec import Specification
+from lopen.errors import LopenError
+from lopen.events import IterationStarted, TaskChanged
+from lopen.gate import at_gate
+from lopen.guardrails.escalation import escalated
+from lopen.judgement import answer
+from lopen.llm.messages import Request
+from lopen.llm.sending import text_block
+from lopen.observation import observe
+from lopen.ports import Ports
+from lopen.prompts.prompt import build
+from lopen.research import research
+from lopen.surroundings import surroundings
+from lopen.tasks.tree import Component, State, next_task, selectable
+from lopen.tools.running import ToolRunner
+from lopen.tools.workbench import Workbench
+from lopen.workflow.decide import entered
+from lopen.workflow.pauses import gate_pause, iterations_pause, stuck_pause
+from lopen.workflow.session import Pause, Session
+from lopen.workflow.steps import Step, Trigger
+
+
+def look(ports: Ports) -> Pause | None:
+    """Bring the session in line with what is true now; a pause where it may not go on."""
+    ports.verifier.touch()
+    session, climbs = escalated(
+        ports.journal.session, ports.settings.workflow.failure_threshold, ports.clock.now()
+    )
+    if climbs:
+        ports.journal.save(session, *climbs)
+    if session.approval is None:
+        return None
+    try:
+        spec = ports.load_spec(session.module)
+    except LopenError as error:
+        return gate_pause(session.module, f"the specification cannot be read: {error.message}")
+    ports.specifications.keep_ids(spec)
+    seen = observe(session, spec, ports.store.approval(session.module), ports.repository)
+    if seen.session is not session or seen.events:
+        ports.journal.save(seen.session, *seen.events)
+    if seen.session.approval is not None:
+        ports.take_commands(seen.session.approval.commands)
+    return seen.pause
+
+
+def advance_alone(ports: Ports) -> Pause | bool:
+    """Do what the step needs without a model: True if something moved, False if the model's turn has come."""
+    session = ports.journal.session
+    match session.step:
+        case Step.DRAFT_SPECIFICATION:
+            return _gate(ports)
+        case Step.SELECT_NEXT_COMPONENT:
+            return _select(ports)
+        case Step.ITERATE_THROUGH_TASKS:
+            return _close_component(ports)
+        case Step.REPEAT:
+            decision = entered(replace(session, selected=None), Trigger.COMPONENTS_REMAIN)
+            ports.journal.save(decision.session, *decision.events)
+            return True
+        case _:
+            return False
+
+
+def _gate(ports: Ports) -> Pause | bool:
+    module = ports.journal.session.module
+    spec = readable_spec(ports)
+    if ports.draft and not ports.drafted:
+        return False
+    if spec is None or spec.problems:
+        if ports.journal.session.request and not ports.drafted:
+            return False
+        if spec is None:
+            ports.load_spec(module)  # raises what is wrong, with its hint
+        assert spec is not None
+        more = f" (and {len(spec.problems) - 1} more)" if len(spec.problems) > 1 else ""
+        raise LopenError(f"{spec.problems[0]}{more}", hint=f"mend the specification: lopen check {module}")
+    return at_gate(ports, spec) or True
+
+
+def readable_spec(ports: Ports) -> Specification | None:
+    """The module's specification, or None where there is none that can be read."""
+    try:
+        return ports.load_spec(ports.journal.session.module)
+    except LopenError:
+        return None
+
+
+def _select(ports: Ports) -> Pause | bool:
+    """Verify what was recorded as done; close the module; or take up a component that is broken down already."""
+    bench = bench_for(ports)
+    verify_done(bench, ports.jury)
+    if bench.pause is not None:
+        return bench.pause
+    tree = ports.journal.session.tree
+    left = [c for c in tree.components if c.state is not State.COMPLETE]
+    if not left:
+        return bench.pause or close_module(bench, ports.jury) or True
+    choices = [c for c in selectable(tree) if not _given_up(c)]
+    if not choices:
+        return stuck_pause(ports.journal.session, left)
+    waiting = next((c for c in choices if c.open_tasks or c.broken_down), None)
+    if waiting is None:
+        return False
+    session = replace(ports.journal.session, selected=waiting.id)
+    selected = entered(session, Trigger.COMPONENT_SELECTED)
+    broken = entered(selected.session, Trigger.TASKS_BROKEN_DOWN)
+    ports.journal.save(broken.session, *selected.events, *broken.events)
+    return True
+
+
+def _given_up(component: Component) -> bool:
+    return not component.open_tasks and any(t.given_up for t in component.tasks)
+
+
+def _close_component(ports: Ports) -> Pause | bool:
+    session = ports.journal.session
+    component = session.tree.component(session.selected or "")
+    assert component is not None
+    if component.open_tasks:
+        return False
+    if _given_up(component):
+        # What a person gave up leaves its component open; the others go on.
+        ports.journal.change(selected=None)
+        return True
+    bench = bench_for(ports)
+    close_component(bench, ports.jury, component)
+    return bench.pause or True
+
+
+def begin(ports: Ports, corrections: tuple[str, ...]) -> Session | Pause:
+    """Count the iteration, choose the task, and save: from here a model is paid for."""
+    session = ports.journal.session
+    if session.iterations >= session.iterations_granted:
+        return iterations_pause(session)
+    session = replace(
+        session,
+        iterations=session.iterations + 1,
+        corrections=tuple(dict.fromkeys((*session.corrections, *corrections))),
+    )
+    told: list[IterationStarted | TaskChanged] = []
+    component = session.tree.component(session.selected or "")
+    if session.step is Step.ITERATE_THROUGH_TASKS and component is not None:
+        task = next_task(component)
+        assert task is not None
+        base = task.base or ports.committed_tree()
+        if task.state is not State.IN_PROGRESS:
+            task = task.to(State.IN_PROGRESS)
+            told.append(TaskChanged(task.id, task.name, component.name, task.state.value))
+        tree = session.tree.with_component(replace(component, base=component.base or base))
+        session = replace(session, tree=tree.with_task(replace(task, base=base)))
+        ports.meter.open(
+            session.id, session.module, task.id, task.type, "builder", task_description=task.name
+        )
+    model = ports.model_for(session.step)
+    task_now = session.task
+    ports.watch.begin_iteration(task_now.id if task_now else session.step.value)
+    told.append(
+        IterationStarted(
+            session.iterations,
+            session.step.value,
+            model,
+            component.name if component else "",
+            task_now.id if task_now else "",
+            task_now.name if task_now else "",
+        )
+    )
+    return ports.journal.save(session, *told)
+
+
+def bench_for(ports: Ports) -> Workbench:
+    """A workbench for one iteration."""
+    return Workbench(
+        root=ports.root,
+        settings=ports.settings,
+        journal=ports.journal,
+        clock=ports.clock,
+        workspace=ports.workspace,
+        commands=ports.commands,
+        verifier=ports.verifier,
+        person=ports.person,
+        load_spec=ports.load_spec,
+        judge=lambda bench, scope, subject: answer(bench, ports.jury, scope, subject),
+        complete=ports.committer.complete,
+        verify_done=lambda bench: verify_done(bench, ports.jury),
+        research=lambda bench, topic, question: research(ports, bench, topic, question),
+        new_task_id=ports.new_task_id,
+    )
+
+
+def conversation_for(ports: Ports, bench: Workbench) -> Conversation:
+    """A conversation for the session's step, with fresh context."""
+    session = ports.journal.session
+    spec = readable_spec(ports)
+    prompt = build(
+        session,
+        spec,
+        surroundings(ports),
+        context_tokens=ports.settings.model.context_tokens,
+        templates=ports.settings.workflow.templates,
+        request=session.request or ports.request,
+    )
+    if session.step is Step.DRAFT_SPECIFICATION:
+        ports.drafted = True
+    request = Request(
+        model=ports.model_for(session.step),
+        system=prompt.system,
+        messages=(),
+        tools=tuple(t.spec for t in ports.registry.offered(session.step)),
+        max_tokens=ports.settings.model.max_tokens,
+    )
+    runner = ToolRunner(bench, ports.registry, ports.audit, ports.watch, ports.clock, session.iterations)
+    opening = {"role": "user", "content": [text_block(prompt.opening)]}
+    return Conversation(
+        bench, ports.asker, ports.registry, runner, request, ports.agent_for(session.step), [opening]
+    )

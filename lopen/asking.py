@@ -1,0 +1,170 @@
+"""Asking a model: the one place where a request is paid for.
+
+Reserve, send (with retries and fallbacks), settle: a budget is checked before a call and settled with the
+real usage after it. A request that brought nothing is not charged.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from lopen.clock import Clock
+from lopen.errors import LopenError
+from lopen.events import TurnEnded, TurnStarted, Waiting
+from lopen.guardrails.lines import tripped
+from lopen.journal import Journal
+from lopen.limits.answers import BudgetReached, Grant, ToolPass
+from lopen.limits.meter import Meter
+from lopen.llm.messages import (
+    ContextTooLong,
+    Model,
+    ModelError,
+    OnText,
+    Rejected,
+    Request,
+    Response,
+    Unavailable,
+)
+from lopen.llm.patience import RetryPolicy, ask
+from lopen.llm.prices import cost_usd
+from lopen.prompts.parts import CHARS_PER_TOKEN
+from lopen.workflow.pauses import circuit_pause, endpoint_pause
+from lopen.workflow.session import Pause
+
+
+class Held(Exception):
+    """No request may be made, or none brings an answer, until a person or time changes that."""
+
+    def __init__(self, pause: Pause) -> None:
+        super().__init__(pause.message)
+        self.pause = pause
+
+
+class ModelRejected(LopenError):
+    """The endpoint will not take the request, whatever is tried (exit 1; the session is saved)."""
+
+
+@dataclass
+class Asker:
+    """Sends requests for one session, one at a time."""
+
+    model: Model
+    fallbacks: Sequence[str]
+    policy: RetryPolicy
+    meter: Meter
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+    cache_read_weight: float
+    _sent: dict[int, int] = field(default_factory=dict)  # prefix → tokens the endpoint has seen of it
+
+    def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
+        """The whole response, paid for and told of. Raises `Held`, `ContextTooLong` or `ModelRejected`."""
+        leave = self._leave_for_external(turn) if agent == "oracle" else None
+        try:
+            response = self._paid(request, agent, turn, on_text)
+        except BaseException:
+            if leave is not None:
+                self.meter.gate.external_done(leave, ok=False)
+            raise
+        if leave is not None:
+            self.meter.gate.external_done(leave, ok=True)
+        return response
+
+    def _paid(self, request: Request, agent: str, turn: int, on_text: OnText) -> Response:
+        grant = self._reserved(request, agent)
+        if not grant.sure:
+            self.journal.prove_saving()  # nothing is paid for that cannot be kept
+        request = replace(request, max_tokens=grant.max_tokens)
+        self.journal.tell(TurnStarted(turn, request.model, request.max_tokens))
+        started = self.clock.monotonic()
+        try:
+            response = ask(
+                self.model,
+                request,
+                fallbacks=self.fallbacks,
+                policy=self.policy,
+                clock=self.clock,
+                rng=self.rng,
+                notify=self.journal.tell,
+                on_text=on_text,
+            )
+        except ModelError as error:
+            self.meter.abandon(grant)
+            raise self._translated(error) from error
+        self._settle(grant, request, response, turn, self.clock.monotonic() - started)
+        return response
+
+    def _reserved(self, request: Request, agent: str) -> Grant:
+        try:
+            return self.meter.reserve(self._estimate(request), request.max_tokens, agent)
+        except BudgetReached as reached:
+            self.journal.tell(*reached.events)
+            raise Held(Pause("budget", reached.message, reached.command)) from reached
+
+    def _estimate(self, request: Request) -> int:
+        """Input tokens of a request as budgets count them: a prefix that was sent before, at the cache's weight."""
+        whole = estimated_tokens(request)
+        head = hash((request.model, *(b.text for b in request.system), *(t.name for t in request.tools)))
+        known = min(self._sent.get(head, 0), whole)
+        self._sent = {head: whole}
+        return whole - known + round(known * self.cache_read_weight)
+
+    def _translated(self, error: ModelError) -> Exception:
+        match error:
+            case Unavailable():
+                return Held(endpoint_pause(self.journal.session, error.message, error.until))
+            case Rejected():
+                return ModelRejected(error.message, hint=error.hint)
+            case ContextTooLong():
+                return error
+            case _:
+                return Held(endpoint_pause(self.journal.session, error.message, None))
+
+    def _settle(self, grant: Grant, request: Request, response: Response, turn: int, seconds: float) -> None:
+        usage = response.usage
+        cost = cost_usd(response.model, usage)
+        with self.journal.together():
+            told = self.meter.settle(grant, usage, cost, response.model)
+            self.journal.tell(
+                TurnEnded(
+                    turn,
+                    response.model,
+                    response.stop_reason,
+                    usage.input_tokens,
+                    usage.output_tokens,
+                    usage.cache_read_tokens,
+                    usage.cache_write_tokens,
+                    cost,
+                    seconds,
+                    response.text[:4_000],
+                    request.purpose,
+                ),
+                *told,
+            )
+
+    def _leave_for_external(self, turn: int) -> ToolPass:
+        """lopen's own calls wait for their turn in the window of external calls (contract §7)."""
+        while True:
+            answer = self.meter.gate.external_call(turn)
+            if isinstance(answer, ToolPass):
+                return answer
+            lines = tripped(
+                answer.events, needs_ack=answer.needs_ack, until=answer.until, now=self.clock.now()
+            )
+            self.journal.tell(*answer.events, *lines)
+            if answer.needs_ack or answer.until is None:
+                raise Held(circuit_pause(self.journal.session, answer.text, answer.command))
+            seconds = max(0.1, (answer.until - self.clock.now()).total_seconds())
+            self.journal.tell(Waiting(answer.text, seconds))
+            self.clock.sleep(seconds)
+
+
+def estimated_tokens(request: Request) -> int:
+    """A rough count of a request's input tokens: characters by four."""
+    chars = sum(len(b.text) for b in request.system)
+    chars += sum(len(t.name) + len(t.description) + len(str(t.input_schema)) for t in request.tools)
+    chars += sum(len(str(m.get("content", ""))) for m in request.messages)
+    return chars // CHARS_PER_TOKEN + 1

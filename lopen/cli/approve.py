@@ -1,0 +1,58 @@
+"""`lopen approve`: a person opens the gate for one exact specification."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lopen.cli.completion import ModuleArgument
+from lopen.cli.context import CommandContext, command
+from lopen.errors import ExitCode, LopenError
+
+NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Kept with the approval.")]
+ExpectOption = Annotated[
+    str | None,
+    typer.Option("--expect", metavar="HASH", help="Refuse if the specification is another by now."),
+]
+RunOption = Annotated[bool, typer.Option("--run", help="Go on with the run at once.")]
+
+
+@command
+def approve(
+    context: CommandContext,
+    module: ModuleArgument,
+    note: NoteOption = "",
+    expect: ExpectOption = None,
+    run: RunOption = False,
+) -> ExitCode:
+    """Approve a module's specification as it is now: its criteria and its verify commands.
+
+    Only a person gives this command; it refuses to run under a lopen session's own processes.
+    """
+    from lopen.cli.approving import checked, record, show, specification
+    from lopen.cli.person import require_person
+    from lopen.cli.store import open_store
+    from lopen.documents.spec import module_name
+
+    require_person("approve", context.root)
+    module_name(module)  # before anything is written
+    store = open_store(context)
+    spec = checked(specification(context.root, store, module))
+    digest = show(context, spec)
+    if expect is not None and not (len(expect) >= 8 and digest.startswith(expect)):
+        raise LopenError(
+            f"the specification is another by now: its hash is {digest}, expected {expect}",
+            hint="read it again, then approve what you read",
+        )
+    record(store, spec, note)
+    context.say(f"approved {module} ({digest[:16]})")
+    context.emit("approved", module=module, spec_hash=digest, note=note)
+    if not run:
+        context.say(f"go on with: lopen run {module}")
+        return ExitCode.OK
+    from lopen.cli.driving import drive_module
+    from lopen.cli.options import RunOptions
+
+    store.database.close()
+    return drive_module(context, module, RunOptions())

@@ -1,0 +1,71 @@
+"""`lopen budget`: what was used of what is allowed, and a person's extension or reset."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lopen.cli.context import CommandContext, command, group
+from lopen.cli.limits import now, opened_limits, tell
+from lopen.errors import ExitCode, WrongUsage
+
+app = group("Token budgets of modules, sessions and tasks.")
+BudgetId = Annotated[str, typer.Argument(help="module:NAME, session:ID or task:ID")]
+OneBudget = Annotated[str | None, typer.Argument(help="Only this budget.", show_default=False)]
+TokensArgument = Annotated[int | None, typer.Argument(help="1 to 1,000,000 more tokens.", show_default=False)]
+TokensOption = Annotated[int | None, typer.Option("--tokens", metavar="N", help="The same, as an option.")]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
+
+
+@app.command()
+@command
+def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
+    """Every budget with its use, status and cost."""
+    from lopen.limits import report
+
+    with opened_limits(context) as (store, _):
+        states = [s for s in store.budgets() if budget_id in (None, s.budget_id)]
+    for state in states:
+        context.emit("budget", **report.budget_object(state))
+    tell(context, report.budget_lines(states))
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def extend(
+    context: CommandContext,
+    budget_id: BudgetId,
+    reason: ReasonOption,
+    more: TokensArgument = None,
+    tokens: TokensOption = None,
+) -> ExitCode:
+    """Grant a budget more tokens. A person's command."""
+    from lopen.cli.person import require_person
+    from lopen.limits import orders, report
+
+    require_person("budget extend", context.root)
+    granted = more if tokens is None else tokens
+    if granted is None:
+        raise WrongUsage("say how many tokens", hint=f"lopen budget extend {budget_id} TOKENS --reason TEXT")
+    with opened_limits(context) as (store, _):
+        state = orders.extend_budget(store, budget_id, granted, reason, now())
+    context.emit("budget_extended", reason=reason, additional_tokens=granted, **report.budget_object(state))
+    tell(context, report.budget_lines([state]))
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def reset(context: CommandContext, budget_id: BudgetId) -> ExitCode:
+    """Count a budget from nothing again. A person's command."""
+    from lopen.cli.person import require_person
+    from lopen.limits import orders, report
+
+    require_person("budget reset", context.root)
+    with opened_limits(context) as (store, _):
+        state = orders.reset_budget(store, budget_id, now())
+    context.emit("budget_reset", **report.budget_object(state))
+    tell(context, report.budget_lines([state]))
+    return ExitCode.OK

@@ -1,0 +1,80 @@
+"""`lopen check`: every problem of the specifications, as `path:line: message`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+
+from lopen.cli.completion import OptionalModule
+from lopen.cli.context import CommandContext, command
+from lopen.errors import ExitCode, LopenError
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report."""
+
+    severity: Literal["problem", "warning"]
+    line: int
+    message: str
+
+
+@command
+def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
+    """Validate specifications; the exit code is 1 if any has a problem. Warnings do not count."""
+    from lopen.documents.spec import spec_path
+
+    problems = 0
+    modules = _modules(context.root, module)
+    for name in modules:
+        path = spec_path(context.root, name)
+        for finding in _examined(path, name):
+            problems += finding.severity == "problem"
+            _tell(context, name, path.relative_to(context.root), finding)
+    context.emit("check", modules=modules, problems=problems)
+    if not context.json:
+        count = f"{problems} problem{'' if problems == 1 else 's'}" if problems else "no problems"
+        context.say(f"{', '.join(modules)}: {count}")
+    return ExitCode.FAILED if problems else ExitCode.OK
+
+
+def _modules(root: Path, module: str | None) -> list[str]:
+    from lopen.documents.spec import find_modules
+
+    known = find_modules(root)
+    if module is None and known:
+        return known
+    if module is None:
+        raise LopenError(
+            f"there is no specification in {root / 'specs'}", hint="begin one: lopen init MODULE"
+        )
+    if module not in known:
+        near = get_close_matches(module, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"begin it: lopen init {module}"
+        raise LopenError(f"there is no module {module}", hint=hint)
+    return [module]
+
+
+def _examined(path: Path, module: str) -> Iterator[Finding]:
+    from lopen.documents.spec import load
+
+    try:
+        specification = load(path, module=module)
+    except LopenError as error:  # one unreadable file must not hide what is wrong with the others
+        yield Finding("problem", 1, error.message)
+        return
+    found = [
+        *(Finding("problem", p.line, p.message) for p in specification.problems),
+        *(Finding("warning", w.line, w.message) for w in specification.warnings),
+    ]
+    yield from sorted(found, key=lambda f: f.line)
+
+
+def _tell(context: CommandContext, module: str, path: Path, finding: Finding) -> None:
+    context.emit(finding.severity, module=module, path=str(path), line=finding.line, message=finding.message)
+    if not context.json:
+        kind = "" if finding.severity == "problem" else "warning: "
+        context.say(f"{path}:{finding.line}: {kind}{finding.message}")

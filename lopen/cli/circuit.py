@@ -1,0 +1,66 @@
+"""`lopen circuit`: what tripped and until when, and a person's acknowledgement or reset."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lopen.cli.context import CommandContext, command, group
+from lopen.cli.limits import now, opened_limits, resource_limits, tell
+from lopen.errors import ExitCode
+
+app = group("Circuit breakers.")
+CircuitId = Annotated[str, typer.Argument(help="session:ID")]
+OneCircuit = Annotated[str | None, typer.Argument(help="Only this circuit.", show_default=False)]
+
+
+@app.command()
+@command
+def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
+    """Every circuit, its resources, and what happened in the last 24 hours."""
+    from lopen.limits import report
+    from lopen.limits.guarding import read_agents
+
+    with opened_limits(context) as (store, settings):
+        states = [c for c in store.circuits() if circuit_id in (None, c.circuit_id)]
+        incidents = store.incidents(circuit_id)
+        agents = store.atomically(lambda rows: [read_agents(rows, s.circuit_id) for s in states])
+    present, limits = now(), resource_limits(settings)
+    lines = ["Circuit breakers"] if states else ["No circuits yet."]
+    for state, theirs in zip(states, agents, strict=True):
+        context.emit("circuit", **report.circuit_object(state))
+        lines += report.circuit_lines(state, present)
+        lines += report.resource_lines(theirs, state, limits, present)
+    tell(context, [*lines, *report.incident_lines(incidents, present)])
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def ack(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
+    """Let one call through; its success closes the circuit. A person's command."""
+    from lopen.cli.person import require_person
+    from lopen.limits import orders, report
+
+    require_person("circuit ack", context.root)
+    with opened_limits(context) as (store, _):
+        state = orders.acknowledge_circuit(store, circuit_id, now())
+    context.emit("circuit_acknowledged", **report.circuit_object(state))
+    tell(context, report.circuit_lines(state, now()))
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def reset(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
+    """Close a circuit and forget its counts. A person's command."""
+    from lopen.cli.person import require_person
+    from lopen.limits import orders, report
+
+    require_person("circuit reset", context.root)
+    with opened_limits(context) as (store, _):
+        state = orders.reset_circuit(store, circuit_id, now())
+    context.emit("circuit_reset", **report.circuit_object(state))
+    tell(context, report.circuit_lines(state, now()))
+    return ExitCode.OK

@@ -1,0 +1,275 @@
+"""What `lopen doctor` tries: each check a function of what it is given, in one ordered table.
+
+Everything is proved by doing it, with one exception: a repository's verify commands are looked up, not run,
+for none of them runs before a person approved it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lopen.errors import LopenError
+from lopen.llm.messages import Model, ModelError, Request
+from lopen.settings.schema import Settings
+from lopen.settings.sources import Loaded
+
+Status = Literal["ok", "warn", "fail", "skip"]
+OLDEST_GIT = (2, 36)
+LITTLE_SPACE = 200 * 1024 * 1024
+PROBE_TOKENS = 16
+GIT_TIMEOUT_S = 10.0
+KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report; `mend` says how, where something is to be mended."""
+
+    check: str
+    status: Status
+    detail: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What is examined. `loaded` is None where the configuration cannot be read."""
+
+    root: Path
+    loaded: Loaded | None
+    environ: Mapping[str, str]
+    online: bool = False
+
+    @property
+    def settings(self) -> Settings:
+        """Settings in force, or the defaults."""
+        return self.loaded.settings if self.loaded else Settings()
+
+
+Check = Callable[[Patient], Iterator[Finding]]
+
+
+def examine(patient: Patient) -> Iterator[Finding]:
+    """Every check in order. One that breaks is a finding too: a doctor that falls over helps nobody."""
+    for name, check in CHECKS:
+        try:
+            yield from check(patient)
+        except LopenError as error:
+            yield Finding(name, "fail", error.message, error.hint)
+        except Exception as error:  # noqa: BLE001 - see the docstring
+            yield Finding(
+                name, "fail", f"could not be checked: {type(error).__name__}: {error}", "report this"
+            )
+
+
+def _git(patient: Patient, *arguments: str) -> subprocess.CompletedProcess[str]:
+    from lopen.git.command import find_git
+
+    return subprocess.run(
+        [find_git(patient.root), "-C", str(patient.root), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=GIT_TIMEOUT_S,
+        env={**patient.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+        check=False,
+    )
+
+
+def git(patient: Patient) -> Iterator[Finding]:
+    """git is there, young enough, and this is a repository of its."""
+    from lopen.git.errors import GitError
+
+    try:
+        said = _git(patient, "--version").stdout
+    except GitError as error:
+        yield Finding("git", "fail", error.message, error.hint)
+        return
+    found = re.search(r"(\d+)\.(\d+)\S*", said)
+    young = found is not None and (int(found[1]), int(found[2])) >= OLDEST_GIT
+    mend = "" if young else "install git 2.36 or newer"
+    yield Finding("git", "ok" if young else "fail", said.strip(), mend)
+    if not patient.settings.git.enabled:
+        yield Finding("repository", "skip", "git.enabled is false")
+    elif _git(patient, "rev-parse", "--is-inside-work-tree").stdout.strip() == "true":
+        yield Finding("repository", "ok", str(patient.root))
+    else:
+        yield Finding("repository", "fail", f"{patient.root} is no git work tree", "git init")
+
+
+def identity(patient: Patient) -> Iterator[Finding]:
+    """git knows whom a commit is by."""
+    asked = _git(patient, "var", "GIT_COMMITTER_IDENT")
+    if asked.returncode == 0:
+        yield Finding("identity", "ok", asked.stdout.rsplit(">", 1)[0] + ">")
+        return
+    mend = 'git config --global user.name "Your Name"; git config --global user.email you@example.org'
+    yield Finding("identity", "fail", "git does not know who you are", mend)
+
+
+def models(patient: Patient) -> Iterator[Finding]:
+    """Which models are named, and by whom."""
+    names = ", ".join(_model_names(patient.settings))
+    unconfirmed = patient.loaded.unconfirmed if patient.loaded else ()
+    if unconfirmed:
+        keys = ", ".join(u.key for u in unconfirmed)
+        yield Finding(
+            "models", "warn", f"{names}; the repository chose {keys}", "lopen run asks you to confirm them"
+        )
+    else:
+        yield Finding("models", "ok", names)
+
+
+def _model_names(settings: Settings) -> list[str]:
+    m = settings.models
+    named = (m.requirement_gathering, m.planning, m.building, m.research, *m.fallback, settings.oracle.model)
+    return list(dict.fromkeys(named))
+
+
+def endpoint(patient: Patient) -> Iterator[Finding]:
+    """The client opens and a key is there; with `--online`, every model answers a tiny request."""
+    from lopen.clock import SystemClock
+    from lopen.llm.anthropic_model import AnthropicModel
+
+    model = AnthropicModel(patient.settings.model, patient.environ, SystemClock())
+    with closing(model):
+        model.connect()
+        yield _key(patient)
+        if not patient.online:
+            yield Finding("endpoint", "skip", "not asked; lopen doctor --online asks every model for a word")
+            return
+        for name in _model_names(patient.settings):
+            yield _answers(model, name)
+
+
+def _key(patient: Patient) -> Finding:
+    """Whether a key is in sight. The SDK has more sources than variables; only a request proves those."""
+    provider = patient.settings.model.provider
+    variable = next((name for name in KEY_VARIABLES if patient.environ.get(name, "").strip()), "")
+    if provider == "anthropic" and variable:
+        return Finding("key", "ok", f"{variable} is set")
+    where = (
+        "ANTHROPIC_API_KEY is not set" if provider == "anthropic" else f"{provider} has its own credentials"
+    )
+    mend = "set ANTHROPIC_API_KEY, or prove another source: lopen doctor --online"
+    return Finding(
+        "key", "warn", where, mend if provider == "anthropic" else "lopen doctor --online proves them"
+    )
+
+
+def _answers(model: Model, name: str) -> Finding:
+    content = [{"type": "text", "text": "Answer with the word ok."}]
+    request = Request(name, (), [{"role": "user", "content": content}], max_tokens=PROBE_TOKENS)
+    try:
+        model.send(request, lambda _text: None)
+    except (LopenError, ModelError) as error:
+        return Finding(f"model {name}", "fail", error.message, getattr(error, "hint", ""))
+    return Finding(f"model {name}", "ok", "answers")
+
+
+def sandbox(patient: Patient) -> Iterator[Finding]:
+    """The sandbox that the settings ask for runs a command."""
+    from lopen.sandbox.choice import probe
+
+    for mode in ("bwrap", "landlock"):
+        found = probe(mode)
+        yield Finding(f"sandbox {mode}", "ok" if found.works else "warn", found.detail)
+    wanted = patient.settings.sandbox.mode
+    found = probe(wanted)
+    if not found.works:
+        mend = "install bubblewrap, or accept none: lopen config set --user sandbox.mode none"
+        yield Finding(f"sandbox.mode = {wanted}", "fail", found.detail, mend)
+    else:
+        status: Status = "warn" if wanted == "none" else "ok"
+        yield Finding(f"sandbox.mode = {wanted}", status, found.detail)
+
+
+def verify_commands(patient: Patient) -> Iterator[Finding]:
+    """The programs that would verify this project are on the path."""
+    from lopen.cli.detect import detect
+    from lopen.cli.init import listing
+
+    detected = detect(listing(patient.root))
+    for name, command in detected.commands.items():
+        if command is None:
+            continue
+        missing = sorted(program for program in _programs(command) if not _runs(patient, program))
+        if missing:
+            yield Finding(name, "warn", f"{command}: {', '.join(missing)} not found", "install it")
+        else:
+            yield Finding(name, "ok", command)
+    for what in detected.missing:
+        yield Finding("verify commands", "warn", f"no {what} found", "name one under Skills & Hooks")
+
+
+def _programs(command: str) -> set[str]:
+    return {shlex.split(part)[0] for part in command.split("&&") if part.strip()}
+
+
+def _runs(patient: Patient, program: str) -> bool:
+    if "/" in program:
+        return os.access(patient.root / program, os.X_OK)
+    return shutil.which(program, path=patient.environ.get("PATH")) is not None
+
+
+def disk(patient: Patient) -> Iterator[Finding]:
+    """The project can be written, and there is room."""
+    folder = _state(patient)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"x")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        yield Finding("disk", "fail", f"{folder}: {error.strerror}", "make the folder writable")
+        return
+    free = shutil.disk_usage(folder).free
+    status: Status = "warn" if free < LITTLE_SPACE else "ok"
+    yield Finding("disk", status, f"{folder} is writable, {free // 1024**2:,} MB free")
+
+
+def database(patient: Patient) -> Iterator[Finding]:
+    """SQLite keeps lopen's state here, in WAL mode, and what is there can be read."""
+    from lopen.storage.database import Database
+
+    state = patient.root / ".lopen" / "state.db"
+    with tempfile.TemporaryDirectory(dir=_state(patient), prefix="doctor-") as scratch:
+        tried = state if state.exists() else Path(scratch) / "state.db"
+        with closing(Database(tried)) as opened:
+            mode = opened.connection.execute("PRAGMA journal_mode").fetchone()[0]
+            sound = opened.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if mode != "wal":
+        yield Finding(
+            "database", "fail", f"no WAL on this file system ({mode})", "keep the project on a local disk"
+        )
+    elif sound != "ok":
+        yield Finding("database", "fail", f"{state}: {sound}", "restore it from a copy, or move it aside")
+    else:
+        yield Finding("database", "ok", f"SQLite {sqlite3.sqlite_version}, WAL")
+
+
+def _state(patient: Patient) -> Path:
+    folder = patient.root / ".lopen"
+    return folder if folder.is_dir() else patient.root
+
+
+CHECKS: tuple[tuple[str, Check], ...] = (
+    ("git", git),
+    ("identity", identity),
+    ("models", models),
+    ("key", endpoint),
+    ("sandbox", sandbox),
+    ("verify commands", verify_commands),
+    ("disk", disk),
+    ("database", database),
+)

@@ -1,0 +1,102 @@
+"""How a run begins to cost and how it ends, in words: confirming models, a dry run's preview, the last lines."""
+
+from __future__ import annotations
+
+import subprocess
+
+from lopen.cli.context import CommandContext
+from lopen.errors import ExitCode, PersonNeeded
+from lopen.ports import Ports
+from lopen.settings.sources import Loaded
+from lopen.workflow.session import Session
+
+
+def confirm_models(context: CommandContext, loaded: Loaded) -> None:
+    """Models that only the repository names are confirmed once by the person (contract §13)."""
+    from lopen.cli.terminal import at_terminal, yes
+    from lopen.settings.trust import confirm
+
+    for model in loaded.unconfirmed:
+        question = f"this repository asks for {model.key} = {model.value!r}; use it?"
+        if context.json or not at_terminal():
+            raise PersonNeeded(
+                f"this repository's configuration names a model that you have not confirmed: {model.key} = {model.value!r}",
+                command=f"lopen config set --user {model.key} {model.value}",
+            )
+        if not yes(question):
+            raise PersonNeeded(f"{model.key} was not confirmed", command="lopen config show")
+        confirm(context.root, model.key, model.value)
+
+
+def preview(context: CommandContext, ports: Ports) -> ExitCode:
+    """What would be sent first, and what it would cost."""
+    from lopen.advancing import bench_for, conversation_for
+    from lopen.asking import estimated_tokens
+    from lopen.llm.messages import Usage
+    from lopen.llm.prices import cost_usd
+
+    talk = conversation_for(ports, bench_for(ports))
+    request = talk.request
+    tokens = estimated_tokens(request)
+    cost = cost_usd(request.model, Usage(input_tokens=tokens, output_tokens=request.max_tokens))
+    for block in request.system:
+        context.say(block.text)
+    context.say(talk.messages[0]["content"][0]["text"])
+    price = "price unknown" if cost is None else f"at most ${cost:.4f}"
+    context.say(
+        f"model {request.model}, about {tokens:,} tokens in, at most {request.max_tokens:,} out: {price}"
+    )
+    context.emit(
+        "dry_run",
+        model=request.model,
+        step=ports.journal.session.step.value,
+        tools=[t.name for t in request.tools],
+        input_tokens=tokens,
+        max_tokens=request.max_tokens,
+        cost_usd=cost,
+        system=[b.text for b in request.system],
+    )
+    return ExitCode.OK
+
+
+def finish(context: CommandContext, ports: Ports, session: Session, only: str) -> ExitCode:
+    """The last lines and the exit code; a person who asked to be told is told."""
+    code, line = ExitCode.OK, ""
+    if session.status == "paused" and session.pause is not None:
+        code, line = ExitCode.PERSON_NEEDED, f"go on with: {session.pause.command}"
+        if only == "requirement_gathering" and session.pause.kind == "gate":
+            code = ExitCode.OK
+    elif not session.finished:
+        line = f"{only} is done; go on with: lopen run {session.module}"
+    notify(ports, code)
+    if line:
+        context.say(line)
+    return code
+
+
+def notify(ports: Ports, code: ExitCode) -> None:
+    """Run the person's own notification command on exit 3 and at the end."""
+    command = ports.settings.notify.command
+    session = ports.journal.session
+    if not command:
+        return
+    message = session.pause.message if session.pause else f"{session.module} is complete"
+    try:
+        subprocess.run(  # noqa: S602 - the person's own configuration, never the repository's
+            command,
+            shell=True,
+            check=False,
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={
+                "PATH": "/usr/local/bin:/usr/bin:/bin",
+                "LOPEN_MESSAGE": message,
+                "LOPEN_MODULE": session.module,
+                "LOPEN_SESSION": session.id,
+                "LOPEN_EXIT_CODE": str(int(code)),
+            },
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return

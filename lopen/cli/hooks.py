@@ -1,0 +1,44 @@
+"""`lopen hooks`: put lopen's guards into a project's Claude Code settings, or take them out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lopen.cli.context import CommandContext, command, group
+from lopen.errors import ExitCode
+
+app = group("Guards for Claude Code sessions.")
+
+
+@app.command()
+@command
+def install(context: CommandContext) -> ExitCode:
+    """Write the hooks into .claude/settings.json; what else stands there stays. A person's command."""
+    from lopen.cli.person import require_person
+    from lopen.hooks import install as hooks
+
+    require_person("hooks install", context.root)
+    path, backup = hooks.install(context.root)
+    return _said(context, "hooks_installed", "installed in", path, backup)
+
+
+@app.command()
+@command
+def uninstall(context: CommandContext) -> ExitCode:
+    """Take lopen's hooks out of .claude/settings.json. A person's command."""
+    from lopen.cli.person import require_person
+    from lopen.hooks import install as hooks
+
+    require_person("hooks uninstall", context.root)
+    path, backup = hooks.uninstall(context.root)
+    return _said(
+        context, "hooks_uninstalled", "are not in" if backup is None else "taken out of", path, backup
+    )
+
+
+def _said(context: CommandContext, event: str, what: str, path: Path, backup: Path | None) -> ExitCode:
+    context.emit(event, path=str(path), backup=str(backup) if backup else None)
+    context.say(f"lopen's hooks {what} {path}")
+    if backup is not None:
+        context.say(f"the file as it was: {backup}")
+    return ExitCode.OK

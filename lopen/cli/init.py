@@ -1,0 +1,154 @@
+"""`lopen init`: lay out a project. Writes what is missing, overwrites nothing, says what it did."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lopen.cli import scaffold
+from lopen.cli.context import CommandContext, command
+from lopen.cli.detect import MARKERS, NAMES, Detected, Listing, detect
+from lopen.errors import ExitCode, LopenError
+
+MAX_FILES = 5_000
+MAX_DEPTH = 4
+MAX_MARKER_BYTES = 256 * 1024
+SKIPPED = frozenset({"node_modules", "target", "build", "dist", "venv", "__pycache__", "vendor", "specs"})
+
+NewModule = Annotated[str | None, typer.Argument(help="Also write an example specification for this module.")]
+PreCommit = Annotated[
+    bool, typer.Option("--pre-commit-hook", help="Also run lint and tests before each commit.")
+]
+
+
+@command
+def init(
+    context: CommandContext, module: NewModule = None, pre_commit_hook: PreCommit = False
+) -> ExitCode | None:
+    """Lay out a project, with verify commands detected from its files."""
+    specification = _specification_path(context.root, module) if module is not None else None
+    root, detected = context.root, detect(listing(context.root))
+    _write(context, root / ".lopen" / ".gitignore", scaffold.GITIGNORE)
+    _write(context, root / ".lopen" / "config.toml", scaffold.CONFIG)
+    if module is not None and specification is not None:
+        _write(context, specification, scaffold.specification(module, detected))
+    if pre_commit_hook:
+        _pre_commit(context, detected)
+    _report(context, detected, module)
+    if not (pre_commit_hook or context.json or detected.missing) and (context.root / ".git").exists():
+        context.say("lopen init --pre-commit-hook has git run lint and tests before each commit")
+    return None
+
+
+def _specification_path(root: Path, module: str) -> Path:
+    from lopen.documents.spec import spec_path
+
+    return spec_path(root, module)
+
+
+def listing(root: Path) -> Listing:
+    """The project's files near its root, with the contents of those that tell how it is verified."""
+    found: dict[str, str] = {}
+    for folder, folders, files in os.walk(root):
+        here = Path(folder).relative_to(root)
+        deep = len(here.parts) >= MAX_DEPTH
+        folders[:] = [] if deep else sorted(f for f in folders if f not in SKIPPED and not f.startswith("."))
+        for name in sorted(files):
+            path = (here / name).as_posix()
+            found[path] = _marker(root / path) if path in MARKERS else ""
+            if len(found) >= MAX_FILES:
+                return found
+    return found
+
+
+def _marker(path: Path) -> str:
+    try:
+        if not path.is_file():  # a pipe would hold us
+            return ""
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(MAX_MARKER_BYTES)
+    except OSError:
+        return ""
+
+
+def _write(context: CommandContext, path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Make the file unless it exists. A link anywhere below the project's root is not followed."""
+    shown = path.relative_to(context.root) if path.is_relative_to(context.root) else path
+    for folder in path.parents:
+        if folder == context.root:
+            break
+        if folder.is_symlink():
+            raise LopenError(f"{folder} is a symbolic link", hint="replace it by an ordinary folder")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    except FileExistsError:
+        _tell(context, "kept", str(shown), "was there")
+        return
+    except OSError as error:
+        raise LopenError(f"{path}: {error.strerror}", hint="make the folder writable") from error
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    _tell(context, "wrote", str(shown))
+
+
+def _tell(context: CommandContext, did: str, path: str, why: str = "") -> None:
+    context.emit("init_file", action=did, path=path)
+    if not context.json:
+        context.say(f"{did} {path}" + (f" ({why})" if why else ""))
+
+
+def _pre_commit(context: CommandContext, detected: Detected) -> None:
+    if not any(detected.commands[name] for name in ("verify-lint", "verify-tests")):
+        context.warn("no pre-commit hook: there is no test runner and no linter for it to run")
+        return
+    folder = _hooks_folder(context.root)
+    if folder is None:
+        context.warn(
+            "no pre-commit hook: this is no git repository, or its hooks lie outside it; see git init"
+        )
+        return
+    _write(context, folder / "pre-commit", scaffold.pre_commit(detected), mode=0o755)
+
+
+def _hooks_folder(root: Path) -> Path | None:
+    """Where git looks for this repository's hooks; None where that is not the repository's own folder."""
+    from lopen.git.command import find_git
+    from lopen.git.errors import GitError
+
+    environment = os.environ | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    asked = [
+        "-C",
+        str(root),
+        "rev-parse",
+        "--path-format=absolute",
+        "--git-common-dir",
+        "--git-path",
+        "hooks",
+    ]
+    try:
+        argv = [find_git(root), *asked]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, env=environment, check=False)
+    except (GitError, OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0:
+        return None
+    common, hooks = (Path(line) for line in done.stdout.splitlines())
+    return hooks if hooks.is_relative_to(common) else None
+
+
+def _report(context: CommandContext, detected: Detected, module: str | None) -> None:
+    for name in NAMES:
+        found = detected.commands[name]
+        context.emit("init_command", name=name, command=found)
+        if not context.json:
+            context.say(f"{name}: {found or 'none found'}")
+    for what in detected.missing:
+        context.warn(f"no {what} found: name one under Skills & Hooks, or say none")
+    if not context.json:
+        specification = f"write specs/{module}/SPECIFICATION.md, then: lopen check {module}"
+        context.say(f"next: {specification if module else 'lopen init MODULE, or lopen spec MODULE -p TEXT'}")

@@ -1,0 +1,44 @@
+"""What the commands about limits share: the project's limits, wherever the settings keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from lopen.cli.context import CommandContext
+from lopen.limits.agents import AgentLimits, agent_limits
+from lopen.limits.store import LimitsStore
+from lopen.settings.schema import Settings
+
+
+@contextmanager
+def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settings]]:
+    """The store, and the settings in force."""
+    from lopen.cli.store import open_store
+    from lopen.limits.opening import open_limits
+
+    settings = context.load().settings
+    sessions = open_store(context)
+    store = open_limits(settings.budget, sessions.database)
+    try:
+        yield store, settings
+    finally:
+        store.close()
+        sessions.database.close()
+
+
+def resource_limits(settings: Settings) -> AgentLimits:
+    """The limits on sub-agents and external calls here."""
+    return agent_limits(settings.resources.model_dump())
+
+
+def now() -> datetime:
+    """The present, UTC."""
+    return datetime.now(UTC)
+
+
+def tell(context: CommandContext, lines: list[str]) -> None:
+    """Lines for people; silent under `--json`, where each object has its own line."""
+    if not context.json:
+        context.say("\n".join(lines))

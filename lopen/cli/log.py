@@ -1,0 +1,56 @@
+"""`lopen log`: what happened in a session, in order."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from lopen.cli.completion import OptionalSession
+from lopen.cli.context import CommandContext, command
+from lopen.errors import ExitCode
+from lopen.events import AlertRaised, CircuitChanged, EscalationChanged, GuardrailRaised, Recorded
+
+FollowOption = Annotated[
+    bool, typer.Option("-f", "--follow", help="Go on as things happen, until the session waits or ends.")
+]
+GuardrailsOption = Annotated[bool, typer.Option("--guardrails", help="Only what the guardrails said.")]
+GUARDRAIL_EVENTS = (GuardrailRaised, EscalationChanged, CircuitChanged, AlertRaised)
+POLL_S = 0.3
+
+
+@command
+def log(
+    context: CommandContext,
+    session: OptionalSession = None,
+    follow: FollowOption = False,
+    guardrails: GuardrailsOption = False,
+) -> ExitCode:
+    """What happened: turns, tool calls, verdicts, guardrails, commits. The latest session without a name."""
+    from lopen.cli.rendering import subscriber
+    from lopen.cli.store import holding, one_session, open_store
+    from lopen.storage.archives import archive_path
+
+    store = open_store(context)
+    if session is not None and archive_path(store.archives, session) is not None:
+        store = holding(store, session)
+    found = one_session(store, session)
+
+    def history() -> Iterator[Recorded]:
+        last = 0
+        while True:
+            for record in store.events(found.id, after=last):
+                last = record.seq
+                yield record
+            if not follow or store.load(found.id).status != "running":
+                return
+            time.sleep(POLL_S)
+
+    with subscriber("json" if context.json else "plain", sys.stdout, verbose=context.verbose) as view:
+        for record in history():
+            if not guardrails or isinstance(record.event, GUARDRAIL_EVENTS):
+                view(record)
+    return ExitCode.OK

@@ -1,0 +1,41 @@
+"""`lopen memory`: what lopen keeps on disk against its limits, and cleaning it now."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from lopen.cli.context import CommandContext, command, group
+from lopen.errors import ExitCode
+
+app = group("What lopen keeps on disk, and cleaning it.")
+
+
+@app.command()
+@command
+def report(context: CommandContext) -> ExitCode:
+    """What is kept, against its limits, and what the last cleaning freed."""
+    from lopen.cli.store import open_store
+    from lopen.retention.policy import policy_of
+    from lopen.retention.report import lines
+    from lopen.retention.report import report as gathered
+    from lopen.storage.folder import state_folder
+
+    policy = policy_of(context.load().settings)
+    found = gathered(open_store(context), state_folder(context.root), policy)
+    context.emit("memory", **asdict(found))
+    if not context.json:
+        context.say("\n".join(lines(found, policy)))
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def clean(context: CommandContext) -> ExitCode:
+    """Rotate logs, archive finished sessions, move older rows and give space back: what happens by itself, now."""
+    from lopen.cli.store import cleaned
+    from lopen.retention.report import freed_line
+
+    freed = asdict(cleaned(context))
+    context.emit("memory_cleaned", **freed)
+    context.say(f"Memory cleanup: {freed_line(freed)}")
+    return ExitCode.OK

@@ -1,0 +1,36 @@
+"""Text of the repository, the model or a tool made harmless for a terminal (contract §13).
+
+Nothing printable is lost, so that what a person judges (a verify command, say) is what would happen: only
+colour codes vanish; every other control character becomes its picture, and what reorders or hides text
+becomes U+FFFD. Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+
+_COLOUR = re.compile(r"\x1b\[[0-9:;]{0,24}m")
+_BREAKS = re.compile(r"\r\n?|[\u2028\u2029\x85]")
+
+_PICTURES: dict[int, str] = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
+_HIDDEN = [
+    *range(0x80, 0xA0),  # C1: on some terminals as good as an escape
+    0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A),  # bidirectional controls
+    0x00AD, 0x200B, *range(0x2060, 0x2065), 0xFEFF,  # invisible
+    *range(0xD800, 0xE000),  # halves of a pair: cannot be written out
+    *range(0xE0000, 0xE0080),  # tags: invisible text
+]  # fmt: skip
+_LINES = _PICTURES | dict.fromkeys(_HIDDEN, "\ufffd") | {0x09: "    ", 0x0A: "\n"}
+_ONE_LINE = _LINES | {0x0A: " "}
+
+
+def inert(text: str, *, lines: bool = False) -> str:
+    """`text` without any effect on a terminal: on one line, or with its line breaks if `lines`."""
+    plain = _BREAKS.sub("\n", _COLOUR.sub("", text))
+    return plain.translate(_LINES if lines else _ONE_LINE)
+
+
+def clipped(text: str, width: int) -> str:
+    """One inert line of at most `width` characters."""
+    line = inert(text).strip()
+    return line if len(line) <= width else line[: max(0, width - 1)] + "…"

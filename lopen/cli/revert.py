@@ -1,0 +1,95 @@
+"""`lopen revert`: back to the last task-completion commit, or to a task's. Nothing is lost: a backup ref first."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from lopen.cli.completion import OptionalModule, tasks
+from lopen.cli.context import CommandContext, command
+from lopen.errors import ExitCode, LopenError
+from lopen.events import Reverted
+from lopen.tasks.tree import reopened
+from lopen.workflow.session import Session
+
+ToOption = Annotated[
+    str | None, typer.Option("--to", metavar="TASK", help="Back to this task's commit.", autocompletion=tasks)
+]
+
+
+@command
+def revert(context: CommandContext, module: OptionalModule = None, to: ToOption = None) -> ExitCode:
+    """Go back to the module's last task-completion commit; with --to, to that task's.
+
+    What was there, committed or not, is kept under refs/lopen/backup first. Tasks whose commits are gone
+    are open again.
+    """
+    from lopen.cli.person import require_person
+    from lopen.cli.store import alone, one_session, open_store
+    from lopen.clock import SystemClock
+    from lopen.git.repository import Repository
+    from lopen.storage.plan import draw
+
+    require_person("revert", context.root)
+    store = open_store(context)
+    session = one_session(store, module)
+    with alone(context.root, session.module, checkout=True):
+        session = store.load(session.id)
+        if session.branch is None:
+            raise LopenError(
+                f"{session.module} has no commits to go back to",
+                hint="work is committed from the gate on, unless git.enabled or git.auto_commit is off",
+            )
+        repository = Repository.open(context.root, clock=SystemClock())
+        if repository.head().branch != session.branch:
+            raise LopenError(f"HEAD is not on {session.branch}", hint=f"git switch {session.branch}")
+        commit = target(session, [c.sha for c in repository.session_commits(session.id)], to)
+        backup = repository.backup(session.id)
+        repository.reset_to(commit)
+        left = {c.sha for c in repository.session_commits(session.id)}
+        gone = [t.id for t in session.tree.tasks if t.commit and t.commit not in left]
+        tree = reopened(session.tree, gone)
+        note = f"A person reverted the work to commit {commit[:12]}; what was there is kept in {backup}."
+        now = datetime.now(UTC)
+        status = "paused" if session.finished and gone else session.status
+        changed = replace(
+            session, tree=tree, status=status, leftovers={}, commit_intent=None, notes=(*session.notes, note)
+        )
+        event = Reverted(commit, backup, tuple(gone))
+        with store.database.transaction():
+            store.save(changed, now)
+            store.append_event(session.id, now, event.name, body(event))
+        draw(context.root, changed)
+    context.say(f"reverted to {commit[:12]}; what was there is kept in {backup}")
+    if gone:
+        context.say(f"open again: {', '.join(gone)}")
+    context.emit("reverted", session=session.id, to=commit, backup=backup, reopened=gone)
+    context.say(f"go on with: lopen resume {session.id}")
+    return ExitCode.OK
+
+
+def body(event: Reverted) -> str:
+    """The event's own fields as kept."""
+    return json.dumps(asdict(event))
+
+
+def target(session: Session, commits: list[str], to: str | None) -> str:
+    """The commit to go back to: a task's, else the newest of the session's."""
+    if to is not None:
+        task = session.tree.task(to)
+        if task is None or task.commit is None:
+            raise LopenError(
+                f"{to} has no commit in session {session.id}", hint=f"lopen status {session.module}"
+            )
+        if task.commit not in commits:
+            raise LopenError(f"{to}'s commit {task.commit[:12]} is not in this branch's history")
+        return task.commit
+    done = [t.commit for t in session.tree.tasks if t.commit in commits]
+    newest = next((c for c in reversed(commits) if c in done), None) or session.start_commit
+    if newest is None:
+        raise LopenError(f"{session.id} has no commit to go back to")
+    return newest

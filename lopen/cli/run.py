@@ -1,0 +1,48 @@
+"""`lopen run`: the whole workflow, to the gate, and from the gate to the end."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lopen.cli import options as o
+from lopen.cli.completion import ModuleArgument
+from lopen.cli.context import CommandContext, command
+from lopen.errors import ExitCode
+
+DryRunOption = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Show what would be sent first and what it would cost; send nothing."),
+]
+
+
+@command
+def run(
+    context: CommandContext,
+    module: ModuleArgument,
+    prompt: o.PromptOption = None,
+    model: o.ModelOption = None,
+    unattended: o.UnattendedOption = False,
+    new: o.NewOption = False,
+    max_iterations: o.IterationsOption = None,
+    max_cost: o.CostOption = None,
+    quiet: o.QuietOption = False,
+    no_color: o.NoColorOption = False,
+    sandbox: o.SandboxOption = None,
+    allow_network: o.NetworkOption = False,
+    record: o.RecordOption = None,
+    dry_run: DryRunOption = False,
+) -> ExitCode:
+    """Build a module from its specification: to the gate, and from the gate to the end.
+
+    Goes on with the module's unfinished session, if there is one. Without a specification, `-p` says what
+    to draft. Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
+    """
+    from lopen.cli.driving import drive_module
+
+    options = o.RunOptions(
+        prompt or "", model or "", unattended, new, max_iterations, max_cost, quiet, no_color,
+        sandbox or "", allow_network, record,
+    )  # fmt: skip
+    return drive_module(context, module, options, dry_run=dry_run)

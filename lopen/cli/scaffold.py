@@ -1,0 +1,78 @@
+"""The files that `lopen init` lays out, as text. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from lopen.cli.detect import NAMES, Detected
+
+GITIGNORE = "*\n!.gitignore\n!config.toml\n"
+
+CONFIG = """\
+# Settings of this project for lopen; may be committed. Every key and its value: lopen config show
+# A project may tighten limits, not loosen them; endpoint, sandbox, hooks and notification are each person's own.
+
+[budget]
+# session_tokens = 500000        # 0: no limit
+# token_budget_per_module = 0
+# max_cost_usd = 0.0
+
+[workflow]
+# max_iterations = 100
+
+[git]
+# convention = "conventional"    # or "plain"
+# isolation = "branch"           # or "worktree"
+"""
+
+
+def specification(module: str, detected: Detected) -> str:
+    """An example of a specification that `lopen check` accepts, to be rewritten."""
+    title = module.replace("-", " ").replace("_", " ").capitalize()
+    return f"""\
+---
+name: {module}
+description: One sentence on what {module} is for.
+---
+
+# {title}
+
+## Overview
+
+What {module} does, for whom, and what it leaves to others.
+
+## Behaviour
+
+What goes in, what comes out, and what happens at the edges: rules, limits, errors.
+
+## Acceptance Criteria
+
+- [ ] An example of use gives the result this specification states
+- [ ] A wrong input is refused with a message that names it
+
+## Dependencies
+
+- None beyond the standard library.
+
+## Skills & Hooks
+
+{chr(10).join(_hooks(detected))}
+"""
+
+
+def _hooks(detected: Detected) -> Iterator[str]:
+    for name in NAMES:
+        command = detected.commands[name]
+        yield f"- **{name}**: " + (f"`{command}`" if command else "none")
+    yield "- **verify-commit**: none"
+
+
+def pre_commit(detected: Detected) -> str:
+    """A git hook that runs lint and tests before each commit."""
+    lines = ["#!/bin/sh", "# Written by lopen init: a commit is made only when these pass."]
+    for name in ("verify-lint", "verify-tests"):
+        command = detected.commands[name]
+        if command:
+            lines += [f"echo {shlex.quote(f'{name}: {command}')}", f"( {command} ) || exit 1"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,149 @@
+"""`lopen session`: list, show, resume, delete, prune and export sessions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from lopen.cli.completion import SessionArgument
+from lopen.cli.context import CommandContext, command, group
+from lopen.errors import ExitCode, LopenError, WrongUsage
+
+app = group("List, show, resume, delete, prune or export sessions.")
+
+FormatOption = Annotated[Literal["md", "json", "yaml"], typer.Option("--format", help="md, json or yaml.")]
+RecordingOption = Annotated[
+    Path | None, typer.Option("--recording", metavar="FILE", help="Write the session's recording to FILE.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+@app.command("list")
+@command
+def listing(context: CommandContext) -> ExitCode:
+    """Every session, newest first; archived ones after the others."""
+    from lopen.cli.store import open_store
+    from lopen.storage.archives import archived
+    from lopen.tasks.tree import progress
+
+    store = open_store(context)
+    for session_id in store.ids():
+        session = store.load(session_id)
+        done = progress(session.tree)
+        context.emit(
+            "session",
+            session=session.id,
+            module=session.module,
+            status=session.status,
+            step=session.step.value,
+        )
+        context.say(
+            f"{session.id}: {session.status}, {session.step.value}, {done.tasks_done}/{done.tasks} tasks"
+        )
+    kept_apart = archived(store.database)
+    for old in kept_apart:
+        fields = {
+            "module": old.module,
+            "status": "archived",
+            "tasks_done": old.tasks_done,
+            "tasks": old.tasks,
+        }
+        context.emit("session", session=old.session, archived_at=old.archived_at, **fields)
+        context.say(f"{old.session}: archived, complete, {old.tasks_done}/{old.tasks} tasks")
+    if not store.ids() and not kept_apart:
+        context.say("no session yet; lopen run MODULE starts one")
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def show(context: CommandContext, session: SessionArgument, format: FormatOption = "md") -> ExitCode:
+    """One session, whole: its plan, verdicts and history. Archived ones are read back."""
+    from lopen.cli.status import fields, lines
+    from lopen.cli.store import holding, open_store
+
+    store = holding(open_store(context), session)
+    found = store.load(session)
+    if context.json:
+        context.emit("session", **fields(store, found))
+    elif format == "md":
+        context.say("\n".join(["# " + found.id, "", *lines(context, store, found)]))
+    else:
+        whole = fields(store, found)
+        if format == "json":
+            context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str))
+        else:
+            from lopen.documents.yaml_text import dumped
+
+            context.say(dumped(json.loads(json.dumps(whole, default=str))))
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def resume(context: CommandContext, session: SessionArgument) -> ExitCode:
+    """As `lopen resume SESSION`."""
+    from lopen.cli.driving import drive_session
+    from lopen.cli.options import RunOptions
+
+    return drive_session(context, session, RunOptions())
+
+
+@app.command()
+@command
+def delete(context: CommandContext, session: SessionArgument, yes: YesOption = False) -> ExitCode:
+    """Delete a session's record, archived or not. Its commits and its branch stay."""
+    from lopen.cli.person import require_person
+    from lopen.cli.store import holding, open_store
+    from lopen.storage.archives import erase
+
+    require_person("session delete", context.root)
+    store = open_store(context)
+    found = holding(store, session).load(session)
+    if not found.finished and not yes:
+        raise WrongUsage(
+            f"{session} is not finished", hint=f"lopen session delete {session} --yes deletes it all the same"
+        )
+    erase(store, found)
+    context.say(f"deleted {session}")
+    context.emit("deleted", session=session)
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def prune(context: CommandContext) -> ExitCode:
+    """Archive finished sessions beyond `session.retention` or older than `session.retention_days`, now."""
+    from lopen.cli.person import require_person
+    from lopen.cli.store import cleaned
+
+    require_person("session prune", context.root)
+    count = cleaned(context).sessions_archived
+    context.say(f"archived {count} finished sessions; lopen session list names them")
+    context.emit("pruned", sessions=count)
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def export(context: CommandContext, session: SessionArgument, recording: RecordingOption = None) -> ExitCode:
+    """Write a session's recording to a file, to be played with `--model replay:FILE`."""
+    from lopen.cli.store import holding, open_store
+    from lopen.cli.wiring import recording_path
+
+    found = holding(open_store(context), session).load(session)
+    if recording is None:
+        raise WrongUsage("say where to: --recording FILE")
+    path = recording_path(context.root, found.id)
+    if not path.exists():
+        raise LopenError(
+            f"{session} has no recording", hint="recording.enabled was off, or it was cleaned up"
+        )
+    shutil.copyfile(path, recording)
+    context.say(f"wrote {recording}")
+    context.emit("exported", session=session, recording=str(recording))
+    return ExitCode.OK

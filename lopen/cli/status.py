@@ -1,0 +1,162 @@
+"""`lopen status`: the task tree, step, budgets, circuits, last verdicts, and what waits for a person."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lopen.cli.completion import OptionalModule
+from lopen.cli.context import CommandContext, command
+from lopen.errors import ExitCode, LopenError
+from lopen.storage.sessions import SessionStore
+from lopen.tasks.tree import State, Tree, progress
+from lopen.workflow.assess import scope_of
+from lopen.workflow.session import Session
+from lopen.workflow.steps import number, phase_of
+
+if TYPE_CHECKING:
+    from lopen.cli.counters import Counter
+
+MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
+
+
+@command
+def status(context: CommandContext, module: OptionalModule = None) -> ExitCode:
+    """Where a module's session stands, and what waits for you."""
+    from lopen.cli.store import open_store, store_of
+
+    store = open_store(context)
+    if module is not None:
+        store = store_of(store, module)
+    sessions = shown_sessions(store, module)
+    if not sessions:
+        if module is not None:
+            raise LopenError(f"{module} has no session yet", hint=f"lopen run {module} starts one")
+        context.say("no session yet; lopen run MODULE starts one")
+    for session in sessions:
+        context.emit("status", **fields(store, session), counters=counter_fields(context, store, session))
+        context.say("\n".join(lines(context, store, session)))
+    return ExitCode.OK
+
+
+def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
+    """The module's newest session; without a module, every unfinished one and else the newest."""
+    if module is not None:
+        found = store.latest(module=module)
+        return [found] if found else []
+    unfinished = [store.load(i) for i in store.ids(unfinished=True)]
+    newest = store.latest()
+    return unfinished or ([newest] if newest else [])
+
+
+def lines(context: CommandContext, store: SessionStore, session: Session) -> list[str]:
+    """The status of a session for a person."""
+    done, scope = progress(session.tree), scope_of(session)
+    told = [
+        f"{session.module}: {session.status} (session {session.id})",
+        f"step {number(session.step)} {session.step.value}, phase {phase_of(session.step)}",
+    ]
+    if scope.original is not None:
+        told.append(f"scope: {scope.completed} of {scope.original} criteria and components complete")
+    if done.tasks:
+        told.append(
+            f"tasks: {done.tasks_done} of {done.tasks}; components: {done.components_done} of {done.components}"
+        )
+    told += tree_lines(session.tree, session.selected)
+    told += limits_lines(context, store, session)
+    for verdict in store.verdicts(session.id)[-3:]:
+        word = "passed" if verdict["passed"] else "failed"
+        told.append(f"verdict on {verdict['scope']} {verdict['subject']}: {word} ({verdict['confidence']})")
+    if session.branch:
+        told.append(f"branch: {session.branch}")
+    told += [f"assumed: {line}" for line in session.assumptions]
+    if session.pause is not None:
+        told += [f"waits: {session.pause.message}", f"go on with: {session.pause.command}"]
+    return told
+
+
+def tree_lines(tree: Tree, selected: str | None) -> list[str]:
+    """The task tree with its marks; the selected component in front of the others by an arrow."""
+    told = []
+    for component in tree.components:
+        arrow = ">" if component.id == selected else " "
+        told.append(f"{arrow} {MARKS[component.state]} {component.name}")
+        told += [
+            f"    {MARKS[t.state]} {t.id} {t.name}"
+            + (f" (given up: {t.given_up})" if t.given_up else "")
+            + (f" (failed {t.failures} in a row)" if t.failures else "")
+            for t in component.tasks
+        ]
+    return told
+
+
+def limits_lines(context: CommandContext, store: SessionStore, session: Session) -> list[str]:
+    """Budgets and circuits against their limits."""
+    from lopen.limits.opening import open_limits
+    from lopen.limits.report import budget_lines, circuit_lines
+
+    limits = open_limits(context.load().settings.budget, store.database)
+    task = session.task
+    wanted = {f"module:{session.module}", f"session:{session.id}", f"task:{task.id}" if task else ""}
+    budgets = [b for b in limits.budgets() if b.budget_id in wanted]
+    circuits = [c for c in limits.circuits() if c.circuit_id == f"session:{session.id}"]
+    told = budget_lines(budgets) if budgets else []
+    counted = [f"  {line}" for line in session_counters(context, store, session)]
+    return [*told, *(line for c in circuits for line in circuit_lines(c, datetime.now(UTC))), *counted]
+
+
+def session_counters(context: CommandContext, store: SessionStore, session: Session) -> list[Counter]:
+    """The guardrails' counters against their limits."""
+    from lopen.cli.counters import counters, kept_habits
+    from lopen.limits.opening import open_limits
+
+    settings = context.load().settings
+    limits = open_limits(settings.budget, store.database)
+    circuit = next((c for c in limits.circuits() if c.circuit_id == f"session:{session.id}"), None)
+    return counters(session, settings, kept_habits(store.database, session.id), circuit)
+
+
+def counter_fields(context: CommandContext, store: SessionStore, session: Session) -> list[dict[str, Any]]:
+    """The same for a program."""
+    from lopen.cli.counters import counter_objects
+
+    return counter_objects(session_counters(context, store, session))
+
+
+def fields(store: SessionStore, session: Session) -> dict[str, Any]:
+    """The status of a session for a program."""
+    scope = scope_of(session)
+    return {
+        "session": session.id,
+        "module": session.module,
+        "status": session.status,
+        "step": session.step.value,
+        "phase": phase_of(session.step),
+        "iterations": {"used": session.iterations, "granted": session.iterations_granted},
+        "scope": {"completed": scope.completed, "original": scope.original},
+        "branch": session.branch,
+        "components": [
+            {
+                "id": c.id,
+                "name": c.name,
+                "state": c.state.value,
+                "criteria": list(c.criteria),
+                "tasks": [
+                    {
+                        "id": t.id,
+                        "name": t.name,
+                        "state": t.state.value,
+                        "commit": t.commit,
+                        "failures": t.failures,
+                    }
+                    for t in c.tasks
+                ],
+            }
+            for c in session.tree.components
+        ],
+        "verdicts": store.verdicts(session.id)[-10:],
+        "assumptions": list(session.assumptions),
+        "waiting": None
+        if session.pause is None
+        else {"kind": session.pause.kind, "message": session.pause.message, "command": session.pause.command},
+    }

@@ -1,0 +1,53 @@
+"""What a person sees of a run: which view, what it leaves to the command itself, and the numbers in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from lopen.cli.context import CommandContext
+from lopen.cli.options import RunOptions
+from lopen.cli.rendering import View, mode_for, subscriber
+from lopen.cli.rendering.board import Snapshot
+from lopen.events import SessionFailed, Subscriber
+from lopen.ports import Ports
+
+
+def view_for(
+    context: CommandContext, options: RunOptions, hide: Callable[[str], str], holder: list[Ports]
+) -> View:
+    """The view that fits standard output and the options. `holder` gets the session's ports once there are any."""
+    mode = mode_for(sys.stdout, json=context.json, quiet=options.quiet)
+    color = not options.no_color and not os.environ.get("NO_COLOR")
+    return subscriber(
+        mode,
+        sys.stdout,
+        snapshot=lambda: _snapshot(holder),
+        redact=hide,
+        color=color,
+        verbose=context.verbose,
+    )
+
+
+def shown(context: CommandContext, view: View) -> Subscriber:
+    """The view, but for a failure that the command itself is about to tell a person."""
+    return (
+        view
+        if context.json
+        else lambda record: None if isinstance(record.event, SessionFailed) else view(record)
+    )
+
+
+def _snapshot(holder: list[Ports]) -> Snapshot:
+    if not holder:
+        return Snapshot()
+    ports = holder[0]
+    state = next((s for s in ports.meter.states() if s.budget_type == "session"), None)
+    return Snapshot(
+        tree=ports.journal.session.tree,
+        tokens=state.tokens_used if state else None,
+        token_limit=state.max_tokens if state else 0,
+        cost_usd=state.cost_usd if state else None,
+        cost_limit_usd=ports.settings.budget.max_cost_usd,
+    )

@@ -1,0 +1,293 @@
+"""The composition root: the only place that sees both the loop and the concrete adapters."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lopen.asking import Asker
+from lopen.cli.context import CommandContext
+from lopen.cli.options import RunOptions
+from lopen.cli.rendering import View
+from lopen.cli.terminal import approver_for, person_for
+from lopen.cli.views import shown, view_for
+from lopen.clock import Clock, SystemClock
+from lopen.completion import Committer
+from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
+from lopen.guardrails.calls import Limits as HabitLimits
+from lopen.journal import Journal
+from lopen.judgement import Jury
+from lopen.limits.meter import Meter
+from lopen.limits.opening import open_limits
+from lopen.llm.anthropic_model import AnthropicModel
+from lopen.llm.messages import Model
+from lopen.llm.patience import RetryPolicy
+from lopen.llm.recorder import Recorder, RecordingModel
+from lopen.llm.recording import Unreadable
+from lopen.llm.recording import load as load_recording
+from lopen.llm.replay import ReplayModel
+from lopen.ports import Ports
+from lopen.prompts.templates import check_templates
+from lopen.retention.log import StructuredLog
+from lopen.retention.policy import policy_of
+from lopen.retention.upkeep import Upkeep
+from lopen.sandbox.choice import choose
+from lopen.sandbox.command import Command, Sandbox
+from lopen.sandbox.command import Limits as SandboxLimits
+from lopen.sandbox.protected import ProtectedPaths
+from lopen.secrets import looks_secret_name, redact
+from lopen.settings.schema import Settings
+from lopen.settings.sources import Loaded
+from lopen.specifications import Specifications
+from lopen.storage.aside import set_aside
+from lopen.storage.audit import AuditTrail
+from lopen.storage.folder import state_folder
+from lopen.storage.plan import draw
+from lopen.storage.sessions import SessionStore
+from lopen.tools.catalogue import catalogue
+from lopen.tools.commanding import Commands
+from lopen.tools.registry import Registry
+from lopen.tools.verification import Verifier
+from lopen.tools.watch import Watch
+from lopen.tools.workspace import Workspace
+from lopen.workflow.session import Approval, Session
+
+REPLAY = "replay:"
+EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
+
+
+@dataclass
+class Wired:
+    """A session ready to be driven, and what shows it."""
+
+    context: CommandContext
+    ports: Ports
+    view: View
+
+
+def recording_path(root: Path, session: str) -> Path:
+    """Where a session's exchanges are kept."""
+    return root / ".lopen" / "recordings" / f"{session}.jsonl.gz"
+
+
+def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
+    """Takes known secrets (values of secret-looking variables) and what looks like one out of a text."""
+    known = tuple(v for n, v in environ.items() if looks_secret_name(n) and len(v) >= 8)
+    return lambda text: redact(text, known)
+
+
+def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
+    """The sandbox the settings ask for; `auto` takes the best that works."""
+    limits = SandboxLimits(
+        processes=settings.sandbox.max_processes,
+        memory_mb=settings.sandbox.max_memory_mb,
+        file_mb=settings.sandbox.max_file_mb,
+    )
+    return choose(settings.sandbox.mode, root, limits=limits, session=session)
+
+
+def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
+    """What the model is told of its commands' world."""
+    network = "network reachable" if settings.sandbox.network or sandbox.name == "none" else "no network"
+    where = {
+        "bwrap": "the project is writable, everything else read-only or hidden",
+        "landlock": "only the project is writable",
+        "none": "no sandbox; stay inside the project all the same",
+    }
+    return f"Commands run under {sandbox.name}: {where.get(sandbox.name, sandbox.name)}; {network}."
+
+
+@contextmanager
+def wired(
+    context: CommandContext,
+    loaded: Loaded,
+    store: SessionStore,
+    session: Session,
+    options: RunOptions,
+    *,
+    clock: Clock | None = None,
+) -> Iterator[Wired]:
+    """Everything a session needs, put together; taken apart again at the end."""
+    settings, root = loaded.settings, context.root
+    clock = clock or SystemClock()
+    hide = redactor(os.environ)
+    check_templates(settings.workflow.templates)
+    repository = checkout_of(root, settings, clock)
+    sandbox = sandbox_for(settings, root, session.id)
+    with ExitStack() as stack:
+        holder: list[Ports] = []
+        view = stack.enter_context(view_for(context, options, hide, holder))
+        journal = _journal(context, settings, store, session, clock, view)
+        model = _model(stack, settings, options, journal, clock, context, hide)
+        meter = _meter(context, settings, store, clock, model)
+        commands = Commands(sandbox, repository, ProtectedPaths(root), journal)
+        approval = session.approval or store.approval(session.module)
+        verifier = _verifier(settings, commands, approval, clock, root)
+        asker = _asker(settings, options, model, meter, journal, clock)
+        ports = Ports(
+            root=root,
+            settings=settings,
+            clock=clock,
+            store=store,
+            journal=journal,
+            repository=repository,
+            workspace=Workspace(root, repository.files),
+            commands=commands,
+            sandbox_rules=sandbox_rules(sandbox, settings),
+            meter=meter,
+            asker=asker,
+            jury=Jury(asker, repository, store, settings.oracle.model),
+            committer=Committer(repository, _hook_runner(commands, root), _scratch(root)),
+            verifier=verifier,
+            registry=Registry(catalogue(verifier.commands)),
+            audit=AuditTrail(store.database, session.id, hide),
+            watch=Watch(
+                meter.gate,
+                journal,
+                store.database,
+                clock,
+                _habit_limits(settings),
+                lambda: verifier.commands.get("verify-tests"),
+            ),
+            person=person_for(context, settings, view),
+            approver=approver_for(context, settings, store, view),
+            specifications=Specifications(root, store),
+            write_plan=lambda: draw(root, journal.session),
+            model_override="" if options.model.startswith(REPLAY) else options.model,
+            request=options.prompt,
+        )
+        holder.append(ports)
+        yield Wired(context, ports, view)
+
+
+def _journal(
+    context: CommandContext,
+    settings: Settings,
+    store: SessionStore,
+    session: Session,
+    clock: Clock,
+    view: View,
+) -> Journal:
+    """With everybody who hears of the session: the view, the log, the upkeep of `.lopen/`."""
+    hide, policy, state = redactor(os.environ), policy_of(settings), context.root / ".lopen"
+    log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
+    upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
+    return Journal(store, session, clock, redact=hide, subscribers=(shown(context, view), log, upkeep))
+
+
+def checkout_of(root: Path, settings: Settings, clock: Clock) -> Checkout:
+    """The project's repository; with `git.enabled = false` a private history of snapshots in its place."""
+    if settings.git.enabled:
+        return Repository.open(root, clock=clock, sign=settings.git.sign)
+    return Repository.shadow(root, root / ".lopen" / "cache" / "shadow", clock=clock)
+
+
+def _meter(
+    context: CommandContext, settings: Settings, store: SessionStore, clock: Clock, model: Model
+) -> Meter:
+    local = bool(getattr(model, "local", False))
+    return Meter(
+        open_limits(settings.budget, store.database, evidence_max=policy_of(settings).evidence),
+        settings,
+        clock,
+        exempt=EXEMPT_WHERE_LOCAL if local else (),
+        warn=context.warn,
+    )
+
+
+def _verifier(
+    settings: Settings, commands: Commands, approval: Approval | None, clock: Clock, root: Path
+) -> Verifier:
+    return Verifier(
+        root=root,
+        commands=approval.commands if approval else {},
+        run=commands,
+        repository=commands.repository,
+        journal=commands.journal,
+        clock=clock,
+        timeout_s=settings.sandbox.verify_timeout_s,
+        network=settings.sandbox.network,
+    )
+
+
+def _asker(
+    settings: Settings, options: RunOptions, model: Model, meter: Meter, journal: Journal, clock: Clock
+) -> Asker:
+    return Asker(
+        model,
+        () if options.model else tuple(settings.models.fallback),
+        RetryPolicy(base_s=settings.model.retry_base_s, max_retries=settings.model.max_retries),
+        meter,
+        journal,
+        clock,
+        random.Random(),  # noqa: S311 - jitter, no secret
+        settings.budget.cache_read_weight,
+    )
+
+
+def _model(
+    stack: ExitStack,
+    settings: Settings,
+    options: RunOptions,
+    journal: Journal,
+    clock: Clock,
+    context: CommandContext,
+    hide: Callable[[str], str],
+) -> Model:
+    def step() -> str:
+        return journal.session.step.value
+
+    if options.model.startswith(REPLAY):
+        recording = load_recording(Path(options.model.removeprefix(REPLAY)))
+        return stack.enter_context(ReplayModel(recording, step=step, clock=clock))
+    model = AnthropicModel(settings.model, os.environ, clock)
+    stack.callback(model.close)
+    if not settings.recording.enabled:
+        return model
+    recorder = _recorder(context, journal.session, clock, hide)
+    return model if recorder is None else RecordingModel(model, recorder, step, journal.tell)
+
+
+def _recorder(
+    context: CommandContext, session: Session, clock: Clock, hide: Callable[[str], str]
+) -> Recorder | None:
+    """Goes on with the session's recording; a damaged one is set aside, and none at all does not stop the work."""
+    path = recording_path(context.root, session.id)
+    try:
+        try:
+            return Recorder(path, session.module, redact=hide, clock=clock)
+        except Unreadable as error:
+            kept = set_aside(path, state_folder(context.root))
+            context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}, a new one begins")
+            return Recorder(path, session.module, redact=hide, clock=clock)
+    except OSError as error:
+        context.warn(f"this run is not recorded: {path}: {error.strerror or error}")
+        return None
+
+
+def _habit_limits(settings: Settings) -> HabitLimits:
+    own = settings.tool_discipline
+    return HabitLimits(
+        file_reads=own.max_file_reads,
+        command_retries=own.max_command_retries,
+        files_edited=own.max_files_edited,
+    )
+
+
+def _scratch(root: Path) -> Path:
+    folder = root / ".lopen" / "cache" / "hooks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]]:
+    def run(argv: tuple[str, ...], variables: Mapping[str, str]) -> tuple[int, str]:
+        ran = commands.run(Command(tuple(argv), cwd=root, timeout_s=600, env=variables))
+        return ran.exit_code, ran.output
+
+    return run

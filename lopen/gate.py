@@ -1,0 +1,141 @@
+"""The gate between step 1 and step 2: nothing but a person's approval of this exact specification opens it.
+
+Passing it makes the module's branch and its first commit, which carries the specification and its research.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from lopen.documents.drift import section_hashes, spec_hash
+from lopen.documents.spec import Specification
+from lopen.errors import LopenError
+from lopen.events import Committed, Event, Notice, SpecApproved
+from lopen.git.message import approval
+from lopen.git.repository import Repository, versioned
+from lopen.guardrails.setup import OFFER
+from lopen.ports import Ports
+from lopen.storage.folder import ignore_state
+from lopen.surroundings import lacks
+from lopen.workflow.decide import entered
+from lopen.workflow.pauses import gate_pause
+from lopen.workflow.session import Approval, Pause
+from lopen.workflow.steps import Trigger
+
+
+class DirtyTree(LopenError):
+    """Uncommitted work lies in the tree where a module's branch is to begin."""
+
+
+def at_gate(ports: Ports, spec: Specification) -> Pause | None:
+    """Pass the gate if a person opened it for exactly this specification; else the pause that waits for it."""
+    given = valid_approval(ports, spec)
+    if given is None and ports.approver.approve(spec):
+        given = valid_approval(ports, spec)
+    if given is None:
+        return gate_pause(
+            ports.journal.session.module, "the specification passes `lopen check` and waits for approval"
+        )
+    pass_gate(ports, spec, given)
+    missing = lacks(ports)
+    if missing:
+        ports.journal.tell(Notice("info", f"this repository lacks {', '.join(missing)}", OFFER))
+    return None
+
+
+def valid_approval(ports: Ports, spec: Specification) -> Approval | None:
+    """The module's newest approval, if it is for this specification as it is now."""
+    newest = ports.store.approval(spec.module)
+    return newest if newest and newest.spec_hash == spec_hash(section_hashes(spec)) else None
+
+
+def pass_gate(ports: Ports, spec: Specification, given: Approval) -> None:
+    """Make the branch and its first commit, and stand in step 2."""
+    told: list[Event] = [SpecApproved(given.who, given.note, given.spec_hash)]
+    if ports.commits:
+        told += begin_branch(ports, spec.module)
+    else:
+        ports.journal.change(start_commit=ports.repository.head().commit)
+    session = replace(ports.journal.session, approval=given, planned=dict(given.sections))
+    decision = entered(session, Trigger.SPEC_APPROVED)
+    ports.journal.save(decision.session, *told, *decision.events)
+    ports.take_commands(given.commands)
+
+
+def begin_branch(ports: Ports, module: str) -> list[Event]:
+    """Put HEAD on the module's branch and make its first commit; each once, also if the process died between."""
+    session, repository = ports.journal.session, versioned(ports.repository)
+    branch = ports.settings.git.branch_prefix + module
+    head = repository.head()
+    if not begun(repository, session.id, branch):
+        refuse_dirt(repository, module)
+    if head.commit is None:
+        raise LopenError(
+            "the repository has no commit yet",
+            hint="make a first one (git add -A && git commit), then go on: lopen resume",
+        )
+    repository.identity()  # nothing is changed for nobody
+    told: list[Event] = []
+    if head.branch is None:
+        told.append(Notice("info", f"HEAD is detached; the branch starts at {head.commit[:12]}"))
+    if session.start_branch is None and head.branch != branch:
+        ports.journal.change(start_branch=head.branch)  # first: a crash must not forget it
+    ignore_state(ports.root)
+    repository.hide_state()
+    on = repository.start_branch(branch)
+    commit = approval_commit(ports, module, branch, on.commit or head.commit)
+    ports.journal.change(branch=branch, start_commit=commit)
+    return [*told, Committed(commit, f"docs({module}): approve specification", branch)]
+
+
+def stand_on_branch(ports: Ports) -> None:
+    """HEAD is on the session's branch before anything is paid for; one that was merged and deleted begins anew."""
+    branch = ports.journal.session.branch
+    if branch is None:
+        return
+    repository = versioned(ports.repository)
+    head = repository.head()
+    if head.branch == branch:
+        return
+    if repository.branch_tip(branch) is not None:
+        raise LopenError(
+            f"HEAD is on {head.branch or 'no branch'}, not on {branch}",
+            hint=f"git switch {branch}, then: lopen resume",
+        )
+    refuse_dirt(repository, ports.journal.session.module)
+    repository.start_branch(branch)
+
+
+def begun(repository: Repository, session: str, branch: str) -> bool:
+    """Whether HEAD is on the session's own branch already: its record was lost, what lies there is its work."""
+    on_it = repository.head().branch == branch
+    return on_it and bool(repository.session_commits(session, within=branch))
+
+
+def approval_commit(ports: Ports, module: str, branch: str, parent: str) -> str:
+    """The branch's first commit; the one that is there, if the process died after it."""
+    session, repository = ports.journal.session, versioned(ports.repository)
+    made = [c.sha for c in repository.session_commits(session.id, within=branch) if c.task is None]
+    if made:
+        repository.align_index()
+        return made[0]
+    text = approval(module=module, session=session.id, convention=ports.settings.git.convention)
+    return repository.commit(repository.snapshot(), parent, text, branch)
+
+
+def refuse_dirt(repository: Repository, module: str) -> None:
+    """Work that is not lopen's must not slip into its commits: name it, and do nothing."""
+
+    def harmless(path: str) -> bool:
+        parts = PurePosixPath(path).parts
+        return parts[:1] == (".lopen",) or parts[:2] == ("specs", module)
+
+    dirty = repository.dirty(harmless)
+    if dirty:
+        listed = "".join(f"\n  {path}" for path in dirty[:20])
+        more = f"\n  and {len(dirty) - 20} more" if len(dirty) > 20 else ""
+        raise DirtyTree(
+            f"uncommitted work lies in the tree:{listed}{more}",
+            hint="commit or stash it (git stash -u), then run again",
+        )

@@ -1,0 +1,105 @@
+"""The journal: holds the session of this process and is the only place that replaces it.
+
+A change of state and the events that tell of it go into one transaction; subscribers hear of them only after
+it is durable. Nothing in the loop prints.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import Any
+
+from lopen.clock import Clock
+from lopen.events import Event, Recorded, Subscriber
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.session import Session
+
+
+class Journal:
+    """One session's state and history. `redact` takes known secrets out of everything that is kept or shown."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        session: Session,
+        clock: Clock,
+        *,
+        redact: Callable[[str], str],
+        subscribers: tuple[Subscriber, ...] = (),
+    ) -> None:
+        self._store = store
+        self._database = store.database
+        self._session = session
+        self._clock = clock
+        self._redact = redact
+        self._subscribers = subscribers
+
+    @property
+    def session(self) -> Session:
+        """The session as last saved, or as it will be saved at the end of the transaction around."""
+        return self._session
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Everything inside becomes durable at once or not at all; events are shown afterwards."""
+        with self._database.transaction():
+            yield
+
+    def change(self, *events: Event, **fields: Any) -> Session:
+        """Replace fields of the session and keep `events`, durably."""
+        return self.save(replace(self._session, **fields) if fields else self._session, *events)
+
+    def save(self, session: Session, *events: Event) -> Session:
+        """Make `session` the session and keep `events`, durably."""
+        with self.together():
+            if session is not self._session or not events:
+                self._store.save(session, self._clock.now())
+                self._replace(session)
+            for event in events:
+                self._keep(event)
+        return session
+
+    def prove_saving(self) -> None:
+        """Write the session as it is; raises `StorageError` where nothing can be kept."""
+        with self.together():
+            self._store.save(self._session, self._clock.now())
+
+    def reload(self) -> Session:
+        """The session as the database has it: after a save that failed."""
+        self._session = self._store.load(self._session.id)
+        return self._session
+
+    def tell(self, *events: Event) -> None:
+        """Keep (or, for passing ones, only show) events without a change of state."""
+        passing = [e for e in events if not e.durable]
+        kept = [e for e in events if e.durable]
+        if kept:
+            with self.together():
+                for event in kept:
+                    self._keep(event)
+        for event in passing:
+            self._publish(self._record(event, 0))
+
+    def _keep(self, event: Event) -> None:
+        body = self._redact(json.dumps(asdict(event), ensure_ascii=False, default=str))
+        seq = self._store.append_event(self._session.id, self._clock.now(), event.name, body)
+        record = self._record(event, seq)
+        self._database.on_commit(lambda: self._publish(record))
+
+    def _replace(self, session: Session) -> None:
+        before, self._session = self._session, session
+
+        def undo() -> None:
+            self._session = before
+
+        self._database.on_rollback(undo)
+
+    def _record(self, event: Event, seq: int) -> Recorded:
+        return Recorded(self._clock.now(), self._session.id, event, seq)
+
+    def _publish(self, record: Recorded) -> None:
+        for subscriber in self._subscribers:
+            subscriber(record)

@@ -1,0 +1,125 @@
+"""Beginning and ending a run: what a dead process left is settled, what a person answered is taken in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lopen.completion import adopt
+from lopen.errors import LopenError
+from lopen.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted
+from lopen.gate import stand_on_branch
+from lopen.ports import Ports
+from lopen.tasks.tree import State
+from lopen.workflow.pauses import asks
+from lopen.workflow.session import Pause, Session
+
+RECOVERED = "The last run was interrupted. Go on from the state below without asking; do nothing twice."
+
+
+def start(ports: Ports, *, resumed: bool) -> Pause | None:
+    """Take the session up, durably; a pause where something still waits for a person."""
+    session = ports.journal.session
+    cleared = _cleared(ports) if resumed and session.status == "running" else ()
+    stand_on_branch(ports)
+    session, adopted = adopt(session, ports.repository)
+    granted = session.iterations + ports.settings.workflow.max_iterations
+    if resumed and session.iterations < session.iterations_granted:
+        granted = min(
+            granted, session.iterations_granted
+        )  # what is left of the last grant, or less by a flag
+    notes = session.notes
+    if resumed and session.status == "running":
+        notes = (*notes, RECOVERED)
+    hooks = session.hooks or ports.repository.hooks_snapshot().to_json()
+    session = replace(
+        session,
+        status="running",
+        pause=None,
+        request=ports.request or session.request,
+        iterations_granted=granted,
+        notes=notes,
+        hooks=hooks,
+    )
+    ports.meter.open(session.id, session.module, agent=ports.agent_for(session.step))
+    told = ports.meter.recover(session.id) if resumed else ()
+    told = (*told, *ports.meter.gate.lift_spawn_limits(ports.request))
+    ports.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
+    begun = SessionStarted(session.module, session.step.value, resumed)
+    unconfined = ports.commands.sandbox.warning
+    told = (*told, *([Notice("warning", unconfined)] if unconfined else []))
+    ports.journal.save(session, begun, *cleared, *adopted, *told)
+    ports.write_plan()  # a process that was killed may not have come to it
+    return _question(ports) or asks(ports.journal.session)
+
+
+def _cleared(ports: Ports) -> tuple[Notice, ...]:
+    """What the dead process left in the repository: nobody else would ever remove it."""
+    branch = ports.journal.session.branch or ports.settings.git.branch_prefix + ports.journal.session.module
+    return tuple(
+        Notice("info", f"removed what the interrupted run left: {path}")
+        for path in ports.repository.clear_leftovers(branch)
+    )
+
+
+def _question(ports: Ports) -> Pause | None:
+    """The question that waits: answered meanwhile, answered now, assumed where nobody is to be asked; else it waits."""
+    session = ports.journal.session
+    question = session.question
+    if question is None:
+        return None
+    if question.answer is not None:
+        ports.journal.change(question=None)
+        return None
+    assumed = ports.settings.workflow.unattended
+    answer = (
+        question.default if assumed else ports.person.ask(question.text, question.options, question.default)
+    )
+    if answer is None:
+        return Pause(
+            "question",
+            f"the model asks: {question.text} (default: {question.default})",
+            f"lopen answer {session.id} TEXT",
+        )
+    line = f"{question.text} Assumed: {answer}"
+    ports.journal.change(
+        QuestionAsked(question.text, question.options, question.default, answer, assumed),
+        question=None,
+        assumptions=(*session.assumptions, line) if assumed else session.assumptions,
+        notes=(*session.notes, f"You asked: {question.text} The answer: {answer}"),
+    )
+    return None
+
+
+def completed(ports: Ports) -> SessionComplete:
+    """What was built, what it cost, and the command that merges it."""
+    session = ports.journal.session
+    commits = sum(1 for t in session.tree.tasks if t.commit and session.branch)
+    state = next((s for s in ports.meter.states() if s.budget_type == "session"), None)
+    unpriced = bool(state and state.unpriced_tokens and not state.cost_usd)
+    return SessionComplete(
+        module=session.module,
+        components=len(session.tree.components),
+        tasks=sum(t.state is State.COMPLETE for t in session.tree.tasks),
+        commits=commits,
+        cost_usd=None if state is None or unpriced else state.cost_usd,
+        tokens=state.tokens_used if state else 0,
+        branch=session.branch or "",
+        merge_command=merge_command(session),
+        assumptions=session.assumptions,
+    )
+
+
+def merge_command(session: Session) -> str:
+    """How a person takes the work over."""
+    if session.branch is None:
+        return ""
+    back = (
+        f"git switch {session.start_branch} && " if session.start_branch not in (None, session.branch) else ""
+    )
+    return f"{back}git merge {session.branch}"
+
+
+def failed(ports: Ports, error: LopenError) -> None:
+    """Keep that the run failed; the session can be resumed."""
+    session = replace(ports.journal.session, status="failed")
+    ports.journal.save(session, SessionFailed(error.message, error.hint))
