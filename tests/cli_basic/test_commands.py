@@ -1,0 +1,238 @@
+"""`init`, `check`, `config`, `doctor` and `diagram`, as a person runs them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli_basic.conftest import Lopen, json_lines
+
+SPEC = "specs/calc/SPECIFICATION.md"
+
+
+def test_init_lays_out_a_project_once(lopen: Lopen, project: Path) -> None:
+    (project / "Cargo.toml").write_text("")
+    first = lopen("init", "calc")
+    assert first.returncode == 0
+    assert [line for line in first.stdout.splitlines() if line.startswith("wrote")] == [
+        "wrote .lopen/.gitignore",
+        "wrote .lopen/config.toml",
+        f"wrote {SPEC}",
+    ]
+    assert (project / ".lopen" / ".gitignore").read_text() == "*\n!.gitignore\n!config.toml\n"
+    assert "- **verify-tests**: `cargo test`" in (project / SPEC).read_text()
+    (project / ".lopen" / "config.toml").write_text("# mine\n")
+    second = lopen("init", "calc")
+    assert "wrote" not in second.stdout
+    assert (project / ".lopen" / "config.toml").read_text() == "# mine\n"
+
+
+def test_git_sees_of_lopen_s_folder_only_what_may_be_committed(
+    lopen: Lopen, project: Path, surroundings: dict[str, str]
+) -> None:
+    lopen("init")
+    (project / ".lopen" / "state.db").write_text("")
+    shown = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"],
+        cwd=project,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout.split() == ["??", ".lopen/.gitignore", "??", ".lopen/config.toml"]
+
+
+def test_init_says_what_is_missing(lopen: Lopen) -> None:
+    done = lopen("init")
+    assert "no test runner found" in done.stderr
+    assert "no linter found" in done.stderr
+
+
+def test_the_configuration_that_init_writes_is_a_right_one(lopen: Lopen) -> None:
+    lopen("init")
+    assert lopen("config", "show").returncode == 0
+
+
+def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
+    lopen("init", "calc")
+    done = lopen("check", "calc")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems")
+
+
+def test_the_pre_commit_hook_stops_a_commit_that_fails(
+    lopen: Lopen, project: Path, surroundings: dict[str, str]
+) -> None:
+    (project / "Makefile").write_text("lint:\n\t@true\ntest:\n\t@test -e good && true\n")
+    assert "wrote .git/hooks/pre-commit" in lopen("init", "--pre-commit-hook").stdout
+    commit = ["git", "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "m"]
+    assert subprocess.run(commit, cwd=project, env=surroundings, capture_output=True, check=False).returncode
+    (project / "good").write_text("")
+    subprocess.run(commit, cwd=project, env=surroundings, capture_output=True, check=True)
+
+
+def test_an_existing_hook_is_left_alone(lopen: Lopen, project: Path) -> None:
+    (project / "Makefile").write_text("test:\n\ttrue\n")
+    hook = project / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\n")
+    assert "kept .git/hooks/pre-commit (was there)" in lopen("init", "--pre-commit-hook").stdout
+    assert hook.read_text() == "#!/bin/sh\n"
+
+
+def test_a_hooks_folder_outside_the_repository_is_left_alone(
+    lopen: Lopen, project: Path, tmp_path: Path, surroundings: dict[str, str]
+) -> None:
+    (project / "Makefile").write_text("test:\n\ttrue\n")
+    subprocess.run(
+        ["git", "config", "core.hooksPath", str(tmp_path / "hooks")],
+        cwd=project,
+        env=surroundings,
+        check=True,
+    )
+    done = lopen("init", "--pre-commit-hook")
+    assert "no pre-commit hook" in done.stderr
+    assert not (tmp_path / "hooks").exists()
+
+
+@pytest.mark.parametrize("linked", [".lopen", "specs"])
+def test_init_follows_no_link_out_of_the_project(
+    lopen: Lopen, project: Path, tmp_path: Path, linked: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (project / linked).symlink_to(tmp_path / "elsewhere")
+    done = lopen("init", "calc")
+    assert done.returncode in (1, 2)
+    assert "symbolic link" in done.stderr
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "-x", ".hidden"])
+def test_a_module_s_name_is_no_path(lopen: Lopen, project: Path, name: str) -> None:
+    assert lopen("init", "--", name).returncode == 2
+    assert not (project / "specs").exists()
+
+
+def test_check_names_every_problem_with_its_line(lopen: Lopen, project: Path) -> None:
+    lopen("init", "calc")
+    lopen("init", "other")
+    text = (project / SPEC).read_text()
+    (project / SPEC).write_text(text.replace("- [ ] An", "- An").replace("- [ ] A ", "- A "))
+    done = lopen("check")
+    assert done.returncode == 1
+    assert any(line.startswith(f"{SPEC}:") for line in done.stdout.splitlines())
+    assert done.stdout.splitlines()[-1] == "calc, other: 1 problem"
+    lines = json_lines(lopen("check", "--json").stdout)
+    assert {line["event"] for line in lines} <= {"problem", "warning", "check"}
+    assert lines[-1]["problems"] == 1
+    assert lopen("check", "other").returncode == 0
+
+
+def test_check_shows_hostile_text_inert(lopen: Lopen, project: Path) -> None:
+    lopen("init", "calc")
+    with (project / SPEC).open("a") as file:
+        file.write("\n# \x1b]0;evil\x07 title\n")
+    assert "\x1b" not in lopen("check").stdout
+
+
+def test_check_helps_with_a_name_it_does_not_know(lopen: Lopen) -> None:
+    assert "lopen init MODULE" in lopen("check").stderr
+    lopen("init", "calc")
+    done = lopen("check", "cal")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "did you mean calc?" in done.stderr
+
+
+def test_config_shows_every_value_with_its_source(lopen: Lopen, project: Path) -> None:
+    (project / ".lopen").mkdir()
+    (project / ".lopen" / "config.toml").write_text('[models]\nbuilding = "huge"\n')
+    done = lopen("config", "show", "models", env={"LOPEN_MODELS__PLANNING": "mine"})
+    assert 'models.planning = "mine"  (environment, LOPEN_MODELS__PLANNING)' in done.stdout
+    assert f'models.building = "huge"  (project, {project}/.lopen/config.toml:2)' in done.stdout
+    assert "(default)" in done.stdout
+    assert "models.building is named by the repository" in done.stderr
+
+
+def test_config_shows_no_password(lopen: Lopen) -> None:
+    done = lopen("config", "show", "budget.store", env={"LOPEN_BUDGET__STORE": "redis://u:secret@host/0"})
+    assert "redis://…@host/0" in done.stdout
+    assert "secret" not in done.stdout
+
+
+def test_config_as_json_is_a_line_a_key(lopen: Lopen) -> None:
+    lines = json_lines(lopen("config", "show", "--json").stdout)
+    assert {line["event"] for line in lines} == {"setting"}
+    assert {"key", "value", "source", "location"} <= set(lines[0])
+    assert len(lines) > 100
+
+
+def test_a_wrong_configuration_is_exit_two_with_its_place(lopen: Lopen, project: Path) -> None:
+    (project / ".lopen").mkdir()
+    (project / ".lopen" / "config.toml").write_text("[sandbox]\nmode = 'none'\n")
+    done = lopen("config", "show")
+    assert done.returncode == 2
+    assert f"{project}/.lopen/config.toml:2: sandbox.mode" in done.stderr
+    assert "lopen config set --user sandbox.mode" in done.stderr
+
+
+def test_config_set_writes_and_says_where(lopen: Lopen, project: Path) -> None:
+    done = lopen("config", "set", "budget.session_tokens", "1000")
+    assert done.returncode == 0
+    assert done.stdout == f"budget.session_tokens is set in {project}/.lopen/config.toml\n"
+    done = lopen("config", "set", "--user", "sandbox.mode", "none", env={"LOPEN_SANDBOX__MODE": "bwrap"})
+    assert "LOPEN_SANDBOX__MODE sets it too, and wins" in done.stderr
+
+
+def _report(lopen: Lopen, *arguments: str, env: dict[str, str] | None = None) -> dict[str, str]:
+    lines = json_lines(lopen("doctor", "--json", *arguments, env=env).stdout)
+    return {line["check"]: line["status"] for line in lines}
+
+
+def test_doctor_tries_what_it_says(lopen: Lopen, project: Path) -> None:
+    (project / "Makefile").write_text("test:\n\ttrue\nlint:\n\ttrue\n")
+    identity = {"GIT_COMMITTER_NAME": "n", "GIT_COMMITTER_EMAIL": "e@x"}
+    report = _report(lopen, env=identity)
+    for check in ("configuration", "git", "repository", "identity", "models", "disk", "database"):
+        assert report[check] == "ok", check
+
+
+def test_doctor_fails_where_something_essential_does(
+    lopen: Lopen, tmp_path: Path, surroundings: dict[str, str]
+) -> None:
+    bare = tmp_path / "bare"
+    (bare / ".lopen").mkdir(parents=True)
+    (bare / ".lopen" / "config.toml").write_text("x = 1\n")
+    (bare / ".lopen" / "state.db").write_text("this is no database, whatever it says")
+    (tmp_path / "home" / ".gitconfig").write_text("[user]\nuseConfigOnly = true\n")
+    done = lopen("doctor", cwd=bare)
+    assert done.returncode == 1
+    for failed in ("configuration", "repository", "identity", "database"):
+        assert any(line.startswith(f"fail  {failed}: ") for line in done.stdout.splitlines()), failed
+    assert "→ git init" in done.stdout
+
+
+def test_doctor_without_git_says_so(lopen: Lopen, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    report = _report(lopen, env={"PATH": str(tmp_path / "empty")})
+    assert report["git"] == "fail"
+    assert report["disk"] == "ok"
+
+
+def test_doctor_names_programs_that_are_not_there(lopen: Lopen, project: Path) -> None:
+    (project / "go.mod").write_text("")
+    (project / ".golangci.yml").write_text("")
+    done = lopen("doctor", env={"PATH": "/usr/bin:/bin"})
+    assert "golangci-lint not found" in done.stdout
+
+
+def test_doctor_never_prints_the_key(lopen: Lopen) -> None:
+    done = lopen("doctor", env={"ANTHROPIC_API_KEY": "sk-ant-very-secret"})
+    assert "ok    key: ANTHROPIC_API_KEY is set" in done.stdout
+    assert "very-secret" not in done.stdout + done.stderr
+
+
+def test_diagram_prints_the_table(lopen: Lopen) -> None:
+    assert lopen("diagram").stdout.startswith("stateDiagram-v2\n")
+    (line,) = json_lines(lopen("diagram", "--json").stdout)
+    assert "component_complete" in line["mermaid"]

@@ -1,0 +1,92 @@
+"""What the shell offers for a half-typed word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lopen.storage.database import Database
+from tests.cli_basic.conftest import Lopen
+
+
+@pytest.fixture
+def state(project: Path) -> Path:
+    """Two sessions with a task each."""
+    database = Database(project / ".lopen" / "state.db")
+    with database.transaction() as connection:
+        for name, module, status in (("calc-20260101-1", "calc", "running"), ("auth-1", "auth", "complete")):
+            connection.execute(
+                "INSERT INTO sessions VALUES (?, ?, ?, '2026', '2026', '{}')", (name, module, status)
+            )
+            connection.execute(
+                "INSERT INTO tasks VALUES (?, ?, 'C1', 0, 'pending', '{}')", (name, f"{module}-T1")
+            )
+    database.close()
+    return project
+
+
+def _offered(lopen: Lopen, words: str) -> list[str]:
+    done = lopen(
+        env={
+            "_LOPEN_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"lopen {words}",
+            "COMP_CWORD": str(words.count(" ") + 1),
+        }
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_commands_are_offered_without_loading_them(lopen: Lopen) -> None:
+    assert _offered(lopen, "di") == ["diagram"]
+    assert "check" in _offered(lopen, "")
+
+
+def test_modules_are_offered(lopen: Lopen, project: Path) -> None:
+    for name in ("auth", "calc"):
+        (project / "specs" / name).mkdir(parents=True)
+        (project / "specs" / name / "SPECIFICATION.md").write_text("")
+    assert _offered(lopen, "check ") == ["auth", "calc"]
+    assert _offered(lopen, "check c") == ["calc"]
+
+
+def test_keys_are_offered(lopen: Lopen) -> None:
+    assert _offered(lopen, "config show sandbox.m") == [
+        "sandbox.mode",
+        "sandbox.max_processes",
+        "sandbox.max_memory_mb",
+        "sandbox.max_file_mb",
+    ]
+
+
+def test_sessions_and_tasks_come_from_the_database(
+    state: Path, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import typer
+    from typer.main import get_command
+
+    from lopen.cli.completion import sessions, tasks
+
+    monkeypatch.chdir(state)
+    app = typer.Typer()
+    app.command()(lambda: None)
+    context = typer.Context(get_command(app))
+    assert [name for name, _ in sessions(context, "")] == ["calc-20260101-1", "auth-1"]
+    assert sessions(context, "auth") == [("auth-1", "auth, complete")]
+    assert tasks(context, "") == [("calc-T1", "pending")]
+
+
+def test_without_a_database_nothing_is_offered_and_nothing_made(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import typer
+    from typer.main import get_command
+
+    from lopen.cli.completion import sessions
+
+    monkeypatch.chdir(project)
+    app = typer.Typer()
+    app.command()(lambda: None)
+    assert sessions(typer.Context(get_command(app)), "") == []
+    assert not (project / ".lopen").exists()

@@ -1,0 +1,66 @@
+"""The guardrails' counters as `lopen status` shows them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lopen.cli.counters import Counter, counters, kept_habits
+from lopen.guardrails.calls import ToolFact
+from lopen.guardrails.habits import Habits
+from lopen.limits.circuit import CircuitState
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+from lopen.tasks.tree import Component, Task, Tree
+from lopen.workflow.session import Session
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def session() -> Session:
+    tasks = (
+        Task("t1", "Parse", failures=3),
+        Task("t2", "Print", added=True),
+        Task("t3", "Skip", failures=4, given_up="no"),
+    )
+    return Session(
+        "calc-20260301-1", "calc", NOW, tree=Tree((Component("core", "Core", tasks=tasks),)),
+        iterations=7, iterations_granted=100, planned_tasks=2, boundary_failures=1, clarifications=1,
+        pressure={"t1": "intervention"}, confirmed={"t1": 5, "boundary": 3},
+    )  # fmt: skip
+
+
+def test_every_counter_stands_against_its_limit() -> None:
+    habits = Habits().after(ToolFact("write_file", "a.py", edited=("a.py",)))
+    circuit = CircuitState("session:s", iteration_count=12, duplicate_call_count=2)
+    told = [str(c) for c in counters(session(), Settings(), habits, circuit)]
+    assert told == [
+        "iterations: 7/100",
+        "questions asked: 1/1",
+        "failures in a row of t1: 3/5 (intervention)",
+        "failed boundaries in a row: 1/6",
+        "added tasks: 1/2",
+        "files edited since the last test run: 1/5",
+        "calls since the last passing verify: 12/50",
+        "identical calls in a row: 2/5",
+    ]
+
+
+def test_a_failing_step_is_counted_under_its_name() -> None:
+    failing = Session("s", "m", NOW, step_failures=2)
+    assert Counter("failures in a row of draft_specification", 2, 3) in counters(
+        failing, Settings(), Habits(), None
+    )
+
+
+def test_habits_that_cannot_be_read_count_as_none(tmp_path: Path) -> None:
+    database = Database(tmp_path / "state.db")
+    assert kept_habits(database, "s") == Habits()
+    with database.transaction() as connection:
+        connection.execute(
+            "INSERT INTO sessions (id, module, status, created_at, updated_at, body) VALUES (?, ?, ?, ?, ?, ?)",
+            ("s", "m", "running", "x", "x", "{}"),
+        )
+        connection.execute("INSERT INTO habits (session, body) VALUES ('s', 'nonsense')")
+    assert kept_habits(database, "s") == Habits()
+    database.close()

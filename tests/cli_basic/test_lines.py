@@ -1,0 +1,293 @@
+"""Plain and JSON lines: what every event looks like, and that nothing in it acts on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import unicodedata
+from dataclasses import MISSING, fields
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen import events as e
+from lopen.cli.rendering import mode_for, subscriber
+from lopen.cli.rendering.inert import clipped, inert
+from lopen.cli.rendering.jsonlines import json_line
+from lopen.cli.rendering.plain import line
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+GOLDEN: list[tuple[e.Event, str | None]] = [
+    (e.SessionStarted("calc", "draft_specification"), "started calc at draft_specification"),
+    (e.SessionStarted("calc", "repeat", resumed=True), "resumed calc at repeat"),
+    (
+        e.SessionPaused("gate", "the specification waits", "lopen approve calc"),
+        "paused (gate): the specification waits; go on with: lopen approve calc",
+    ),
+    (e.SessionFailed("no key", "set one"), "failed: no key; set one"),
+    (
+        e.SessionComplete("calc", 1, 2, 2, 0.5, 12_345, "lopen/calc", "git merge lopen/calc", ("UTC",)),
+        "calc is complete: 1 component, 2 tasks, 2 commits, 12,345 tokens, $0.5000; assumed: UTC; "
+        "on lopen/calc, merge with: git merge lopen/calc",
+    ),
+    (
+        e.StepEntered("break_into_tasks", 5, "planning", "component_selected"),
+        "step 5 of 7: break_into_tasks (planning), by component_selected",
+    ),
+    (
+        e.StepEntered("complete", 8, "building", "module_verified"),
+        "complete: complete (building), by module_verified",
+    ),
+    (
+        e.IterationStarted(3, "iterate_through_tasks", "m", "Parser", "T1", "Terms"),
+        "iteration 3: iterate_through_tasks, T1 Terms in Parser, with m",
+    ),
+    (e.IterationStarted(1, "identify_components", "m"), "iteration 1: identify_components, with m"),
+    (
+        e.IterationEnded(3, "failed", "no result", 1),
+        "iteration 3 ended after 1 turn: failed, no result",
+    ),
+    (e.TurnStarted(1, "m", 16_000), None),
+    (e.ModelText("Hel"), None),
+    (
+        e.TurnEnded(2, "m", "tool_use", 100, 50, 2_000, 300, 0.0123, 4.25, "text"),
+        "turn 2: 2,400 tokens in (2,000 from the cache), 50 out, $0.0123, 4.2 s, tool_use",
+    ),
+    (
+        e.TurnEnded(1, "m", "end_turn", 100, 50, 0, 0, None, 1.0, purpose="oracle"),
+        "oracle: 100 tokens in, 50 out, price unknown, 1.0 s, end_turn",
+    ),
+    (e.ModelRetry("overloaded", 2, 1.5), "model: overloaded; attempt 2 in 1.5 s"),
+    (e.ModelFallback("overloaded", "a", "b"), "model: overloaded; b instead of a"),
+    (e.ToolStarted("c", "read_file", "a.py"), None),
+    (e.ToolEnded("c", "read_file", "a.py", "ok", 0.04), "read_file a.py: ok, 0.0 s"),
+    (
+        e.ToolEnded("c", "write_file", "../x", "refused", 0.0, "it leaves the project"),
+        "write_file ../x: refused, 0.0 s: it leaves the project",
+    ),
+    (e.ProgressReported("half\ndone"), "the model says: half done"),
+    (
+        e.VerificationRan("verify_tests", "pytest -q", True, 0, 1.25),
+        "verify_tests `pytest -q`: passed, 1.2 s",
+    ),
+    (
+        e.VerificationRan("verify_lint", "ruff", False, 1, 0.5),
+        "verify_lint `ruff`: failed (exit 1), 0.5 s",
+    ),
+    (
+        e.VerificationRan("verify_lint", "ruff", False, None, 0.5),
+        "verify_lint `ruff`: failed (no exit code), 0.5 s",
+    ),
+    (
+        e.VerdictGiven("task", "T1", True, "high", "All there.", 0, cached=True),
+        "verdict on task T1: passed (high, 0 findings), as before: All there.",
+    ),
+    (
+        e.VerdictGiven("module", "calc", False, "low", "", 1),
+        "verdict on module calc: failed (low, 1 finding)",
+    ),
+    (
+        e.GuardrailRaised("churn", "warn", "T1 failed twice", "try another way"),
+        "guardrail churn warns: T1 failed twice; try another way",
+    ),
+    (
+        e.EscalationChanged("T1", "Terms", "normal", "warning", 2, "failed twice in a row", "goes on"),
+        "guardrail churn: T1 Terms went from normal to warning: failed twice in a row; goes on",
+    ),
+    (
+        e.EscalationChanged("repeat", "repeat", "warning", "normal", 0, "no failures in a row any more", ""),
+        "guardrail churn: repeat went from warning to normal: no failures in a row any more",
+    ),
+    (
+        e.DriftFound(("Overview",), (), ("Notes", "Old"), "nothing is redone"),
+        "the specification differs from the plan: changed: Overview; removed: Notes, Old; nothing is redone",
+    ),
+    (e.SpecApproved("ann", "fine", "abc"), "specification abc approved by ann: fine"),
+    (e.PlanRecorded("components", ("A", "B")), "recorded components: A, B"),
+    (e.PlanRecorded("dependencies", ()), "recorded dependencies: none"),
+    (
+        e.TaskChanged("T1", "Terms", "Parser", "failed", "tests fail"),
+        "task T1 Terms in Parser: failed, tests fail",
+    ),
+    (e.ComponentComplete("C1", "Parser"), "component C1 Parser: complete"),
+    (e.ComponentComplete("parser", "parser"), "component parser: complete"),
+    (
+        e.Committed("0123456789abcdef", "feat: x", "lopen/calc"),
+        "commit 0123456789ab on lopen/calc: feat: x",
+    ),
+    (
+        e.Committed("0123456789abcdef", "feat: x", "lopen/calc", adopted=True),
+        "adopted 0123456789ab on lopen/calc: feat: x",
+    ),
+    (
+        e.Reverted("0123456789abcdef", "refs/lopen/backup/s/1", ("T2",)),
+        "reverted to 0123456789ab; what was there is kept in refs/lopen/backup/s/1; open again: T2",
+    ),
+    (
+        e.QuestionAsked("Round?", ("up", "down"), "up"),
+        "question: Round? [up / down]; else: up",
+    ),
+    (
+        e.QuestionAsked("Round?", (), "up", "up", assumed=True),
+        "question: Round?; assumed: up",
+    ),
+    (
+        e.AlertRaised("budget_exhausted", "module:calc", "all is used", 1.0),
+        "alert budget_exhausted for module:calc: all is used",
+    ),
+    (
+        e.CircuitChanged("session:s", "rapid_fire", "open", "20 calls", "03:05:05"),
+        "circuit session:s, rapid_fire: open, 20 calls, until 03:05:05",
+    ),
+    (e.Waiting("cooldown", 60), "waiting 60 s: cooldown"),
+    (e.Notice("warning", "the cache is cold", "warm it"), "warning: the cache is cold; warm it"),
+    (e.Notice("info", "hello"), "hello"),
+]
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"), GOLDEN, ids=lambda v: v.name if isinstance(v, e.Event) else ""
+)
+def test_the_plain_line_of(event: e.Event, expected: str | None) -> None:
+    assert line(event) == expected
+
+
+def test_no_event_is_without_a_golden_line() -> None:
+    assert {type(event) for event, _ in GOLDEN} == set(e.EVENTS.values())
+
+
+@given(st.text())
+def test_inert_text_holds_no_control_character(text: str) -> None:
+    kinds = {unicodedata.category(c) for c in inert(text, lines=True) if c != "\n"}
+    assert not kinds & {"Cc", "Cs"}
+    assert "\n" not in inert(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07", "␛]0;title␇"),
+        ("true \x1b]0;; rm -rf ~", "true ␛]0;; rm -rf ~"),
+        ("a\x9b31mb", "a\ufffd31mb"),
+        ("ab\x08\x08cd", "ab␈␈cd"),
+        ("user\u202egnp.exe", "user\ufffdgnp.exe"),
+        ("zero\u200bwidth", "zero\ufffdwidth"),
+        ("a\r\nb\rc\u2028d", "a b c d"),
+        ("tab\there", "tab    here"),
+        ("half \ud83d", "half \ufffd"),
+        ("family 👩‍👩‍👧 é 漢", "family 👩‍👩‍👧 é 漢"),
+        ("[bold]not markup[/bold]", "[bold]not markup[/bold]"),
+    ],
+)
+def test_what_would_act_becomes_visible(text: str, shown: str) -> None:
+    assert inert(text) == shown
+
+
+def test_clipping_says_that_something_is_missing() -> None:
+    assert clipped("abcdef", 4) == "abc…"
+    assert clipped("abc", 4) == "abc"
+
+
+def _sample(cls: type[e.Event], text: str) -> e.Event:
+    values = {
+        f.name: {
+            "str": text,
+            "int": 1,
+            "float": 1.0,
+            "float | None": None,
+            "int | None": None,
+            "bool": True,
+        }.get(str(f.type), (text,) if "tuple" in str(f.type) else text)
+        for f in fields(cls)
+        if f.default is MISSING or f.name != "seq"
+    }
+    return cls(**values)
+
+
+@given(st.sampled_from(sorted(e.EVENTS)), st.text(st.characters(exclude_categories=["Cs"])))
+def test_json_lines_are_one_line_each_and_lose_nothing(name: str, text: str) -> None:
+    recorded = e.Recorded(NOW, "s", _sample(e.EVENTS[name], text))
+    written = json_line(recorded)
+    assert len(written.splitlines()) == 1
+    assert not any(unicodedata.category(c) == "Cc" for c in written)
+    found = json.loads(written)
+    assert (found["ts"], found["event"], found["session"]) == ("2026-01-02T03:04:05.000Z", name, "s")
+    assert found == json.loads(recorded.to_json())
+
+
+@given(st.sampled_from(sorted(e.EVENTS)), st.text())
+def test_no_text_of_an_event_breaks_out_of_its_line(name: str, text: str) -> None:
+    words = line(_sample(e.EVENTS[name], text))
+    assert words is None or len(words.splitlines()) == 1
+
+
+def _shown(mode: str, *events: e.Event, verbose: bool = False) -> list[str]:
+    out = io.StringIO()
+    assert mode in ("plain", "quiet", "json")
+    with subscriber(mode, out, verbose=verbose, redact=lambda s: s.replace("sk-1", "[secret]")) as view:  # type: ignore[arg-type]  # narrowed above
+        for event in events:
+            view(e.Recorded(NOW, "s", event))
+    return out.getvalue().splitlines()
+
+
+def test_the_model_s_text_stands_under_its_turn() -> None:
+    turn = e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, "one\ntwo sk-1\x1b[2J")
+    assert [text[9:] for text in _shown("plain", turn)[1:]] == ["| one", "| two [secret]␛[2J"]
+
+
+def test_long_text_is_cut_unless_asked_for() -> None:
+    turn = e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, "\n".join(map(str, range(100))))
+    assert "60 more lines" in _shown("plain", turn)[-1]
+    assert len(_shown("plain", turn, verbose=True)) == 101
+
+
+def test_a_call_that_tells_of_itself_is_told_once_unless_it_was_turned_down() -> None:
+    told = e.ToolEnded("c", "verify_tests", "", "ok", 0.1)
+    refused = e.ToolEnded("c", "update_task_status", "T1", "refused", 0.0, "verify first")
+    edited = e.ToolEnded("c", "edit_file", "a.py", "ok", 0.0)
+    shown = [text.split(" ", 1)[1] for text in _shown("plain", told, refused, edited)]
+    assert shown == ["update_task_status T1: refused, 0.0 s: verify first", "edit_file a.py: ok, 0.0 s"]
+    assert len(_shown("plain", told, verbose=True)) == 1
+
+
+def test_quiet_keeps_what_a_person_has_to_see() -> None:
+    shown = _shown(
+        "quiet",
+        e.StepEntered("repeat", 7, "building", "x"),
+        e.Notice("info", "hello"),
+        e.Notice("error", "bad"),
+        e.SessionFailed("gone"),
+    )
+    assert [text.split(" ", 1)[1] for text in shown] == ["error: bad", "failed: gone"]
+
+
+def test_secrets_stay_out_of_json_lines() -> None:
+    (shown,) = _shown("json", e.Notice("info", "key sk-1"))
+    assert json.loads(shown)["message"] == "key [secret]"
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("terminal", "term", "json_wanted", "quiet", "mode"),
+    [
+        (True, "xterm", False, False, "live"),
+        (True, "dumb", False, False, "plain"),
+        (True, "", False, False, "plain"),
+        (False, "xterm", False, False, "plain"),
+        (True, "xterm", False, True, "quiet"),
+        (True, "xterm", True, True, "json"),
+    ],
+)
+def test_the_mode_follows_from_stream_and_options(
+    terminal: bool, term: str, json_wanted: bool, quiet: bool, mode: str
+) -> None:
+    stream = _Terminal() if terminal else io.StringIO()
+    assert mode_for(stream, json=json_wanted, quiet=quiet, environ={"TERM": term}) == mode

@@ -1,0 +1,232 @@
+"""The live view: what it knows, how it fits, and that it gives the terminal back."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen import events as e
+from lopen.cli.rendering.board import Board, Snapshot
+from lopen.cli.rendering.frame import frame
+from lopen.cli.rendering.live import scrolls, style_of
+from lopen.tasks.tree import Component, State, Task, Tree
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+TREE = Tree(
+    (
+        Component("C1", "Lexer", verified=True, tasks=(Task("T1", "Numbers", state=State.COMPLETE),)),
+        Component(
+            "C2",
+            "Parser",
+            tasks=(
+                Task("T2", "Terms", state=State.COMPLETE),
+                Task("T3", "Sums", state=State.IN_PROGRESS),
+                Task("T4", "Errors"),
+                Task("T5", "Dates", given_up="not now"),
+            ),
+        ),
+        Component("C3", "Printer", tasks=(Task("T6", "Colours", state=State.FAILED),)),
+    )
+)
+
+
+def _board(*events: e.Event) -> Board:
+    board = Board()
+    for at, event in enumerate(events):
+        board = board.after(e.Recorded(NOW + timedelta(seconds=at), "s", event))
+    return board
+
+
+def _turn(tokens: int, cost: float | None) -> e.TurnEnded:
+    return e.TurnEnded(1, "m", "tool_use", tokens, 10, 100, 0, cost, 1.0)
+
+
+def _lines(board: Board, snapshot: Snapshot, *, width: int = 80, height: int = 24) -> list[str]:
+    return [
+        t.plain for t in frame(board, snapshot, width=width, height=height, now=NOW + timedelta(seconds=90))
+    ]
+
+
+def test_the_board_follows_the_run() -> None:
+    board = _board(
+        e.SessionStarted("calc", "iterate_through_tasks"),
+        e.StepEntered("iterate_through_tasks", 6, "building", "tasks_broken_down"),
+        e.IterationStarted(4, "iterate_through_tasks", "m"),
+        e.ToolStarted("c", "run_command", "pytest"),
+    )
+    assert (board.module, board.number, board.phase, board.iteration) == ("calc", 6, "building", 4)
+    assert board.doing == "run_command pytest"
+    assert board.doing_since == NOW + timedelta(seconds=3)
+    assert board.after(e.Recorded(NOW, "s", e.ToolEnded("c", "run_command", "pytest", "ok", 1))).doing == ""
+
+
+def test_tokens_and_cost_add_up_and_an_unknown_price_is_said() -> None:
+    board = _board(_turn(100, 0.5), _turn(200, 0.25))
+    assert (board.tokens, board.cost_usd, board.unpriced) == (340, 0.75, False)
+    board = _board(_turn(100, 0.5), _turn(200, None))
+    assert "$0.5000+" in _lines(board, Snapshot())[-1]
+
+
+def test_streaming_text_shows_its_last_line_until_the_turn_ends() -> None:
+    board = _board(e.TurnStarted(1, "m", 16), e.ModelText("first\nsec"), e.ModelText("ond"))
+    assert "second" in _lines(board, Snapshot())
+    assert replace(board, text="").text == _board(e.ModelText("x"), _turn(1, 0.0)).text
+
+
+def test_the_last_warnings_stay_in_sight() -> None:
+    board = _board(*(e.Notice("warning", f"number {n}") for n in range(5)), e.Notice("info", "quiet"))
+    assert [w.split()[-1] for w in board.warnings] == ["2", "3", "4"]
+
+
+def test_the_whole_picture() -> None:
+    board = _board(
+        e.SessionStarted("calc", "iterate_through_tasks"),
+        e.StepEntered("iterate_through_tasks", 6, "building", "tasks_broken_down"),
+        e.IterationStarted(4, "iterate_through_tasks", "claude-sonnet-5-5"),
+        e.GuardrailRaised("churn", "warn", "T3 failed twice", ""),
+        e.ToolStarted("c", "run_command", "pytest -q"),
+    )
+    assert _lines(board, Snapshot(TREE, 400_000, 500_000, 1.5, 5.0), width=90) == [
+        "calc, building, step 6 of 7, iterate through tasks, iteration 4, 0:01:30",
+        "✓ Lexer 1/1",
+        "▶ Parser 1/4",
+        "  ✓ T2 Terms",
+        "  ▶ T3 Sums",
+        "  ○ T4 Errors",
+        "  ○ T5 Dates (given up)",
+        "✗ Printer 0/1",
+        "  ✗ T6 Colours",
+        "run_command pytest -q (86 s)",
+        "████████████████░░░░ 80% 400,000 of 500,000 tokens, $1.5000 of $5.0000, claude-sonnet-5-5",
+        "! guardrail churn warns: T3 failed twice",
+    ]
+
+
+def test_what_was_turned_down_stays_in_sight_and_routine_does_not() -> None:
+    refused = e.ToolEnded("c", "update_task_status", "T1", "refused", 0.0, "verify first")
+    failed = e.VerificationRan("verify_tests", "pytest", False, 1, 0.1)
+    assert [scrolls(x) for x in (refused, failed, e.ProgressReported("Half of it."))] == [True] * 3
+    assert (style_of(refused), style_of(failed)) == ("yellow", "red")
+    assert not scrolls(replace(refused, outcome="ok"))
+    assert not scrolls(e.IterationEnded(1, "recorded"))
+    assert scrolls(e.IterationEnded(1, "failed", "no result"))
+
+
+def test_a_low_terminal_shows_the_work_in_progress() -> None:
+    lines = _lines(_board(e.SessionStarted("calc", "repeat")), Snapshot(TREE), height=7)
+    assert len(lines) <= 6
+    assert "  ▶ T3 Sums" in lines
+    assert any("more above" in text for text in lines)
+    assert any("more below" in text for text in lines)
+
+
+def test_without_utf_8_everything_is_ascii() -> None:
+    board = _board(e.SessionStarted("é漢", "repeat"), e.Notice("warning", "w" * 100))
+    lines = frame(board, Snapshot(TREE, 5, 10), width=60, height=24, now=NOW, ascii_only=True)
+    assert all(text.plain.isascii() for text in lines)
+    assert any(text.plain.startswith("> Parser") for text in lines)
+
+
+@given(
+    st.integers(1, 200),
+    st.integers(4, 60),
+    st.text(max_size=300),
+    st.lists(st.tuples(st.text(max_size=60), st.sampled_from(State)), max_size=30),
+)
+def test_no_picture_is_wider_or_higher_than_the_terminal(
+    width: int, height: int, text: str, names: Sequence[tuple[str, State]]
+) -> None:
+    tasks = tuple(Task(f"T{n}", name, state=state) for n, (name, state) in enumerate(names))
+    tree = Tree((Component("C1", text, tasks=tasks),))
+    board = _board(e.SessionStarted(text, "repeat"), e.ToolStarted("c", text, text), e.ModelText(text))
+    lines = _lines(board, Snapshot(tree, 10, 100), width=width, height=height)
+    assert len(lines) <= max(height, 5)
+    assert all("\x1b" not in line and "\n" not in line for line in lines)
+    if width >= 24:
+        assert max(map(len, lines)) <= width
+
+
+SHOW = """
+import sys
+from datetime import UTC, datetime
+from lopen import events as e
+from lopen.cli.rendering import mode_for, subscriber
+from lopen.cli.rendering.board import Snapshot
+from tests.cli_basic.test_live import TREE
+
+mode = mode_for(sys.stdout, json=False, quiet=False)
+with subscriber(mode, sys.stdout, snapshot=lambda: Snapshot(TREE), redact=lambda s: s.replace("sk-1", "***")) as view:
+    def tell(event):
+        view(e.Recorded(datetime.now(UTC), "s", event))
+    tell(e.SessionStarted("calc", "repeat"))
+    tell(e.ToolStarted("c", "run_command", "echo sk-1 \\x1b]0;evil\\x07"))
+    tell(e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, "[bold]as written[/bold] sk-1"))
+    with view.suspended():
+        print("a question?", flush=True)
+    tell(e.Committed("abc", "feat: x", "lopen/calc"))
+    if "fail" in sys.argv:
+        raise SystemExit(1)
+print("after")
+"""
+
+
+def _on_a_terminal(surroundings: dict[str, str], *arguments: str, width: int = 80) -> str:
+    """Everything that a terminal of that width gets to see."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", SHOW, *arguments], stdout=follower, stderr=follower, env=surroundings
+    )
+    os.close(follower)
+    seen = b""
+    try:
+        while chunk := os.read(leader, 65_536):
+            seen += chunk
+    except OSError:  # how Linux says that the other side has closed
+        pass
+    finally:
+        os.close(leader)
+        process.wait(30)
+    return seen.decode()
+
+
+@pytest.mark.parametrize("arguments", [[], ["fail"]])
+def test_the_terminal_is_given_back(surroundings: dict[str, str], arguments: list[str]) -> None:
+    seen = _on_a_terminal(surroundings, *arguments)
+    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l")
+    assert ("after" in seen) is not bool(arguments)
+    assert "✓ Lexer" in seen
+    assert "a question?" in seen
+
+
+def test_nothing_that_others_wrote_acts_on_the_terminal(surroundings: dict[str, str]) -> None:
+    seen = _on_a_terminal(surroundings)
+    assert "\x1b]" not in seen
+    assert "\x07" not in seen
+    assert "[bold]as written[/bold] ***" in seen
+    assert "sk-1" not in seen
+
+
+def test_no_color_is_heeded(surroundings: dict[str, str]) -> None:
+    assert "\x1b[32m" in _on_a_terminal(surroundings)
+    surroundings["NO_COLOR"] = "1"
+    plain = _on_a_terminal(surroundings)
+    assert not any(f"\x1b[{code}m" in plain for code in range(30, 38))
+
+
+def test_a_dumb_terminal_gets_plain_lines(surroundings: dict[str, str], tmp_path: Path) -> None:
+    surroundings["TERM"] = "dumb"
+    assert "\x1b" not in _on_a_terminal(surroundings)

@@ -1,0 +1,1 @@
+"""The real command, in real repositories, against a real endpoint on loopback."""

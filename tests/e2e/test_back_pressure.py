@@ -1,0 +1,218 @@
+"""Back-pressure over processes: what is told once stays told, what is counted stays counted, what blocks can be answered."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from lopen.llm.messages import Usage
+from lopen.storage.database import Database
+from lopen.storage.sessions import SessionStore
+from tests.e2e.behaviours import write
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import last_result, tool_results, tools
+from tests.project import Project, Ran, build, code, plan, verified
+
+
+def failing(*calls: Any, note: str = "it broke") -> Any:
+    """A turn that gives the first task up after `calls`."""
+    return tools(*calls, ("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": note}))
+
+
+def told(ran: Ran, guard: str) -> list[tuple[str, str]]:
+    return [(e["verdict"], e["reason"]) for e in ran.named("guardrail") if e["guard"] == guard]
+
+
+def prompt(project: Project, number: int) -> str:
+    """The system prompt of a request, oldest 0."""
+    assert project.endpoint is not None
+    return "\n".join(block["text"] for block in project.endpoint.requests[number]["system"])
+
+
+def counter(project: Project, name: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = project.status()["counters"]
+    return next(c for c in found if c["name"] == name)
+
+
+def state(project: Project) -> Database:
+    return Database(project.root / ".lopen" / "state.db")
+
+
+def test_a_modules_budget_warns_once_asks_once_and_is_told_to_the_model(make_project: MakeProject) -> None:
+    script = [
+        plan(tasks=("One", "Two", "Three")),
+        tools(*code(), *verified("calc-t1"), usage=Usage(820_000, 0)),
+        tools(*code("two"), *verified("calc-t2"), usage=Usage(80_000, 0)),
+        tools(*code("three"), *verified("calc-t3")),
+    ]
+    unlimited = {"LOPEN_BUDGET__SESSION_TOKENS": "0", "LOPEN_BUDGET__TASK_TOKENS": "0"}
+    project = make_project(script, LOPEN_BUDGET__TOKEN_BUDGET_PER_MODULE="1000000", **unlimited)
+    project.specify()
+
+    ran = project.lopen("approve", "calc", "--run", "--json")
+    assert ran.code == 3
+    assert [e["alert_type"] for e in ran.named("alert") if e["budget_id"] == "module:calc"] == [
+        "warning_threshold",
+        "confirmation",
+    ]
+    assert [verdict for verdict, _ in told(ran, "budget")] == ["warn", "block"]
+    session = ran.named("session_paused")[0]["session"]
+    assert ran.err.splitlines()[-1] == f"go on with: lopen confirm {session}"
+
+    assert project.lopen("resume").code == 3  # nobody confirmed it
+    assert project.lopen("confirm", session).code == 0
+    ran = project.lopen("resume", "--json")
+
+    assert ran.code == 0, ran.out[-2000:] + ran.err
+    assert told(ran, "budget") == []
+    assert "budget: The module's budget is nearly spent" in prompt(project, 3)
+    assert re.search(r"module:calc .* 9\d\d,\d{3}/1,000,000 \(9\d%\) tokens", project.lopen("status").out)
+
+
+def test_failures_are_counted_on_by_the_next_process_and_every_climb_is_kept(
+    make_project: MakeProject,
+) -> None:
+    script = [
+        plan(),
+        failing(*[write(f"part{n}.py", "N = 1\n") for n in range(4)]),
+        failing(write("part5.py", "N = 1\n"), note="still broken"),
+        failing(note="broken again"),
+        build("calc-t1"),
+    ]
+    project = make_project(script, LOPEN_WORKFLOW__MAX_ITERATIONS="2")
+    project.specify()
+    assert project.lopen("approve", "calc", "--run").code == 3
+
+    ran = project.lopen("resume", "--json")
+
+    assert ran.code == 3
+    assert told(ran, "tool_discipline") == [("warn", "5 files were edited since the last test run")]
+    assert [(e["before"], e["after"], e["failures"]) for e in ran.named("escalation")] == [
+        ("normal", "warning", 2),
+        ("warning", "intervention", 3),
+    ]
+    assert told(ran, "churn")[-1][0] == "block"
+    assert counter(project, "failures in a row of calc-t1") == {
+        "name": "failures in a row of calc-t1",
+        "used": 3,
+        "limit": 3,
+        "rung": "intervention",
+    }
+    assert counter(project, "files edited since the last test run")["used"] == 5
+    assert "failures in a row of calc-t1: 3/3 (intervention)" in project.lopen("status", "calc").out
+
+    session = ran.named("session_paused")[0]["session"]
+    assert project.lopen("confirm", session, "--note", "use a table").code == 0
+    ran = project.lopen("resume")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert "You must change your strategy" in prompt(project, 4)
+    assert "use a table" in prompt(project, 4)
+    lines = project.lopen("log", "--guardrails").out.splitlines()
+    assert [line for line in lines if "went from" in line and "intervention to normal" in line]
+    assert all("guardrail" in line or "alert" in line or "circuit" in line for line in lines)
+
+
+def test_nothing_is_built_on_an_unknown_scope(make_project: MakeProject) -> None:
+    """Assessment goes back to the step that records it; the guard behind it is held by its own tests."""
+    components = [(b["name"], b["input"]) for b in plan().content][1:3]
+    project = make_project([plan(), tools(*components), build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("plan", "calc").code == 0
+    database = state(project)
+    store = SessionStore(database)
+    session = store.latest(module="calc")
+    assert session is not None
+    store.save(replace(session, original_scope=None), datetime.now(UTC))
+    database.close()
+
+    ran = project.lopen("resume", "--json")
+
+    assert ran.named("step_entered")[0]["step"] == "identify_components"
+    assert ran.code == 0, ran.out[-2000:] + ran.err
+    assert project.status()["scope"] == {"completed": 2, "original": 2}
+
+
+def test_one_question_is_put_to_a_person_the_second_is_answered_by_its_default(
+    make_project: MakeProject,
+) -> None:
+    def ask(question: str) -> tuple[str, dict[str, Any]]:
+        return "ask_user", {"question": question, "options": ["red", "blue"], "default": "red"}
+
+    again = [ask("Which tone?"), *[(b["name"], b["input"]) for b in plan().content]]
+    project = make_project([tools(ask("Which colour?")), tools(*again), build("calc-t1")])
+    project.specify()
+    ran = project.lopen("approve", "calc", "--run", "--json")
+    assert ran.code == 3
+    session = ran.named("session_paused")[0]["session"]
+    assert ran.named("session_paused")[0]["kind"] == "question"
+
+    assert project.lopen("answer", session, "blue").code == 0
+    ran = project.lopen("resume", "--json")
+
+    assert ran.code == 0, ran.out[-2000:] + ran.err
+    assert "The answer: blue" in prompt(project, 1) or "blue" in prompt(project, 1)
+    assert ran.named("question_asked")[-1]["assumed"] is True
+    assumption = "Which tone? Assumed: red"
+    assert ran.named("session_complete")[0]["assumptions"] == [assumption]
+    assert assumption in project.read(".lopen/modules/calc/plan.md")
+
+
+def test_new_code_without_a_test_is_said_to_the_oracle_and_the_model(make_project: MakeProject) -> None:
+    bare = tools(code()[0], ("verify_tests", {}), ("verify_task_completion", {"task_id": "calc-t1"}))
+    project = make_project([plan(), bare, tools(*verified("calc-t1"))])
+    project.write("test_there.py", code("there")[1][1]["content"].replace("from there", "from calc"))
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "A test that is there")
+    project.specify()
+
+    ran = project.lopen("approve", "calc", "--run", "--json")
+
+    assert ran.code == 0, ran.out[-2000:] + ran.err  # a warning: the judge decides
+    assert project.endpoint is not None
+    assert "New code without a test: calc.py" in str(project.endpoint.oracle_requests[0])
+    result = last_result(project.endpoint.requests[2], "verify_task_completion")
+    assert [f["severity"] for f in result.data["findings"]] == ["warning"]
+    # Planning was told what the repository lacks, and so were people.
+    assert "Missing here: a linter (verify-lint is none), a pre-commit hook" in prompt(project, 0)
+    assert "Missing here" not in prompt(project, 1)
+    assert [e for e in ran.named("notice") if e["message"].startswith("this repository lacks a linter")]
+
+
+def test_nothing_runs_after_the_tasks_result_and_every_call_is_answered_for(
+    make_project: MakeProject,
+) -> None:
+    late = [write("late.py", "N = 1\n"), ("read_file", {"path": "calc.py"}), ("list_files", {})]
+    project = make_project([plan(), tools(*code(), *verified("calc-t1"), *late)])
+    project.specify()
+
+    ran = project.lopen("approve", "calc", "--run", "--json")
+
+    assert ran.code == 0, ran.err
+    assert not (project.root / "late.py").exists()
+    assert project.git("status", "--porcelain") == ""
+    refused = [e["tool"] for e in ran.named("tool_ended") if e["outcome"] == "refused"]
+    assert refused == ["write_file", "read_file", "list_files"]
+
+
+def test_the_model_hears_why_a_circuit_stopped_it_once_a_person_let_it_go_on(
+    make_project: MakeProject,
+) -> None:
+    stuck = tools(*[("read_file", {"path": "README.md"})] * 5)
+    project = make_project([plan(), stuck, build("calc-t1")])
+    project.specify()
+    ran = project.lopen("approve", "calc", "--run", "--json")
+    assert ran.code == 3
+    circuit = f"session:{ran.named('session_paused')[0]['session']}"
+    assert ran.err.splitlines()[-1] == f"go on with: lopen circuit ack {circuit}"
+    assert project.lopen("circuit", "ack", circuit).code == 0
+
+    ran = project.lopen("resume")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert "circuit_breaker: Circuit breaker tripped: read_file was called 5 times" in prompt(project, 2)
+    assert project.endpoint is not None
+    assert tool_results(project.endpoint.requests[2]) == []  # fresh context

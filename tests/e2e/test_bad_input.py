@@ -1,0 +1,346 @@
+"""What cannot be worked with: each time one clear line that says what and what to do, the right code, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lopen.documents.source import LARGEST
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import ScriptedEndpoint, tools
+from tests.project import Project, Ran, build, code, plan, specification, verified
+
+SPEC = "specs/calc/SPECIFICATION.md"
+
+
+def told(ran: Ran, code: int, *words: str) -> None:
+    """The command ended with `code`, said these words on standard error, and did not fall over."""
+    assert ran.code == code, (ran.out, ran.err)
+    for word in words:
+        assert word in ran.err, (word, ran.err)
+    assert "Traceback" not in ran.out + ran.err
+    assert "bug in lopen" not in ran.err
+
+
+def requests(project: Project) -> list[dict[str, Any]]:
+    assert project.endpoint is not None
+    return project.endpoint.requests
+
+
+# Specifications
+
+MALFORMED = {
+    "empty": (b"", "SPECIFICATION.md:1: the specification is empty"),
+    "blank": (b"\xef\xbb\xbf \r\n\t\n", "SPECIFICATION.md:1: the specification is empty"),
+    "binary": (b"# x\n\0\1\2", "SPECIFICATION.md:2: a NUL byte"),
+    "no UTF-8": (b"# x\ncaf\xe9\n", "SPECIFICATION.md:2: not UTF-8"),
+    "UTF-16": ("# x\n".encode("utf-16"), "SPECIFICATION.md:1: a NUL byte"),
+    "no front matter": (b"# x\n\n## Overview\nx\n", "SPECIFICATION.md:1: "),
+    "broken front matter": (b"---\nname: [\n---\n# x\n", "SPECIFICATION.md:2: "),
+    "too large": (b"# x\n" + b"y" * LARGEST, "larger than 16 MB"),
+}
+
+
+def test_a_specification_that_cannot_be_used_is_refused_everywhere(make_project: MakeProject) -> None:
+    project = make_project()
+    names = {f"m{number}": kind for number, kind in enumerate(MALFORMED)}
+    for module, kind in names.items():
+        project.specify(module).write_bytes(MALFORMED[kind][0])
+
+    checked = project.lopen("check")
+
+    assert checked.code == 1
+    for module, kind in names.items():
+        content, words = MALFORMED[kind]
+        assert words.removeprefix("SPECIFICATION.md") in checked.out, kind
+        told(project.lopen("approve", module), 1, words)
+        assert (project.root / "specs" / module / "SPECIFICATION.md").read_bytes() == content
+    for module in ("m0", "m3", "m6"):
+        told(project.lopen("run", module), 1, f"specs/{module}/SPECIFICATION.md")
+    assert requests(project) == []
+
+
+def test_a_specification_that_is_no_file_is_refused(make_project: MakeProject) -> None:
+    project = make_project()
+    told(project.lopen("run", "calc"), 1, "SPECIFICATION.md does not exist", "lopen spec")
+    told(project.lopen("check", "calc"), 1, "there is no module calc", "lopen init calc")
+    (project.root / SPEC).mkdir(parents=True)
+    told(project.lopen("run", "calc"), 1, "is a folder")
+    (project.root / SPEC).rmdir()
+    os.mkfifo(project.root / SPEC)
+    told(project.lopen("approve", "calc"), 1, "is no regular file")
+
+
+def test_a_name_that_is_no_module_s_is_refused(make_project: MakeProject) -> None:
+    project = make_project()
+    project.write("SPECIFICATION.md", specification())
+    project.write("calc/SPECIFICATION.md", specification())
+    before = project.git("status", "--porcelain", "-uall", "--ignored")
+
+    for name in ("../calc", "a/b", "..", "", "-x", "calc\n", "C:\\x", "x" * 65, "calc.lock"):
+        for command in ("run", "approve") if len(name) < 6 else ("spec",):
+            told(project.lopen(command, "--", name), 2, "is no module name", "letters, digits")
+
+    assert project.git("status", "--porcelain", "-uall", "--ignored") == before
+
+
+# Configuration
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[budget\n", ("config.toml:1",)),
+        ("[budget]\nsession_token = 5\n", ("budget.session_token", "budget.session_tokens")),
+        ("[budget]\nsession_tokens = 'many'\n", ("config.toml:2", "budget.session_tokens", "many")),
+        ("[sandbox]\nmode = 'none'\n", ("config.toml:2", "sandbox.mode")),
+        ("\udcff", ("config.toml",)),
+    ],
+    ids=["no TOML", "unknown key", "wrong value", "not the project's to say", "no text"],
+)
+def test_a_broken_configuration_names_file_key_and_what_is_allowed(
+    make_project: MakeProject, text: str, words: tuple[str, ...]
+) -> None:
+    project = make_project()
+    project.specify()
+    config = project.root / ".lopen" / "config.toml"
+    config.parent.mkdir()
+    config.write_bytes(os.fsencode(text))
+
+    told(project.lopen("run", "calc"), 2, *words)
+
+    assert config.read_bytes() == os.fsencode(text)
+    assert requests(project) == []
+
+
+def test_wrong_usage_and_wrong_variables_are_told(make_project: MakeProject) -> None:
+    project = make_project()
+    project.specify()
+    told(project.lopen("run"), 2, "Missing argument", "lopen run --help")
+    told(project.lopen("runn"), 2, "runn")
+    told(project.lopen("run", "calc", "--sandbox", "jail"), 2, "--sandbox jail")
+    told(project.lopen("run", "calc", "--max-iterations", "0"), 2, "--max-iterations")
+    told(project.lopen("-C", "/nowhere", "status"), 2, "there is no such folder")
+    told(
+        project.lopen("run", "calc", LOPEN_WORKFLOW__MAX_ITERATIONS="few"),
+        2,
+        "LOPEN_WORKFLOW__MAX_ITERATIONS",
+    )
+
+
+# Repositories
+
+
+def test_a_repository_without_commits_waits_for_a_first_one(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.git("update-ref", "-d", "HEAD")
+    project.git("rm", "-rq", "--cached", ".")
+    (project.root / "README.md").unlink()
+    (project.root / ".gitignore").unlink()
+    project.specify()
+
+    told(project.approved_run(), 1, "no commit yet", "git add -A && git commit")
+    assert requests(project) == []
+    project.git("commit", "-q", "--allow-empty", "-m", "Begin")
+    assert project.lopen("resume").code == 0
+
+
+def test_a_detached_head_is_where_the_branch_begins(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    start = project.git("rev-parse", "HEAD")
+    project.git("switch", "-q", "--detach")
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert f"HEAD is detached; the branch starts at {start[:12]}" in ran.out
+    assert "merge with: git merge lopen/calc" in ran.out
+    assert project.git("rev-parse", "lopen/calc~2") == start
+
+
+def test_an_operation_of_git_under_way_is_ended_first(make_project: MakeProject) -> None:
+    project = make_project()
+    project.specify()
+    (project.root / ".git" / "MERGE_HEAD").write_text(project.git("rev-parse", "HEAD") + "\n")
+
+    told(project.approved_run(), 1, "a merge is under way", "git merge --")
+
+    assert project.git("branch", "--show-current") == "main"
+    assert requests(project) == []
+
+
+def test_nobody_to_commit_as_is_told_before_anything_is_made(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    (Path(os.environ["HOME"]) / ".gitconfig").unlink()
+
+    told(project.approved_run(), 1, "in whose name to commit", "git config --global user.name")
+
+    assert project.git("branch", "--format=%(refname:short)") == "main"
+    assert requests(project) == []
+    project.git("config", "user.name", "Somebody")
+    project.git("config", "user.email", "somebody@example.invalid")
+    ran = project.lopen("resume")
+    assert ran.code == 0, ran.out + ran.err
+    assert "git switch main && git merge lopen/calc" in ran.out
+
+
+def plain_folder(tmp_path: Path, endpoint: ScriptedEndpoint, **variables: str) -> Project:
+    """A folder that is no repository, with a specification."""
+    project = Project(tmp_path / "first", endpoint, LOPEN_SANDBOX__MODE="none", **variables)
+    project.root = tmp_path / "folder"
+    project.root.mkdir()
+    project.specify()
+    return project
+
+
+def test_no_repository_and_a_bare_one_are_told(tmp_path: Path) -> None:
+    with ScriptedEndpoint() as endpoint:
+        project = plain_folder(tmp_path, endpoint)
+        told(project.approved_run(), 1, "is no git repository", "git -C", "init")
+        subprocess.run(["git", "init", "-q", "--bare", "."], cwd=project.root, check=True)
+        told(project.lopen("run", "calc"), 1, "a bare repository", "clone")
+        assert endpoint.requests == []
+
+
+def test_a_folder_inside_a_repository_is_told_where_to_work(make_project: MakeProject) -> None:
+    project = make_project()
+    inner = project.root / "inner"
+    (inner / ".lopen").mkdir(parents=True)
+    project.write("inner/specs/calc/SPECIFICATION.md", specification())
+    assert project.lopen("-C", str(inner), "approve", "calc").code == 0
+
+    told(project.lopen("-C", str(inner), "run", "calc"), 1, "is not the top of its repository", "lopen -C")
+
+
+def built(project: Project) -> list[str]:
+    """The recorded tree ids, after asserting that everything is done."""
+    [core] = project.status()["components"]
+    assert [t["state"] for t in core["tasks"]] == ["complete", "complete"]
+    assert core["state"] == "complete"
+    return [t["commit"] for t in core["tasks"]]
+
+
+def test_without_git_the_work_stays_in_the_folder_and_tree_ids_are_recorded(tmp_path: Path) -> None:
+    prompts: list[str] = []
+
+    def seen(body: dict[str, Any]) -> Any:
+        prompts.append(str(body["system"]))
+        return tools(*code("other"), *verified("calc-t2"))
+
+    # What a command leaves neither makes a verification stale nor counts as work.
+    leaving = f"date +%N > left-behind; {sys.executable} -m unittest -q"
+    half = tools(
+        ("write_file", {"path": "other.py", "content": "half = 1\n"}),
+        ("update_task_status", {"task_id": "calc-t2", "status": "failed", "note": "half done"}),
+    )
+    script: list[Any] = [plan(tasks=("Add", "Say it")), build("calc-t1"), half, seen]
+    with ScriptedEndpoint(script) as endpoint:
+        project = plain_folder(tmp_path, endpoint, LOPEN_GIT__ENABLED="false")
+        project.specify(text=specification(commands={"verify-tests": leaving}))
+        stopped = project.approved_run("calc", "--max-iterations", "3")
+        assert stopped.code == 3, stopped.out + stopped.err
+
+        ran = project.lopen("resume")
+
+        assert ran.code == 0, ran.out + ran.err
+        assert "merge" not in ran.out
+        assert not (project.root / ".git").exists()
+        first, second = built(project)
+        assert first != second
+        shown = subprocess.run(
+            [
+                "git",
+                "--git-dir",
+                project.root / ".lopen/cache/shadow",
+                "ls-tree",
+                "-r",
+                "--name-only",
+                second,
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert shown.split() == [
+            ".lopen/.gitignore",
+            "calc.py",
+            "other.py",
+            SPEC,
+            "test_calc.py",
+            "test_other.py",
+        ]
+        assert "+half = 1" in prompts[0]
+        assert "calc.py b/calc.py" not in prompts[0]
+        assert "git" not in prompts[0].replace(".git", "").replace("--git", "").replace("diff --git", "")
+        diff = str(endpoint.oracle_requests[1]["messages"])
+        assert "+++ b/other.py" in diff
+        assert "+++ b/calc.py" not in diff
+        told(project.lopen("revert", "calc"), 1, "no commits to go back to", "git.enabled")
+
+
+def test_git_may_be_hidden_in_a_repository_and_is_not_touched(make_project: MakeProject) -> None:
+    sneaky = ("run_command", {"command": "git checkout -q -b mine; git config user.name me; ls"})
+    project = make_project(
+        [
+            plan(tasks=("Add", "Say it")),
+            tools(sneaky, *code(), *verified("calc-t1")),
+            build("calc-t2", "other"),
+        ],
+        LOPEN_GIT__ENABLED="false",
+    )
+    project.specify()
+    project.write("mine.txt", "not committed\n")
+    before = (project.git("rev-parse", "HEAD"), project.git("branch", "--show-current"))
+    config = project.read(".git/config")
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert built(project)
+    assert (project.git("rev-parse", "HEAD"), project.git("branch", "--show-current")) == before
+    assert project.read(".git/config") == config
+    assert project.git("for-each-ref", "--format=%(refname)") == "refs/heads/main"
+
+
+def test_without_auto_commit_the_work_stays_uncommitted(make_project: MakeProject) -> None:
+    project = make_project(
+        [plan(tasks=("Add", "Say it")), build("calc-t1"), build("calc-t2", "other")],
+        LOPEN_GIT__AUTO_COMMIT="false",
+    )
+    project.specify()
+    project.write("README.md", "Changed by a person.\n")
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    first, second = built(project)
+    assert project.git("ls-tree", "-r", "--name-only", second).splitlines()[-2:] == [
+        "test_calc.py",
+        "test_other.py",
+    ]
+    assert "test_other.py" not in project.git("ls-tree", "-r", "--name-only", first)
+    assert project.subjects() == ["Begin"]
+    assert project.git("branch", "--show-current") == "main"
+    assert project.read("README.md") == "Changed by a person.\n"
+    diff = str(requests(project)[0]) and str(
+        project.endpoint and project.endpoint.oracle_requests[0]["messages"]
+    )
+    assert "README.md" not in diff.split("diff --git")[1]
+
+
+def test_a_session_with_commits_does_not_go_on_without_git(make_project: MakeProject) -> None:
+    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), build("calc-t2", "other")])
+    project.specify()
+    assert project.approved_run("calc", "--max-iterations", "2").code == 3
+
+    told(project.lopen("resume", LOPEN_GIT__ENABLED="false"), 1, "git is off", "git.enabled")
+
+    assert project.lopen("resume").code == 0
+    assert len(project.subjects()) == 4

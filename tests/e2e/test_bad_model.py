@@ -1,0 +1,296 @@
+"""A model that calls tools wrongly, says far too much or nothing, and never comes to an end (contract §4)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lopen.llm.messages import Usage
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import ToolResult, last_result, message, text, tool_results, tools
+from tests.project import Project, Ran, build, code, plan, verified
+
+Call = tuple[str, dict[str, Any]]
+PATIENT = {
+    "LOPEN_CIRCUIT__TOOL_FAILURE__THRESHOLD": "100",
+    "LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD": "100",
+    "LOPEN_CIRCUIT__MAX_ITERATIONS__THRESHOLD": "500",
+    "LOPEN_BUDGET__ENABLED": "false",
+}
+
+
+def answered(make_project: MakeProject, *calls: Call) -> tuple[Project, list[ToolResult]]:
+    """What the calls of one building turn are answered; the task is done in the next turn."""
+    project = make_project([plan(), tools(*calls), build("calc-t1")], **PATIENT)
+    project.specify()
+    ran = project.drive()
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    results = tool_results(project.endpoint.requests[2])
+    assert [r.tool for r in results] == [
+        name.replace(" ", "_") for name, _ in calls
+    ]  # one for each, in order
+    return project, results
+
+
+def test_every_wrong_call_is_answered_with_what_is_wrong(make_project: MakeProject) -> None:
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("no_such_tool", {}, "there is no tool 'no_such_tool'"),
+        ("read file", {"path": "README.md"}, "there is no tool 'read file'"),
+        ("read_file", {}, "path: "),
+        ("read_file", {"path": 7}, "path: "),
+        ("read_file", {"path": "README.md", "limit": "10"}, "limit: "),
+        ("read_file", {"path": "README.md", "offset": True}, "offset: "),
+        ("read_file", {"path": "README.md", "offset": 99}, "past the end"),
+        ("read_file", {"path": "README.md", "lines": 1}, "lines: "),
+        ("read_file", {"path": ""}, "path: "),
+        ("read_file", {"path": "missing.txt"}, "does not exist"),
+        ("read_file", {"path": "README.md/x"}, "no folder"),
+        ("read_file", {"path": "a\u0000b"}, "NUL"),
+        ("list_files", {"path": "missing"}, "does not exist"),
+        ("search_files", {"pattern": "("}, "regular expression"),
+        ("write_file", {"path": "x.txt", "content": None}, "content: "),
+        ("write_file", {"path": "x.txt", "content": ["a"]}, "content: "),
+        ("write_file", {"path": "n" * 300, "content": ""}, "longer than"),
+        ("write_file", {"path": "README.md/x", "content": ""}, "no folder"),
+        ("edit_file", {"path": "README.md", "old_text": "nowhere", "new_text": "x"}, "is not in README.md"),
+        ("run_command", {"command": ["ls"]}, "command: "),
+        ("run_command", {"command": "echo a\u0000b"}, "NUL"),
+        ("run_command", {"command": "true", "timeout_s": 601}, "timeout_s: "),
+        ("run_command", {"command": ": " + "ü" * 65_000}, "too long"),
+        ("read_spec", {"section": "Nowhere"}, "Nowhere"),
+        ("read_spec", {"module": "../../etc"}, "module"),
+        ("update_task_status", {"task_id": "calc-t1", "status": "done"}, "status: "),
+        ("update_subtask", {"task_id": "calc-t1", "subtask": 1, "done": "yes"}, "done: "),
+        ("update_subtask", {"task_id": "calc-t1", "subtask": 1, "done": True}, "0 subtasks"),
+        ("add_task", {"component": "none", "name": "n", "description": "d", "reason": "r"}, "no component"),
+        ("add_task", {"component": "core", "name": "a\nb", "description": "d", "reason": "r"}, "name: "),
+        ("add_task", {"component": "core", "name": "n" * 73, "description": "d", "reason": "r"}, "name: "),
+        ("verify_task_completion", {"task_id": "calc-t2"}, "not the task in progress"),
+        ("verify_component_completion", {"component": "none"}, "no component"),
+    ]
+    _, results = answered(make_project, *((name, given) for name, given, _ in wrong))
+
+    for (name, given, said), result in zip(wrong, results, strict=True):
+        assert result.is_error, (name, given, result.text)
+        assert result.data["ok"] is False
+        assert said in result.data["error"], (name, given, result.text)
+
+
+def test_a_tool_out_of_its_step_is_an_error_that_names_the_step(make_project: MakeProject) -> None:
+    early: list[Call] = [
+        ("write_file", {"path": "early.txt", "content": "x"}),
+        ("record_tasks", {"component": "core", "tasks": [{"name": "n", "description": "d"}]}),
+        ("verify_tests", {}),
+        ("update_task_status", {"task_id": "calc-t1", "status": "complete"}),
+        ("write_spec", {"content": "# Mine"}),
+        ("no_such_tool", {}),
+    ]
+    late: list[Call] = [
+        ("record_dependencies", {"dependencies": []}),
+        ("ask_user", {"question": "Shall I?", "default": "yes"}),
+        ("write_spec", {"content": "# Mine"}),
+    ]
+    project = make_project([tools(*early), plan(), tools(*late), build("calc-t1")])
+    spec = project.specify().read_text()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    for result in tool_results(project.endpoint.requests[1])[:5]:
+        assert result.is_error
+        assert "this is step 2 (determine_dependencies)" in result.data["error"]
+    assert "record_dependencies" in tool_results(project.endpoint.requests[1])[5].data["hint"]
+    for result in tool_results(project.endpoint.requests[3]):
+        assert result.is_error
+        assert "this is step 6 (iterate_through_tasks)" in result.data["error"]
+    assert not (project.root / "early.txt").exists()
+    assert project.read("specs/calc/SPECIFICATION.md") == spec
+
+
+def test_paths_that_leave_the_project_and_protected_ones_are_refused(make_project: MakeProject) -> None:
+    outside = ("../outside.txt", "/etc/passwd", "a/../../outside.txt", "away/hostname", "linked/../../x")
+    protected = (
+        "specs/calc/SPECIFICATION.md",
+        ".lopen/config.toml",
+        ".lopen/state.db",
+        ".git/config",
+        ".git/hooks/pre-commit",
+        ".claude/settings.json",
+        "./.GIT/config",
+    )
+    calls: list[Call] = [("run_command", {"command": "ln -s /etc away"})]
+    calls += [(name, {"path": path} | more) for path in outside for name, more in _touching(path)]
+    calls += [("write_file", {"path": path, "content": "mine"}) for path in protected]
+    calls += [("run_command", {"command": "rm away"})]
+
+    project, results = answered(make_project, *calls)
+
+    for call, result in zip(calls[1:-1], results[1:-1], strict=True):
+        assert result.is_error, (call, result.text)
+        assert "root:" not in result.text
+    assert not (project.root.parent / "outside.txt").exists()
+    assert project.git("status", "--porcelain") == ""
+
+
+def _touching(path: str) -> list[Call]:
+    return (
+        [("read_file", {}), ("write_file", {"content": "x"})]
+        if path != "/etc/passwd"
+        else [("read_file", {})]
+    )
+
+
+def test_protected_paths_that_a_command_changes_are_put_back(make_project: MakeProject) -> None:
+    line = (
+        "echo mine >> specs/calc/SPECIFICATION.md; echo '[models]' > .lopen/config.toml; git commit -qam mine"
+    )
+    project = make_project(
+        [plan(), tools(*code(), ("run_command", {"command": line})), tools(*verified("calc-t1"))]
+    )
+    spec = project.specify().read_text()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    told = last_result(project.endpoint.requests[2], "run_command").data
+    assert "specs/calc/SPECIFICATION.md" in told["put_back"]
+    assert {a["alert_type"] for a in ran.named("alert")} == {"protected_path"}
+    assert project.read("specs/calc/SPECIFICATION.md") == spec
+    assert not (project.root / ".lopen/config.toml").exists()
+    assert "mine" not in " ".join(project.subjects())
+
+
+def test_input_that_is_no_json_is_answered_and_sent_back_as_an_object(make_project: MakeProject) -> None:
+    broken = {"type": "tool_use", "name": "write_file", "input": {"path": "x.txt"}, "unparsed": True}
+    good = {"type": "tool_use", "name": "write_file", "input": {"path": "y.txt", "content": "y"}}
+    project = make_project([plan(), message(broken, good, stop_reason="tool_use"), build("calc-t1")])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    first, second = tool_results(project.endpoint.requests[2])
+    assert first.is_error
+    assert "not valid JSON" in first.data["error"]
+    assert second.data == {"ok": True, "bytes": 1}
+    assert not (project.root / "x.txt").exists()
+
+
+def test_two_calls_with_one_id_are_thrown_away_whole(make_project: MakeProject) -> None:
+    twins = [
+        {
+            "type": "tool_use",
+            "id": "toolu_same",
+            "name": "write_file",
+            "input": {"path": f"{n}.txt", "content": n},
+        }
+        for n in ("one", "two")
+    ]
+    project = make_project([plan(), message(*twins, stop_reason="tool_use"), build("calc-t1")])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert "same id" in ran.named("model_retry")[0]["reason"]
+    assert not list(project.root.glob("*.txt"))
+
+
+def test_ten_megabytes_of_text_do_no_harm(make_project: MakeProject) -> None:
+    flood = "I will go on and on. " * 500_000
+    project = make_project([plan(), text(flood), build("calc-t1")])
+    project.specify()
+
+    ran = project.drive()
+
+    assert project.endpoint is not None
+    assert ran.code == 3, ran.err
+    assert ran.named("session_paused")[0]["kind"] == "budget"
+    assert "lopen budget extend" in ran.last_line
+
+
+def test_ten_megabytes_that_cost_little_are_not_sent_back(make_project: MakeProject) -> None:
+    flood = "I will go on and on. " * 500_000
+    project = make_project([plan(), text(flood, usage=Usage(100, 100)), build("calc-t1")])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    assert len(json.dumps(project.endpoint.requests[2])) < 1_000_000
+
+
+def test_a_model_that_only_reports_is_stopped(make_project: MakeProject) -> None:
+    numbers = iter(range(1_000))
+
+    def reporting(body: dict[str, Any]) -> Any:
+        if len(body["messages"]) == 1 and "step 2" in json.dumps(body["messages"]):
+            return plan()
+        return tools(("report_progress", {"message": f"step {next(numbers)} of many"}))
+
+    project = make_project(reporting)
+    project.specify()
+
+    ran = project.drive()
+
+    _stopped_by_a_circuit(project, ran, most=60)
+
+
+def test_a_planner_that_only_reads_is_stopped(make_project: MakeProject) -> None:
+    numbers = iter(range(1_000))
+    project = make_project(lambda _: tools(("search_files", {"pattern": f"word{next(numbers)}"})))
+    project.specify()
+
+    ran = project.drive()
+
+    _stopped_by_a_circuit(project, ran, most=60)
+
+
+def test_a_model_that_repeats_itself_is_stopped(make_project: MakeProject) -> None:
+    project = make_project(tools(("read_plan", {})))
+    project.specify()
+
+    ran = project.drive()
+
+    _stopped_by_a_circuit(project, ran, most=6)
+    assert "duplicate_call" in json.dumps(ran.named("circuit"))
+
+
+def _stopped_by_a_circuit(project: Project, ran: Ran, *, most: int) -> None:
+    assert ran.code == 3, ran.err
+    assert ran.named("session_paused")[0]["kind"] == "circuit"
+    assert "lopen circuit ack" in ran.last_line
+    assert project.endpoint is not None
+    assert len(project.endpoint.requests) <= most
+
+
+def test_reading_tools_of_one_turn_run_side_by_side_and_answer_in_order(make_project: MakeProject) -> None:
+    calls: list[Call] = [
+        ("read_file", {"path": "README.md"}),
+        ("search_files", {"pattern": "project"}),
+        ("list_files", {}),
+        ("write_file", {"path": "a.txt", "content": "a\n"}),
+        ("read_file", {"path": "a.txt"}),
+        ("edit_file", {"path": "a.txt", "old_text": "a", "new_text": "b"}),
+        ("read_file", {"path": "a.txt"}),
+        ("read_plan", {}),
+    ]
+    project = make_project([plan(), tools(*calls), build("calc-t1")])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    results = tool_results(project.endpoint.requests[2])
+    assert [r.tool for r in results] == [name for name, _ in calls]
+    assert results[4].text.endswith("\na\n")
+    assert results[6].text.endswith("\nb\n")
+    building = [e for e in ran.events if e["event"] in ("tool_started", "tool_ended")][8:]
+    assert [e["event"] for e in building[:6]] == ["tool_started"] * 3 + ["tool_ended"] * 3
+    assert [e["tool"] for e in building[:6]] == ["read_file", "search_files", "list_files"] * 2

@@ -1,0 +1,144 @@
+"""What a run costs, whom it is charged to, and what stops it (contract §4, §7)."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import text, tools, verdict
+from tests.project import Project, Ran, build, code, plan, verified
+
+
+def billed(turn: dict[str, Any]) -> int:
+    whole = int(turn["input_tokens"]) + int(turn["output_tokens"]) + int(turn["cache_write_tokens"])
+    return whole + round(int(turn["cache_read_tokens"]) * 0.1)
+
+
+def budgets(project: Project) -> dict[str, dict[str, Any]]:
+    """Every budget by its kind."""
+    shown = project.lopen("budget", "show", "--json")
+    assert shown.code == 0, shown.err
+    return {b["budget_type"]: b for b in shown.named("budget")}
+
+
+def test_every_turn_is_charged_once_and_the_oracle_to_its_task(make_project: MakeProject) -> None:
+    script = [plan(), text("Soon."), build("calc-t1"), tools(*code(value="b + a"), *verified("calc-t1"))]
+    project = make_project(script, oracle=[verdict(passed=False), verdict()])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    turns = ran.named("turn_ended")
+    assert [t["purpose"] for t in turns] == ["turn", "turn", "turn", "oracle", "turn", "oracle"]
+    found = budgets(project)
+    assert found["task"]["budget_id"] == "task:calc-t1"
+    assert found["task"]["tokens_used"] == sum(billed(t) for t in turns[1:])
+    for kind in ("session", "module"):
+        assert found[kind]["tokens_used"] == sum(billed(t) for t in turns)
+        assert found[kind]["requests_used"] == len(turns)
+        assert found[kind]["reserved"] == 0
+    cost = sum(t["cost_usd"] for t in turns)
+    assert found["session"]["cost_usd"] == pytest.approx(cost, abs=1e-5)
+    complete = ran.named("session_complete")[0]
+    assert complete["cost_usd"] == pytest.approx(cost)
+    assert complete["tokens"] == found["session"]["tokens_used"]
+
+
+def test_the_most_it_may_cost_stops_a_session_until_more_is_allowed(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+
+    ran = project.lopen("run", "calc", "--max-cost", "0.01", "--json")
+
+    assert ran.code == 3, ran.err
+    assert len(ran.named("turn_ended")) == 1
+    assert ran.named("session_paused")[0]["kind"] == "budget"
+    assert "$0.02 of the $0.01" in ran.named("session_paused")[0]["message"]
+    command = shlex.split(ran.last_line.removeprefix("go on with: "))
+    again = project.lopen("resume", "--max-cost", "0.01")
+    assert again.code == 3
+    resumed = project.lopen(*command[1:])
+    assert resumed.code == 0, resumed.err
+
+
+def test_the_most_iterations_stop_a_session_and_resume_grants_as_many_again(
+    make_project: MakeProject,
+) -> None:
+    script = [
+        plan(tasks=("One", "Two", "Three")),
+        build("calc-t1"),
+        tools(*code(value="b + a"), *verified("calc-t2")),
+        tools(*code(value="b + a + 0"), *verified("calc-t3")),
+    ]
+    project = make_project(script)
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+
+    ran = project.lopen("run", "calc", "--max-iterations", "1", "--json")
+
+    assert _iterations(ran) == [1]
+    assert ran.code == 3
+    paused = ran.named("session_paused")[0]
+    assert paused["kind"] == "iterations"
+    assert ran.last_line == f"go on with: lopen resume {paused['session']}"
+    again = project.resume("--max-iterations", "2")
+    assert (again.code, _iterations(again)) == (3, [2, 3])
+    rest = project.resume()
+    assert (rest.code, _iterations(rest)) == (0, [4])
+
+
+def test_a_smaller_grant_counts_from_the_resume_that_gives_it(make_project: MakeProject) -> None:
+    script = [plan(tasks=("One", "Two")), build("calc-t1"), tools(*code(value="b + a"), *verified("calc-t2"))]
+    project = make_project(script)
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("plan", "calc").code == 0
+
+    ran = project.resume("--max-iterations", "1")
+
+    assert (ran.code, _iterations(ran)) == (3, [2])
+
+
+def _iterations(ran: Ran) -> list[int]:
+    return [e["iteration"] for e in ran.named("iteration_started")]
+
+
+def test_a_model_without_a_known_price_is_counted_in_tokens(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")], LOPEN_ORACLE__MODEL="their-judge")
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+
+    ran = project.lopen("run", "calc", "--model", "their-own", "--json")
+
+    assert ran.code == 0, ran.err
+    assert [t["cost_usd"] for t in ran.named("turn_ended")] == [None] * 3
+    complete = ran.named("session_complete")[0]
+    assert complete["cost_usd"] is None
+    assert complete["tokens"] == sum(billed(t) for t in ran.named("turn_ended"))
+    assert budgets(project)["session"]["unpriced_tokens"] == complete["tokens"]
+
+
+def test_a_task_budget_shortens_the_answer_and_then_pauses(make_project: MakeProject) -> None:
+    talk = text("x " * 8_000)  # some 4,000 tokens each
+    project = make_project(
+        [plan(), talk, talk, build("calc-t1")], LOPEN_BUDGET__BY_TASK_TYPE__IMPLEMENT="14000"
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert project.endpoint is not None
+    allowed = [r["max_tokens"] for r in project.endpoint.requests[1:]]
+    assert allowed[0] < 14_000
+    assert all(a >= 1_024 for a in allowed)
+    assert ran.last_line.startswith("go on with: lopen budget extend task:calc-t1 ")
+    command = shlex.split(ran.last_line.removeprefix("go on with: lopen ").replace("TEXT", "needed"))
+    assert project.lopen(*command).code == 0
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.err

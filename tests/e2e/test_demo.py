@@ -1,0 +1,201 @@
+"""`lopen demo`: the bundled example is built for real, wherever and however it is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lopen.example
+from lopen.cli import demo
+from lopen.example import MODULE, RECORDING, lay_out
+from lopen.llm.recording import load
+from lopen.sandbox import choice
+from lopen.sandbox.choice import ProbeResult
+from scripts.record_example import record, without_counts
+from tests.project import HERE, TIMEOUT_S
+
+SUBJECTS = [
+    "Begin the project",
+    "docs(tariff): approve specification",
+    "feat(tariff): complete Exact amounts in amounts",
+    "feat(tariff): complete Round to the penny in amounts",
+    "feat(tariff): complete Bands of the day in bands",
+    "feat(tariff): complete A tariff that covers the day in bands",
+    "feat(tariff): complete Charge readings in bills",
+    "feat(tariff): complete Print the bill in bills",
+]
+
+
+def run_demo(
+    *arguments: str, cwd: Path, umask: int = -1, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """The real command with next to nothing in its environment."""
+    surroundings = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)} | variables
+    return subprocess.run(
+        [sys.executable, "-m", "lopen", "demo", *arguments],
+        cwd=cwd,
+        env=surroundings,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        umask=umask,
+        check=False,
+    )
+
+
+def git(root: Path, *arguments: str) -> str:
+    ran = subprocess.run(
+        ["git", *arguments], cwd=root, capture_output=True, text=True, check=True, timeout=60
+    )
+    return ran.stdout.strip()
+
+
+def hostile_home(folder: Path) -> Path:
+    """A home whose git wants signatures and refuses commits, and whose lopen is set to make none."""
+    hook = folder / "hooks" / "pre-commit"
+    hook.parent.mkdir(parents=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    (folder / ".gitconfig").write_text(
+        f"[core]\n\thooksPath = {hook.parent}\n\tautocrlf = true\n[init]\n\tdefaultBranch = trunk\n"
+        f"\ttemplateDir = {folder}\n[commit]\n\tgpgsign = true\n"
+    )
+    config = folder / ".config" / "lopen" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[git]\nauto_commit = false\n[budget]\nsession_tokens = 1\n")
+    config.chmod(0o600)
+    return folder
+
+
+def test_the_example_is_built_in_a_hostile_home_and_what_was_built_is_shown(tmp_path: Path) -> None:
+    folder = tmp_path / "a new" / "demo"
+    surroundings = {
+        "HOME": str(hostile_home(tmp_path / "home")),
+        "LC_ALL": "C",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+        "ANTHROPIC_CUSTOM_HEADERS": "x-api-key: of somebody else",
+        "GIT_DIR": "/nowhere",
+        "LOPEN_GIT__ENABLED": "false",
+    }
+    ran = run_demo(str(folder), cwd=tmp_path, umask=0o077, **surroundings)
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert git(folder, "log", "--reverse", "--format=%s").splitlines() == SUBJECTS
+    assert git(folder, "status", "--porcelain") == ""
+    assert git(folder, "branch", "--show-current") == "lopen/tariff"
+    assert (folder.stat().st_mode & 0o077) == 0
+    tail = ran.stdout[ran.stdout.index("Commits on lopen/tariff") :]
+    assert all(subject in tail for subject in SUBJECTS[1:])
+    assert "FAILED task tariff-t3: a verify command stands in the way" in tail
+    assert "FAILED task tariff-t5" in tail
+    assert "passed module tariff" in tail
+    assert "Ran 32 tests" in tail
+    assert "passed (exit code 0)" in tail
+    assert f"{Path(sys.executable).parent}" in tail  # PATH does not find lopen here
+    assert "answers are recorded" in ran.stdout
+    assert "approves it on your behalf" in ran.stdout
+
+
+def test_programs_get_json_lines_that_show_the_guards_at_work(tmp_path: Path) -> None:
+    ran = run_demo("--json", "--sandbox", "none", "demo", cwd=tmp_path)
+
+    assert ran.returncode == 0, ran.stderr
+    events: list[dict[str, Any]] = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert all({"ts", "event", "session"} <= event.keys() for event in events)
+    refused = [e["summary"] for e in events if e["event"] == "tool_ended" and e["outcome"] == "refused"]
+    assert refused == ["tariff-t3", "tariff-t5"]
+    failed = [e["passed"] for e in events if e["event"] == "verification_ran"].count(False)
+    assert failed == 1
+    assert (events[0]["event"], events[0]["sandbox"]) == ("demo_started", "none")
+    last = events[-1]
+    assert last["event"] == "demo_complete"
+    assert [c["subject"] for c in last["commits"]] == SUBJECTS[1:]
+    assert last["recorded"] is True
+    assert last["tests"]["exit_code"] == 0
+    assert last["verdicts"][-1] | {"summary": ""} == {
+        "scope": "module",
+        "subject": "tariff",
+        "passed": True,
+        "confidence": "high",
+        "summary": "",
+        "findings": 0,
+        "cached": False,
+    }
+
+
+@pytest.mark.parametrize("taken", ["a file", "a folder with something in it"])
+def test_a_place_that_is_taken_is_refused_and_left_alone(taken: str, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    file = place if taken == "a file" else place / "note.txt"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    ran = run_demo(str(place), cwd=tmp_path)
+    assert ran.returncode == 1
+    assert f"lopen: {place} " in ran.stderr
+    assert "name a folder that does not exist yet" in ran.stderr
+    assert file.read_text() == "mine"
+
+
+def test_a_demo_is_not_given_by_a_session_s_own_commands(tmp_path: Path) -> None:
+    ran = run_demo("new", cwd=tmp_path, LOPEN_UNDER_SESSION="calc-20260101-1")
+    assert ran.returncode == 1
+    assert "person's command" in ran.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_bundled_recording_is_what_its_script_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "PATH"):
+        monkeypatch.setenv(name, os.environ.get(name, "unset"))  # put back afterwards
+    assert without_counts(record(tmp_path)) == without_counts(load(RECORDING)), (
+        "lopen asks otherwise than when this was recorded: python -m scripts.record_example"
+    )
+
+
+@pytest.mark.parametrize(
+    ("working", "mode"), [({"bwrap", "landlock"}, "bwrap"), ({"landlock"}, "landlock"), (set(), "none")]
+)
+def test_the_best_sandbox_that_works_is_taken_and_none_is_said_aloud(
+    working: set[str], mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "probe", lambda name: ProbeResult(name in working, ""))
+    chosen, said = demo.best_sandbox()
+    assert chosen == mode
+    assert ("NO SANDBOX" in said) is (mode == "none")
+
+
+def test_where_python3_is_another_one_the_commands_name_the_interpreter_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = tmp_path / "my bin" / "python-alone"
+    alone.parent.mkdir()
+    alone.symlink_to(sys.executable)
+    monkeypatch.setattr(lopen.example, "INTERPRETER", alone)
+    lay_out(tmp_path / "project")
+    text = (tmp_path / "project" / "specs" / MODULE / "SPECIFICATION.md").read_text("utf-8")
+    assert f"- **verify-tests**: `'{alone}' -m unittest discover -s tests -t .`" in text
+    assert "`python3 " not in text
+
+
+def test_all_of_the_example_is_packaged() -> None:
+    packaging = tomllib.loads((HERE / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    patterns = [pattern.removeprefix("**/") for pattern in packaging["package-data"]["lopen"]]
+    files = [
+        p
+        for p in Path(lopen.example.__file__).parent.rglob("*")
+        if p.is_file() and "__pycache__" not in p.parts
+    ]
+    left_out = [p.name for p in files if p.suffix != ".py" and not any(fnmatch(p.name, q) for q in patterns)]
+    assert left_out == []
+    assert RECORDING in files

@@ -1,0 +1,277 @@
+"""A specification that changes under a run: what is planned again, what stays, and what waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lopen.llm.endpoint import Answer
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tools
+from tests.project import (
+    UNITTEST,
+    Project,
+    Ran,
+    build,
+    code,
+    component,
+    plan,
+    specification,
+    task,
+    verified,
+)
+
+Edit = Callable[[str], str]
+SPEC = "specs/calc/SPECIFICATION.md"
+
+
+class Edited:
+    """Turns that change the specification while the command waits for its answer."""
+
+    project: Project
+
+    def before(self, answer: Answer, *edits: tuple[str, str]) -> Callable[[dict[str, Any]], Answer]:
+        """A turn that replaces texts in the specification, each of which is there, and then answers."""
+
+        def turn(_: dict[str, Any]) -> Answer:
+            edit(self.project, *edits)
+            return answer
+
+        return turn
+
+
+def edit(project: Project, *edits: tuple[str, str]) -> None:
+    text = project.read(SPEC)
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    project.write(SPEC, text)
+
+
+def system(project: Project, request: int) -> str:
+    """The system prompt of the n-th request."""
+    assert project.endpoint is not None
+    return "\n".join(block["text"] for block in project.endpoint.requests[request]["system"])
+
+
+def steps(ran: Ran) -> list[tuple[int, str]]:
+    return [(e["number"], e["reason"]) for e in ran.named("step_entered")]
+
+
+def test_changed_criteria_lead_back_to_step_3_and_finished_tasks_stay_finished(
+    make_project: MakeProject,
+) -> None:
+    edited = Edited()
+    again = tools(
+        ("record_components", {"components": [component("core", "AC-1"), component("minus", "AC-3")]}),
+        ("select_component", {"name": "core", "reason": "its tasks are done"}),
+    )
+    script = [
+        plan(component("core", "AC-1"), component("report", "AC-2")),
+        edited.before(build("calc-t1"), ("- [ ] it reports", "- [ ] it subtracts")),
+        again,
+        tools(
+            ("select_component", {"name": "minus", "reason": "it is left"}),
+            ("record_tasks", {"component": "minus", "tasks": [task("Subtract")]}),
+        ),
+        tools(*code("sub"), *verified("calc-t2")),
+    ]
+    edited.project = project = make_project(script)
+    project.specify(text=specification(criteria=("it adds", "it reports")))
+
+    ran = project.approved_run("calc", "--json")
+
+    assert ran.code == 0, ran.err
+    [drift] = ran.named("drift")
+    assert drift["changed"] == ["Acceptance Criteria"]
+    assert drift["effect"] == "back to step 3 (identify_components)"
+    assert (3, "assessment") in steps(ran)
+    assert "changed: Acceptance Criteria" in system(project, 2)
+    assert "step: 3 identify_components" in system(project, 2)
+    assert project.subjects()[2:] == [
+        "feat(calc): complete Write it in core",
+        "feat(calc): complete Subtract in minus",
+    ]
+    status = project.status()
+    assert {c["name"]: c["criteria"] for c in status["components"]} == {"core": ["AC-1"], "minus": ["AC-3"]}
+    assert status["scope"] == {"completed": 4, "original": 4}
+
+
+def test_the_earliest_step_wins_where_dependencies_and_criteria_change(make_project: MakeProject) -> None:
+    edited = Edited()
+    again = tools(
+        ("record_dependencies", {"dependencies": []}),
+        ("record_components", {"components": [component("core", "AC-1", "AC-2")]}),
+        ("select_component", {"name": "core", "reason": "it is the only one"}),
+        ("record_tasks", {"component": "core", "tasks": [task("Subtract")]}),
+    )
+    script = [
+        plan(),
+        edited.before(
+            build("calc-t1"),
+            ("- [ ] add(1, 2) is 3", "- [ ] add(1, 2) is 3\n- [ ] it subtracts"),
+            ("None.", "Python's own library."),
+        ),
+        again,
+        tools(*code("sub"), *verified("calc-t2")),
+    ]
+    edited.project = project = make_project(script)
+    project.specify()
+
+    ran = project.approved_run("calc", "--json")
+
+    assert ran.code == 0, ran.err
+    [drift] = ran.named("drift")
+    assert drift["changed"] == ["Acceptance Criteria", "Dependencies"]
+    assert drift["effect"] == "back to step 2 (determine_dependencies)"
+    assert [number for number, why in steps(ran) if why == "assessment"] == [2]
+    assert len(project.subjects()) == 4
+    assert project.status()["scope"] == {"completed": 3, "original": 3}
+
+
+def test_a_change_between_two_runs_is_found_when_the_second_begins(make_project: MakeProject) -> None:
+    script = [
+        plan(),
+        plan(tasks=("Write the rest",)),
+        build("calc-t1"),
+        tools(*code("b"), *verified("calc-t2")),
+    ]
+    project = make_project(script)
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    planned = project.lopen("plan", "calc")
+    assert planned.code == 0, planned.err
+    edit(project, ("None.", "Python's own library."))
+
+    ran = project.lopen("build", "calc", "--json")
+
+    assert ran.code == 0, ran.err
+    assert ran.named("drift")[0]["changed"] == ["Dependencies"]
+    assert "step: 2 determine_dependencies" in system(project, 1)
+
+
+def test_other_sections_are_told_once_and_ticks_and_blanks_not_at_all(make_project: MakeProject) -> None:
+    edited = Edited()
+    script = [
+        plan(tasks=("Add", "Say it", "Test it")),
+        edited.before(
+            build("calc-t1"),
+            ("Functions live in one file.", "Functions live in two files."),
+            ("### Rounding\nNothing is rounded.\n", ""),
+            ("## Dependencies", "## Limits\nThere are none.\n\n## Dependencies"),
+        ),
+        edited.before(
+            tools(*code("b"), *verified("calc-t2")),
+            ("- [ ] add", "- [x] add"),
+            ("## Limits\n", "\n\n## Limits  \r\n"),
+        ),
+        tools(*code("c"), *verified("calc-t3")),
+    ]
+    edited.project = project = make_project(script)
+    project.specify()
+
+    ran = project.approved_run("calc", "--json")
+
+    assert ran.code == 0, ran.err
+    [drift] = ran.named("drift")
+    assert (drift["changed"], drift["new"], drift["removed"]) == (
+        ["Behaviour"],
+        ["Limits"],
+        ["Behaviour > Rounding"],
+    )
+    assert drift["effect"] == "reported; the plan stands"
+    assert [number for number, why in steps(ran) if why == "assessment"] == []
+    assert "changed: Behaviour; new: Limits; removed: Behaviour > Rounding" in system(project, 2)
+    assert "The specification changed" not in system(project, 3)
+    assert "- [x] add" in project.read(SPEC)
+
+
+def test_changed_verify_commands_wait_for_a_person_and_never_run_before(make_project: MakeProject) -> None:
+    edited = Edited()
+    script = [
+        plan(tasks=("Add", "Say it")),
+        edited.before(
+            build("calc-t1"),
+            (f"`{UNITTEST}`", f"`touch new-command && {UNITTEST}`"),
+            ("- **verify-lint**: none", "- **verify-lint**: none\n- **verify-docs**: `test -f README.md`"),
+        ),
+        tools(*code("b"), ("verify_docs", {}), *verified("calc-t2")),
+    ]
+    edited.project = project = make_project(script)
+    project.specify()
+
+    ran = project.approved_run("calc")
+
+    assert ran.code == 3, ran.out + ran.err
+    assert ran.last_line == "go on with: lopen approve calc --run"
+    assert "Skills & Hooks" in ran.out
+    for again in ("run", "resume", "build"):
+        waits = project.lopen(again, *(("calc",) if again != "resume" else ()))
+        assert (waits.code, waits.last_line) == (3, "go on with: lopen approve calc --run")
+    assert not (project.root / "new-command").exists()
+
+    assert project.lopen("approve", "calc").code == 0
+    on = project.lopen("resume", "--json")
+
+    assert on.code == 0, on.err
+    assert (project.root / "new-command").exists()
+    assert project.subjects()[-1] == "feat(calc): complete Say it in core"
+    ran_commands = {e["tool"] for e in on.named("verification_ran")}
+    assert ran_commands == {"verify_tests", "verify_docs"}
+
+
+def test_a_specification_that_check_refuses_pauses_until_it_is_mended(make_project: MakeProject) -> None:
+    edited = Edited()
+    script = [
+        plan(tasks=("Add", "Say it")),
+        edited.before(build("calc-t1"), ("## Overview\n", "## Something\n")),
+        tools(*code("b"), *verified("calc-t2")),
+    ]
+    edited.project = project = make_project(script)
+    project.specify()
+
+    ran = project.approved_run("calc")
+
+    assert ran.code == 3, ran.out + ran.err
+    assert "`## Overview` is missing" in ran.out
+    refused = project.lopen("approve", "calc")
+    assert refused.code == 1
+    assert "does not pass `lopen check`" in refused.err
+    spec = project.root / SPEC
+    text = spec.read_text("utf-8")
+    spec.unlink()
+    gone = project.lopen("resume")
+    assert gone.code == 3
+    assert "SPECIFICATION.md does not exist" in gone.out
+
+    spec.write_text(text.replace("## Something\n", "## Overview\n"), "utf-8")
+    on = project.lopen("resume")
+
+    assert on.code == 0, on.out + on.err
+    assert len(project.subjects()) == 4
+
+
+def test_a_criterion_keeps_its_id_when_another_comes_before_it(make_project: MakeProject) -> None:
+    edited = Edited()
+    script = [
+        plan(tasks=("Add", "Say it")),
+        edited.before(build("calc-t1"), ("- [ ] add", "- [ ] second\n- [ ] add")),
+        tools(
+            ("record_components", {"components": [component("core", "AC-1", "AC-2")]}),
+            ("select_component", {"name": "core", "reason": "the only one"}),
+        ),
+        edited.before(tools(*code("b"), *verified("calc-t2")), ("- [ ] second", "- [ ] third\n- [ ] second")),
+        tools(
+            ("record_components", {"components": [component("core", "AC-1", "AC-2", "AC-3")]}),
+            ("select_component", {"name": "core", "reason": "the only one"}),
+            ("record_tasks", {"component": "core", "tasks": [task("Write the third")]}),
+        ),
+        tools(*code("c"), *verified("calc-t3")),
+    ]
+    edited.project = project = make_project(script)
+    project.specify()
+
+    ran = project.approved_run("calc")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert "- AC-3: third\n- AC-2: second\n- AC-1: add(1, 2) is 3" in system(project, 4)

@@ -1,0 +1,108 @@
+"""The mirror table: work that only looks like a bad habit. Nothing is blocked, and where nothing is wrong nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from lopen.llm.endpoint import Answer
+from tests.e2e.behaviours import run, write
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import text, tools
+from tests.project import UNITTEST, code, plan, verified
+
+PHRASE = "Would you like me to continue?"
+QUOTED = f"""The wizard's closing line is specified as
+
+> {PHRASE}
+
+and the code prints it:
+
+```python
+QUESTION = "{PHRASE}"
+```
+
+It must read "{PHRASE}" to the letter, so that is what I write now."""
+
+
+def many_edits() -> list[Answer]:
+    """120 edits of four files, a passing test run after every fourth."""
+    turns: list[Answer] = [tools(*code(), ("verify_tests", {}))]
+    for n in range(30):
+        edits = [write(f"part{i}.py", f"N = {n}\n") for i in range(4)]
+        turns.append(tools(*edits, ("verify_tests", {})))
+    return [plan(), *turns, tools(*verified("calc-t1"))]
+
+
+def changing_file() -> list[Answer]:
+    """One file read ten times, another content each time."""
+    turns: list[Answer] = [
+        tools(write("table.txt", f"{n}\n"), ("read_file", {"path": "table.txt"})) for n in range(10)
+    ]
+    return [plan(), *turns, tools(*code(), *verified("calc-t1"))]
+
+
+def tests_after_edits() -> list[Answer]:
+    """A test command that fails ten times, each time after another attempt, made by a command too."""
+    attempts = [
+        tools(run(f"echo 'def add(a, b): return {n} * 10' > calc.py"), run(UNITTEST)) for n in range(10)
+    ]
+    return [plan(), tools(code()[1]), *attempts, tools(*code(), *verified("calc-t1"))]
+
+
+def quoted_phrase() -> list[Answer]:
+    """The words of a model that stops, in a string, a docstring, a quotation and a report that acts."""
+    wizard = f'"""Prints "{PHRASE}" at its end."""\n\nQUESTION = "{PHRASE}"\n'
+    return [
+        plan(),
+        tools(write("wizard.py", wizard), say=QUOTED),
+        text(QUOTED),
+        tools(*code(), *verified("calc-t1"), say=f'The docstring says "{PHRASE}".'),
+    ]
+
+
+def slow_but_committing() -> list[Answer]:
+    """Four tasks, each done only at the third attempt."""
+    turns: list[Answer] = [plan(tasks=("One", "Two", "Three", "Four"))]
+    for n in range(1, 5):
+        task = f"calc-t{n}"
+        failed = ("update_task_status", {"task_id": task, "status": "failed", "note": "not yet"})
+        turns += [tools(failed), tools(failed), tools(*code(f"part{n}"), *verified(task))]
+    return turns
+
+
+@dataclass(frozen=True)
+class Innocent:
+    """A script, the guardrail lines it may bring (guard and verdict), and the commits it ends with."""
+
+    name: str
+    script: Callable[[], Sequence[Answer]]
+    told: frozenset[tuple[str, str]] = frozenset()
+    commits: int = 1
+
+
+INNOCENT = (
+    Innocent("many-edits-with-passing-tests-between", many_edits),
+    Innocent("a-file-that-changed-each-time", changing_file),
+    Innocent("tests-run-again-after-each-edit", tests_after_edits),
+    # The one turn that only quotes did end without a result: it is reminded, but not of asking leave.
+    Innocent("the-phrase-in-quotes-and-code", quoted_phrase, frozenset({("premature_stop", "warn")})),
+    Innocent("a-slow-but-committing-session", slow_but_committing, frozenset({("churn", "warn")}), 4),
+)
+
+
+@pytest.mark.parametrize("innocent", INNOCENT, ids=[i.name for i in INNOCENT])
+def test_nothing_that_is_no_habit_is_blocked(innocent: Innocent, make_project: MakeProject) -> None:
+    project = make_project(list(innocent.script()))
+    project.specify()
+
+    ran = project.lopen("approve", "calc", "--run", "--json")
+
+    told = ran.named("guardrail")
+    assert {(e["guard"], e["verdict"]) for e in told} <= innocent.told, told
+    assert not ran.named("circuit")
+    assert not [e["reason"] for e in told if e["reason"].startswith("permission")]
+    assert ran.code == 0, ran.out[-2000:] + ran.err
+    assert len([s for s in project.subjects() if s.startswith("feat(")]) == innocent.commits

@@ -1,0 +1,93 @@
+"""From a specification to a built, verified and committed module."""
+
+from __future__ import annotations
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tools
+from tests.project import build, code, component, plan, specification, task, verified
+
+
+def test_a_module_of_one_task_is_built_in_three_requests(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+
+    at_the_gate = project.lopen("run", "calc")
+    assert at_the_gate.code == 3
+    assert at_the_gate.last_line == "go on with: lopen approve calc --run"
+
+    ran = project.approved_run("calc")
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    assert len(project.endpoint.requests) == 2
+    assert len(project.endpoint.oracle_requests) == 1
+    assert project.subjects("lopen/calc") == [
+        "Begin",
+        "docs(calc): approve specification",
+        "feat(calc): complete Write it in core",
+    ]
+    assert project.git("log", "-1", "--format=%b").splitlines() == [
+        f"Lopen-Session: {project.status()['session']}",
+        "Lopen-Task: calc-t1",
+        "Lopen-Verdict: passed (high)",
+    ]
+    assert "git merge lopen/calc" in ran.out
+    assert project.git("status", "--porcelain") == ""
+    assert project.status()["status"] == "complete"
+
+
+def test_two_components_are_built_in_the_order_of_their_dependencies(make_project: MakeProject) -> None:
+    second = tools(
+        ("select_component", {"name": "report", "reason": "core is complete"}),
+        ("record_tasks", {"component": "report", "tasks": [task("Print it")]}),
+    )
+    script = [
+        plan(
+            component("core", "AC-1"),
+            component("report", "AC-2", depends_on=["core"]),
+            tasks=("Add", "Subtract"),
+        ),
+        build("calc-t1"),
+        tools(*code("sub", "a + b"), *verified("calc-t2")),
+        second,
+        tools(*code("report"), *verified("calc-t3")),
+    ]
+    project = make_project(script)
+    project.specify(text=specification(criteria=("it adds", "it reports")))
+
+    ran = project.approved_run("calc")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert project.subjects()[2:] == [
+        "feat(calc): complete Add in core",
+        "feat(calc): complete Subtract in core",
+        "feat(calc): complete Print it in report",
+    ]
+    states = {c["name"]: c["state"] for c in project.status()["components"]}
+    assert states == {"core": "complete", "report": "complete"}
+
+
+def test_a_finished_module_is_not_built_again(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.approved_run("calc").code == 0
+
+    again = project.lopen("run", "calc")
+
+    assert again.code == 0
+    assert "complete" in again.out
+    assert project.endpoint is not None
+    assert len(project.endpoint.requests) == 2
+
+
+def test_two_modules_are_built_in_one_project(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1"), plan(), tools(*code("tax"), *verified("tax-t1"))])
+    project.specify("calc")
+    assert project.approved_run("calc").code == 0
+    project.specify("tax")
+
+    ran = project.approved_run("tax")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert project.git("branch", "--show-current") == "lopen/tax"
+    assert project.subjects()[-1] == "feat(tax): complete Write it in core"

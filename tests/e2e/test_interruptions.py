@@ -1,0 +1,254 @@
+"""Ended anywhere, by a signal or outright: `lopen resume` goes on, and every task is committed once."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lopen.llm.endpoint import Answer
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tools
+from tests.project import (
+    HERE,
+    TIMEOUT_S,
+    UNITTEST,
+    Project,
+    Ran,
+    code,
+    component,
+    specification,
+    task,
+    verified,
+)
+
+CRASHING = Path(__file__).parent / "crashing"
+CODES = {"KILL": -signal.SIGKILL, "INT": 130, "TERM": 143}
+TASKS = {"calc-t1": ("Add", "calc"), "calc-t2": ("Say it", "other"), "calc-t3": ("Print it", "third")}
+
+# In the order in which a run comes by them.
+POINTS = (
+    "before:lopen.starting:start",
+    "before:lopen.git.branches:start_branch",
+    "before:lopen.gate:approval_commit",
+    "before:lopen.git.repository:Repository.align_index",  # the branch has moved, the index not yet
+    "after:lopen.gate:approval_commit",
+    "after:lopen.tools.planning:record_components",
+    "after:lopen.tools.planning:record_tasks",
+    "before:lopen.orchestrator:conversation_for",
+    "before:lopen.asking:Asker._settle",
+    "after:lopen.tools.workspace:Workspace.write",
+    "after:lopen.tools.verification:Verifier._run",
+    "after:lopen.judgement:Jury.verdict",
+    "before:lopen.git.repository:Repository.commit",
+    "after:lopen.git.refs:References.move",
+    "after:lopen.completion:_record",
+    "before:lopen.completion:_record",
+    "before:lopen.boundaries:close_component",
+    "after:lopen.boundaries:close_component",
+    "before:lopen.boundaries:close_module",
+    "after:lopen.boundaries:close_module",
+)
+
+
+def worker(body: dict[str, Any]) -> Answer:
+    """A model that does what the state in its prompt asks for, whatever was lost before."""
+    prompt = "\n".join(block["text"] for block in body["system"])
+    step = int(re.findall(r"^step: (\d)", prompt, re.MULTILINE)[0])
+    if step == 6:
+        [doing] = re.findall(r"^id: (calc-t\d)$", prompt, re.MULTILINE)
+        return tools(*code(TASKS[doing][1]), *verified(doing))
+    tasks = [task(name) for name, _ in TASKS.values()]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("record_dependencies", {"dependencies": []}),
+        ("record_components", {"components": [component("core", "AC-1")]}),
+        ("select_component", {"name": "core", "reason": "it is the only one"}),
+        ("record_tasks", {"component": "core", "tasks": tasks}),
+    ]
+    return tools(*calls[step - 2 :])
+
+
+def crashing(make_project: MakeProject, script: Any = worker) -> Project:
+    project = make_project(script, PYTHONPATH=f"{CRASHING}:{HERE}")
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    return project
+
+
+def crashed(project: Project, word: str, point: str) -> Ran:
+    """Go on, up to the point; the signal is what ends it."""
+    ran = project.lopen("run", "calc", CRASH_AT=f"{word}:{point}")
+    assert ran.code == CODES[word], (point, ran.out, ran.err)
+    assert "Traceback" not in ran.out + ran.err
+    return ran
+
+
+def is_as_if_nothing_had_happened(project: Project) -> None:
+    """Every task has its one commit; tree, index and plan are those of an undisturbed run."""
+    assert project.git("branch", "--show-current") == "lopen/calc"
+    assert project.subjects() == [
+        "Begin",
+        "docs(calc): approve specification",
+        *(f"feat(calc): complete {name} in core" for name, _ in TASKS.values()),
+    ]
+    assert project.git("status", "--porcelain") == ""
+    names = project.git("ls-tree", "-r", "--name-only", "HEAD").splitlines()
+    files = [file for _, file in TASKS.values()]
+    assert [n for n in names if n.endswith(".py")] == sorted(
+        [f"{f}.py" for f in files] + [f"test_{f}.py" for f in files]
+    )
+    assert project.git("fsck", "--no-dangling") == ""
+    commits = project.git("log", "-3", "--format=%H").splitlines()[::-1]
+    [core] = project.status()["components"]
+    assert [(t["state"], t["commit"]) for t in core["tasks"]] == [("complete", c) for c in commits]
+    plan = project.read(".lopen/modules/calc/plan.md")
+    assert all(f"- [x] **{name}** (`{id}`)" in plan for id, (name, _) in TASKS.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "points"),
+    [(("KILL",), POINTS), (("INT", "TERM"), POINTS[1::2])],
+    ids=["killed", "asked to stop"],
+)
+def test_a_run_that_is_ended_at_every_point_is_finished_in_the_end(
+    make_project: MakeProject, words: tuple[str, ...], points: tuple[str, ...]
+) -> None:
+    project = crashing(make_project)
+
+    for number, point in enumerate(points):
+        crashed(project, words[number % len(words)], point)
+
+    on = project.lopen("run", "calc")
+    assert on.code == 0, on.out + on.err
+    is_as_if_nothing_had_happened(project)
+
+
+def begun(project: Project, *arguments: str) -> subprocess.Popen[str]:
+    return project.start("run", "calc", *arguments)
+
+
+def ended(process: subprocess.Popen[str]) -> Ran:
+    try:
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+        process.wait()
+    return Ran(process.returncode, out, err)
+
+
+def test_ctrl_c_ends_the_request_under_way_and_says_how_to_go_on(make_project: MakeProject) -> None:
+    running: list[subprocess.Popen[str]] = []
+
+    def interrupted(_: dict[str, Any]) -> Answer:
+        running[0].send_signal(signal.SIGINT)
+        running[0].wait(TIMEOUT_S)  # it does not wait for an answer
+        return tools()
+
+    turns = iter((worker, worker, interrupted))
+    project = crashing(make_project, lambda body: next(turns, worker)(body))
+    running.append(begun(project))
+
+    ran = ended(running[0])
+
+    assert ran.code == 130
+    assert "interrupted" in ran.err
+    session = project.status()
+    assert session["status"] == "paused"
+    assert session["waiting"]["command"] == f"lopen resume {session['session']}"
+    assert f"go on with: lopen resume {session['session']}" in ran.out
+    assert project.endpoint is not None
+    assert project.lopen("resume").code == 0
+    is_as_if_nothing_had_happened(project)
+
+
+def test_a_second_ctrl_c_exits_at_once_and_loses_nothing(make_project: MakeProject) -> None:
+    running: list[subprocess.Popen[str]] = []
+
+    def interrupted(_: dict[str, Any]) -> Answer:
+        running[0].send_signal(signal.SIGINT)
+        running[0].send_signal(signal.SIGINT)
+        running[0].wait(TIMEOUT_S)
+        return tools()
+
+    turns = iter((worker, worker, interrupted))
+    project = crashing(make_project, lambda body: next(turns, worker)(body))
+    running.append(begun(project))
+
+    assert ended(running[0]).code == 130
+
+    assert project.lopen("resume").code == 0
+    is_as_if_nothing_had_happened(project)
+
+
+def test_work_in_progress_is_shown_and_nothing_is_asked(make_project: MakeProject) -> None:
+    prompts: list[str] = []
+
+    def seen(body: dict[str, Any]) -> Answer:
+        prompts.append("\n".join(block["text"] for block in body["system"]))
+        return worker(body)
+
+    # The command ends lopen the first time, by the signal that lies there.
+    stop = "if test -f .git/stop; then s=$(cat .git/stop); rm .git/stop; kill -$s $PPID; sleep 60; fi"
+    project = crashing(make_project, seen)
+    project.specify(text=specification(commands={"verify-tests": f"{stop}; {UNITTEST}"}))
+    assert project.lopen("approve", "calc").code == 0
+
+    for word in ("TERM", "KILL"):
+        (project.root / ".git/stop").write_text(word)
+        ran = ended(begun(project))
+        assert ran.code == CODES[word], ran.out + ran.err
+
+    on = project.lopen("resume")
+
+    assert on.code == 0, on.out + on.err
+    assert "Work in progress" not in prompts[1]
+    for after in prompts[2:4]:
+        assert "Work in progress (uncommitted, from before an interruption; continue it)" in after
+        assert "+def add(a, b):" in after
+    assert "The last run was interrupted" in prompts[3]
+    assert "Work in progress" not in prompts[4]
+    is_as_if_nothing_had_happened(project)
+
+
+def test_a_process_that_is_killed_as_soon_as_it_says_something_is_finished_in_the_end(
+    make_project: MakeProject,
+) -> None:
+    project = crashing(make_project)
+
+    for event in ("session_started", "plan_recorded", "tool_started", "verification_ran", "committed"):
+        process = begun(project, "--json")
+        assert process.stdout is not None
+        for line in process.stdout:
+            if f'"event": "{event}"' in line:
+                break
+        os.kill(process.pid, signal.SIGKILL)
+        ended(process)
+
+    on = project.lopen("resume")
+    assert on.code == 0, on.out + on.err
+    is_as_if_nothing_had_happened(project)
+
+
+def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: MakeProject) -> None:
+    project = crashing(make_project)
+    crashed(project, "KILL", "after:lopen.gate:begin_branch")
+    crashed(project, "KILL", "before:lopen.git.repository:Repository.commit")
+    session = project.status()["session"]
+    project.git("add", "calc.py")
+    forged = f"feat(calc): complete Add in core\n\nLopen-Session: {session}\nLopen-Task: calc-t1\n"
+    project.git("commit", "-q", "-m", forged)
+
+    on = project.lopen("resume", "--json")
+
+    assert on.code == 0, on.err
+    assert not any(commit["adopted"] for commit in on.named("committed"))
+    assert project.subjects()[3:] == [
+        "feat(calc): complete Add in core",
+        "feat(calc): complete Say it in core",
+        "feat(calc): complete Print it in core",
+    ]

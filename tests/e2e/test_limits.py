@@ -1,0 +1,106 @@
+"""Budgets through the real command: used up, left unsettled, without a price (contract §7)."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from lopen.llm.messages import Usage
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tools
+from tests.project import HERE, Project, Ran, build, code, plan, task
+
+CRASHING = Path(__file__).parent / "crashing"
+
+
+def billed(ran: Ran) -> int:
+    """Tokens of a run's turns as budgets count them."""
+    return sum(
+        e["input_tokens"] + e["output_tokens"] + e["cache_write_tokens"] + round(e["cache_read_tokens"] * 0.1)
+        for e in ran.named("turn_ended")
+    )
+
+
+def budget(project: Project, kind: str, **variables: str) -> dict[str, Any]:
+    """The project's budget of that kind."""
+    shown = project.lopen("budget", "show", "--json", **variables)
+    assert shown.code == 0, shown.err
+    return next(b for b in shown.named("budget") if b["budget_type"] == kind)
+
+
+def specified(project: Project) -> Project:
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    return project
+
+
+def told_to(ran: Ran) -> list[str]:
+    """The command that the last line names."""
+    assert ran.last_line.startswith("go on with: lopen "), ran.out[-2000:] + ran.err
+    return shlex.split(ran.last_line.removeprefix("go on with: lopen ").replace("TEXT", "needed"))
+
+
+def test_a_used_up_task_budget_is_told_once_and_pauses_until_a_person_extends_it(
+    make_project: MakeProject,
+) -> None:
+    variables = {"LOPEN_BUDGET__SESSION_TOKENS": "0", "LOPEN_BUDGET__BY_TASK_TYPE__REVIEW": "100000"}
+    review = tools(*[(b["name"], b["input"]) for b in plan().content][:3], ("record_tasks", _one("review")))
+    script = [
+        review,
+        tools(*code()[:1], usage=Usage(70_000, 0)),
+        tools(*code()[1:], usage=Usage(60_000, 0)),  # over two thresholds at once
+        build("calc-t1"),
+    ]
+    project = specified(make_project(script, **variables))
+
+    ran = project.lopen("run", "calc", "--json")
+
+    assert ran.code == 3, ran.err
+    alerts = [a["alert_type"] for a in ran.named("alert") if a["budget_id"].startswith("task:")]
+    assert alerts == ["warning_threshold", "budget_exhausted"]
+    command = told_to(ran)
+    assert command[:2] == ["budget", "extend"]
+    assert command[2].startswith("task:")
+    assert budget(project, "task")["status"] == "exhausted"
+
+    again = project.resume()
+    assert (again.code, again.named("alert"), again.named("turn_ended")) == (3, [], [])
+    command[command.index("--tokens") + 1] = "200000"
+    assert project.lopen(*command).code == 0
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.out[-2000:] + resumed.err
+    assert resumed.named("alert") == []
+
+
+def _one(kind: str) -> dict[str, Any]:
+    return {"component": "core", "tasks": [task("Look at it", type=kind)]}
+
+
+def test_what_a_killed_run_left_unsettled_counts_as_spent(make_project: MakeProject) -> None:
+    script = [plan(), build("calc-t1"), build("calc-t1")]
+    project = specified(make_project(script, PYTHONPATH=f"{CRASHING}:{HERE}"))
+    planned = project.lopen("plan", "calc", "--json")
+    assert planned.code == 0, planned.err
+
+    killed = project.lopen("resume", CRASH_AT="KILL:before:lopen.asking:Asker._settle")
+
+    assert killed.code < 0
+    left = budget(project, "session")
+    assert left["tokens_used"] == billed(planned)
+    assert left["reserved"] > 16_000  # the answer's whole length, and its input
+    on = project.resume()
+    assert on.code == 0, on.out[-2000:] + on.err
+    settled = budget(project, "session")
+    assert settled["tokens_used"] == billed(planned) + left["reserved"] + billed(on)
+    assert settled["reserved"] == 0
+
+
+def test_a_model_without_a_price_is_counted_in_tokens_and_said_so(make_project: MakeProject) -> None:
+    project = specified(make_project([plan()]))
+
+    ran = project.lopen("plan", "calc", "--model", "their-own", "--json")
+
+    assert ran.code == 0, ran.err
+    said = project.lopen("budget", "show").out
+    assert f"$0.00 and {billed(ran):,} tokens without a known price" in said

@@ -1,0 +1,296 @@
+"""What the endpoint does wrong, and what lopen makes of it (contract §4, Failures)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lopen.llm.endpoint import Nothing, Raw, Status
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import (
+    cut_stream,
+    error_event,
+    invalid_sse,
+    reset,
+    silence,
+    status,
+    tools,
+    verdict,
+)
+from tests.project import Ran, build, code, component, plan, specification, verified
+
+TOO_LONG = "prompt is too long: 250000 tokens > 200000 maximum"
+
+
+def paid(ran: Ran) -> int:
+    """Tokens of all turns that came whole, as budgets count them."""
+    turns = ran.named("turn_ended")
+    whole = ("input_tokens", "output_tokens", "cache_write_tokens")
+    return sum(sum(t[n] for n in whole) + round(t["cache_read_tokens"] * 0.1) for t in turns)
+
+
+def prompt_size(body: dict[str, Any]) -> int:
+    return len(json.dumps(body["system"])) + len(json.dumps(body["messages"]))
+
+
+def test_what_passes_is_tried_again_and_charges_nothing(make_project: MakeProject) -> None:
+    evil = tools(("write_file", {"path": "evil.py", "content": "never"}))
+    script = [
+        status(408),
+        status(409),
+        status(429),
+        status(500, "internal"),
+        status(529, "Overloaded"),
+        error_event(),
+        reset(),
+        cut_stream(plan()),
+        plan(),
+        cut_stream(evil),
+        build("calc-t1"),
+    ]
+    project = make_project(script)
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    retries = ran.named("model_retry")
+    assert [r["attempt"] for r in retries] == [1, 2, 3, 4, 5, 6, 7, 8, 1]
+    said = " ".join(r["reason"] for r in retries)
+    for word in ("408", "409", "429", "500", "529", "overloaded_error", "connection"):
+        assert word in said
+    assert len(ran.named("plan_recorded")) == 4  # the cut one recorded nothing
+    assert not (project.root / "evil.py").exists()
+    assert len(ran.named("turn_ended")) == 3  # plan, build, oracle
+    assert ran.named("session_complete")[0]["tokens"] == paid(ran)
+
+
+def test_answers_that_are_no_event_stream_are_tried_again(make_project: MakeProject) -> None:
+    script = [
+        invalid_sse(),
+        silence(plan()),
+        Nothing("hang_up"),
+        Status(502, body=b"<html>bad gateway</html>"),
+        Raw([b"<html>hello</html>"], content_type="text/html"),
+        Raw([b"event: message_start\ndata: []\n\n"]),
+        Raw(),
+        plan(),
+        build("calc-t1"),
+    ]
+    project = make_project(script, LOPEN_MODEL__SILENCE_TIMEOUT_S="2")
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert len(ran.named("model_retry")) == 7
+    assert len(ran.named("turn_ended")) == 3
+    assert ran.named("session_complete")[0]["tokens"] == paid(ran)
+
+
+def test_a_retry_after_is_waited_for(make_project: MakeProject) -> None:
+    project = make_project(
+        [status(429, retry_after="1"), plan(), status(529, retry_after_ms="700"), build("calc-t1")]
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    first, second = ran.named("model_retry")
+    assert 1 <= first["wait_s"] < 1.5
+    assert 0.7 <= second["wait_s"] < 1.2
+
+
+def test_a_retry_after_beyond_five_minutes_pauses_at_once(make_project: MakeProject) -> None:
+    project = make_project([status(429, "slow down", retry_after="301"), plan(), build("calc-t1")])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3
+    assert project.endpoint is not None
+    assert len(project.endpoint.requests) == 1
+    paused = ran.named("session_paused")[0]
+    assert paused["kind"] == "endpoint"
+    assert "UTC" in paused["message"]
+    session = ran.events[-1]["session"]
+    assert ran.last_line == f"go on with: lopen resume {session}"
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.err
+
+
+def test_a_model_that_stays_away_is_replaced_by_the_fallback(make_project: MakeProject) -> None:
+    def answer(body: dict[str, Any]) -> Any:
+        if body["model"] != "claude-sonnet-5":
+            return status(529, "Overloaded")
+        building = "calc-t1" in json.dumps(body["messages"])
+        return build("calc-t1") if building else plan()
+
+    project = make_project(answer, LOPEN_MODEL__MAX_RETRIES="1")
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    away = ran.named("model_fallback")
+    assert [(f["from_model"], f["to_model"]) for f in away] == [
+        ("claude-opus-5-5", "claude-sonnet-5"),
+        ("claude-sonnet-5-5", "claude-sonnet-5"),
+    ]
+    assert all("529" in f["reason"] for f in away)
+    assert [t["model"] for t in ran.named("turn_ended") if t["purpose"] == "turn"] == ["claude-sonnet-5"] * 2
+
+
+def test_when_every_model_stays_away_the_session_waits_and_resume_goes_on(make_project: MakeProject) -> None:
+    away = [status(529, "Overloaded")] * 4  # the model and the fallback, each with one retry
+    project = make_project([plan(), *away, build("calc-t1")], LOPEN_MODEL__MAX_RETRIES="1")
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3
+    session = ran.events[-1]["session"]
+    assert ran.last_line == f"go on with: lopen resume {session}"
+    assert project.status()["status"] == "paused"
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.err
+    assert project.subjects()[-1] == "feat(calc): complete Write it in core"
+    used = resumed.named("session_complete")[0]["tokens"]
+    assert used == paid(ran) + paid(resumed)
+
+
+def test_an_endpoint_that_is_not_there_pauses(make_project: MakeProject) -> None:
+    project = make_project([plan()], LOPEN_MODEL__MAX_RETRIES="0", ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3
+    assert "lopen resume" in ran.last_line
+
+
+def test_a_refused_request_fails_with_what_to_do_and_is_saved(make_project: MakeProject) -> None:
+    refusals = {
+        401: "ANTHROPIC_API_KEY",
+        403: "--model",
+        404: "claude-opus-5-5",
+        402: "credit",
+        400: "lopen log",
+    }
+    script = [*(status(refused, "no such thing") for refused in refusals), plan(), build("calc-t1")]
+    project = make_project(script)
+    project.specify()
+
+    for number, (refused, hint) in enumerate(refusals.items()):
+        ran = project.resume() if number else project.drive()
+        assert ran.code == 1, (refused, ran.err)
+        assert str(refused) in ran.err
+        assert hint in ran.err
+        assert not ran.named("model_retry")
+        assert "Traceback" not in ran.err
+        assert ran.named("session_failed")
+    finished = project.resume()
+    assert finished.code == 0, finished.err
+
+
+def test_a_missing_key_is_named(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+
+    ran = project.drive(ANTHROPIC_API_KEY="")
+
+    assert ran.code == 1
+    assert "ANTHROPIC_API_KEY" in ran.err
+    assert project.endpoint is not None
+    assert not project.endpoint.requests
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.err
+
+
+def test_a_prompt_that_is_too_long_starts_again_smaller(make_project: MakeProject) -> None:
+    notes = "## Notes\n" + "The sum of two numbers is found by adding them.\n" * 200
+    reading = tools(("read_file", {"path": "README.md"}))
+    script = [
+        plan(component("core", "AC-1", spec_sections=["Notes"])),
+        reading,
+        status(400, TOO_LONG),
+        status(413, "Request exceeds the maximum size"),
+        build("calc-t1"),
+    ]
+    project = make_project(script)
+    project.specify(text=specification(extra=notes))
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    _, first, second, third, fourth = project.endpoint.requests
+    assert len(second["messages"]) == 3
+    assert len(third["messages"]) == 1  # nothing of the conversation before it
+    assert prompt_size(first) > 1.5 * prompt_size(third) > 1.5 * prompt_size(fourth)
+    assert "read_spec section='Notes'" in json.dumps(fourth["system"])  # what was cut can be had
+    outcomes = [e["outcome"] for e in ran.named("iteration_ended")]
+    assert outcomes == ["recorded", "overflow", "overflow", "recorded"]
+
+
+def test_even_a_small_prompt_becomes_smaller(make_project: MakeProject) -> None:
+    project = make_project([status(400, TOO_LONG), plan(), build("calc-t1")])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    first, second, _ = project.endpoint.requests
+    assert prompt_size(second) < prompt_size(first)
+
+
+def test_a_prompt_that_is_always_too_long_ends_with_a_person(make_project: MakeProject) -> None:
+    project = make_project(status(400, TOO_LONG))
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert project.endpoint is not None
+    assert len(project.endpoint.requests) < 12
+    assert ran.named("session_paused")[0]["kind"] == "confirmation"
+
+
+def test_an_oracle_that_is_away_pauses_with_the_work_kept(make_project: MakeProject) -> None:
+    oracle = [status(529)] * 4
+    project = make_project(
+        [plan(), build("calc-t1"), build("calc-t1")],
+        oracle=[*oracle, verdict()],
+        LOPEN_MODEL__MAX_RETRIES="1",
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert (project.root / "calc.py").exists()
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.err
+    assert project.endpoint is not None
+    fresh = json.dumps(project.endpoint.requests[2])
+    assert "Work in progress" in fresh
+    assert "def add(a, b)" in fresh
+
+
+def test_an_oracle_that_is_away_at_a_boundary_is_asked_again_without_a_model_turn(
+    make_project: MakeProject,
+) -> None:
+    script = [plan(tasks=("One", "Two")), build("calc-t1"), tools(*code(value="b + a"), *verified("calc-t2"))]
+    oracle = [verdict(), verdict(), status(529), status(529), verdict()]
+    project = make_project(script, oracle=oracle, LOPEN_MODEL__MAX_RETRIES="0")
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert ran.named("session_paused")[0]["kind"] == "endpoint"
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.err
+    assert not [t for t in resumed.named("turn_ended") if t["purpose"] == "turn"]

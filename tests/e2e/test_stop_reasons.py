@@ -1,0 +1,230 @@
+"""How a turn may end, and what follows from it (contract §4, stop reasons; §6, premature stops)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lopen.llm.endpoint import Message
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import last_result, message, text, tools, verdict
+from tests.project import Project, Ran, build, code, plan, verified
+
+Body = dict[str, Any]
+
+
+def last_words(body: Body) -> str:
+    """The text at the end of the last message, which is the person's side."""
+    assert body["messages"][-1]["role"] == "user"
+    return "".join(b.get("text", "") for b in body["messages"][-1]["content"])
+
+
+def driven(make_project: MakeProject, *script: Message, **given: Any) -> tuple[Project, Ran, list[Body]]:
+    """A planned module whose building goes by the script; the requests of the building."""
+    project = make_project([plan(), *script], **given)
+    project.specify()
+    ran = project.drive()
+    assert project.endpoint is not None
+    return project, ran, project.endpoint.requests[1:]
+
+
+def test_a_turn_without_its_result_is_reminded_twice_with_numbers(make_project: MakeProject) -> None:
+    _, ran, requests = driven(
+        make_project,
+        text("Would you like me to continue?"),
+        text("I have finished the task and all tests pass."),
+        build("calc-t1"),
+    )
+
+    assert ran.code == 0, ran.err
+    first, second = last_words(requests[1]), last_words(requests[2])
+    assert "[lopen 1/2]" in first
+    assert "permission" in first
+    assert "[lopen 2/2]" in second
+    assert "claimed" in second
+    assert "verify_tests" in second
+    assert "last reminder" in second
+    raised = [g for g in ran.named("guardrail") if g["guard"] == "premature_stop"]
+    assert [g["reason"].partition(":")[0] for g in raised] == ["permission", "claim"]
+
+
+def test_a_third_turn_without_its_result_is_a_failure_that_churn_counts(make_project: MakeProject) -> None:
+    talk = text("Next I will look at the tests.")
+    project, ran, requests = driven(make_project, *[talk] * 9)
+
+    assert ran.code == 3, ran.err
+    assert len(requests) == 9  # three conversations of three turns
+    failed = [t for t in ran.named("task_changed") if t["state"] == "failed"]
+    assert len(failed) == 3
+    paused = ran.named("session_paused")[0]
+    assert paused["kind"] == "confirmation"
+    assert "3 times" in paused["message"]
+    assert ran.last_line == f"go on with: lopen confirm {paused['session']}"
+    assert len(requests[3]["messages"]) == 1  # fresh context
+    assert "Earlier attempts failed" in str(requests[3]["system"])
+    assert project.status()["status"] == "paused"
+
+
+def test_nothing_but_silence_ends_the_same_way_in_planning(make_project: MakeProject) -> None:
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
+    script = [
+        message(),  # no content at all
+        message({"type": "text", "text": "  \n"}),
+        message(thinking),
+        message(),
+        text("   "),
+        message(),
+        message(),
+        message(),
+        message(),
+    ]
+    project = make_project(script)
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert project.endpoint is not None
+    assert len(project.endpoint.requests) == 9
+    assert ran.named("session_paused")[0]["kind"] == "confirmation"
+    assert "said and did nothing" in last_words(project.endpoint.requests[1])
+
+
+def test_thinking_is_sent_back_unchanged(make_project: MakeProject) -> None:
+    only = {"type": "thinking", "thinking": "First the code.", "signature": "c2lnbmVk"}
+    hidden = {"type": "redacted_thinking", "data": "b3BhcXVl"}
+    calls = [{"type": "tool_use", "name": n, "input": i} for n, i in code()]
+    _, ran, requests = driven(
+        make_project,
+        message(only),
+        message(only, hidden, {"type": "text", "text": ""}, *calls, stop_reason="tool_use"),
+        tools(*verified("calc-t1")),
+    )
+
+    assert ran.code == 0, ran.err
+    assert requests[1]["messages"][1] == {"role": "assistant", "content": [only]}
+    sent = requests[2]["messages"][3]["content"]
+    assert sent[:2] == [only, hidden]
+    assert [b["type"] for b in sent[2:]] == ["tool_use", "tool_use"]
+
+
+def test_an_answer_cut_by_max_tokens_goes_on(make_project: MakeProject) -> None:
+    cut = tools(
+        ("write_file", {"path": "one.txt", "content": "1"}),
+        ("write_file", {"path": "two.txt", "content": "2"}),
+        stop_reason="max_tokens",
+    )
+    spoken = message(
+        {"type": "tool_use", "name": "write_file", "input": {"path": "three.txt", "content": "3"}},
+        {"type": "text", "text": "and then"},
+        stop_reason="max_tokens",
+    )
+    project, ran, requests = driven(
+        make_project,
+        text("I begin with", stop_reason="max_tokens"),
+        cut,
+        spoken,
+        build("calc-t1"),
+    )
+
+    assert ran.code == 0, ran.err
+    assert "cut by the token limit" in last_words(requests[1])
+    assert (project.root / "one.txt").exists()
+    assert not (project.root / "two.txt").exists()  # the one that was cut
+    assert (project.root / "three.txt").exists()  # whole: what was cut came after it
+    answer = last_result(requests[2])
+    assert answer.is_error
+    assert answer.data["ok"] is False
+    assert "max_tokens" in answer.data["error"]
+
+
+def test_an_answer_cut_again_and_again_fails(make_project: MakeProject) -> None:
+    half = message(
+        {"type": "tool_use", "name": "write_file", "input": {"path": "x"}, "unparsed": True},
+        stop_reason="max_tokens",
+    )
+    _, ran, requests = driven(make_project, *[half] * 4, build("calc-t1"))
+
+    assert ran.code == 0, ran.err
+    ended = [e for e in ran.named("iteration_ended") if e["outcome"] == "failed"]
+    assert len(ended) == 1
+    assert "max_tokens" in ended[0]["reason"]
+    assert ended[0]["turns"] == 4
+    assert len(requests) == 5
+
+
+def test_a_paused_turn_goes_on_from_where_it_stopped(make_project: MakeProject) -> None:
+    _, ran, requests = driven(
+        make_project,
+        text("Let me think it over.", stop_reason="pause_turn"),
+        message(stop_reason="pause_turn"),
+        text("Where was I? ", stop_reason="pause_turn"),
+        build("calc-t1"),
+    )
+
+    assert ran.code == 0, ran.err
+    assert requests[1]["messages"][-1] == {
+        "role": "assistant",
+        "content": [
+            {"type": "text", "text": "Let me think it over.", "cache_control": {"type": "ephemeral"}}
+        ],
+    }
+
+
+def test_a_refusal_fails_the_iteration_and_nothing_of_it_runs(make_project: MakeProject) -> None:
+    refused = tools(("write_file", {"path": "evil.txt", "content": "x"}), stop_reason="refusal")
+    project, ran, requests = driven(make_project, refused, build("calc-t1"))
+
+    assert ran.code == 0, ran.err
+    assert not (project.root / "evil.txt").exists()
+    ended = ran.named("iteration_ended")[1]
+    assert (ended["outcome"], ended["turns"]) == ("failed", 1)
+    assert "refused" in ended["reason"]
+    assert len(requests[1]["messages"]) == 1
+    assert "refused" in str(requests[1]["system"])
+
+
+def test_a_full_context_window_starts_again(make_project: MakeProject) -> None:
+    full = tools(
+        ("write_file", {"path": "late.txt", "content": "x"}), stop_reason="model_context_window_exceeded"
+    )
+    project, ran, requests = driven(make_project, text("Let me see."), full, build("calc-t1"))
+
+    assert ran.code == 0, ran.err
+    assert [e["outcome"] for e in ran.named("iteration_ended")] == ["recorded", "overflow", "recorded"]
+    assert not (project.root / "late.txt").exists()
+    assert len(requests[2]["messages"]) == 1
+    assert len(str(requests[2]["system"])) < len(str(requests[0]["system"]))
+
+
+def test_a_stop_sequence_and_an_unknown_reason_count_as_the_end_of_a_turn(make_project: MakeProject) -> None:
+    _, ran, requests = driven(
+        make_project,
+        text("So far.", stop_reason="stop_sequence"),
+        tools(*code(), stop_reason="something_new"),
+        tools(*verified("calc-t1"), stop_reason="end_turn"),
+    )
+
+    assert ran.code == 0, ran.err
+    assert "[lopen 1/2]" in last_words(requests[1])
+
+
+def test_what_follows_the_recorded_result_in_the_same_turn_is_not_run(make_project: MakeProject) -> None:
+    late = ("write_file", {"path": "late.txt", "content": "x"})
+    planned = plan()
+    ahead = {"type": "tool_use", "name": late[0], "input": {**late[1], "path": "ahead.txt"}}
+    project = make_project(
+        [
+            message(*planned.content, ahead, stop_reason="tool_use"),
+            tools(*code(), *verified("calc-t1"), late),
+        ],
+        oracle=verdict(),
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert not (project.root / "ahead.txt").exists()
+    assert not (project.root / "late.txt").exists()
+    assert project.git("status", "--porcelain") == ""
+    assert [t["outcome"] for t in ran.named("tool_ended") if "txt" in t["summary"]] == ["refused", "refused"]

@@ -1,0 +1,274 @@
+"""A scripted Messages endpoint on loopback, shared by all tests: real HTTP, real refusals, answers from a list.
+
+    with ScriptedEndpoint([tools(("write_file", {"path": "a.py", "content": "x"})), text("done")]) as endpoint:
+        ...  # point the SDK at endpoint.url
+    assert len(endpoint.requests) == 2
+
+Requests that force `submit_verdict` are the oracle's: they are answered by `oracle` and do not use up the script.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
+
+from lopen.llm import sse
+from lopen.llm.calls import result_fields, result_text
+from lopen.llm.endpoint import Answer, Message, MessagesEndpoint, Nothing, Raw, Status
+from lopen.llm.messages import Json, Usage
+
+Body = dict[str, Any]
+Turn = Answer | Callable[[Body], Answer]
+Route = tuple[Callable[[Body], bool], "Turn | Iterable[Turn]"]
+
+__all__ = [
+    "Message",
+    "Nothing",
+    "Raw",
+    "ScriptedEndpoint",
+    "Status",
+    "ToolResult",
+    "cut_stream",
+    "error_event",
+    "invalid_sse",
+    "last_result",
+    "message",
+    "reset",
+    "silence",
+    "status",
+    "text",
+    "tool_results",
+    "tools",
+    "verdict",
+]
+
+
+class ScriptedEndpoint:
+    """Answers requests in the script's order; a single turn that is no list answers every time.
+
+    `requests` and `oracle_requests` hold the bodies that came, in order. `routes` are asked first: the
+    first whose predicate holds answers (a research agent's requests, say). A script that is used up
+    answers with a 400 that says so.
+    """
+
+    def __init__(
+        self,
+        script: Turn | Iterable[Turn] = (),
+        *,
+        oracle: Turn | Iterable[Turn] | None = None,
+        routes: Sequence[Route] = (),
+        key: str = "",
+    ) -> None:
+        self.requests: list[Body] = []
+        self.oracle_requests: list[Body] = []
+        self.routed_requests: list[Body] = []
+        self._script = _Queue(script)
+        self._oracle = _Queue(verdict() if oracle is None else oracle)
+        self._routes = [(predicate, _Queue(turns)) for predicate, turns in routes]
+        self._ids = itertools.count(1)
+        self._guard = threading.Lock()
+        self._endpoint = MessagesEndpoint(self._answer, key=key)
+
+    @property
+    def url(self) -> str:
+        return self._endpoint.url
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to be sent here."""
+        return {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "test-key"}
+
+    @property
+    def connections(self) -> int:
+        """Connections open at this moment."""
+        return self._endpoint.connections
+
+    @property
+    def left(self) -> int:
+        """Turns of the script not used yet."""
+        return self._script.left
+
+    def __enter__(self) -> ScriptedEndpoint:
+        self._endpoint.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._endpoint.__exit__(kind, error, trace)
+
+    def _answer(self, body: Body) -> Answer:
+        with self._guard:
+            turn = self._turn(body)
+            answer = turn(body) if callable(turn) else turn
+            return self._numbered(answer) if isinstance(answer, Message) else answer
+
+    def _turn(self, body: Body) -> Turn:
+        for predicate, queue in self._routes:
+            if predicate(body):
+                self.routed_requests.append(body)
+                return queue.next()
+        if (body.get("tool_choice") or {}).get("name") == "submit_verdict":
+            self.oracle_requests.append(body)
+            return self._oracle.next()
+        self.requests.append(body)
+        return self._script.next()
+
+    def _numbered(self, answer: Message) -> Message:
+        """Tool calls get ids here, so that a turn that answers twice never gives the same id twice."""
+        blocks = [self._with_id(block) for block in answer.content]
+        unparsed = {block["id"] for block in blocks if block.pop("unparsed", False)}
+        return replace(answer, content=blocks, unparsed=answer.unparsed | unparsed)
+
+    def _with_id(self, block: Json) -> Body:
+        if block.get("type") == "tool_use" and "id" not in block:
+            return {**block, "id": f"toolu_{next(self._ids):06}"}
+        return dict(block)
+
+
+class _Queue:
+    """Turns one after another, or one for ever."""
+
+    def __init__(self, turns: Turn | Iterable[Turn]) -> None:
+        single = callable(turns) or isinstance(turns, (Message, Status, Raw, Nothing))
+        self._always: Turn | None = turns if single else None  # type: ignore[assignment]  # narrowed by `single`
+        self._turns: list[Turn] = [] if single else list(turns)  # type: ignore[arg-type]  # narrowed by `single`
+
+    @property
+    def left(self) -> int:
+        return len(self._turns)
+
+    def next(self) -> Turn:
+        if self._always is not None:
+            return self._always
+        return self._turns.pop(0) if self._turns else Status(400, "the script has no turn left")
+
+
+# What the model says
+
+
+def message(*blocks: Json, stop_reason: str = "end_turn", usage: Usage | None = None) -> Message:
+    """Any content blocks."""
+    return Message(blocks, stop_reason, usage)
+
+
+def text(words: str, *, stop_reason: str = "end_turn", usage: Usage | None = None) -> Message:
+    """A turn that only talks."""
+    return message({"type": "text", "text": words}, stop_reason=stop_reason, usage=usage)
+
+
+def tools(
+    *calls: tuple[str, Mapping[str, Any]],
+    say: str = "",
+    stop_reason: str = "tool_use",
+    usage: Usage | None = None,
+) -> Message:
+    """A turn that calls tools, in this order, after saying `say`."""
+    words: list[Json] = [{"type": "text", "text": say}] if say else []
+    uses: list[Json] = [{"type": "tool_use", "name": name, "input": dict(given)} for name, given in calls]
+    return message(*words, *uses, stop_reason=stop_reason, usage=usage)
+
+
+def verdict(
+    passed: bool = True,
+    *,
+    confidence: str = "high",
+    summary: str = "All criteria hold.",
+    findings: Sequence[Json] = (),
+) -> Message:
+    """The oracle's answer."""
+    given = {
+        "passed": passed,
+        "confidence": confidence,
+        "summary": summary,
+        "findings": [dict(finding) for finding in findings],
+    }
+    return tools(("submit_verdict", given))
+
+
+# What goes wrong
+
+
+def status(code: int, message: str = "", **headers: str) -> Status:
+    """A refusal; `retry_after="3"` becomes the header `retry-after: 3`."""
+    return Status(code, message, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def cut_stream(answer: Message | None = None, *, events: int | None = None) -> Raw:
+    """A message that hangs up after `events` events; by default just before `message_stop`."""
+    whole = [sse.encode(event) for event in _events(answer or text("never finished"))]
+    return Raw(whole[:-1] if events is None else whole[:events], then="hang_up")
+
+
+def error_event(kind: str = "overloaded_error", message: str = "Overloaded", *, after: int = 3) -> Raw:
+    """An error event after the first `after` events of a message."""
+    begun = [sse.encode(event) for event in _events(text("never finished"))][:after]
+    return Raw([*begun, sse.encode({"type": "error", "error": {"type": kind, "message": message}})])
+
+
+def invalid_sse() -> Raw:
+    """An event stream that is none."""
+    return Raw([b"event: message_start\ndata: {not json\n\n"])
+
+
+def reset() -> Nothing:
+    """The connection is reset before anything is answered."""
+    return Nothing("reset")
+
+
+def silence(answer: Message | None = None, *, events: int = 3) -> Raw:
+    """A message that falls silent after `events` events, until the endpoint closes."""
+    begun = [sse.encode(event) for event in _events(answer or text("never finished"))]
+    return Raw(begun[:events], then="silence")
+
+
+def _events(answer: Message) -> Iterable[Json]:
+    blocks = [
+        {"id": f"toolu_raw_{i}", **b} if b["type"] == "tool_use" else b for i, b in enumerate(answer.content)
+    ]
+    whole = {"id": "msg_raw", "model": "raw", "content": blocks, "stop_reason": answer.stop_reason}
+    return sse.message_events(whole, answer.usage or Usage(10, 10))
+
+
+# What came back
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A tool's result as it was sent to the model: `data` is the JSON object on its first line."""
+
+    id: str
+    tool: str
+    data: dict[str, Any]
+    text: str
+    is_error: bool
+
+
+def tool_results(body: Json) -> list[ToolResult]:
+    """Every tool result in the conversation, oldest first."""
+    blocks = [b for m in body["messages"] if not isinstance(m["content"], str) for b in m["content"]]
+    names = {block["id"]: block["name"] for block in blocks if block["type"] == "tool_use"}
+    return [
+        ToolResult(
+            id=block["tool_use_id"],
+            tool=names.get(block["tool_use_id"], ""),
+            data=result_fields(block),
+            text=result_text(block),
+            is_error=bool(block.get("is_error")),
+        )
+        for block in blocks
+        if block["type"] == "tool_result"
+    ]
+
+
+def last_result(body: Json, tool: str = "") -> ToolResult:
+    """The latest result, of `tool` where one is named; what is missing is an error that shows what is there."""
+    found = [result for result in tool_results(body) if tool in ("", result.tool)]
+    if not found:
+        raise LookupError(f"no result of {tool or 'any tool'} in {json.dumps(body['messages'])[:2000]}")
+    return found[-1]

@@ -1,0 +1,238 @@
+"""A project to run the real command in: a temporary git repository, specifications, and `lopen` as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lopen.llm.endpoint import Message
+from tests.endpoint import ScriptedEndpoint, tools
+
+HERE = Path(__file__).resolve().parent.parent
+TIMEOUT_S = 120
+
+UNITTEST = f"{sys.executable} -m unittest -q"
+
+
+def specification(
+    module: str = "calc",
+    *,
+    criteria: Sequence[str] = ("add(1, 2) is 3",),
+    commands: Mapping[str, str] | None = None,
+    extra: str = "",
+) -> str:
+    """A small specification that passes `lopen check`."""
+    given = {
+        "verify-setup": "none",
+        "verify-build": "none",
+        "verify-tests": f"`{UNITTEST}`",
+        "verify-lint": "none",
+        "verify-commit": "none",
+    }
+    given |= {name: line if line == "none" else f"`{line}`" for name, line in (commands or {}).items()}
+    lines = [
+        "---",
+        f"name: {module}",
+        f"description: The module {module}",
+        "---",
+        f"# {module}",
+        "",
+        "## Overview",
+        "It computes.",
+        "",
+        "## Acceptance Criteria",
+        *(f"- [ ] {c}" for c in criteria),
+        "",
+        "## Behaviour",
+        "Functions live in one file.",
+        "",
+        "### Rounding",
+        "Nothing is rounded.",
+        "",
+        "## Dependencies",
+        "None.",
+        "",
+        "## Skills & Hooks",
+        *(f"- **{name}**: {line}" for name, line in given.items()),
+        "",
+    ]
+    return "\n".join(lines) + extra
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The JSON lines of standard output."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def named(self, event: str) -> list[dict[str, Any]]:
+        """The events of one name."""
+        return [e for e in self.events if e["event"] == event]
+
+    @property
+    def last_line(self) -> str:
+        """The last line a person reads."""
+        lines = [line for line in (self.out + self.err).splitlines() if line.strip()]
+        return lines[-1] if lines else ""
+
+
+class Project:
+    """A git repository with one commit, and the command to run in it."""
+
+    def __init__(self, root: Path, endpoint: ScriptedEndpoint | None = None, **variables: str) -> None:
+        self.root = root
+        self.endpoint = endpoint
+        self.variables = variables
+        root.mkdir(parents=True, exist_ok=True)
+        self.git("init", "-q", "-b", "main")
+        self.write("README.md", "A project.\n")
+        self.write(".gitignore", "__pycache__/\n")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "Begin")
+
+    def write(self, path: str, text: str) -> Path:
+        """Write a file of the project."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+        return file
+
+    def read(self, path: str) -> str:
+        """A file's text."""
+        return (self.root / path).read_text("utf-8")
+
+    def specify(self, module: str = "calc", text: str | None = None) -> Path:
+        """Write a module's specification."""
+        return self.write(f"specs/{module}/SPECIFICATION.md", text or specification(module))
+
+    def git(self, *arguments: str) -> str:
+        """git in the project; its output, stripped."""
+        ran = subprocess.run(
+            ["git", *arguments], cwd=self.root, capture_output=True, text=True, check=True, timeout=TIMEOUT_S
+        )
+        return ran.stdout.strip()
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        """What the command runs with; a variable given as empty is not there at all."""
+        own = self.endpoint.environment if self.endpoint else {}
+        retry = {"LOPEN_MODEL__RETRY_BASE_S": "0.01"}
+        every = {**os.environ, "PYTHONPATH": str(HERE), **retry, **own, **self.variables, **variables}
+        return {name: value for name, value in every.items() if value}
+
+    def lopen(self, *arguments: str, stdin: str | None = None, **variables: str) -> Ran:
+        """Run the real command to its end."""
+        ran = subprocess.run(
+            [sys.executable, "-m", "lopen", *arguments],
+            cwd=self.root,
+            env=self.environment(**variables),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            input=stdin or "",
+        )
+        return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+        """Start the real command; the caller ends it."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "lopen", *arguments],
+            cwd=self.root,
+            env=self.environment(**variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def subjects(self, ref: str = "HEAD") -> list[str]:
+        """Commit subjects, oldest first."""
+        return self.git("log", "--reverse", "--format=%s", ref).splitlines()
+
+    def status(self, module: str = "calc") -> dict[str, Any]:
+        """`lopen status --json` of a module."""
+        ran = self.lopen("status", module, "--json")
+        assert ran.code == 0, ran.err
+        return ran.named("status")[0]
+
+    def approved_run(self, module: str = "calc", *arguments: str) -> Ran:
+        """Approve a specification and run it."""
+        approved = self.lopen("approve", module)
+        assert approved.code == 0, approved.err
+        return self.lopen("run", module, *arguments)
+
+    def drive(self, module: str = "calc", **variables: str) -> Ran:
+        """Approve and run in one process, its output as events."""
+        return self.lopen("approve", module, "--run", "--json", **variables)
+
+    def resume(self, *arguments: str, **variables: str) -> Ran:
+        """Go on with the latest session, the output as events."""
+        return self.lopen("resume", "--json", *arguments, **variables)
+
+
+def plan(
+    *components: Mapping[str, Any], tasks: Sequence[str] = ("Write it",), dependencies: Sequence[Any] = ()
+) -> Message:
+    """One turn that records steps 2 to 5; without components, one that covers AC-1."""
+    given = list(components) or [component("core", "AC-1")]
+    return tools(
+        ("record_dependencies", {"dependencies": list(dependencies)}),
+        ("record_components", {"components": given}),
+        ("select_component", {"name": given[0]["name"], "reason": "it comes first"}),
+        ("record_tasks", {"component": given[0]["name"], "tasks": [task(name) for name in tasks]}),
+    )
+
+
+def component(name: str, *criteria: str, depends_on: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    """A component as the model records it."""
+    return {
+        "name": name,
+        "description": f"The part {name}.",
+        "acceptance_criteria": list(criteria),
+        "depends_on": list(depends_on),
+        **more,
+    }
+
+
+def task(name: str, **more: Any) -> dict[str, Any]:
+    """A task as the model records it."""
+    return {"name": name, "description": f"{name}, with its tests.", **more}
+
+
+def code(name: str = "calc", value: str = "a + b") -> list[tuple[str, dict[str, Any]]]:
+    """The calls that write a function and a passing test for it."""
+    test = (
+        f"import unittest\n\nfrom {name} import add\n\n\nclass Test{name.title()}(unittest.TestCase):\n"
+        "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n"
+    )
+    return [
+        ("write_file", {"path": f"{name}.py", "content": f"def add(a, b):\n    return {value}\n"}),
+        ("write_file", {"path": f"test_{name}.py", "content": test}),
+    ]
+
+
+def verified(task_id: str) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that verify a task and complete it."""
+    return [
+        ("verify_tests", {}),
+        ("verify_task_completion", {"task_id": task_id}),
+        ("update_task_status", {"task_id": task_id, "status": "complete"}),
+    ]
+
+
+def build(task_id: str, name: str = "calc") -> Message:
+    """One turn that does a whole task."""
+    return tools(*code(name), *verified(task_id))

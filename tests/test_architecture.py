@@ -1,0 +1,260 @@
+"""The plan of the house, held: which way imports point, who may use which library, and how long things get."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "lopen").rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
+
+# From the ground up; a module imports its own layer and those before it (docs/architecture.md)
+LAYERS = {
+    "base": ["lopen", "errors", "events", "clock", "content_hash", "secrets"],
+    "pure": [
+        "documents",
+        "tasks",
+        "workflow",
+        "guardrails",
+        "prompts",
+        "oracle",
+        "settings.schema",
+        "llm.messages",
+    ],
+    "effects": [
+        *["settings", "storage", "git", "sandbox", "limits", "llm", "tools", "retention", "example"],
+        *["journal", "specifications", "seal"],
+    ],
+    "loop": [
+        *["orchestrator", "advancing", "starting", "guard_facts", "observation", "boundaries", "judgement"],
+        *["conversation", "asking", "completion", "gate", "research", "surroundings", "ports"],
+    ],
+    "shells": ["cli", "server", "hooks", "__main__"],
+}
+ORDER = list(LAYERS)
+
+# Library → the modules (or rooms, ending in a dot) that import it
+LIBRARIES = {
+    "anthropic": ["lopen.llm.sdk"],
+    "httpx2": ["lopen.llm.sdk"],
+    "tenacity": ["lopen.llm.patience"],
+    "genai_prices": ["lopen.llm.prices"],
+    "git": ["lopen.git.command"],
+    "transitions": ["lopen.workflow.machine"],
+    "markdown_it": ["lopen.documents.blocks", "lopen.documents.shortcuts"],
+    "mdit_py_plugins": ["lopen.documents.blocks"],
+    "yaml": ["lopen.documents.yaml_text"],
+    "xxhash": ["lopen.content_hash"],
+    "filelock": ["lopen.storage.lock"],
+    "platformdirs": ["lopen.settings.folders"],
+    "pydantic_settings": ["lopen.settings.sources"],
+    "redis": ["lopen.limits.redis_store"],
+    "rich": ["lopen.cli.rendering."],
+    "typer": ["lopen.cli."],
+    "fastapi": ["lopen.server."],
+    "starlette": ["lopen.server."],
+    "uvicorn": ["lopen.server."],
+    # Validation of what comes from outside: configuration, the model's tool calls and verdicts, stored rows, requests
+    "pydantic": [
+        "lopen.settings.",
+        "lopen.tools.",
+        "lopen.oracle.submission",
+        "lopen.storage.",
+        "lopen.server.",
+    ],
+}
+LONGEST_FILE, LONGEST_FUNCTION = 300, 60
+# Longer, and one concept all the same
+LONGER = {
+    "lopen/git/repository.py": "the front of its room: a method an action, each a few lines",
+    "lopen/oracle/tampering/go.py": "one language's table",
+    "lopen/oracle/tampering/java.py": "one language's table",
+}
+# Files that pure rooms read; everything else of theirs takes values and gives values
+READING = {
+    "lopen.documents.source",
+    "lopen.documents.cache",
+    "lopen.documents.research",
+    "lopen.oracle.rubric",
+    "lopen.prompts.templates",
+}
+EFFECTFUL = {
+    "os",
+    "subprocess",
+    "socket",
+    "sqlite3",
+    "shutil",
+    "tempfile",
+    "time",
+    "threading",
+    "random",
+    "http",
+}
+# What makes an adapter; the loop is only ever given one
+MAKERS = {"AnthropicModel", "ReplayModel", "RecordingModel", "Recorder", "choose", "open_limits", "Database"}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Every module that the code imports, wherever the import stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert not node.level, "imports are absolute"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
+
+
+def layer(module: str) -> str:
+    """The layer of a module of lopen; the longest entry that fits counts."""
+    name = module.removeprefix("lopen.")
+    fitting = [
+        (len(entry), kind)
+        for kind, entries in LAYERS.items()
+        for entry in entries
+        if name == entry or name.startswith(f"{entry}.")
+    ]
+    assert fitting, f"{module} stands in no layer: add it to LAYERS and to docs/architecture.md"
+    return max(fitting)[1]
+
+
+def of_lopen(tree: ast.AST) -> Iterator[str]:
+    return (name for name in imported(tree) if name == "lopen" or name.startswith("lopen."))
+
+
+def test_imports_point_one_way() -> None:
+    wrong = [
+        f"{module} ({layer(module)}) imports {name} ({layer(name)})"
+        for module, tree in TREES.items()
+        for name in of_lopen(tree)
+        if ORDER.index(layer(name)) > ORDER.index(layer(module))
+    ]
+    assert wrong == []
+
+
+def test_each_library_is_imported_where_it_belongs() -> None:
+    wrong = []
+    for module, tree in TREES.items():
+        for name in imported(tree):
+            library = name.partition(".")[0]
+            if library == "lopen" or library in sys.stdlib_module_names:
+                continue
+            places = LIBRARIES.get(library, [])
+            if not any(module == p or (p.endswith(".") and f"{module}.".startswith(p)) for p in places):
+                wrong.append(f"{module} imports {library}")
+    assert wrong == []
+
+
+def calls(tree: ast.AST) -> Iterator[str]:
+    """The names of what is called; `Repository.open` by both."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            yield f"{owner.id}.{node.func.attr}" if isinstance(owner, ast.Name) else f".{node.func.attr}"
+
+
+def test_only_the_composition_root_brings_the_loop_and_adapters_together() -> None:
+    meeting = {
+        module
+        for module, tree in TREES.items()
+        if (layer(module) == "loop" or any(layer(name) == "loop" for name in of_lopen(tree)))
+        and {*calls(tree)} & {*MAKERS, "Repository.open"}
+    }
+    assert meeting == {"lopen.cli.wiring"}
+
+
+def test_pure_rooms_take_values_and_give_values() -> None:
+    wrong = []
+    for module, tree in TREES.items():
+        if layer(module) != "pure" or module in READING:
+            continue
+        wrong += [
+            f"{module} imports {name}" for name in imported(tree) if name.partition(".")[0] in EFFECTFUL
+        ]
+        for name in calls(tree):
+            if name in ("open", "datetime.now", "date.today") or name.endswith((".read_text", ".write_text")):
+                wrong.append(f"{module} calls {name}")
+    assert wrong == []
+
+
+def test_nothing_prints() -> None:
+    """Text for people goes through `CommandContext`; the loop tells events."""
+    assert [module for module, tree in TREES.items() if "print" in calls(tree)] == []
+
+
+def test_files_and_functions_stay_short() -> None:
+    long_files = {
+        str(path.relative_to(ROOT))
+        for path in MODULES.values()
+        if path.read_text("utf-8").count("\n") > LONGEST_FILE
+    }
+    assert sorted(long_files - set(LONGER)) == []
+    long_functions = [
+        f"{module}.{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno >= LONGEST_FUNCTION
+    ]
+    assert long_functions == []
+
+
+def test_every_module_says_what_it_owns() -> None:
+    assert [
+        module for module, tree in TREES.items() if module != "lopen" and not ast.get_docstring(tree)
+    ] == []
+
+
+def loaded_by(code: str) -> set[str]:
+    """The top-level packages that a fresh interpreter has loaded after `code`."""
+    listing = f"{code}\nimport sys\nprint(' '.join(sorted({{n.partition('.')[0] for n in sys.modules}})))"
+    ran = subprocess.run(
+        [sys.executable, "-c", listing], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(ran.stdout.splitlines()[-1].split())
+
+
+HOOKS = sorted(name for name in MODULES if name == "lopen.hooks" or name.startswith("lopen.hooks."))
+
+
+def test_the_hooks_and_what_they_import_use_the_standard_library_alone() -> None:
+    modules = ", ".join(HOOKS)
+    assert loaded_by(f"import {modules}") & set(LIBRARIES) == set()
+
+
+def third_party(module: str, seen: set[str]) -> Iterator[str]:
+    """Libraries that `module` or anything of lopen it imports at its top names there."""
+    if module in seen or module not in TREES:
+        return
+    seen.add(module)
+    for node in TREES[module].body:
+        for name in imported(ast.Module([node], [])) if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            library = name.partition(".")[0]
+            if library == "lopen":
+                yield from third_party(name, seen)
+            elif library not in sys.stdlib_module_names:
+                yield f"{module}: {library}"
+
+
+@pytest.mark.parametrize("entry", [*HOOKS, "lopen.__main__", "lopen.events", "lopen.storage.database"])
+def test_what_every_call_loads_names_no_library_at_its_top(entry: str) -> None:
+    assert list(third_party(entry, set())) == []
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_help_and_version_load_no_library_but_the_one_that_shows_them(argument: str) -> None:
+    code = f"from lopen.__main__ import main\nassert main([{argument!r}]) == 0"
+    assert loaded_by(code) & set(LIBRARIES) <= {"typer"}
