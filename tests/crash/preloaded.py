@@ -1,0 +1,174 @@
+"""`lopen` with everything imported, forked for each run: importing the SDK costs a second, a fork a few milliseconds.
+
+A run is two processes. The attendant adopts all that the run leaves behind, and ends it when told to; below it
+runs the command, watched at its system calls where asked for. Both talk to the caller over the run's own socket.
+
+Run as a program (`python -m tests.crash.preloaded DESCRIPTOR`); `tests.crash.runs` starts it.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import lopen
+from lopen.__main__ import main as lopen_main
+from tests.crash import watched
+
+LAZY = (
+    "anthropic.types",
+    "genai_prices.data",
+    "httpcore2._sync.http11",
+    "markdown_it",
+    "mdit_py_plugins.front_matter",
+    "pydantic_settings.sources",
+    "rich.markup",
+    "tenacity",
+    "transitions",
+    "truststore",
+    "yaml",
+)
+PATIENCE_S = 20.0  # for what a killed run left running
+
+
+def preload() -> None:
+    """Import all of lopen and what it imports where it is used."""
+    for module in pkgutil.walk_packages(lopen.__path__, "lopen."):
+        if not module.name.endswith(("__main__", "redis_store", "landlock_launcher", "search_worker")):
+            importlib.import_module(module.name)
+    for name in LAZY:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
+def serve(requests: socket.socket) -> None:
+    """Fork an attendant for each request until the caller is gone."""
+    signal.signal(signal.SIGCHLD, lambda *_: _reap())
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 3)
+        if not data:
+            return
+        control, out, err = descriptors
+        if os.fork() == 0:
+            requests.close()
+            attend(json.loads(data), socket.socket(fileno=control), out, err)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def attend(request: Mapping[str, Any], control: socket.socket, out: int, err: int) -> NoReturn:
+    """Start the run; say how it ended; then wait for what it left, or end that too."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    watched.adopt_orphans()
+    pid = os.fork()
+    if pid == 0:
+        command(request, control, out, err)
+    os.close(out)
+    os.close(err)
+    control.send(b"started %d" % pid)
+    _, status = os.waitpid(pid, 0)
+    control.send(b"ended %d" % os.waitstatus_to_exitcode(status))
+    if not request["orphans"]:
+        end_all()
+    _wait_for_all(time.monotonic() + PATIENCE_S)
+    control.send(b"gone")
+    os._exit(0)
+
+
+def end_all() -> None:
+    """Kill every process below this one, until none is left."""
+    while pids := _below(os.getpid()):
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        _reap()
+
+
+def _below(pid: int) -> list[int]:
+    """The processes below `pid`, the dead ones that nobody has waited for left out."""
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+                found += [*([child] if state != "Z" else []), *_below(child)]
+    except OSError:
+        return found
+    return found
+
+
+def _wait_for_all(deadline: float) -> None:
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                if time.monotonic() > deadline:
+                    end_all()
+                time.sleep(0.005)
+        except ChildProcessError:
+            return
+
+
+def command(request: Mapping[str, Any], control: socket.socket, out: int, err: int) -> NoReturn:
+    """Become `lopen` with these arguments, in a session of its own."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for own, standard in ((nothing, 0), (out, 1), (err, 2)):
+        os.dup2(own, standard)
+        os.close(own)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["cwd"])
+    arrange(request["arrange"])
+    if request["watch"]:
+        listener = watched.watch()
+        socket.send_fds(control, [b"watched"], [listener])
+        os.close(listener)
+    if request["wait"]:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    control.close()
+    code = 70
+    try:
+        code = lopen_main(request["arguments"])
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def arrange(calls: Sequence[Sequence[Any]]) -> None:
+    """Call `module:function` with its arguments in the run's process: what a test needs done there."""
+    for name, *arguments in calls:
+        module, _, function = name.partition(":")
+        act: Callable[..., object] = getattr(importlib.import_module(module), function)
+        act(*arguments)
+
+
+if __name__ == "__main__":
+    preload()
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,213 @@
+"""Runs of `lopen` from a preloaded process: whole, killed at a system call, or with a system call that fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from tests.crash import watched
+from tests.project import HERE, Ran
+
+LONGEST_S = 120.0  # a run; one that takes longer is killed and said to hang
+
+# What to do about a call: let it go on, fail with an errno, kill lopen alone, or kill the whole tree.
+Fate = int | Literal["go on", "kill lopen", "kill all"]
+Decide = Callable[[watched.Call, bool], Fate]
+Attach = Callable[[int], "subprocess.Popen[bytes]"]
+
+
+class Hung(Exception):
+    """A run did not end."""
+
+
+@dataclass
+class Outcome:
+    """How a run ended: `code` is negative for a signal. `calls` are the watched calls, in order."""
+
+    ran: Ran
+    killed: bool
+    calls: list[tuple[str, bool]] = field(default_factory=list)  # name, and whether lopen itself made it
+
+    @property
+    def code(self) -> int:
+        return self.ran.code
+
+
+class Preloaded:
+    """The preloaded process, as a context manager."""
+
+    def __init__(self) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.crash.preloaded", str(theirs.fileno())],
+                cwd=HERE,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    def __enter__(self) -> Preloaded:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._requests.close()
+        self._process.wait(LONGEST_S)
+
+    def run(
+        self,
+        cwd: Path,
+        environment: Mapping[str, str],
+        arguments: Sequence[str],
+        *,
+        decide: Decide | None = None,
+        arrange: Sequence[Sequence[Any]] = (),
+        orphans: bool = False,
+        attach: Attach | None = None,
+    ) -> Outcome:
+        """Run a command to its end. `decide` is asked before every watched call.
+
+        `arrange` are calls made in the run's process first. `orphans`: what a killed lopen left running ends by
+        itself. `attach` is given the pid of the stopped process (a tracer), which goes on once it returns.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        request = {
+            "cwd": str(cwd),
+            "environment": dict(environment),
+            "arguments": list(arguments),
+            "arrange": [list(call) for call in arrange],
+            "watch": decide is not None,
+            "wait": attach is not None,
+            "orphans": orphans,
+        }
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, ours:
+            with theirs:
+                descriptors = [theirs.fileno(), out.fileno(), err.fileno()]
+                socket.send_fds(self._requests, [json.dumps(request).encode()], descriptors)
+            outcome = _Following(ours, decide, attach).to_the_end()
+            texts = [_text(stream) for stream in (out, err)]
+        outcome.ran = Ran(outcome.ran.code, *texts)
+        return outcome
+
+
+def _text(stream: Any) -> str:
+    stream.seek(0)
+    return bytes(stream.read()).decode("utf-8", "replace")
+
+
+class _Following:
+    """One run, from its start to the last process it left."""
+
+    def __init__(
+        self,
+        control: socket.socket,
+        decide: Decide | None,
+        attach: Attach | None,
+    ) -> None:
+        self._control = control
+        self._decide = decide
+        self._attach = attach
+        self._listener = -1
+        self._lopen = 0
+        self._threads: dict[int, bool] = {}
+        self._code: int | None = None
+        self._killed: Fate = "go on"
+        self._calls: list[tuple[str, bool]] = []
+        self._tracer: subprocess.Popen[bytes] | None = None
+
+    def to_the_end(self) -> Outcome:
+        deadline = time.monotonic() + LONGEST_S
+        try:
+            while not self._step(deadline - time.monotonic()):
+                pass
+        finally:
+            if self._listener >= 0:
+                os.close(self._listener)
+            if self._tracer is not None:
+                self._tracer.wait(LONGEST_S)
+        assert self._code is not None
+        return Outcome(Ran(self._code, "", ""), self._killed != "go on", self._calls)
+
+    def _step(self, left: float) -> bool:
+        """Wait for one thing and answer it; True once the run and all it left are gone."""
+        if left < 0:
+            if self._lopen:
+                os.kill(self._lopen, signal.SIGKILL)
+            raise Hung(f"{len(self._calls)} calls so far, the last {self._calls[-3:]}")
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        if self._listener >= 0 and self._lopen:  # whose call it is must be known first
+            poll.register(self._listener, select.POLLIN)
+        for descriptor, event in poll.poll(left * 1000):
+            if descriptor == self._listener:
+                if event & select.POLLHUP:
+                    os.close(self._listener)
+                    self._listener = -1
+                else:
+                    self._asked()
+            elif self._told():
+                return True
+        return False
+
+    def _told(self) -> bool:
+        data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
+        word, _, value = data.decode().partition(" ")
+        match word:
+            case "watched":
+                self._listener = descriptors[0]
+            case "started":
+                self._lopen = int(value)
+                if self._attach is not None:
+                    self._traced(self._attach)
+            case "ended":
+                self._code = int(value)
+            case _:
+                return True
+        return False
+
+    def _traced(self, attach: Callable[[int], subprocess.Popen[bytes]]) -> None:
+        deadline = time.monotonic() + LONGEST_S
+        while "\nState:\tT" not in Path(f"/proc/{self._lopen}/status").read_text():
+            if time.monotonic() > deadline:
+                raise Hung("the run never stopped to be traced")
+            time.sleep(0.001)
+        self._tracer = attach(self._lopen)
+        os.kill(self._lopen, signal.SIGCONT)
+
+    def _asked(self) -> None:
+        call = watched.receive(self._listener)
+        if call is None:
+            return
+        own = self._is_lopens(call.pid)
+        self._calls.append((call.name, own))
+        assert self._decide is not None
+        fate = self._decide(call, own) if self._killed == "go on" else self._killed
+        if isinstance(fate, int):
+            watched.answer(self._listener, call, fails_with=fate)
+        elif fate == "go on":
+            watched.answer(self._listener, call)
+        else:
+            if self._killed == "go on":
+                os.kill(self._lopen, signal.SIGKILL)
+            self._killed = fate
+            if fate == "kill lopen" and not own:
+                watched.answer(self._listener, call)
+
+    def _is_lopens(self, thread: int) -> bool:
+        """Whether a thread is lopen's own and not of a process it started."""
+        if thread not in self._threads:
+            self._threads[thread] = os.path.isdir(f"/proc/{self._lopen}/task/{thread}")
+        return self._threads[thread]

@@ -1,0 +1,115 @@
+"""The endpoint at its worst: nothing loops, nothing broken is run, nothing is charged for what did not happen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+
+from lopen.llm.endpoint import Raw
+from lopen.llm.failures import Refusal, classify
+from lopen.llm.messages import ContextTooLong, Rejected, TransientFailure
+from tests.crash import watched
+from tests.crash.building import PER_REQUEST, Site, Standard
+from tests.crash.endpoint_faults import AWAY, EVIL, HEAD, PATIENCE, FaultyModel, broken, faults, meet
+from tests.crash.endpoint_faults import events_of as events
+from tests.crash.sweep import sites
+from tests.endpoint import Turn, status
+
+SAMPLE = {f"HTTP {n}" for n in (400, 401, 404, 422, 499, 408, 429, 500, 503, 529, 599)}
+ROWS = [f for f in faults() if not f.name.startswith("HTTP ") or f.name in SAMPLE or "," in f.name]
+GROUPS = 6
+AT_ONCE = 20  # as many retries as a turn may have
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where builds meet a faulty model."""
+
+    site: Site
+    model: FaultyModel
+    standard: Standard
+
+
+@pytest.fixture(scope="module")
+def meeting() -> Iterator[Meeting]:
+    if why := watched.available():
+        pytest.skip(why)
+    model = FaultyModel()
+    with sites(1, model) as (site,):
+        yield Meeting(site, model, site.standard())
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_a_fault_that_never_ends_is_met_within_its_bounds(group: int, meeting: Meeting) -> None:
+    meeting.site.variables = PATIENCE
+    met = [meet(meeting.site, meeting.model, fault) for fault in ROWS[group::GROUPS]]
+
+    table = "\n".join([HEAD, *(m.line() for m in met)])
+    assert not [m for m in met if m.wrong()], f"\n{table}"
+
+
+class Dripping(Sequence[bytes]):
+    """Pieces that come one by one, with a pause before each."""
+
+    def __init__(self, pieces: list[bytes], pause_s: float) -> None:
+        self._pieces = pieces
+        self._pause_s = pause_s
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def __getitem__(self, place: int) -> bytes:  # type: ignore[override]  # never sliced
+        time.sleep(self._pause_s)
+        return self._pieces[place]
+
+
+def passing() -> list[Turn]:
+    """Everything that is over after a while."""
+    return [*(status(number, "not now") for number in AWAY), *(given for _, given in broken())]
+
+
+@pytest.mark.parametrize("first", range(0, len(passing()), AT_ONCE))
+def test_a_fault_that_passes_costs_its_requests_and_nothing_else(first: int, meeting: Meeting) -> None:
+    site, clean = meeting.site, meeting.standard
+    meeting.model.once = faults_now = passing()[first : first + AT_ONCE]
+    count = len(faults_now)
+    site.variables = PATIENCE | {"LOPEN_MODEL__MAX_RETRIES": str(AT_ONCE)}
+    with site.project() as root:
+        ran = site.lopen(root, "run", "calc", arrange=[["tests.crash.faults:no_waiting"]])
+
+        found = site.found(root)
+        assert ran.code == 0, ran.ran.err
+        assert (site.asked.model, site.asked.oracle) == (clean.asked.model + count, clean.asked.oracle)
+        assert (found.tokens, found.tools, found.iterations) == (
+            PER_REQUEST * clean.asked.whole,
+            clean.found.tools,
+            clean.found.iterations,
+        )
+        assert (found.tree, found.committed) == (clean.found.tree, clean.found.committed)
+
+
+def test_a_slow_answer_is_waited_for(meeting: Meeting) -> None:
+    from lopen.llm import sse
+
+    slow = [sse.encode(event) for event in events(EVIL)]
+    meeting.model.once = [Raw(Dripping(slow, 0.03))]
+    meeting.site.variables = PATIENCE
+    with meeting.site.project() as root:
+        ran = meeting.site.lopen(root, "run", "calc")
+
+        assert ran.code == 0, ran.ran.err
+        assert (root / "evil.py").read_text() == "never"  # it came whole: it counts
+        assert meeting.site.found(root).tokens == PER_REQUEST * (meeting.standard.asked.whole + 1)
+
+
+@pytest.mark.parametrize("number", range(400, 600))
+def test_every_refusal_is_one_of_three(number: int) -> None:
+    failure = classify(Refusal(number, "", "no"), model="m", now=datetime(2026, 1, 1, tzinfo=UTC))
+
+    away = number >= 500 or number in {408, 409, 425, 429}
+    expected = TransientFailure if away else ContextTooLong if number == 413 else Rejected
+    assert type(failure) is expected

@@ -1,0 +1,87 @@
+"""Killed before and after every effect that has a name, and at system calls: nothing is lost, nothing done twice.
+
+`make crash` sweeps all the system calls of a build; here is a sample, spread evenly over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from tests.crash.building import lost
+from tests.crash.conftest import Place
+from tests.crash.sweep import Point, points, tried
+
+SYSTEM_CALLS = 72
+BATCH = 6
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Something lopen does that outlives it: where, and at which of its times in the build it is cut."""
+
+    name: str
+    where: str
+    times: Sequence[int] = (1,)
+
+
+EFFECTS = (
+    Effect("the session's state is saved", "lopen.storage.sessions:SessionStore.save", (1, 2, 9)),
+    Effect("the branch is made", "lopen.git.repository:Repository.start_branch"),
+    Effect("a commit's object is written", "lopen.git.commits:write_commit", (1, 2)),
+    Effect("a reference is moved", "lopen.git.refs:References.move", (1, 2, 3)),
+    Effect("the index follows", "lopen.git.repository:install_index", (1, 2)),
+    Effect("the commit is made", "lopen.git.repository:Repository.commit", (1, 2, 3)),
+    Effect("the completion is recorded", "lopen.completion:_record", (1, 2)),
+    Effect("tokens are promised", "lopen.limits.meter:Meter.reserve", (2,)),
+    Effect("the model answers", "lopen.llm.anthropic_model:AnthropicModel.send", (1, 2, 3)),
+    Effect("the exchange is recorded", "lopen.llm.recorder:Recorder.record", (2,)),
+    Effect("tokens are settled", "lopen.limits.meter:Meter.settle", (2,)),
+    Effect("a call's beginning is recorded", "lopen.storage.audit:AuditTrail.start", (3,)),
+    Effect("a call's end is recorded", "lopen.storage.audit:AuditTrail.end", (3,)),
+    Effect("a file is written", "lopen.tools.workspace:Workspace.write", (1, 3)),
+    Effect("a command is run", "lopen.tools.commanding:Commands.run", (1, 2)),
+    Effect("a verdict is kept", "lopen.storage.sessions:SessionStore.remember_verdict", (1, 3)),
+    Effect("the plan is drawn", "lopen.cli.wiring:draw", (1, 3)),
+    Effect("the end is told", "lopen.orchestrator:finish"),
+)
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=[e.name for e in EFFECTS])
+def test_killed_before_and_after(effect: Effect, place: Place) -> None:
+    for when in ("before", "after"):
+        for nth in effect.times:
+            wrong = _killed_at(place, effect, when, nth)
+            assert not wrong, f"{when} {effect.name} ({nth}): {wrong}"
+
+
+def _killed_at(place: Place, effect: Effect, when: str, nth: int) -> list[str]:
+    site, standard = place.site, place.standard
+    with site.project() as root:
+        fatal = ["tests.crash.faults:die", effect.where, when, nth]
+        killed = site.lopen(root, "run", "calc", arrange=[fatal])
+        if killed.code != -9:
+            return [f"it was not killed: {killed.code} {killed.ran.err}"]
+        before = site.found(root)
+        resumed = site.resume(root)
+        return lost(standard, before, site.found(root), resumed, site.asked)
+
+
+@pytest.mark.parametrize("batch", range(0, SYSTEM_CALLS, BATCH))
+def test_killed_at_system_calls(batch: int, place: Place) -> None:
+    for point in points(place.standard.calls)[batch : batch + BATCH]:
+        result = tried(place.site, place.standard, point)
+        assert not result.wrong, f"{point} ({result.kind}): {result.wrong}"
+
+
+def test_the_sweep_spreads_its_points_over_the_whole_build() -> None:
+    calls = [("write", True), ("execve", False)] * 500
+
+    chosen = [p.at for p in points(calls, ["all"])[:64]]
+
+    gaps = [b - a for a, b in zip([0, *sorted(chosen)], [*sorted(chosen), len(calls)], strict=True)]
+    assert max(gaps) <= 2 * len(calls) / 64
+    assert {p.at for p in points(calls, ["all"])} == set(range(1, len(calls) + 1))
+    assert Point("lopen", 500) in points(calls)

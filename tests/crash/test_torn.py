@@ -1,0 +1,230 @@
+"""Files cut at every byte of their last record: they are read as they were before it, or set aside and said."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lopen.cli.context import CommandContext
+from lopen.cli.store import open_store
+from lopen.clock import FakeClock
+from lopen.documents.plan_file import render
+from lopen.events import Notice
+from lopen.journal import Journal
+from lopen.llm.messages import Request, Response, Usage
+from lopen.llm.recorder import Recorder
+from lopen.llm.recording import load
+from lopen.storage.database import Database, Unreadable
+from lopen.storage.files import write_whole
+from lopen.storage.sessions import SessionStore
+from lopen.tasks.tree import Component, Task, Tree
+from lopen.workflow.session import Session
+from tests.crash.sweep import MEMORY
+from tests.project import Project
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FRAME = 24 + 4096  # of SQLite's log: a header and a page
+TREE = Tree((Component("c1", "core", tasks=(Task("calc-t1", "Write it"),)),))
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory, where thousands of files are synced at once; nothing here depends on the disk."""
+    where = MEMORY if os.access(MEMORY, os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(prefix="lopen-torn-", dir=where) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def crashed(tmp_path: Path) -> Path:
+    """`.lopen/` of a process that was killed: everything committed is in the log, the last save with its event."""
+    folder = tmp_path / "living"
+    store = SessionStore(Database(folder / "state.db"))
+    session = Session("calc-20260101-1", "calc", NOW, tree=TREE)
+    journal = Journal(store, session, FakeClock(), redact=str)
+    store.save(session, NOW)
+    journal.tell(Notice("info", "begun"))
+    journal.change(Notice("info", "last"), iterations=1)
+    left = tmp_path / "left"
+    shutil.copytree(folder, left, ignore=shutil.ignore_patterns("*-shm"))
+    store.database.close()
+    return left
+
+
+def cuts(whole: bytes, last: int) -> Iterator[bytes]:
+    """Everything that `whole` may be while its last bytes are being written."""
+    for end in range(len(whole) - last, len(whole)):
+        yield whole[:end]
+
+
+def read(folder: Path) -> tuple[int, list[str]]:
+    """The session's iterations and what its history says."""
+    store = SessionStore(Database(folder / "state.db"))
+    try:
+        found = store.latest()
+        assert found is not None
+        told = [r.event.message for r in store.events(found.id) if isinstance(r.event, Notice)]
+        assert found.tree == TREE
+        return found.iterations, told
+    finally:
+        store.database.close()
+
+
+def test_a_log_cut_anywhere_in_its_last_record_is_read_as_before_it(crashed: Path, memory: Path) -> None:
+    database, log = ((crashed / f"state.db{suffix}").read_bytes() for suffix in ("", "-wal"))
+    assert len(log) % FRAME == 32
+    for number, cut in enumerate(cuts(log, FRAME)):
+        folder = memory / "cut"
+        folder.mkdir(exist_ok=True)
+        (folder / "state.db").write_bytes(database)
+        (folder / "state.db-wal").write_bytes(cut)
+        assert read(folder) == (0, ["begun"]), number
+    (folder / "state.db").write_bytes(database)
+    (folder / "state.db-wal").write_bytes(log)
+    assert read(folder) == (1, ["begun", "last"])
+
+
+def test_what_never_reached_the_disk_is_read_as_before_it(crashed: Path, memory: Path) -> None:
+    """The file has its length, but the end of it was lost: zeros, as after a power cut."""
+    database, log = ((crashed / f"state.db{suffix}").read_bytes() for suffix in ("", "-wal"))
+    for lost in range(64, FRAME, 64):
+        folder = memory / "lost"
+        folder.mkdir(exist_ok=True)
+        (folder / "state.db").write_bytes(database)
+        (folder / "state.db-wal").write_bytes(log[:-lost] + bytes(lost))
+        assert read(folder) == (0, ["begun"]), lost
+
+
+def folded(crashed: Path) -> bytes:
+    """The database with its log folded in."""
+    database = sqlite3.connect(crashed / "state.db")
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    return (crashed / "state.db").read_bytes()
+
+
+def test_a_database_cut_anywhere_in_its_last_page_is_refused(crashed: Path, memory: Path) -> None:
+    whole = folded(crashed)
+    for cut in cuts(whole, 4096):
+        (memory / "state.db").write_bytes(cut)
+        with pytest.raises(Unreadable, match="state"):
+            Database(memory / "state.db").close()
+    (memory / "state.db").write_bytes(whole)
+    Database(memory / "state.db").close()
+
+
+def test_a_page_half_written_by_a_checkpoint_is_still_in_the_log(crashed: Path) -> None:
+    database, log = ((crashed / f"state.db{suffix}").read_bytes() for suffix in ("", "-wal"))
+    whole = folded(crashed)
+    for size in (len(database) + 1, len(whole) - 4095, len(whole) - 1):
+        (crashed / "state.db").write_bytes(whole[:size])
+        (crashed / "state.db-wal").write_bytes(log)
+        assert read(crashed) == (1, ["begun", "last"])
+
+
+@pytest.fixture
+def project(crashed: Path, tmp_path: Path) -> Path:
+    """A repository with that state and the plan that was drawn from it."""
+    project = Project(tmp_path / "project")
+    state = project.root / ".lopen"
+    shutil.copytree(crashed, state)
+    (state / "state.db").write_bytes(folded(state))
+    session = Session("calc-20260101-1", "calc", NOW, tree=TREE)
+    write_whole(state / "modules" / "calc" / "plan.md", render("calc", session))
+    return project.root
+
+
+@pytest.mark.parametrize("size", [0, 1, 99, 100, 4095, 4096, -4097, -4096, -1])
+def test_a_cut_database_is_set_aside_said_and_rebuilt(
+    size: int, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = project / ".lopen" / "state.db"
+    cut = path.read_bytes()[:size]
+    path.write_bytes(cut)
+
+    store = open_store(CommandContext(project))
+
+    said = capsys.readouterr().err
+    (kept,) = (project / ".lopen" / "corrupted").glob("*-state.db")
+    assert kept.read_bytes() == cut
+    assert f"moved to {kept.relative_to(project)}" in said
+    assert re.search(r"calc: rebuilt session calc-\d+-1, 0 of 1 tasks complete", said)
+    found = store.latest(module="calc")
+    assert found is not None
+    assert [t.name for t in found.tree.tasks] == ["Write it"]
+    store.database.close()
+
+
+def test_a_rebuilding_that_was_cut_off_begins_again_and_one_that_was_not_does_not(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / ".lopen" / "state.db").write_bytes(b"")
+    monkeypatch.setattr(SessionStore, "note_rebuilt", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        open_store(CommandContext(project))
+    monkeypatch.undo()
+
+    store = open_store(CommandContext(project))
+
+    assert "rebuilt session" in capsys.readouterr().err
+    assert len(store.ids()) == 1
+    store.delete(store.ids()[0])  # by a person, who does not want it back
+    store.database.close()
+    again = open_store(CommandContext(project))
+    assert not again.ids()
+    assert "rebuilt" not in capsys.readouterr().err
+    again.database.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("UPDATE sessions SET body = substr(body, 1, 40)", "session calc-20260101-1"),
+        ("UPDATE tasks SET body = '[]'", "session calc-20260101-1"),
+        ("UPDATE events SET body = substr(body, 1, 9)", "event 1"),
+        ("UPDATE events SET body = '{}'", "event 1"),
+        ("UPDATE events SET ts = 'then'", "event 1"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(sql: str, what: str, crashed: Path) -> None:
+    store = SessionStore(Database(crashed / "state.db"))
+    with store.database.transaction() as connection:
+        connection.execute(sql)
+
+    with pytest.raises(Unreadable, match=what):
+        everything(store)
+    store.database.close()
+
+
+def everything(store: SessionStore) -> None:
+    """Read what is there."""
+    for name in store.ids():
+        store.load(name)
+        list(store.events(name))
+
+
+def exchange(recorder: Recorder, words: str) -> None:
+    request = Request("m", (), ({"role": "user", "content": words},))
+    said = Response(words, "m", ({"type": "text", "text": words},), (), "end_turn", Usage(1, 1))
+    recorder.record(request, said, step="s")
+
+
+def test_a_recording_cut_anywhere_in_its_last_exchange_goes_on_behind_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "calc.jsonl.gz"
+    recorder = Recorder(path, "calc", redact=str, clock=FakeClock())
+    exchange(recorder, "first")
+    before = path.stat().st_size
+    exchange(recorder, "second")
+    whole = path.read_bytes()
+    for end in range(before, len(whole)):
+        path.write_bytes(whole[:end])
+        exchange(Recorder(path, "calc", redact=str, clock=FakeClock()), "third")
+        assert [e.content[0]["text"] for e in load(path).exchanges] == ["first", "third"], end
