@@ -1,0 +1,63 @@
+"""How much cheaper cutting a specification into hashed sections is than parsing it as markdown.
+
+`python -m bench.documents` prints seconds and the ratio for a generated specification of 10 MB.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+
+from markdown_it import MarkdownIt
+
+from lopen.documents.drift import outline_hashes
+from lopen.documents.sections import outline
+
+_PROSE = (
+    "The service answers within 200 ms; a `timeout` is an **error**, see [the table](#limits). It keeps\n"
+    "what it was given and *says so* in its log. Nothing else is written, and nothing is thrown away.\n\n"
+)
+_LIST = "".join(f"- [ ] A reader who signs in with `key {n}` sees the *overview* at once\n" for n in range(6))
+_NESTED = "1. first step\n   - with a detail\n   - and another, which\n     goes on\n\n2. second step\n\n"
+_CODE = "```python\ndef rounded(value: float) -> int:\n    # no heading\n    return round(value)\n```\n\n"
+_QUOTE = "> What was said before\n> still holds.\n\n"
+_TABLE = "| name | unit |\n|---|---|\n| wait | s |\n| size | kB |\n\n"
+
+
+def specification(size: int) -> str:
+    """Markdown of about `size` characters: prose, lists, code, quotes, tables under numbered headings."""
+    parts = ["---\nname: bench\ndescription: generated\n---\n# Bench\n\n"]
+    length = number = 0
+    while length < size:
+        number += 1
+        part = (
+            f"## Part {number}\n\n{_PROSE * 3}{_LIST}\n### Detail of {number}\n\n{_CODE}{_PROSE}{_NESTED}"
+            f"### Limits of {number}\n\n{_TABLE}{_QUOTE}{_PROSE * 2}"
+        )
+        parts.append(part)
+        length += len(part)
+    return "".join(parts)
+
+
+def measure(size: int = 10_000_000) -> dict[str, float]:
+    """Seconds for a full markdown-it parse, for the outline and for the hashes, and `ratio` of ours to the parse."""
+    text = specification(size)
+    full = _seconds(lambda: MarkdownIt("commonmark").parse(text))
+    outline("# warm up")
+    index = _seconds(lambda: outline(text))
+    cut = outline(text)
+    hashes = _seconds(lambda: outline_hashes(cut))
+    return {"full_s": full, "index_s": index, "hash_s": hashes, "ratio": (index + hashes) / full}
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    gc.collect()
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    for name, value in measure().items():
+        print(f"{name:>8} {value:8.3f}")

@@ -1,0 +1,104 @@
+"""What one pass of the guardrails costs after 10, 10³, 10⁵ and 10⁶ tool calls, and what one more call costs.
+
+    python -m bench.guardrails
+
+A pass is all of it: the facts taken from the habits, seven checks, the corrections. It has to cost no more
+than 1 ms, and after 10⁶ calls no more than 1.5 times what it costs after 10; exit 1 where it does not.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+from lopen.guardrails.calls import ToolFact
+from lopen.guardrails.facts import BudgetFacts, ChurnFacts, GuardFacts, ScopeFacts
+from lopen.guardrails.habits import Habits
+from lopen.guardrails.pipeline import GUARDRAILS, run
+from lopen.workflow.steps import Step
+
+SIZES = (10, 1_000, 100_000, 1_000_000)
+MAX_RATIO = 1.5
+MAX_SECONDS = 0.001
+ROUNDS = 2_000
+
+FACTS = GuardFacts(
+    "auth",
+    "auth-20260301-1",
+    Step.ITERATE_THROUGH_TASKS,
+    datetime(2026, 3, 1, tzinfo=UTC),
+    "t1",
+    "login",
+    budget=BudgetFacts(tokens_used=85, tokens_max=100),
+    churn=ChurnFacts(2, ("a test failed",)),
+    scope=ScopeFacts(2, 5),
+)
+REREAD = ToolFact("read_file", "README.md", content_hash="h")
+
+
+def call(i: int) -> ToolFact:
+    """The i-th call of a busy session: reads, runs, edits over a thousand files, tests now and then."""
+    path = f"src/part{i % 1_000}.py"
+    match i % 5:
+        case 0 | 1:
+            return ToolFact("read_file", path, content_hash=f"{i % 7}")
+        case 2:
+            return ToolFact("run_command", f"make part{i % 50}", exit_code=i % 3, content_hash="o")
+        case 3:
+            return ToolFact("edit_file", path, edited=(path,))
+        case _:
+            return ToolFact("verify_tests", exit_code=0)
+
+
+def one_pass(habits: Habits) -> tuple[str, ...]:
+    """Facts, checks, corrections."""
+    facts = replace(FACTS, circular=habits.circular, discipline=habits.discipline)
+    return run(GUARDRAILS, facts).corrections
+
+
+def best(work: Callable[[], object]) -> float:
+    """The shortest of many runs, in seconds: what the work itself costs, without the machine's noise."""
+    shortest = float("inf")
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        work()
+        shortest = min(shortest, time.perf_counter() - began)
+    return shortest
+
+
+def after_that_many(size: int, habits: Habits) -> Habits:
+    """Habits fed up to `size` calls, the last three of them rereading one file: all histories end alike."""
+    for i in range(habits.calls, size - 3):
+        habits = habits.after(call(i))
+    for _ in range(3):
+        habits = habits.after(REREAD)
+    return habits
+
+
+def main() -> int:
+    """Print the table; 0 where both bounds hold."""
+    habits = Habits()
+    passes: list[float] = []
+    print(f"{'calls':>10}  {'pass':>10}  {'one call':>10}  {'kept':>8}")
+    for size in SIZES:
+        habits = after_that_many(size, habits)
+        passes.append(best(partial(one_pass, habits)))
+        step = best(partial(habits.after, REREAD))
+        print(
+            f"{habits.calls:>10,}  {passes[-1] * 1e6:>7.1f} µs  {step * 1e6:>7.1f} µs  {len(habits.to_json()):>6,} B"
+        )
+    ratio = passes[-1] / passes[0]
+    kept_to = ratio <= MAX_RATIO and max(passes) <= MAX_SECONDS
+    print(
+        f"last / first: {ratio:.2f} (at most {MAX_RATIO}), longest {max(passes) * 1e3:.3f} ms (at most 1 ms)"
+    )
+    print("both bounds hold" if kept_to else "a bound is broken")
+    return 0 if kept_to else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

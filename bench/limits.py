@@ -1,0 +1,131 @@
+"""What the limits cost: a hook as a process, and a call recorded in budget and circuit, durably.
+
+A fresh database and one with a million calls behind it are recorded into in turn, with a bare commit of
+SQLite between them, so that all three meet the same disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+from bench.rows import Row
+from lopen.clock import SystemClock
+from lopen.limits.answers import ToolPass
+from lopen.limits.budget import Charge, Usage
+from lopen.limits.meter import Meter
+from lopen.limits.specs import specs_for
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+
+CHARGE = Charge(1_100, Usage(1_000, 100), 1, 0.001, "builder", "opus")
+PAST = int(os.environ.get("LOPEN_BENCH_CALLS", "1000000"))
+OFF = {"rapid_fire": {"enabled": False}, "max_iterations": {"enabled": False}}
+
+
+class Recorder:
+    """A session that records calls in one transaction each."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = Database(path)
+        settings = Settings.model_validate({"circuit": OFF, "budget": {"enabled": False}})
+        self.clock = SystemClock()
+        self.store = SqliteStore(self.database)
+        self.specs = specs_for(settings.budget, session_id="s", module="m", task="t")
+        self.meter = Meter(self.store, settings, self.clock)
+        self.meter.open("s", "m", "t")
+        self.calls = 0
+
+    def record(self) -> None:
+        """One call and the tokens of the turn that asked for it."""
+        self.calls += 1
+        with self.database.transaction():
+            passed = self.meter.gate.before_tool("read_file", {"path": f"src/{self.calls}.py"}, self.calls)
+            assert isinstance(passed, ToolPass)
+            self.meter.gate.after_tool(passed, True)
+            self.store.record(self.specs, CHARGE, self.clock.now())
+
+    def many(self, count: int) -> None:
+        """So many calls in one transaction: a past, quickly made."""
+        with self.database.transaction():
+            for _ in range(count):
+                self.record()
+
+
+BATCH = 10_000
+
+
+class BareCommit:
+    """The floor: one small row, replaced durably."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=FULL")
+        self._connection.execute("CREATE TABLE kept (id INTEGER PRIMARY KEY, body TEXT)")
+
+    def record(self) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO kept VALUES (1, ?)", ("x" * 1_000,))
+
+
+def medians_ms(*works: Callable[[], None], rounds: int = 300) -> list[float]:
+    """The median of each, in milliseconds, all of them in turn."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(rounds):
+        for work, own in zip(works, times, strict=True):
+            began = time.perf_counter()
+            work()
+            own.append(time.perf_counter() - began)
+    return [statistics.median(own) * 1e3 for own in times]
+
+
+def hook_ms(folder: Path, rounds: int = 41) -> list[float]:
+    """Medians of a bare Python and of the hook with warm caches, in milliseconds."""
+    (folder / ".lopen").mkdir()
+    env = os.environ | {
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPYCACHEPREFIX": str(folder / "pyc"),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "HOME": str(folder),
+        "CIRCUIT_BREAKER_RAPID_FIRE_THRESHOLD": "100000",
+        "LOPEN_CIRCUIT__SEQUENTIAL_TOOL__ENABLED": "false",
+        "LOPEN_CIRCUIT__MAX_ITERATIONS__ENABLED": "false",
+    }
+    numbers = count()
+
+    def run(*arguments: str) -> None:
+        event = {"session_id": "s", "tool_name": "Read", "tool_input": {"file_path": f"a{next(numbers)}"}}
+        argv = [sys.executable, *arguments]
+        subprocess.run(argv, input=json.dumps(event).encode(), cwd=folder, env=env, check=True)
+
+    run("-m", "lopen", "hook", "pre-tool-use")
+    return medians_ms(
+        lambda: run("-c", "pass"), lambda: run("-m", "lopen", "hook", "pre-tool-use"), rounds=rounds
+    )
+
+
+def rows() -> Iterator[Row]:
+    """The hook against a bare Python; one call against its bound, and with a long past against without."""
+    with tempfile.TemporaryDirectory(prefix="lopen-bench-") as name:
+        folder = Path(name)
+        bare, hook = hook_ms(folder)
+        detail = f"{hook:.1f} ms over {bare:.1f} ms"
+        yield Row("lopen hook pre-tool-use against a bare Python", hook / bare, 4, detail=detail)
+        yield Row("lopen hook pre-tool-use, the whole process", hook, 50, "ms")
+        fresh, old = Recorder(folder / "fresh.db"), Recorder(folder / "old.db")
+        while old.calls < PAST:
+            old.many(min(BATCH, PAST - old.calls))
+        floor, new, late = medians_ms(BareCommit(folder / "bare.db").record, fresh.record, old.record)
+        detail = f"{new / floor:.1f} times a bare commit ({floor:.2f} ms)"
+        yield Row("one call in budget and circuit, durable", new, 1.5, "ms", detail=detail)
+        yield Row(f"the same with {PAST:,} calls recorded", late / new, 1.2, detail=f"{late:.2f} ms")

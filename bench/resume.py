@@ -1,0 +1,161 @@
+"""What going on with a long session costs before its first request, beside going on with a short one."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.rows import Row
+from bench.session import home
+from lopen.cli.approving import record, specification
+from lopen.cli.context import CommandContext
+from lopen.cli.store import open_store
+from lopen.storage.sessions import SessionStore
+from lopen.tasks.tree import Component, State, Task, Tree
+from lopen.workflow.session import Session
+from lopen.workflow.steps import Step
+from tests.endpoint import ScriptedEndpoint, status
+from tests.project import Project
+from tests.project import specification as text
+
+TASKS, CALLS, COMPONENTS = 10_000, 1_000_000, 100
+RUNS = 5
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+BRANCH = "lopen/calc"
+
+
+def rows() -> Iterator[Row]:
+    """From the command's start to the first request, in milliseconds over a session with one task."""
+    with home() as folder:
+        short = _Resumed(folder / "short", tasks=1, calls=10)
+        long = _Resumed(folder / "long", tasks=TASKS, calls=CALLS)
+        pairs = [(short.seconds(), long.seconds()) for _ in range(RUNS + 1)][1:]  # the first one cleans up
+        floor, measured = (statistics.median(column) for column in zip(*pairs, strict=True))
+        detail = f"{measured * 1000:.0f} ms against {floor * 1000:.0f} ms"
+        name = f"resume with {TASKS:,} tasks and {CALLS:,} calls, over start-up"
+        yield Row(name, (measured - floor) * 1000, 400, unit="ms", detail=detail)
+
+
+class _Resumed:
+    """A project whose session stands before its last task."""
+
+    def __init__(self, root: Path, *, tasks: int, calls: int) -> None:
+        self._asked: list[float] = []
+        self._project = Project(root, LOPEN_SANDBOX__MODE="none")
+        self._project.specify(text=text())
+        context = CommandContext(root)
+        store = open_store(context)
+        record(store, specification(root, store, "calc"), "")
+        approval = store.approval("calc")
+        assert approval is not None
+        self._project.git("add", "-A")
+        self._project.git("commit", "-q", "-m", "Specify")
+        session = Session(
+            "calc-20260101-1",
+            "calc",
+            NOW,
+            step=Step.ITERATE_THROUGH_TASKS,
+            approval=approval,
+            planned=dict(approval.sections),
+            dependencies=(),
+            branch=BRANCH,
+            start_branch="main",
+            start_commit=self._project.git("rev-parse", "HEAD"),
+            original_scope=COMPONENTS,
+            criteria={"AC-1": "add(1, 2) is 3"},
+            planned_tasks=tasks,
+        )
+        commits = _committed(self._project, session.id, tasks - 1)
+        tree = _tree(tasks, commits)
+        session = replace(session, tree=tree, selected=tree.components[-1].id)
+        store.save(session, NOW)
+        _called(store, session.id, calls)
+        store.database.close()
+
+    def _answer(self, _: Any) -> Any:
+        self._asked.append(time.monotonic())
+        return status(401, "enough")
+
+    def seconds(self) -> float:
+        """From the start of `lopen resume` to its first request."""
+        self._asked.clear()
+        with ScriptedEndpoint(self._answer) as endpoint:
+            began = time.monotonic()
+            ran = self._project.lopen("resume", **endpoint.environment)
+        assert self._asked, ran.err
+        return self._asked[0] - began
+
+
+def _committed(project: Project, session: str, count: int) -> list[str]:
+    """One commit a task on the module's branch, with lopen's trailers; their ids."""
+    start = project.git("rev-parse", "HEAD")
+    project.git("update-ref", f"refs/heads/{BRANCH}", start)
+    stream = b"".join(_commit(session, n, start) for n in range(1, count + 1))
+    subprocess.run(
+        ["git", "fast-import", "--quiet"],
+        cwd=project.root,
+        input=stream,
+        check=True,
+        env=project.environment(),
+    )
+    project.git("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+    project.git("reset", "-q", "--hard")
+    return project.git("rev-list", "--reverse", f"{start}..HEAD").splitlines()
+
+
+def _commit(session: str, n: int, start: str) -> bytes:
+    text = f"feat(calc): complete Task {n} in C\n\nLopen-Session: {session}\nLopen-Task: calc-t{n}\nLopen-Verdict: passed (high)\n"
+    parent = f"from {start}\n" if n == 1 else ""
+    file = f"parts/{n % 100}.txt"
+    return (
+        f"commit refs/heads/{BRANCH}\ncommitter B <b@example.invalid> {1_700_000_000 + n} +0000\n"
+        f"data {len(text)}\n{text}\n{parent}M 644 inline {file}\ndata {len(str(n))}\n{n}\n"
+    ).encode()
+
+
+def _tree(tasks: int, commits: list[str]) -> Tree:
+    """All tasks complete but the last."""
+    every = [
+        Task(
+            f"calc-t{n + 1}",
+            f"Task {n + 1}",
+            f"What task {n + 1} is about, in a sentence.",
+            state=State.COMPLETE if n < len(commits) else State.PENDING,
+            commit=commits[n] if n < len(commits) else None,
+        )
+        for n in range(tasks)
+    ]
+    each = max(1, tasks // COMPONENTS)
+    groups = [tuple(every[at : at + each]) for at in range(0, tasks, each)]
+    return Tree(
+        tuple(
+            Component(
+                f"c{n}",
+                f"Component {n}",
+                criteria=("AC-1",),
+                tasks=group,
+                broken_down=True,
+                verified=n < len(groups) - 1,
+            )
+            for n, group in enumerate(groups)
+        )
+    )
+
+
+def _called(store: SessionStore, session: str, count: int) -> None:
+    """Tool calls as the audit trail has them."""
+    arguments = json.dumps({"path": "src/module/file.py", "offset": 1, "limit": 200})
+    with store.database.transaction() as connection:
+        connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+            " INSERT INTO tool_calls (session, iteration, turn, task, tool, arguments, started_at, seconds, outcome)"
+            " SELECT ?, i / 100 + 1, i % 100, 'calc-t' || (i / 100 + 1), 'read_file', ?, ?, 0.01, 'ok' FROM n",
+            (count, session, arguments, NOW.isoformat()),
+        )

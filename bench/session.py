@@ -1,0 +1,74 @@
+"""A session in a temporary project with a scripted endpoint, driven inside this process, for measuring."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lopen.cli.approving import record, specification
+from lopen.cli.context import CommandContext
+from lopen.cli.options import RunOptions
+from lopen.cli.store import open_store
+from lopen.cli.wiring import Wired, wired
+from lopen.clock import Clock
+from lopen.settings.sources import load
+from lopen.starting import start
+from lopen.workflow.session import Session
+from tests.endpoint import ScriptedEndpoint
+from tests.project import Project
+
+
+@contextmanager
+def home() -> Iterator[Path]:
+    """A home of its own with a git identity, so that nothing of the person's is read."""
+    with tempfile.TemporaryDirectory(prefix="lopen-bench-") as folder:
+        path = Path(folder)
+        (path / ".gitconfig").write_text("[user]\n\tname = Bench\n\temail = bench@example.invalid\n", "utf-8")
+        before = dict(os.environ)
+        os.environ.update(HOME=folder, XDG_CONFIG_HOME=f"{folder}/config", XDG_DATA_HOME=f"{folder}/data")
+        try:
+            yield path
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+@contextmanager
+def approved(
+    script: Any, text: str, *, clock: Clock | None = None, **flags: Any
+) -> Iterator[tuple[Wired, ScriptedEndpoint]]:
+    """A session that stands at the gate with its approval, wired to a scripted endpoint; nothing is shown."""
+    with home() as folder, ScriptedEndpoint(script) as endpoint:
+        project = Project(folder / "project", endpoint)
+        project.specify(text=text)
+        os.environ.update(endpoint.environment)
+        context = CommandContext(project.root)
+        loaded = load(project.root, flags={"sandbox.mode": "none", **flags})
+        store = open_store(context)
+        record(store, specification(project.root, store, "calc"), "")
+        now = clock.now() if clock else datetime.now(UTC)
+        session = Session(store.new_id("calc", now), "calc", now)
+        with wired(context, loaded, store, session, RunOptions(quiet=True), clock=clock) as run:
+            start(run.ports, resumed=False)
+            yield run, endpoint
+
+
+def peak_mib(argv: list[str], project: Project) -> float:
+    """The most memory a command's process held, in MiB."""
+    process = subprocess.Popen(
+        argv,
+        cwd=project.root,
+        env=project.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_maxrss / 1024
