@@ -167,10 +167,10 @@ def test_a_rebuilding_that_was_cut_off_begins_again_and_one_that_was_not_does_no
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (project / ".lopen" / "state.db").write_bytes(b"")
-    monkeypatch.setattr(SessionStore, "note_rebuilt", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        open_store(CommandContext(project))
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(SessionStore, "note_rebuilt", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            open_store(CommandContext(project))
 
     store = open_store(CommandContext(project))
 

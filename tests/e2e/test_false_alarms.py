@@ -44,7 +44,7 @@ def changing_file() -> list[Answer]:
     return [plan(), *turns, tools(*code(), *verified("calc-t1"))]
 
 
-def tests_after_edits() -> list[Answer]:
+def edits_and_tests() -> list[Answer]:
     """A test command that fails ten times, each time after another attempt, made by a command too."""
     attempts = [
         tools(run(f"echo 'def add(a, b): return {n} * 10' > calc.py"), run(UNITTEST)) for n in range(10)
@@ -86,7 +86,7 @@ class Innocent:
 INNOCENT = (
     Innocent("many-edits-with-passing-tests-between", many_edits),
     Innocent("a-file-that-changed-each-time", changing_file),
-    Innocent("tests-run-again-after-each-edit", tests_after_edits),
+    Innocent("tests-run-again-after-each-edit", edits_and_tests),
     # The one turn that only quotes did end without a result: it is reminded, but not of asking leave.
     Innocent("the-phrase-in-quotes-and-code", quoted_phrase, frozenset({("premature_stop", "warn")})),
     Innocent("a-slow-but-committing-session", slow_but_committing, frozenset({("churn", "warn")}), 4),

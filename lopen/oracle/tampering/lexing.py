@@ -182,7 +182,8 @@ def _blank(piece: str) -> str:
 
 
 def _hollow(piece: str) -> str:
-    """A string's quotes with nothing between them."""
+    """A string's quotes with nothing between them; its line ends stay, also the last of one that is never closed."""
     if len(piece) < 2:
         return piece
-    return '"' + re.sub(r"[^\n]", "_", piece[1:-1]) + '"'
+    last = "\n" if piece[-1] == "\n" else '"'
+    return '"' + re.sub(r"[^\n]", "_", piece[1:-1]) + last

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lopen.oracle.tampering.lexing import Syntax, lex
@@ -36,6 +36,7 @@ def test_strings_and_comments_are_masked(syntax: Syntax, text: str, code: str) -
 
 
 @given(st.sampled_from(SYNTAXES), st.text(alphabet="ab(){}[]\"'`/*\\\n$#r ", max_size=80))
+@example("javascript", "`\n")
 def test_every_position_stays_in_its_place(syntax: Syntax, text: str) -> None:
     source = lex(text, syntax)
 
