@@ -29,7 +29,7 @@ from lopen.llm.messages import (
 )
 from lopen.llm.patience import RetryPolicy, ask
 from lopen.llm.prices import cost_usd
-from lopen.prompts.parts import CHARS_PER_TOKEN
+from lopen.llm.sizes import RequestSizes
 from lopen.workflow.pauses import circuit_pause, endpoint_pause
 from lopen.workflow.session import Pause
 
@@ -58,6 +58,7 @@ class Asker:
     clock: Clock
     rng: random.Random
     cache_read_weight: float
+    _sizes: RequestSizes = field(default_factory=RequestSizes)
     _sent: dict[int, int] = field(default_factory=dict)  # prefix → tokens the endpoint has seen of it
 
     def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
@@ -106,7 +107,7 @@ class Asker:
 
     def _estimate(self, request: Request) -> int:
         """Input tokens of a request as budgets count them: a prefix that was sent before, at the cache's weight."""
-        whole = estimated_tokens(request)
+        whole = self._sizes.tokens(request)
         head = hash((request.model, *(b.text for b in request.system), *(t.name for t in request.tools)))
         known = min(self._sent.get(head, 0), whole)
         self._sent = {head: whole}
@@ -160,11 +161,3 @@ class Asker:
             seconds = max(0.1, (answer.until - self.clock.now()).total_seconds())
             self.journal.tell(Waiting(answer.text, seconds))
             self.clock.sleep(seconds)
-
-
-def estimated_tokens(request: Request) -> int:
-    """A rough count of a request's input tokens: characters by four."""
-    chars = sum(len(b.text) for b in request.system)
-    chars += sum(len(t.name) + len(t.description) + len(str(t.input_schema)) for t in request.tools)
-    chars += sum(len(str(m.get("content", ""))) for m in request.messages)
-    return chars // CHARS_PER_TOKEN + 1

@@ -6,10 +6,9 @@ it is durable. Nothing in the loop prints.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from lopen.clock import Clock
@@ -76,17 +75,19 @@ class Journal:
         """Keep (or, for passing ones, only show) events without a change of state."""
         passing = [e for e in events if not e.durable]
         kept = [e for e in events if e.durable]
-        if kept:
+        if len(kept) == 1:
+            self._keep(kept[0])
+        elif kept:
             with self.together():
                 for event in kept:
                     self._keep(event)
         for event in passing:
-            self._publish(self._record(event, 0))
+            self._publish(Recorded(self._clock.now(), self._session.id, event))
 
     def _keep(self, event: Event) -> None:
-        body = self._redact(json.dumps(asdict(event), ensure_ascii=False, default=str))
-        seq = self._store.append_event(self._session.id, self._clock.now(), event.name, body)
-        record = self._record(event, seq)
+        body, now = self._redact(event.body()), self._clock.now()
+        seq = self._store.append_event(self._session.id, now, event.name, body)
+        record = Recorded(now, self._session.id, event, seq, body)
         self._database.on_commit(lambda: self._publish(record))
 
     def _replace(self, session: Session) -> None:
@@ -96,9 +97,6 @@ class Journal:
             self._session = before
 
         self._database.on_rollback(undo)
-
-    def _record(self, event: Event, seq: int) -> Recorded:
-        return Recorded(self._clock.now(), self._session.id, event, seq)
 
     def _publish(self, record: Recorded) -> None:
         for subscriber in self._subscribers:

@@ -31,13 +31,13 @@ def confirm_models(context: CommandContext, loaded: Loaded) -> None:
 def preview(context: CommandContext, ports: Ports) -> ExitCode:
     """What would be sent first, and what it would cost."""
     from lopen.advancing import bench_for, conversation_for
-    from lopen.asking import estimated_tokens
     from lopen.llm.messages import Usage
     from lopen.llm.prices import cost_usd
+    from lopen.llm.sizes import RequestSizes
 
     talk = conversation_for(ports, bench_for(ports))
     request = talk.request
-    tokens = estimated_tokens(request)
+    tokens = RequestSizes().tokens(request)
     cost = cost_usd(request.model, Usage(input_tokens=tokens, output_tokens=request.max_tokens))
     for block in request.system:
         context.say(block.text)

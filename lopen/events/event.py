@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -16,15 +16,28 @@ class Event:
     name: ClassVar[str] = "event"
     durable: ClassVar[bool] = True  # kept in the session's history, not only shown
 
+    def body(self) -> str:
+        """The event's own fields as one JSON object on one line."""
+        own = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return json.dumps(own, ensure_ascii=False, default=_as_json)
+
+
+def _as_json(value: object) -> object:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An event with when and whose: what subscribers get. `seq` orders a session's history (0: not kept)."""
+    """An event with when and whose: what subscribers get. `seq` orders a session's history (0: not kept).
+
+    `body`: its fields as they were kept, without secrets; "" where it was not kept.
+    """
 
     ts: datetime
     session: str
     event: Event
     seq: int = 0
+    body: str = ""
 
     def to_json(self) -> str:
         """One JSON object on one line: `ts`, `event`, `session`, then the event's own fields."""
@@ -33,7 +46,8 @@ class Recorded:
             "event": self.event.name,
             "session": self.session,
         }
-        return json.dumps(head | asdict(self.event), ensure_ascii=False, default=str)
+        fields = (self.body or self.event.body())[1:]
+        return json.dumps(head, ensure_ascii=False)[:-1] + (", " if len(fields) > 1 else "") + fields
 
 
 Subscriber = Callable[[Recorded], None]

@@ -10,9 +10,12 @@ import contextlib
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from lopen.git.layout import Layout
 from lopen.git.private import write_if_different
@@ -44,10 +47,14 @@ _COMMON_FILES = (
     "objects/info/alternates",
     "objects/info/http-alternates",
 )
-_FOLDERS_NO_LINKS = ("objects", "objects/info", "objects/pack")  # of these only that they are no new links
+_REAL_FOLDERS = ("objects", "objects/info", "objects/pack")  # of these only that they stay folders
+_WORKTREE_FILES = ("HEAD", "gitdir", "commondir")
 _PASSES = 3
+_SETTLED_NS = 20_000_000  # file times are kept in ticks: what changed this lately may change again unseen
 
 _Signature = tuple[int, ...]
+T = TypeVar("T")
+NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ class Kept:
 class ObjectNames:
     """Which objects there are, by file name."""
 
-    loose: frozenset[str]
+    loose: Mapping[str, frozenset[str]]  # by folder
     packs: frozenset[tuple[str, int]]  # name and size
 
 
@@ -70,7 +77,7 @@ class ObjectNames:
 class ProtectedState:
     """The protected files of a repository at one moment, and the names of its objects."""
 
-    files: Mapping[Path, Kept]
+    files: Mapping[str, Kept]  # by absolute path
     objects: ObjectNames
 
 
@@ -88,21 +95,28 @@ class Tampering:
 
 
 NOTHING = Tampering((), False)
-NO_STATE = ProtectedState({}, ObjectNames(frozenset(), frozenset()))
+NO_STATE = ProtectedState({}, ObjectNames({}, frozenset()))
 
 
 def take_state(layout: Layout) -> ProtectedState:
     """HEAD, references, configuration, hooks, `info`, alternates and the marks of unfinished operations."""
-    starts = [layout.git_dir / name for name in _GIT_DIR_FILES]
-    starts += [layout.common_dir / name for name in _COMMON_FILES]
-    starts += [link for name in _FOLDERS_NO_LINKS if (link := layout.common_dir / name).is_symlink()]
-    starts += [file for name in ("HEAD", "gitdir", "commondir") for file in _worktree_files(layout, name)]
-    if (layout.root / ".git").is_file() or (layout.root / ".git").is_symlink():
-        starts.append(layout.root / ".git")
-    files: dict[Path, Kept] = {}
-    for start in starts:
-        files.update(_kept_below(start))
-    return ProtectedState(files, _object_names(layout.objects))
+    starts, folders = _starts(layout)
+    files: dict[str, Kept] = {}
+    for start in (*starts, *_worktree_files(f"{layout.common_dir}/worktrees")):
+        _keep_below(start, files)
+    for folder in folders:
+        if not _is_folder(folder):
+            _keep_below(folder, files)
+    return ProtectedState(files, _object_names(str(layout.objects)))
+
+
+@lru_cache(maxsize=8)
+def _starts(layout: Layout) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is looked at whatever it is, and what only where it is no folder any more."""
+    starts = [f"{layout.git_dir}/{name}" for name in _GIT_DIR_FILES]
+    starts += [f"{layout.common_dir}/{name}" for name in _COMMON_FILES]
+    folders = [f"{layout.root}/.git", *(f"{layout.common_dir}/{name}" for name in _REAL_FOLDERS)]
+    return tuple(starts), tuple(folders)
 
 
 def put_back(layout: Layout, before: ProtectedState) -> tuple[str, ...]:
@@ -110,44 +124,47 @@ def put_back(layout: Layout, before: ProtectedState) -> tuple[str, ...]:
 
     More than one pass, because a link that was put in a folder's place hides what is to be compared behind it.
     """
-    found: set[Path] = set()
+    found: set[str] = set()
     for _ in range(_PASSES):
         changed = _put_back_once(before, take_state(layout))
         if not changed:
             break
         found |= changed
-    return tuple(sorted(str(path) for path in found))
+    return tuple(sorted(found))
 
 
-def _put_back_once(before: ProtectedState, now: ProtectedState) -> set[Path]:
+def _put_back_once(before: ProtectedState, now: ProtectedState) -> set[str]:
     added = {path for path in now.files if path not in before.files}
     lost = {path for path, kept in before.files.items() if now.files.get(path) != kept}
     for path in sorted(added):  # a link before what seems to lie behind it
-        path.unlink(missing_ok=True)
+        Path(path).unlink(missing_ok=True)
     for path in lost:
-        _write_back(path, before.files[path])
+        _write_back(Path(path), before.files[path])
     return added | lost
 
 
 def objects_missing(layout: Layout, before: ProtectedState) -> bool:
     """Whether object files are gone that were there before. Repacking does that too, so it wants a closer look."""
-    now = _object_names(layout.objects)
-    return bool(before.objects.loose - now.loose or before.objects.packs - now.packs)
+    now = _object_names(str(layout.objects))
+    gone = (names - now.loose.get(folder, NONE) for folder, names in before.objects.loose.items())
+    return any(gone) or bool(before.objects.packs - now.packs)
 
 
-def _worktree_files(layout: Layout, name: str) -> Iterator[Path]:
-    yield from sorted((layout.common_dir / "worktrees").glob(f"*/{name}"))
+def _worktree_files(folder: str) -> Iterator[str]:
+    for name in _listed(folder):
+        yield from (f"{folder}/{name}/{file}" for file in _WORKTREE_FILES)
 
 
-# Path → how it looked to lstat and what it held: a file is read again only once any of that differs. This runs
-# around every command; reading thirty files each time would cost more than starting the command does.
-_SEEN: dict[str, tuple[_Signature, Path, Kept]] = {}
-_MOST_SEEN = 20_000
+# What lstat said of a path, and what was read there: read again only once that differs. This runs around every
+# command; reading thirty files and two hundred folders each time would cost more than starting the command does.
+_FILES: dict[str, tuple[_Signature, Kept]] = {}
+_FOLDERS: dict[str, tuple[_Signature, frozenset[str]]] = {}
+_MOST_KNOWN = 20_000
 
 
-def _kept_below(path: Path) -> Iterator[tuple[Path, Kept]]:
-    """Every file and link at or below `path`; links are not followed. What cannot be read counts as empty."""
-    waiting = [str(path)]
+def _keep_below(start: str, files: dict[str, Kept]) -> None:
+    """Add every file and link at or below `start`; links are not followed. What cannot be read counts as empty."""
+    waiting = [start]
     while waiting:
         place = waiting.pop()
         try:
@@ -155,17 +172,34 @@ def _kept_below(path: Path) -> Iterator[tuple[Path, Kept]]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         if stat.S_ISDIR(found.st_mode):
-            waiting += [f"{place}/{name}" for name in _listed(place)]
+            waiting += [f"{place}/{name}" for name in _names(place, found)]
             continue
-        signature = (found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-        seen = _SEEN.get(place)
-        if seen is None or seen[0] != signature:
-            if len(_SEEN) >= _MOST_SEEN:
-                _SEEN.clear()
-            kept = Path(place)
-            seen = (signature, kept, Kept(found.st_mode, _content(kept, found.st_mode)))
-            _SEEN[place] = seen
-        yield seen[1], seen[2]
+        signature = _signature(found)
+        known = _FILES.get(place)
+        if known is None or known[0] != signature:
+            known = (signature, Kept(found.st_mode, _content(Path(place), found.st_mode)))
+            _remember(_FILES, place, known, found)
+        files[place] = known[1]
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _signature(found: os.stat_result) -> _Signature:
+    return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _remember(known: dict[str, T], place: str, what: T, found: os.stat_result) -> None:
+    if time.time_ns() - found.st_ctime_ns < _SETTLED_NS:
+        known.pop(place, None)
+        return
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    known[place] = what
 
 
 def _content(path: Path, mode: int) -> bytes:
@@ -198,27 +232,41 @@ def _make_room(path: Path) -> None:
             path.unlink()
 
 
-def _object_names(objects: Path) -> ObjectNames:
-    loose: set[str] = set()
-    top = str(objects)
-    for folder in _listed(top):
-        if len(folder) == 2:
-            loose.update(folder + name for name in _listed(f"{top}/{folder}"))
-    packs = {
-        (name, _size(objects / "pack" / name)) for name in _listed(f"{top}/pack") if name.endswith(".pack")
-    }
-    return ObjectNames(frozenset(loose), frozenset(packs))
+def _object_names(objects: str) -> ObjectNames:
+    folders = ((name, f"{objects}/{name}") for name in _names_in(objects) if len(name) == 2)
+    loose = {name: _names_in(folder) for name, folder in folders}
+    pack = f"{objects}/pack"
+    packs = {(name, _size(f"{pack}/{name}")) for name in _names_in(pack) if name.endswith(".pack")}
+    return ObjectNames(loose, frozenset(packs))
 
 
-def _listed(folder: Path | str) -> list[str]:
+def _names_in(folder: str) -> frozenset[str]:
+    """What lies in a folder (or behind a link to one); nothing where it cannot be read."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return NONE
+    return _names(folder, found)
+
+
+def _names(folder: str, found: os.stat_result) -> frozenset[str]:
+    signature = _signature(found)
+    known = _FOLDERS.get(folder)
+    if known is None or known[0] != signature:
+        known = (signature, frozenset(_listed(folder)))
+        _remember(_FOLDERS, folder, known, found)
+    return known[1]
+
+
+def _listed(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
         return []
 
 
-def _size(path: Path) -> int:
+def _size(path: str) -> int:
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size
     except OSError:
         return -1

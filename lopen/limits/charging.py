@@ -25,12 +25,21 @@ if TYPE_CHECKING:
 
 
 def charge_all(
-    rows: Rows, specs: Sequence[BudgetSpec], charge: Charge, now: datetime
+    rows: Rows,
+    specs: Sequence[BudgetSpec],
+    charge: Charge,
+    now: datetime,
+    promised: Reservation | None = None,
 ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
-    """Add `charge` to each budget; the alerts of thresholds crossed are kept and returned."""
+    """Add `charge` to each budget, and give back what was promised there for it.
+
+    The alerts of thresholds crossed are kept and returned.
+    """
     charged = []
     for spec in specs:
         before = rows.budget(spec.budget_id) or opened(spec, now)
+        if promised is not None and spec.budget_id in promised.budget_ids:
+            before = _given_back(before, promised)
         after, crossed = record(before, charge, now)
         rows.put_budget(after)
         rows.add_spend(spec.budget_id, charge)
@@ -94,18 +103,23 @@ def _refused(rows: Rows, state: BudgetState, now: datetime) -> tuple[BudgetState
     return paused, announce(rows, paused, crossed, now)
 
 
-def release(rows: Rows, reservation: Reservation) -> bool:
-    """Give promised tokens back; False where that was done before (a repeated try counts once)."""
+def release(rows: Rows, reservation: Reservation, *, keep: Sequence[str] = ()) -> bool:
+    """Give promised tokens back, but for the budgets `keep`; False where that was done before.
+
+    A repeated try so counts once.
+    """
     if rows.reservation(reservation.session, reservation.reservation_id) is None:
         return False
     rows.drop_reservation(reservation)
     for budget_id in reservation.budget_ids:
-        state = rows.budget(budget_id)
+        state = None if budget_id in keep else rows.budget(budget_id)
         if state is not None:
-            rows.put_budget(
-                state.replace(
-                    reserved=max(0, state.reserved - reservation.tokens),
-                    requests_reserved=max(0, state.requests_reserved - 1),
-                )
-            )
+            rows.put_budget(_given_back(state, reservation))
     return True
+
+
+def _given_back(state: BudgetState, reservation: Reservation) -> BudgetState:
+    return state.replace(
+        reserved=max(0, state.reserved - reservation.tokens),
+        requests_reserved=max(0, state.requests_reserved - 1),
+    )

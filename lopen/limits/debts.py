@@ -33,9 +33,13 @@ Charged = list[tuple[BudgetState, tuple[Alert, ...]]]
 
 def settle(rows: Rows, debt: Debt, now: datetime) -> Charged:
     """Charge what was promised; a second try after a lost reply charges nothing."""
-    if debt.reservation is not None and not release(rows, debt.reservation) and debt.sure:
-        return []
-    return charge_all(rows, debt.specs, debt.charge, now)
+    charged = [spec.budget_id for spec in debt.specs]
+    promised = debt.reservation
+    if promised is not None and not release(rows, promised, keep=charged):
+        if debt.sure:
+            return []
+        promised = None
+    return charge_all(rows, debt.specs, debt.charge, now, promised)
 
 
 class Debts:

@@ -37,7 +37,8 @@ class StructuredLog:
         if not record.event.durable:
             return
         try:
-            self._file.write(self._redact(record.to_json()), record.ts)
+            line = record.to_json()
+            self._file.write(line if record.body else self._redact(line), record.ts)
         except (OSError, LopenError) as error:
             if not self._said:
                 self._said = True

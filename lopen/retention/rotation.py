@@ -112,10 +112,8 @@ class LogFile:
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """The log open and locked, certainly the file of that name."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         for _ in range(_TRIES):
-            file = os.open(self.path, flags, 0o600)
+            file = self._opened()
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 if _is_named(file, self.path):
@@ -124,6 +122,14 @@ class LogFile:
             finally:
                 os.close(file)
         raise OSError(f"{self.path} is rotated over and over")
+
+    def _opened(self) -> int:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            return os.open(self.path, flags, 0o600)
+        except FileNotFoundError:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self.path, flags, 0o600)
 
     def _measured(self, file: int) -> _Known:
         status = os.fstat(file)

@@ -52,14 +52,8 @@ def command_environment(
 
     `session` marks everything below as run by that session, so that person's commands refuse (contract §2).
     """
-    kept = {name: value for name, value in base.items() if _allowed(name)}
-    kept["PATH"] = search_path(base.get("PATH", ""))
-    if base.get("HOME"):
-        for name, folder in _BY_HOME.items():
-            if name not in kept and (place := Path(base["HOME"], folder)).is_dir():
-                kept[name] = str(place)
-    kept |= _PLAIN | dict(extra)
-    clean = {n: v for n, v in kept.items() if not _secret(n, v)}
+    clean = dict(_cleaned(tuple(base.items())))
+    clean |= {name: value for name, value in extra.items() if not _secret(name, value)}
     clean["HOME"] = str(home)
     if tmp is not None:
         clean["TMPDIR"] = str(tmp)
@@ -67,9 +61,20 @@ def command_environment(
     return clean
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=4)  # the same before every command of a session
+def _cleaned(base: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """What `base` leaves of itself, and what every command gets."""
+    given = dict(base)
+    kept = {name: value for name, value in base if _allowed(name)}
+    kept["PATH"] = search_path(given.get("PATH", ""))
+    if given.get("HOME"):
+        for name, folder in _BY_HOME.items():
+            if name not in kept and (place := Path(given["HOME"], folder)).is_dir():
+                kept[name] = str(place)
+    return {name: value for name, value in (kept | _PLAIN).items() if not _secret(name, value)}
+
+
 def _secret(name: str, value: str) -> bool:
-    """The same variables are looked at before every command of a session."""
     return looks_secret_name(name) or looks_secret_value(value)
 
 

@@ -10,12 +10,12 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.errors import LopenError
-from lopen.sandbox.folders import inside
 from lopen.tools.protection import SPECIFICATION, plain
 
 
@@ -26,6 +26,7 @@ class ProtectedLost(LopenError):
 Paths = Callable[[], Iterable[str]]
 
 _Signature = tuple[int, ...]
+_SETTLED_NS = 20_000_000  # file times are kept in ticks: what changed this lately may change again unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,13 @@ class ProtectedPaths:
 
     def __init__(self, root: Path, extra: Paths = tuple) -> None:
         self._root = root.resolve()
+        self._top = str(self._root)
         self._extra = extra
         self._known: dict[str, _Kept] = {}
 
     def take(self) -> Taken:
         """Remember them, before a command."""
-        names = {*protected_files(self._root), *self._extra()}
+        names = (*protected_files(self._root), *self._extra())
         found = {name: kept for name in names if (kept := self._look(name)) is not None}
         self._known = found
         return found
@@ -83,9 +85,9 @@ class ProtectedPaths:
         return tuple(sorted(changed | added))
 
     def _look(self, name: str) -> _Kept | None:
-        path = self._root / name
+        path = f"{self._top}/{name}"
         try:
-            found = path.lstat()
+            found = os.lstat(path)
             if stat.S_ISLNK(found.st_mode):
                 return _Kept((), None, 0, os.readlink(path))
             if not stat.S_ISREG(found.st_mode):
@@ -94,7 +96,9 @@ class ProtectedPaths:
             known = self._known.get(name)
             if known and known.signature == signature:
                 return known
-            return _Kept(signature, path.read_bytes(), stat.S_IMODE(found.st_mode))
+            settled = time.time_ns() - found.st_ctime_ns > _SETTLED_NS
+            content = Path(path).read_bytes()
+            return _Kept(signature if settled else (), content, stat.S_IMODE(found.st_mode))
         except OSError:
             return None
 
@@ -113,35 +117,42 @@ class ProtectedPaths:
 
 def protected_files(root: Path) -> list[str]:
     """Protected files and links that exist, relative to `root`, sorted."""
-    return sorted({*_links(root), ".lopen/config.toml", *_settings(root), *specifications(root)})
+    top = str(root)
+    return sorted({*_links(top), ".lopen/config.toml", *_settings(top), *specifications(root)})
 
 
 def specifications(root: Path) -> Iterator[str]:
     """`specs/**/SPECIFICATION.md` in any spelling of case, links that stand for one, and what those lead to."""
-    pending, seen = [(root / "specs").resolve()], set[Path]()
+    whole = str(root)
+    pending, seen = [os.path.realpath(f"{whole}/specs")], set[str]()
     while pending:
         top = pending.pop()
-        if top in seen or not inside(top, root):
-            continue
-        seen.add(top)
-        for folder, folders, files in os.walk(top, followlinks=False):
-            base = os.path.relpath(folder, root)
-            yield from (f"{base}/{name}" for name in files if plain(name) == SPECIFICATION)
-            for place in (Path(folder, name) for name in folders):
-                if place.is_symlink() and os.path.lexists(place / "SPECIFICATION.md"):
-                    yield f"{base}/{place.name}"
-                    pending.append(place.resolve())
+        if top not in seen and (top == whole or top.startswith(whole.rstrip("/") + "/")):
+            seen.add(top)
+            yield from _specifications_below(whole, top, pending)
 
 
-def _settings(root: Path) -> Iterator[str]:
-    folder = root / ".claude"
-    if folder.is_dir() and not folder.is_symlink():
+def _specifications_below(root: str, top: str, pending: list[str]) -> Iterator[str]:
+    """Those below one folder; where its links lead joins `pending`."""
+    for folder, folders, files in os.walk(top, followlinks=False):
+        base = folder.removeprefix(root).lstrip("/")
+        yield from (f"{base}/{name}" for name in files if plain(name) == SPECIFICATION)
+        for name in folders:
+            place = f"{folder}/{name}"
+            if os.path.islink(place) and os.path.lexists(f"{place}/SPECIFICATION.md"):
+                yield f"{base}/{name}"
+                pending.append(os.path.realpath(place))
+
+
+def _settings(root: str) -> Iterator[str]:
+    folder = f"{root}/.claude"
+    if os.path.isdir(folder) and not os.path.islink(folder):
         yield from (f".claude/{name}" for name in os.listdir(folder) if plain(name).startswith("settings"))
 
 
-def _links(root: Path) -> Iterator[str]:
+def _links(root: str) -> Iterator[str]:
     """Folders of protected files that are links: the link is what a command could turn."""
-    yield from (name for name in ("specs", ".claude", ".lopen") if (root / name).is_symlink())
+    yield from (name for name in ("specs", ".claude", ".lopen") if os.path.islink(f"{root}/{name}"))
 
 
 def _make_real(root: Path, folder: Path) -> None:

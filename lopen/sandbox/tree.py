@@ -133,13 +133,16 @@ def _become_subreaper() -> None:
 def _children() -> list[int]:
     """This process's children, of all its threads; without the kernel's list, by looking at every process."""
     try:
-        tasks = _PROC / "self/task"
-        return [
-            int(pid) for task in os.listdir(tasks) for pid in (tasks / task / "children").read_text().split()
-        ]
+        tasks = f"{_PROC}/self/task"
+        return [int(pid) for task in os.listdir(tasks) for pid in _read(f"{tasks}/{task}/children").split()]
     except OSError:
         own = os.getpid()
         return [p.pid for p in descendants([own]) if p.parent == own]
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def kill_below(tops: Iterable[int]) -> None:
