@@ -1,4 +1,4 @@
-"""Quality rules that hold without being asked for: new code has tests, commit subjects follow the convention.
+"""The quality rule that holds without being asked for: new code has tests. (Commits are lopen's own: `lopen.git.message`.)
 
 Tests are told by where they lie and what they are called, for Python, JavaScript, TypeScript, Go, Rust and
 Java. Files in other languages are neither source nor test here: silence beats a false alarm.
@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
-from typing import Literal
 
 from lopen.guardrails.wording import listing
 
-SUBJECT_LIMIT = 72
 LANGUAGES = {
     ".py": "python",
     ".js": "javascript",
@@ -49,9 +47,6 @@ NO_BEHAVIOUR = re.compile(
     r"|doc\.go$|build\.rs$|mod\.rs$|(package|module)-info\.java$"
 )
 RUST_INLINE_TEST = re.compile(r"#\[\s*(cfg\(\s*(all\()?test\b|(\w+::)*test\b)")
-CONVENTIONAL = re.compile(
-    r"(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\([^()\s]+\))?!?: \S"
-)
 
 
 def is_test(path: str) -> bool:
@@ -83,16 +78,3 @@ def untested(added: Iterable[str], changed: Iterable[str], inline: Collection[st
     if not new or inline or any(is_test(p) for p in changed):
         return ""
     return f"New code without a test: {listing(new)}. Add or change a test that fails without this code."
-
-
-def commit_problem(subject: str, convention: Literal["conventional", "plain"]) -> str:
-    """What is wrong with a commit's subject line; empty where it follows the convention."""
-    if not subject.strip() or subject != subject.strip():
-        return "a commit subject is not empty and has no blanks around it"
-    if "\n" in subject or "\r" in subject:
-        return "a commit subject is one line"
-    if len(subject) > SUBJECT_LIMIT:
-        return f"a commit subject has at most {SUBJECT_LIMIT} characters, this one {len(subject)}"
-    if convention == "conventional" and not CONVENTIONAL.match(subject):
-        return "a commit subject reads `type(scope): what was done`, as in `feat(auth): complete login`"
-    return ""
