@@ -12,7 +12,7 @@ from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import last_result, tool_results, tools
+from tests.endpoint import last_result, text, tool_results, tools
 from tests.project import Project, Ran, build, code, plan, verified
 
 
@@ -216,3 +216,27 @@ def test_the_model_hears_why_a_circuit_stopped_it_once_a_person_let_it_go_on(
     assert "circuit_breaker: Circuit breaker tripped: read_file was called 5 times" in prompt(project, 2)
     assert project.endpoint is not None
     assert tool_results(project.endpoint.requests[2]) == []  # fresh context
+
+
+def test_the_same_guards_hold_through_plan_build_and_replay(make_project: MakeProject) -> None:
+    asks = text("I have written the plan. Would you like me to continue?")
+    gives_up = [failing(note=f"broke {n}") for n in range(3)]
+    project = make_project([asks, plan(), *gives_up, build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+
+    planned = project.lopen("plan", "calc", "--json")
+    built = project.lopen("build", "calc", "--json")
+
+    assert planned.code == 0, planned.out[-2000:] + planned.err
+    assert [verdict for verdict, _ in told(planned, "premature_stop")] == ["warn"]
+    assert built.code == 3
+    assert told(built, "churn")[-1][0] == "block"
+    (paused,) = built.named("session_paused")
+    assert paused["kind"] == "confirmation"
+
+    replayed = project.lopen("replay", paused["session"], "--json")
+
+    assert told(replayed, "premature_stop") == told(planned, "premature_stop")
+    assert told(replayed, "churn") == told(built, "churn")
+    assert replayed.named("session_paused")[-1]["kind"] == paused["kind"]
