@@ -11,11 +11,11 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_type_hints
 
 import typer
 
@@ -120,8 +120,13 @@ def open_context(invocation: Invocation) -> CommandContext:
 def command(
     function: Callable[Concatenate[CommandContext, P], ExitCode | None],
 ) -> Callable[..., ExitCode | None]:
-    """A command out of a function whose first parameter is the context; its result is the exit code."""
+    """A command out of a function whose first parameter is the context; its result is the exit code.
+
+    A parameter that is a dataclass stands for as many options as it has fields.
+    """
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    bundles: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
+    own = [expanded for p in own for expanded in (_fields(bundles[p.name]) if p.name in bundles else [p])]
     call: Callable[..., ExitCode | None] = function
 
     @wraps(function)
@@ -130,6 +135,9 @@ def command(
         invocation.project = options.pop("project") or invocation.project
         invocation.json = options.pop("json") or invocation.json
         invocation.verbose = options.pop("verbose") or invocation.verbose
+        for name, bundle in bundles.items():
+            given = {field.name: options.pop(field.name) for field in fields(bundle)}
+            options[name] = bundle(**given)
         return call(open_context(invocation), **options)
 
     shared = {
@@ -149,6 +157,16 @@ def command(
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what inspect looks for
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _fields(bundle: Any) -> list[inspect.Parameter]:
+    """An option for each field, as its annotation describes it."""
+    hints = get_type_hints(bundle, include_extras=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(field.name, keyword, default=field.default, annotation=hints[field.name])
+        for field in fields(bundle)
+    ]
 
 
 def group(help_text: str) -> typer.Typer:

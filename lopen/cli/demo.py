@@ -47,7 +47,7 @@ def demo(
     folder: FolderArgument = None,
     quiet: o.QuietOption = False,
     no_color: o.NoColorOption = False,
-    sandbox: o.SandboxOption = None,
+    sandbox: o.SandboxOption = "",
 ) -> ExitCode:
     """Build the bundled example in a new git repository, from recorded answers: no key, no network.
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from lopen.cli.context import CommandContext
 from lopen.cli.ending import confirm_models, preview
-from lopen.cli.options import RunOptions
+from lopen.cli.options import ResumeOptions, RunOptions
 from lopen.cli.store import alone, one_session, open_store, store_of
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import load, module_name, spec_path
@@ -62,7 +62,7 @@ def drive_module(
     return _drive(context, store, session, options, only, resumed=False, dry_run=dry_run)
 
 
-def drive_session(context: CommandContext, wanted: str | None, options: RunOptions) -> ExitCode:
+def drive_session(context: CommandContext, wanted: str | None, options: ResumeOptions) -> ExitCode:
     """Go on with a session; a finished one is left alone."""
     store = open_store(context)
     session = one_session(store, wanted)
@@ -84,7 +84,7 @@ def _drive(
     context: CommandContext,
     store: SessionStore,
     session: Session,
-    options: RunOptions,
+    options: ResumeOptions,
     only: Only,
     *,
     resumed: bool,

@@ -9,50 +9,42 @@ import typer
 
 from lopen.errors import WrongUsage
 
-PromptOption = Annotated[
-    str | None, typer.Option("-p", "--prompt", metavar="TEXT", help="What you ask for, in your words.")
-]
-ModelOption = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="One model for every phase, or replay:FILE.")
-]
-UnattendedOption = Annotated[
-    bool, typer.Option("--unattended", help="Answer the model's questions by their own default.")
-]
-NewOption = Annotated[
-    bool, typer.Option("--new", help="Begin a new session; do not go on with an unfinished one.")
-]
-IterationsOption = Annotated[
-    int | None,
-    typer.Option("--max-iterations", min=1, metavar="N", help="Iterations granted to this session."),
-]
-CostOption = Annotated[
-    float | None,
-    typer.Option("--max-cost", min=0, metavar="USD", help="Most the session may cost, oracle included."),
-]
 QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Only what needs attention, and the end.")]
 NoColorOption = Annotated[bool, typer.Option("--no-color", help="No colours (also NO_COLOR).")]
 SandboxOption = Annotated[
-    str | None, typer.Option("--sandbox", metavar="MODE", help="auto, bwrap, landlock or none.")
+    str, typer.Option("--sandbox", metavar="MODE", help="auto, bwrap, landlock or none.")
 ]
 NetworkOption = Annotated[bool, typer.Option("--allow-network", help="Let commands use the network.")]
-RecordOption = Annotated[bool | None, typer.Option("--record/--no-record", help="Keep the model exchanges.")]
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """What was asked for on the command line."""
+class ResumeOptions:
+    """What was asked for on the command line. `command` makes an option of every field."""
 
-    prompt: str = ""
-    model: str = ""
-    unattended: bool = False
-    new: bool = False
-    max_iterations: int | None = None
-    max_cost: float | None = None
-    quiet: bool = False
-    no_color: bool = False
-    sandbox: str = ""
-    allow_network: bool = False
-    record: bool | None = None
+    prompt: Annotated[
+        str, typer.Option("-p", "--prompt", metavar="TEXT", help="What you ask for, in your words.")
+    ] = ""
+    model: Annotated[
+        str, typer.Option("--model", metavar="NAME", help="One model for every phase, or replay:FILE.")
+    ] = ""
+    unattended: Annotated[
+        bool, typer.Option("--unattended", help="Answer the model's questions by their own default.")
+    ] = False
+    max_iterations: Annotated[
+        int | None,
+        typer.Option("--max-iterations", min=1, metavar="N", help="Iterations granted to this session."),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0, metavar="USD", help="Most the session may cost, oracle included."),
+    ] = None
+    quiet: QuietOption = False
+    no_color: NoColorOption = False
+    sandbox: SandboxOption = ""
+    allow_network: NetworkOption = False
+    record: Annotated[bool | None, typer.Option("--record/--no-record", help="Keep the model exchanges.")] = (
+        None
+    )
 
     def flags(self) -> dict[str, Any]:
         """As settings: the flags that were given."""
@@ -67,3 +59,12 @@ class RunOptions:
             "recording.enabled": self.record,
         }
         return {key: value for key, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class RunOptions(ResumeOptions):
+    """As above, for a command that may begin a session."""
+
+    new: Annotated[
+        bool, typer.Option("--new", help="Begin a new session; do not go on with an unfinished one.")
+    ] = False

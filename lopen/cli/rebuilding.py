@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lopen.cli.options import RunOptions
+from lopen.cli.options import ResumeOptions
 from lopen.cli.scratch import Scratch
 from lopen.cli.wiring import wired
 from lopen.errors import LopenError
@@ -44,7 +44,7 @@ class RecordedPerson:
 
 
 def rebuilt(
-    scratch: Scratch, loaded: Loaded, options: RunOptions, recorded: Session, history: tuple[Recorded, ...]
+    scratch: Scratch, loaded: Loaded, options: ResumeOptions, recorded: Session, history: tuple[Recorded, ...]
 ) -> Session:
     """The session as it ends this time. Where the recording ends with the work unfinished, that is its end too.
 

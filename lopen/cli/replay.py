@@ -33,7 +33,7 @@ def replay(
     session: SessionArgument,
     quiet: o.QuietOption = False,
     no_color: o.NoColorOption = False,
-    sandbox: o.SandboxOption = None,
+    sandbox: o.SandboxOption = "",
     allow_network: o.NetworkOption = False,
 ) -> ExitCode:
     """Rebuild a session in a scratch clone from its recorded answers. Exit code 0: the same files came of it.
@@ -58,7 +58,7 @@ def replay(
         model=f"replay:{recording}",
         quiet=quiet,
         no_color=no_color,
-        sandbox=sandbox or "",
+        sandbox=sandbox,
         allow_network=allow_network,
     )
     loaded = context.load(options.flags())

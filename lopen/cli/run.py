@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from lopen.cli import options as o
 from lopen.cli.completion import ModuleArgument
 from lopen.cli.context import CommandContext, command
+from lopen.cli.options import RunOptions
 from lopen.errors import ExitCode
 
 DryRunOption = Annotated[
@@ -21,17 +21,7 @@ DryRunOption = Annotated[
 def run(
     context: CommandContext,
     module: ModuleArgument,
-    prompt: o.PromptOption = None,
-    model: o.ModelOption = None,
-    unattended: o.UnattendedOption = False,
-    new: o.NewOption = False,
-    max_iterations: o.IterationsOption = None,
-    max_cost: o.CostOption = None,
-    quiet: o.QuietOption = False,
-    no_color: o.NoColorOption = False,
-    sandbox: o.SandboxOption = None,
-    allow_network: o.NetworkOption = False,
-    record: o.RecordOption = None,
+    options: RunOptions,
     dry_run: DryRunOption = False,
 ) -> ExitCode:
     """Build a module from its specification: to the gate, and from the gate to the end.
@@ -41,8 +31,4 @@ def run(
     """
     from lopen.cli.driving import drive_module
 
-    options = o.RunOptions(
-        prompt or "", model or "", unattended, new, max_iterations, max_cost, quiet, no_color,
-        sandbox or "", allow_network, record,
-    )  # fmt: skip
     return drive_module(context, module, options, dry_run=dry_run)

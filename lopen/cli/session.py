@@ -11,6 +11,7 @@ import typer
 
 from lopen.cli.completion import SessionArgument
 from lopen.cli.context import CommandContext, command, group
+from lopen.cli.options import ResumeOptions
 from lopen.errors import ExitCode, LopenError, WrongUsage
 
 app = group("List, show, resume, delete, prune or export sessions.")
@@ -85,12 +86,11 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
 
 @app.command()
 @command
-def resume(context: CommandContext, session: SessionArgument) -> ExitCode:
+def resume(context: CommandContext, session: SessionArgument, options: ResumeOptions) -> ExitCode:
     """As `lopen resume SESSION`."""
     from lopen.cli.driving import drive_session
-    from lopen.cli.options import RunOptions
 
-    return drive_session(context, session, RunOptions())
+    return drive_session(context, session, options)
 
 
 @app.command()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from lopen.cli.context import CommandContext
-from lopen.cli.options import RunOptions
+from lopen.cli.options import ResumeOptions
 from lopen.cli.rendering import View, mode_for, subscriber
 from lopen.cli.rendering.board import Snapshot
 from lopen.events import SessionFailed, Subscriber
@@ -15,7 +15,7 @@ from lopen.ports import Ports
 
 
 def view_for(
-    context: CommandContext, options: RunOptions, hide: Callable[[str], str], holder: list[Ports]
+    context: CommandContext, options: ResumeOptions, hide: Callable[[str], str], holder: list[Ports]
 ) -> View:
     """The view that fits standard output and the options. `holder` gets the session's ports once there are any."""
     mode = mode_for(sys.stdout, json=context.json, quiet=options.quiet)

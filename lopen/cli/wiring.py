@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lopen.asking import Asker
 from lopen.cli.context import CommandContext
-from lopen.cli.options import RunOptions
+from lopen.cli.options import ResumeOptions
 from lopen.cli.rendering import View
 from lopen.cli.terminal import approver_for, person_for
 from lopen.cli.views import shown, view_for
@@ -108,7 +108,7 @@ def wired(
     loaded: Loaded,
     store: SessionStore,
     session: Session,
-    options: RunOptions,
+    options: ResumeOptions,
     *,
     clock: Clock | None = None,
 ) -> Iterator[Wired]:
@@ -216,7 +216,7 @@ def _verifier(
 
 
 def _asker(
-    settings: Settings, options: RunOptions, model: Model, meter: Meter, journal: Journal, clock: Clock
+    settings: Settings, options: ResumeOptions, model: Model, meter: Meter, journal: Journal, clock: Clock
 ) -> Asker:
     return Asker(
         model,
@@ -233,7 +233,7 @@ def _asker(
 def _model(
     stack: ExitStack,
     settings: Settings,
-    options: RunOptions,
+    options: ResumeOptions,
     journal: Journal,
     clock: Clock,
     context: CommandContext,
