@@ -17,7 +17,7 @@ demo: $(STAMP)
 	$(BIN)/lopen demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(STAMP)
 	$(BIN)/ruff check .
