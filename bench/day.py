@@ -52,6 +52,9 @@ class Tireless:
     def __init__(self) -> None:
         self._ids = count(1)
 
+    def connect(self) -> None:
+        """Nothing is needed."""
+
     def send(self, request: Request, on_text: OnText) -> Response:
         uses = [self._use(place) for place in range(CALLS_A_TURN)]
         content = [{"type": "tool_use", "id": u.id, "name": u.name, "input": u.input} for u in uses]

@@ -52,6 +52,7 @@ def valid_approval(ports: Ports, spec: Specification) -> Approval | None:
 
 def pass_gate(ports: Ports, spec: Specification, given: Approval) -> None:
     """Make the branch and its first commit, and stand in step 2."""
+    ports.asker.model.connect()  # nothing is changed for a model that cannot be asked
     told: list[Event] = [SpecApproved(given.who, given.note, given.spec_hash)]
     if ports.commits:
         told += begin_branch(ports, spec.module)

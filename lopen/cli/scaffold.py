@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from lopen.cli.detect import NAMES, Detected
+from lopen.documents import scaffold as placeholder
 
 GITIGNORE = "*\n!.gitignore\n!config.toml\n"
 
@@ -33,23 +34,22 @@ def specification(module: str, detected: Detected) -> str:
     return f"""\
 ---
 name: {module}
-description: One sentence on what {module} is for.
+description: {placeholder.DESCRIPTION.format(module=module)}
 ---
 
 # {title}
 
 ## Overview
 
-What {module} does, for whom, and what it leaves to others.
+{placeholder.OVERVIEW.format(module=module)}
 
 ## Behaviour
 
-What goes in, what comes out, and what happens at the edges: rules, limits, errors.
+{placeholder.BEHAVIOUR}
 
 ## Acceptance Criteria
 
-- [ ] An example of use gives the result this specification states
-- [ ] A wrong input is refused with a message that names it
+{chr(10).join(f"- [ ] {criterion}" for criterion in placeholder.CRITERIA)}
 
 ## Dependencies
 

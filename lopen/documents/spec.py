@@ -15,6 +15,7 @@ from lopen.documents.commands import VerifyCommand, read_commands
 from lopen.documents.criteria import Criterion, read_criteria
 from lopen.documents.front_matter import read_front_matter
 from lopen.documents.remark import Remark
+from lopen.documents.scaffold import left_over
 from lopen.documents.sections import Outline, Section, folded, outline
 from lopen.documents.source import read_source
 from lopen.errors import WrongUsage
@@ -92,7 +93,7 @@ def parse(text: str, *, module: str, path: Path, known_ids: Mapping[str, str] = 
             *_heading_problems(cut),
         ]
     )
-    warnings: list[Remark] = []
+    warnings = left_over(text, module)
     criteria: list[Criterion] = []
     commands: list[VerifyCommand] = []
     if (section := _top_section(cut, ACCEPTANCE_CRITERIA)) is not None:

@@ -63,7 +63,7 @@ class AnthropicModel:
 
     def connect(self) -> None:
         """Load the SDK and find credentials now, so that `doctor` can say what is missing. Sends nothing."""
-        self._connected()
+        self._connected().require_credentials()
 
     def close(self) -> None:
         """Let go of the kept connections; the next request opens new ones."""

@@ -119,6 +119,10 @@ class Model(Protocol):
         """Stream `request`; `on_text` gets visible text as it comes. Returns only whole responses."""
         ...
 
+    def connect(self) -> None:
+        """Find what is needed to send (libraries, credentials) now; `LopenError` where something lacks. Sends nothing."""
+        ...
+
 
 @dataclass(eq=False)
 class ModelError(Exception):
@@ -166,6 +170,9 @@ class ScriptedModel:
 
     answers: list[Response | ModelError]
     requests: list[Request] = field(default_factory=list)
+
+    def connect(self) -> None:
+        """Nothing is needed."""
 
     def send(self, request: Request, on_text: OnText) -> Response:
         self.requests.append(request)

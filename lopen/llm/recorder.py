@@ -101,6 +101,10 @@ class RecordingModel:
         """As the model behind it."""
         return bool(getattr(self._inner, "local", False))
 
+    def connect(self) -> None:
+        """As the model behind it."""
+        self._inner.connect()
+
     def send(self, request: Request, on_text: OnText) -> Response:
         """As the model behind it; only whole responses are recorded."""
         step = self._step()

@@ -71,6 +71,10 @@ class ReplayModel:
         """Exchanges not played yet; 0 after a whole replay."""
         return len(self._left)
 
+    def connect(self) -> None:
+        """As the model that plays it."""
+        self._model.connect()
+
     def send(self, request: Request, on_text: OnText) -> Response:
         """The recorded response. Raises `ReplayMismatch` where the request does not fit."""
         with self._turn:

@@ -27,6 +27,7 @@ T = TypeVar("T")
 MOST_BYTES: Final = 256 * 2**20  # of one streamed answer; the longest real one is a tenth of it
 KEY: Final = re.compile(r"sk-ant-[A-Za-z0-9_-]+|(?<=Bearer )\S+")
 SCRUBBED: Final = "[key]"
+NO_KEY: Final = "no key for the model endpoint was found"
 CREDENTIALS_HINT: Final = {
     "anthropic": "Set ANTHROPIC_API_KEY, then run `lopen doctor`.",
     "bedrock": "Set AWS_REGION and AWS credentials, as the AWS command line uses them.",
@@ -63,6 +64,15 @@ class Sdk:
     def close(self) -> None:
         """Let go of the kept connections."""
         self._client.close()
+
+    def require_credentials(self) -> None:
+        """`LopenError` where a request would go out without any. Only the provider `anthropic` can be asked so early."""
+        client = self._client
+        if not isinstance(client, anthropic.Anthropic) or client.credentials is not None:
+            return
+        headers = {name.lower() for name, value in client.default_headers.items() if value}
+        if not headers & {"authorization", "x-api-key"}:
+            raise LopenError(NO_KEY, hint=CREDENTIALS_HINT["anthropic"])
 
     def send(self, body: Mapping[str, Any]) -> Exchange:
         """Send `body`; returns once the answer's headers are there."""
@@ -216,7 +226,7 @@ def _unanswered(
     if isinstance(error, (anthropic.APIError, json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
         return TransientFailure(f"the endpoint's answer could not be read: {said}")
     if isinstance(error, TypeError) and "authentication method" in str(error):
-        return Rejected("no key for the model endpoint was found", hint=CREDENTIALS_HINT[provider])
+        return Rejected(NO_KEY, hint=CREDENTIALS_HINT[provider])
     if (
         isinstance(error, anthropic.AnthropicError)
         or provider != "anthropic"

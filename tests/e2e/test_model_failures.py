@@ -197,11 +197,13 @@ def test_a_refused_request_fails_with_what_to_do_and_is_saved(make_project: Make
 def test_a_missing_key_is_named(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.specify()
+    before = project.git("for-each-ref"), project.git("symbolic-ref", "HEAD")
 
     ran = project.drive(ANTHROPIC_API_KEY="")
 
     assert ran.code == 1
     assert "ANTHROPIC_API_KEY" in ran.err
+    assert (project.git("for-each-ref"), project.git("symbolic-ref", "HEAD")) == before
     assert project.endpoint is not None
     assert not project.endpoint.requests
     resumed = project.resume()

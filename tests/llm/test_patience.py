@@ -146,6 +146,9 @@ def test_without_retries_there_is_one_try() -> None:
 
 def test_a_stop_ends_it_during_a_request_and_during_a_wait() -> None:
     class Stopping(ScriptedModel):
+        def connect(self) -> None:
+            """Nothing is needed."""
+
         def send(self, request: Request, on_text: OnText) -> Response:
             raise Stopped(ExitCode.INTERRUPTED)
 
