@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from lopen.errors import LopenError
-from lopen.llm.messages import Model, ModelError, Request
+from lopen.llm.messages import Model, ModelError, NoCredentials, Request
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 
@@ -143,8 +143,7 @@ def endpoint(patient: Patient) -> Iterator[Finding]:
 
     model = AnthropicModel(patient.settings.model, patient.environ, SystemClock())
     with closing(model):
-        model.connect()
-        yield _key(patient)
+        yield _key(patient, model)
         if not patient.online:
             yield Finding("endpoint", "skip", "not asked; lopen doctor --online asks every model for a word")
             return
@@ -152,19 +151,19 @@ def endpoint(patient: Patient) -> Iterator[Finding]:
             yield _answers(model, name)
 
 
-def _key(patient: Patient) -> Finding:
-    """Whether a key is in sight. The SDK has more sources than variables; only a request proves those."""
+def _key(patient: Patient, model: Model) -> Finding:
+    """Whether something is there to authenticate with. The SDK has more sources than variables."""
     provider = patient.settings.model.provider
+    try:
+        model.connect()
+    except NoCredentials:
+        return Finding("key", "warn", "ANTHROPIC_API_KEY is not set", "set it; lopen demo needs none")
+    if provider != "anthropic":
+        return Finding(
+            "key", "warn", f"{provider} has its own credentials", "lopen doctor --online proves them"
+        )
     variable = next((name for name in KEY_VARIABLES if patient.environ.get(name, "").strip()), "")
-    if provider == "anthropic" and variable:
-        return Finding("key", "ok", f"{variable} is set")
-    where = (
-        "ANTHROPIC_API_KEY is not set" if provider == "anthropic" else f"{provider} has its own credentials"
-    )
-    mend = "set ANTHROPIC_API_KEY, or prove another source: lopen doctor --online"
-    return Finding(
-        "key", "warn", where, mend if provider == "anthropic" else "lopen doctor --online proves them"
-    )
+    return Finding("key", "ok", f"{variable} is set" if variable else "the SDK found credentials of its own")
 
 
 def _answers(model: Model, name: str) -> Finding:

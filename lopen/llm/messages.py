@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from lopen.errors import LopenError
+
 Json = Mapping[str, Any]
 
 StopReason = Literal[
@@ -122,6 +124,10 @@ class Model(Protocol):
     def connect(self) -> None:
         """Find what is needed to send (libraries, credentials) now; `LopenError` where something lacks. Sends nothing."""
         ...
+
+
+class NoCredentials(LopenError):
+    """Nothing is there to authenticate a request with."""
 
 
 @dataclass(eq=False)

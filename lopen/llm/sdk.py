@@ -19,7 +19,7 @@ import httpx2
 from lopen.clock import Clock
 from lopen.errors import LopenError
 from lopen.llm.failures import Refusal, classify
-from lopen.llm.messages import ModelError, Rejected, TransientFailure
+from lopen.llm.messages import ModelError, NoCredentials, Rejected, TransientFailure
 
 Provider = Literal["anthropic", "bedrock", "vertex", "foundry"]
 T = TypeVar("T")
@@ -66,13 +66,13 @@ class Sdk:
         self._client.close()
 
     def require_credentials(self) -> None:
-        """`LopenError` where a request would go out without any. Only the provider `anthropic` can be asked so early."""
+        """`NoCredentials` where a request would go out without any. Only the provider `anthropic` can be asked so early."""
         client = self._client
         if not isinstance(client, anthropic.Anthropic) or client.credentials is not None:
             return
         headers = {name.lower() for name, value in client.default_headers.items() if value}
         if not headers & {"authorization", "x-api-key"}:
-            raise LopenError(NO_KEY, hint=CREDENTIALS_HINT["anthropic"])
+            raise NoCredentials(NO_KEY, hint=CREDENTIALS_HINT["anthropic"])
 
     def send(self, body: Mapping[str, Any]) -> Exchange:
         """Send `body`; returns once the answer's headers are there."""
