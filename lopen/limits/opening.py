@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lopen.limits.debts import NO_LEDGER, DatabaseLedger, Ledger
 from lopen.limits.records import EVIDENCE_KEPT
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore
@@ -16,3 +17,8 @@ def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDE
     from lopen.limits.redis_store import RedisStore
 
     return RedisStore(budget.store, prefix=budget.key_prefix, ttl_s=budget.ttl_s)
+
+
+def open_ledger(budget: Budget, database: Database) -> Ledger:
+    """Where is kept what the store is owed while it is gone: beside the sessions, unless it lies there itself."""
+    return NO_LEDGER if budget.store == "sqlite" else DatabaseLedger(database)

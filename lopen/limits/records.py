@@ -51,6 +51,7 @@ class Reservation(Value):
     tokens: int
     agent: str = ""
     at: datetime = EPOCH
+    cost_usd: float | None = None  # at most; None where the model has no known price
 
 
 class Spend(Value):

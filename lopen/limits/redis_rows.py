@@ -79,6 +79,8 @@ def spend_fields(charge: Charge) -> dict[str, int | float]:
 class RedisRows:
     """One view under WATCH; writes are gathered and sent as one MULTI by `commit`."""
 
+    forgets = True
+
     def __init__(self, pipe: Any, key: Keys, ttl_s: int) -> None:
         self._pipe = pipe
         self._key = key

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 from lopen.errors import WrongUsage
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, due
-from lopen.limits.charging import charge_all
+from lopen.limits.charging import PAID, settle
 from lopen.limits.circuit import CircuitState
 from lopen.limits.outage import StoreUnreachable
-from lopen.limits.records import Alert, Incident, Spend, ToolCount, load
+from lopen.limits.records import Alert, Incident, Reservation, Spend, ToolCount, load
 from lopen.limits.redis_rows import SEPARATOR, Keys, RedisRows, announcement, read_budget, spend_fields
 from lopen.limits.store import Rows
 from lopen.limits.texts import budget_alert
@@ -27,18 +27,40 @@ from lopen.limits.texts import budget_alert
 ANSWER_S = 1.0  # a Redis that takes longer is treated as gone
 CONTENDED_S = 5.0
 
-# Adds to a budget that is there and says how it stands then; nothing where it is not.
-# KEYS: state, usage, spend. ARGV: ttl, tokens, requests, cost, unpriced, now, then spend field and amount pairs.
-_ADD = """
-if redis.call('HEXISTS', KEYS[1], 'budget_id') == 0 then return nil end
-local used = redis.call('INCRBY', KEYS[2], ARGV[2])
-redis.call('HINCRBY', KEYS[1], 'requests_used', ARGV[3])
-redis.call('HINCRBYFLOAT', KEYS[1], 'cost_usd', ARGV[4])
-redis.call('HINCRBY', KEYS[1], 'unpriced_tokens', ARGV[5])
-redis.call('HSET', KEYS[1], 'last_updated', ARGV[6])
-for i = 7, #ARGV, 2 do redis.call('HINCRBYFLOAT', KEYS[3], ARGV[i], ARGV[i + 1]) end
-for i = 1, 3 do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
-return {used, cjson.encode(redis.call('HGETALL', KEYS[1]))}
+# Charges budgets that are there, gives back what was promised, and says how each stands then: all or nothing, on
+# the server. Nil where one of the budgets is not there; an empty list where the promise was settled before.
+# KEYS: reservations, the settlement's mark, then state, usage and spend of each budget.
+# ARGV: ttl, promise ("" for none), promised tokens, the mark's text, tokens, requests, cost, unpriced, now, then
+# pairs of a spend field and its amount.
+_CHARGE = """
+for i = 3, #KEYS, 3 do
+    if redis.call('HEXISTS', KEYS[i], 'budget_id') == 0 then return nil end
+end
+local released = ARGV[2] ~= '' and redis.call('HDEL', KEYS[1], ARGV[2]) == 1
+if ARGV[2] ~= '' then
+    if not released and redis.call('EXISTS', KEYS[2]) == 1 then return {} end
+    redis.call('SET', KEYS[2], ARGV[4], 'EX', ARGV[1])
+end
+local function give_back(state, field, amount)
+    if redis.call('HINCRBY', state, field, -amount) < 0 then redis.call('HSET', state, field, 0) end
+end
+local found = {}
+for i = 3, #KEYS, 3 do
+    local state, usage, spend = KEYS[i], KEYS[i + 1], KEYS[i + 2]
+    if released then
+        give_back(state, 'reserved', ARGV[3])
+        give_back(state, 'requests_reserved', 1)
+    end
+    found[#found + 1] = redis.call('INCRBY', usage, ARGV[5])
+    redis.call('HINCRBY', state, 'requests_used', ARGV[6])
+    redis.call('HINCRBYFLOAT', state, 'cost_usd', ARGV[7])
+    redis.call('HINCRBY', state, 'unpriced_tokens', ARGV[8])
+    redis.call('HSET', state, 'last_updated', ARGV[9])
+    for a = 10, #ARGV, 2 do redis.call('HINCRBYFLOAT', spend, ARGV[a], ARGV[a + 1]) end
+    for k = i, i + 2 do redis.call('EXPIRE', KEYS[k], ARGV[1]) end
+    found[#found + 1] = cjson.encode(redis.call('HGETALL', state))
+end
+return found
 """
 
 T = TypeVar("T")
@@ -72,7 +94,7 @@ class RedisStore:
             )
         except ValueError as error:
             raise WrongUsage(f"budget.store: {error}", hint="redis://HOST:PORT/DB") from error
-        self._add = self._client.register_script(_ADD)
+        self._charge = self._client.register_script(_CHARGE)
         self._key = Keys(prefix)
         self._ttl = ttl_s
 
@@ -100,25 +122,51 @@ class RedisStore:
         raise StoreUnreachable(f"the limits' store at {self._where}: too many writers at once")
 
     def record(
-        self, specs: Sequence[BudgetSpec], charge: Charge, now: datetime
+        self,
+        specs: Sequence[BudgetSpec],
+        charge: Charge,
+        now: datetime,
+        promised: Reservation | None = None,
+        *,
+        sure: bool = True,
     ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
-        """See `LimitsStore.record`."""
-        return self._reached(lambda: [self._recorded(spec, charge, now) for spec in specs])
+        """See `LimitsStore.record`. One script on the server, so that writers never wait for one another."""
+        return self._reached(lambda: self._recorded(specs, charge, now, promised, sure))
 
     def _recorded(
-        self, spec: BudgetSpec, charge: Charge, now: datetime
-    ) -> tuple[BudgetState, tuple[Alert, ...]]:
-        keys = [self._key(f"budget:{part}", spec.budget_id) for part in ("state", "usage", "spend")]
-        numbers = (charge.requests, charge.cost_usd or 0.0, charge.unpriced_tokens, now.isoformat())
-        parts = [item for pair in spend_fields(charge).items() for item in pair]
-        answer = self._add(keys=keys, args=[self._ttl, charge.tokens, *numbers, *parts])
+        self,
+        specs: Sequence[BudgetSpec],
+        charge: Charge,
+        now: datetime,
+        promised: Reservation | None,
+        sure: bool,
+    ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
+        parts = ("state", "usage", "spend")
+        keys = [self._key(f"budget:{part}", spec.budget_id) for spec in specs for part in parts]
+        session, promise, tokens = ("", "", 0)
+        if promised is not None:
+            session, promise, tokens = promised.session, promised.reservation_id, promised.tokens
+        numbers = (charge.tokens, charge.requests, charge.cost_usd or 0.0, charge.unpriced_tokens)
+        pairs = [item for pair in spend_fields(charge).items() for item in pair]
+        answer = self._charge(
+            keys=[self._key("budget:reservations", session), self._key("memo", PAID + promise), *keys],
+            args=[
+                self._ttl,
+                promise,
+                tokens,
+                json.dumps({"at": now.isoformat()}),
+                *numbers,
+                now.isoformat(),
+                *pairs,
+            ],
+        )
         if answer is None:
-            return self._transacted(lambda rows: charge_all(rows, [spec], charge, now))[0]
-        used, pairs = answer[0], json.loads(answer[1])  # one string is read three times faster than a list
-        state = read_budget(dict(zip(pairs[::2], pairs[1::2], strict=True)), used)
-        if state is None:
-            raise ValueError(f"{keys[0]} is no budget")
-        return state, tuple(a for crossing in due(state) for a in self._claimed(state, crossing, now))
+            return self._transacted(lambda rows: settle(rows, specs, charge, now, promised, sure=sure))
+        states = [_charged(*found) for found in zip(answer[::2], answer[1::2], strict=True)]
+        return [
+            (state, tuple(a for crossing in due(state) for a in self._claimed(state, crossing, now)))
+            for state in states
+        ]
 
     def _claimed(self, state: BudgetState, crossing: str, now: datetime) -> tuple[Alert, ...]:
         """The alert, if no other writer has announced this crossing."""
@@ -186,6 +234,15 @@ class RedisStore:
     def close(self) -> None:
         """Give the connections back."""
         self._client.close()
+
+
+def _charged(used: int, fields: str) -> BudgetState:
+    """A budget as the script left it: one string is read three times faster than a list."""
+    pairs = json.loads(fields)
+    state = read_budget(dict(zip(pairs[::2], pairs[1::2], strict=True)), used)
+    if state is None:
+        raise ValueError("what was charged is no budget")
+    return state
 
 
 def _spends(budget_id: str, fields: dict[str, str]) -> list[Spend]:

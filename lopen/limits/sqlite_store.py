@@ -10,7 +10,7 @@ import sqlite3
 
 from lopen.errors import LopenError
 from lopen.limits.budget import BudgetState, Usage
-from lopen.limits.charging import charge_all
+from lopen.limits.charging import settle
 from lopen.limits.circuit import CircuitState
 from lopen.limits.outage import StoreUnreachable
 from lopen.limits.records import EVIDENCE_KEPT, Alert, Incident, Reservation, Spend, ToolCount, dump, load
@@ -54,6 +54,8 @@ ON CONFLICT DO UPDATE SET
 
 class SqliteRows:
     """The rows inside one transaction. `known`: rows as they were last seen, by key, with what they say."""
+
+    forgets = False
 
     def __init__(self, connection: sqlite3.Connection, known: Known, evidence_max: int) -> None:
         self._connection = connection
@@ -195,10 +197,16 @@ class SqliteStore:
             raise
 
     def record(
-        self, specs: Sequence[BudgetSpec], charge: Charge, now: datetime
+        self,
+        specs: Sequence[BudgetSpec],
+        charge: Charge,
+        now: datetime,
+        promised: Reservation | None = None,
+        *,
+        sure: bool = True,
     ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
         """See `LimitsStore.record`."""
-        return self.atomically(lambda rows: charge_all(rows, specs, charge, now))
+        return self.atomically(lambda rows: settle(rows, specs, charge, now, promised, sure=sure))
 
     def _all(self, kind: type[V], sql: str, *values: object) -> list[V]:
         def read() -> list[V]:

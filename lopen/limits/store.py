@@ -20,6 +20,8 @@ T = TypeVar("T")
 class Rows(Protocol):
     """What work done `atomically` sees: reads show one moment, writes land together or not at all."""
 
+    forgets: bool  # what was written may be gone without anyone's doing
+
     def budget(self, budget_id: str) -> BudgetState | None: ...
     def put_budget(self, state: BudgetState) -> None: ...
     def add_spend(self, budget_id: str, charge: Charge) -> None: ...
@@ -46,11 +48,18 @@ class LimitsStore(Protocol):
         ...
 
     def record(
-        self, specs: Sequence[BudgetSpec], charge: Charge, now: datetime
+        self,
+        specs: Sequence[BudgetSpec],
+        charge: Charge,
+        now: datetime,
+        promised: Reservation | None = None,
+        *,
+        sure: bool = True,
     ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
-        """Add `charge` to every budget, exactly, opening those that are not there.
+        """Add `charge` to every budget, exactly, opening those that are not there; `promised` is given back.
 
-        Each threshold crossed comes back as an alert with the one writer that crossed it first.
+        Each threshold crossed comes back as an alert with the one writer that crossed it first. Nothing is
+        added, and nothing comes back, where this promise was settled before; `sure`: it certainly was made.
         """
         ...
 
