@@ -16,7 +16,7 @@ def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDE
         return SqliteStore(database, evidence_max=evidence_max)
     from lopen.limits.redis_store import RedisStore
 
-    return RedisStore(budget.store, prefix=budget.key_prefix, ttl_s=budget.ttl_s)
+    return RedisStore(budget.store, prefix=budget.key_prefix, ttl_s=budget.ttl_s, evidence_max=evidence_max)
 
 
 def open_ledger(budget: Budget, database: Database) -> Ledger:

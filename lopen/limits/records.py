@@ -67,6 +67,15 @@ class Spend(Value):
     unpriced_tokens: int = 0
 
 
+class Dropped(Value):
+    """What a capped list let go: how many entries, and the sum of what each measured."""
+
+    list: str  # alerts or incidents
+    owner: str
+    count: int
+    total: float
+
+
 class ToolCount(Value):
     """How often an agent called a tool, for the metrics."""
 

@@ -19,49 +19,14 @@ from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, due
 from lopen.limits.charging import PAID, settle
 from lopen.limits.circuit import CircuitState
 from lopen.limits.outage import StoreUnreachable
-from lopen.limits.records import Alert, Incident, Reservation, Spend, ToolCount, load
+from lopen.limits.records import EVIDENCE_KEPT, Alert, Dropped, Incident, Reservation, Spend, ToolCount, load
 from lopen.limits.redis_rows import SEPARATOR, Keys, RedisRows, announcement, read_budget, spend_fields
+from lopen.limits.redis_scripts import CHARGE, PRUNE
 from lopen.limits.store import Rows
 from lopen.limits.texts import budget_alert
 
 ANSWER_S = 1.0  # a Redis that takes longer is treated as gone
 CONTENDED_S = 5.0
-
-# Charges budgets that are there, gives back what was promised, and says how each stands then: all or nothing, on
-# the server. Nil where one of the budgets is not there; an empty list where the promise was settled before.
-# KEYS: reservations, the settlement's mark, then state, usage and spend of each budget.
-# ARGV: ttl, promise ("" for none), promised tokens, the mark's text, tokens, requests, cost, unpriced, now, then
-# pairs of a spend field and its amount.
-_CHARGE = """
-for i = 3, #KEYS, 3 do
-    if redis.call('HEXISTS', KEYS[i], 'budget_id') == 0 then return nil end
-end
-local released = ARGV[2] ~= '' and redis.call('HDEL', KEYS[1], ARGV[2]) == 1
-if ARGV[2] ~= '' then
-    if not released and redis.call('EXISTS', KEYS[2]) == 1 then return {} end
-    redis.call('SET', KEYS[2], ARGV[4], 'EX', ARGV[1])
-end
-local function give_back(state, field, amount)
-    if redis.call('HINCRBY', state, field, -amount) < 0 then redis.call('HSET', state, field, 0) end
-end
-local found = {}
-for i = 3, #KEYS, 3 do
-    local state, usage, spend = KEYS[i], KEYS[i + 1], KEYS[i + 2]
-    if released then
-        give_back(state, 'reserved', ARGV[3])
-        give_back(state, 'requests_reserved', 1)
-    end
-    found[#found + 1] = redis.call('INCRBY', usage, ARGV[5])
-    redis.call('HINCRBY', state, 'requests_used', ARGV[6])
-    redis.call('HINCRBYFLOAT', state, 'cost_usd', ARGV[7])
-    redis.call('HINCRBY', state, 'unpriced_tokens', ARGV[8])
-    redis.call('HSET', state, 'last_updated', ARGV[9])
-    for a = 10, #ARGV, 2 do redis.call('HINCRBYFLOAT', spend, ARGV[a], ARGV[a + 1]) end
-    for k = i, i + 2 do redis.call('EXPIRE', KEYS[k], ARGV[1]) end
-    found[#found + 1] = cjson.encode(redis.call('HGETALL', state))
-end
-return found
-"""
 
 T = TypeVar("T")
 
@@ -70,8 +35,15 @@ class RedisStore:
     """`LimitsStore` over a Redis server."""
 
     def __init__(
-        self, url: str, *, prefix: str = "lopen", ttl_s: int = 86_400, answer_s: float = ANSWER_S
+        self,
+        url: str,
+        *,
+        prefix: str = "lopen",
+        ttl_s: int = 86_400,
+        answer_s: float = ANSWER_S,
+        evidence_max: int = EVIDENCE_KEPT,
     ) -> None:
+        """`answer_s`: a server that takes longer is gone. `evidence_max`: see `SqliteStore`."""
         try:
             import redis
             from redis.backoff import NoBackoff
@@ -94,9 +66,11 @@ class RedisStore:
             )
         except ValueError as error:
             raise WrongUsage(f"budget.store: {error}", hint="redis://HOST:PORT/DB") from error
-        self._charge = self._client.register_script(_CHARGE)
+        self._charge = self._client.register_script(CHARGE)
+        self._prune = self._client.register_script(PRUNE)
         self._key = Keys(prefix)
         self._ttl = ttl_s
+        self._evidence_max = evidence_max
 
     def _reached(self, work: Callable[[], T]) -> T:
         try:
@@ -112,7 +86,7 @@ class RedisStore:
         until = time.monotonic() + CONTENDED_S
         while time.monotonic() < until:
             with self._client.pipeline() as pipe:
-                rows = RedisRows(pipe, self._key, self._ttl)
+                rows = RedisRows(pipe, self._key, self._ttl, self._evidence_max)
                 try:
                     result = work(rows)
                     rows.commit()
@@ -186,6 +160,8 @@ class RedisStore:
                     pipe.get(self._key("budget:usage", budget_id))
                 found = pipe.execute()
             states = [read_budget(f, u) for f, u in zip(found[::2], found[1::2], strict=True)]
+            gone = [i for i, state in zip(ids, states, strict=True) if state is None]
+            self._forget("budget:active", ("budget:state",), gone)
             return [s for s in states if s is not None]
 
         return self._reached(read)
@@ -193,7 +169,14 @@ class RedisStore:
     def circuits(self) -> list[CircuitState]:
         ids = self._reached(lambda: sorted(self._client.smembers(self._key("circuit:active"))))
         found = self.atomically(lambda rows: [rows.circuit(i) for i in ids])
+        gone = [i for i, circuit in zip(ids, found, strict=True) if circuit is None]
+        self._reached(lambda: self._forget("circuit:active", ("circuit:state", "circuit:incidents"), gone))
         return [c for c in found if c is not None]
+
+    def _forget(self, active: str, parts: Sequence[str], ids: Sequence[str]) -> None:
+        """Take names out of a set whose keys have expired: it is kept alive by whatever else is in it."""
+        for name in ids:
+            self._prune(keys=[self._key(active), *(self._key(p, name) for p in parts)], args=[name])
 
     def alerts(self, budget_id: str | None = None, acknowledged: bool | None = None) -> list[Alert]:
         def read() -> list[Alert]:
@@ -211,6 +194,24 @@ class RedisStore:
             return [load(Incident, text) for text in texts]
 
         return sorted(self._reached(read), key=lambda i: i.at)
+
+    def dropped(self) -> list[Dropped]:
+        def read() -> list[Dropped]:
+            return [
+                found
+                for name, known, where in (
+                    ("alerts", "alerted", "budget"),
+                    ("incidents", "active", "circuit"),
+                )
+                for owner in self._client.smembers(self._key(f"{where}:{known}"))
+                if (found := self._dropped(name, owner, self._key(f"{where}:dropped", owner))) is not None
+            ]
+
+        return self._reached(read)
+
+    def _dropped(self, name: str, owner: str, key: str) -> Dropped | None:
+        fields = self._client.hgetall(key)
+        return Dropped(name, owner, int(fields["count"]), float(fields["total"])) if fields else None
 
     def spend(self, budget_id: str | None = None) -> list[Spend]:
         def read() -> list[Spend]:

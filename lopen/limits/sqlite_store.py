@@ -13,7 +13,17 @@ from lopen.limits.budget import BudgetState, Usage
 from lopen.limits.charging import settle
 from lopen.limits.circuit import CircuitState
 from lopen.limits.outage import StoreUnreachable
-from lopen.limits.records import EVIDENCE_KEPT, Alert, Incident, Reservation, Spend, ToolCount, dump, load
+from lopen.limits.records import (
+    EVIDENCE_KEPT,
+    Alert,
+    Dropped,
+    Incident,
+    Reservation,
+    Spend,
+    ToolCount,
+    dump,
+    load,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -232,6 +242,15 @@ class SqliteStore:
     def incidents(self, circuit_id: str | None = None) -> list[Incident]:
         sql = "SELECT body FROM incidents WHERE (?1 IS NULL OR circuit_id = ?1) ORDER BY seq"
         return self._all(Incident, sql, circuit_id)
+
+    def dropped(self) -> list[Dropped]:
+        def read() -> list[Dropped]:
+            rows = self._database.connection.execute(
+                "SELECT list, owner, count, total FROM dropped WHERE list IN ('alerts', 'incidents')"
+            )
+            return [Dropped(*row) for row in map(tuple, rows)]
+
+        return self._reached(read)
 
     def spend(self, budget_id: str | None = None) -> list[Spend]:
         def read() -> list[Spend]:

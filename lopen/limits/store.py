@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge
 from lopen.limits.circuit import CircuitState
-from lopen.limits.records import Alert, Incident, Reservation, Spend, ToolCount
+from lopen.limits.records import Alert, Dropped, Incident, Reservation, Spend, ToolCount
 
 T = TypeVar("T")
 
@@ -70,7 +70,11 @@ class LimitsStore(Protocol):
         ...
 
     def incidents(self, circuit_id: str | None = None) -> list[Incident]:
-        """Oldest first; the last 100 of each circuit are kept."""
+        """Oldest first; the newest of each circuit are kept."""
+        ...
+
+    def dropped(self) -> list[Dropped]:
+        """What the capped lists let go."""
         ...
 
     def spend(self, budget_id: str | None = None) -> list[Spend]: ...

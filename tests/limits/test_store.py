@@ -205,6 +205,21 @@ def test_the_history_and_the_incidents_are_bounded(store: LimitsStore) -> None:
     assert [i.seen for i in store.incidents("session:s")] == [str(i) for i in range(20, 120)]
 
 
+def test_of_what_capped_lists_let_go_count_and_mean_stay(store: LimitsStore) -> None:
+    for i in range(130):
+        until = NOW.timestamp() + 10 if i < 20 else None
+        keep(store, Incident("session:s", "x", str(i), NOW, until))
+        keep(store, Alert(f"a{i}", "session:s", "secret", "m", 0.25 + 0.5 * (i % 2), NOW))
+    dropped = sorted(store.dropped(), key=lambda d: d.list)
+    assert [(d.list, d.owner, d.count) for d in dropped] == [
+        ("alerts", "session:s", 30),
+        ("incidents", "session:s", 30),
+    ]
+    assert dropped[0].total == pytest.approx(15.0)
+    assert dropped[1].total == pytest.approx(200.0)
+    assert (len(store.alerts()), len(store.incidents())) == (100, 100)
+
+
 @pytest.fixture(params=["sqlite", "redis"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where eight processes count."""
