@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from lopen.clock import Clock
 from lopen.errors import LopenError
 from lopen.events import TurnEnded, TurnStarted, Waiting
 from lopen.guardrails.lines import tripped
 from lopen.journal import Journal
-from lopen.limits.answers import BudgetReached, Grant, ToolPass
+from lopen.limits.answers import BudgetReached, Grant, ToolPass, ToolTrip
 from lopen.limits.meter import Meter
 from lopen.llm.messages import (
     ContextTooLong,
@@ -26,6 +27,7 @@ from lopen.llm.messages import (
     Request,
     Response,
     Unavailable,
+    Usage,
 )
 from lopen.llm.patience import RetryPolicy, ask
 from lopen.llm.prices import cost_usd
@@ -64,6 +66,8 @@ class Asker:
     def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
         """The whole response, paid for and told of. Raises `Held`, `ContextTooLong` or `ModelRejected`."""
         leave = self._leave_for_external(turn) if agent == "oracle" else None
+        if agent == "research" and (dear := self.meter.gate.spending()):
+            raise self._held_by(dear)
         try:
             response = self._paid(request, agent, turn, on_text)
         except BaseException:
@@ -100,18 +104,26 @@ class Asker:
 
     def _reserved(self, request: Request, agent: str) -> Grant:
         try:
-            return self.meter.reserve(self._estimate(request), request.max_tokens, agent)
+            estimate = self._estimate(request)
+
+            def quote(answer_tokens: int) -> float | None:
+                return cost_usd(request.model, replace(estimate, output_tokens=answer_tokens))
+
+            weighted = estimate.cache_write_tokens + round(
+                estimate.cache_read_tokens * self.cache_read_weight
+            )
+            return self.meter.reserve(weighted, request.max_tokens, agent, quote)
         except BudgetReached as reached:
             self.journal.tell(*reached.events)
             raise Held(Pause("budget", reached.message, reached.command)) from reached
 
-    def _estimate(self, request: Request) -> int:
-        """Input tokens of a request as budgets count them: a prefix that was sent before, at the cache's weight."""
+    def _estimate(self, request: Request) -> Usage:
+        """A request's input: a prefix that was sent before is read from the cache, the rest written to it."""
         whole = self._sizes.tokens(request)
         head = hash((request.model, *(b.text for b in request.system), *(t.name for t in request.tools)))
         known = min(self._sent.get(head, 0), whole)
         self._sent = {head: whole}
-        return whole - known + round(known * self.cache_read_weight)
+        return Usage(cache_write_tokens=whole - known, cache_read_tokens=known)
 
     def _translated(self, error: ModelError) -> Exception:
         match error:
@@ -152,12 +164,31 @@ class Asker:
             answer = self.meter.gate.external_call(turn)
             if isinstance(answer, ToolPass):
                 return answer
-            lines = tripped(
-                answer.events, needs_ack=answer.needs_ack, until=answer.until, now=self.clock.now()
-            )
-            self.journal.tell(*answer.events, *lines)
             if answer.needs_ack or answer.until is None:
-                raise Held(circuit_pause(self.journal.session, answer.text, answer.command))
-            seconds = max(0.1, (answer.until - self.clock.now()).total_seconds())
-            self.journal.tell(Waiting(answer.text, seconds))
-            self.clock.sleep(seconds)
+                raise self._held_by(answer)
+            self._tell(answer)
+            self._wait_for(answer.text, answer.until)
+
+    def start_agent(self, agent_id: str, turn: int) -> ToolTrip | None:
+        """Start a sub-agent, its turn waited for; what refuses it is told and given back."""
+        while isinstance(answer := self.meter.gate.spawn_agent(agent_id, turn), ToolTrip):
+            self._tell(answer)
+            if not answer.later or answer.until is None:
+                return answer
+            self._wait_for(answer.text, answer.until)
+        return None
+
+    def _held_by(self, trip: ToolTrip) -> Held:
+        """Only a person lets this go on; the trip is told."""
+        self._tell(trip)
+        return Held(circuit_pause(self.journal.session, trip.text, trip.command))
+
+    def _tell(self, trip: ToolTrip) -> None:
+        lines = tripped(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
+        self.journal.tell(*trip.events, *lines)
+
+    def _wait_for(self, why: str, until: datetime) -> None:
+        """Wait in the process, with a line saying so."""
+        seconds = max(0.1, (until - self.clock.now()).total_seconds())
+        self.journal.tell(Waiting(why, seconds))
+        self.clock.sleep(seconds)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from lopen.guardrails.budget import level_of
 from lopen.guardrails.facts import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
+from lopen.limits.texts import extension
 from lopen.ports import Ports
 from lopen.tasks.tree import Task, next_task
 from lopen.workflow.assess import scope_of
@@ -62,6 +63,7 @@ def _budget(ports: Ports) -> BudgetFacts:
         pause=settings.pause_threshold,
         confirmed_level=level_of(settings.confirmation_threshold) if state.confirmed else 0,
         announced_level=session.budget_told,
+        extension=extension(state),
         enforcement=settings.enforcement,
         enabled=settings.enabled,
     )

@@ -8,8 +8,6 @@ from uuid import uuid4
 from lopen.conversation import tool_result
 from lopen.documents.research import render, slug
 from lopen.events import Notice
-from lopen.guardrails.lines import tripped
-from lopen.limits.answers import ToolTrip
 from lopen.llm.messages import ContextTooLong, Request, SystemBlock
 from lopen.llm.sending import sendable, text_block
 from lopen.ports import Ports
@@ -27,14 +25,12 @@ TOOLS = ("read_file", "list_files", "search_files", "read_spec", "read_research"
 def research(ports: Ports, bench: Workbench, topic: str, question: str) -> Result:
     """Ask the sub-agent; its findings are logged under the topic."""
     gate, agent = ports.meter.gate, f"research-{uuid4().hex[:8]}"
-    started = gate.spawn_agent(agent, bench.session.iterations)
-    if isinstance(started, ToolTrip):
-        now = ports.clock.now()
-        lines = tripped(started.events, needs_ack=started.needs_ack, until=started.until, now=now)
-        ports.journal.tell(*started.events, *lines)
-        return failed(started.text, "go on without research", outcome="refused")
+    refused = ports.asker.start_agent(agent, bench.session.iterations)
+    if refused is not None:
+        return failed(refused.text, "go on without research", outcome="refused")
     try:
-        answer = _converse(ports, bench, question)
+        with gate.inside():
+            answer = _converse(ports, bench, question)
     except ContextTooLong as error:
         return failed(f"the research ended without an answer: {error}", "ask a narrower question")
     finally:

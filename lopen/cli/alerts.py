@@ -60,7 +60,8 @@ def _list(context: CommandContext, budget: str | None, *, new: bool) -> ExitCode
         alerts = store.alerts(budget, False if new else None)
     for alert in alerts:
         context.emit("alert", **report.alert_object(alert))
-    tell(context, report.alert_lines(alerts))
+    none = ["No new alerts; lopen alerts list shows those already seen."] if new else ["No alerts."]
+    tell(context, report.alert_lines(alerts) or none)
     return ExitCode.OK
 
 
@@ -75,5 +76,5 @@ def ack(context: CommandContext, alert_id: AlertId) -> ExitCode:
         alerts = [orders.acknowledge_alert(store, each) for each in wanted]
     for alert in alerts:
         context.emit("alert_acknowledged", **report.alert_object(alert))
-    tell(context, report.alert_lines(alerts))
+    tell(context, report.alert_lines(alerts) or ["No new alerts."])
     return ExitCode.OK

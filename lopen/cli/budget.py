@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lopen.cli.context import CommandContext, command, group
-from lopen.cli.limits import now, opened_limits, tell
+from lopen.cli.limits import no_such, now, opened_limits, tell
 from lopen.errors import ExitCode, WrongUsage
+
+if TYPE_CHECKING:
+    from lopen.limits.budget import BudgetState
+    from lopen.limits.store import LimitsStore
 
 app = group("Token budgets of modules, sessions and tasks.")
 BudgetId = Annotated[str, typer.Argument(help="module:NAME, session:ID or task:ID")]
@@ -26,10 +30,27 @@ def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
 
     with opened_limits(context) as (store, _):
         states = [s for s in store.budgets() if budget_id in (None, s.budget_id)]
+        if budget_id is not None and not states:
+            raise no_such("budget", budget_id)
+        states = [_with_cost(store, state) for state in states]
     for state in states:
         context.emit("budget", **report.budget_object(state))
     tell(context, report.budget_lines(states))
     return ExitCode.OK
+
+
+def _with_cost(store: LimitsStore, state: BudgetState) -> BudgetState:
+    """The hooks count tokens alone: their cost is told here, where a price is known by now."""
+    if not state.unpriced_tokens:
+        return state
+    from lopen.limits.report import priced
+    from lopen.llm.messages import Usage
+    from lopen.llm.prices import cost_usd
+
+    cost, unpriced = priced(
+        store.spend(state.budget_id), lambda model, used: cost_usd(model, Usage(**used.fields()))
+    )
+    return state.replace(cost_usd=cost, unpriced_tokens=unpriced)
 
 
 @app.command()

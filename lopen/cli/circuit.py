@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lopen.cli.context import CommandContext, command, group
-from lopen.cli.limits import now, opened_limits, resource_limits, tell
+from lopen.cli.limits import no_such, now, opened_limits, resource_limits, tell
 from lopen.errors import ExitCode
 
 app = group("Circuit breakers.")
@@ -24,12 +24,17 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
 
     with opened_limits(context) as (store, settings):
         states = [c for c in store.circuits() if circuit_id in (None, c.circuit_id)]
+        if circuit_id is not None and not states:
+            raise no_such("circuit", circuit_id)
         incidents = store.incidents(circuit_id)
         agents = store.atomically(lambda rows: [read_agents(rows, s.circuit_id) for s in states])
     present, limits = now(), resource_limits(settings)
     lines = ["Circuit breakers"] if states else ["No circuits yet."]
     for state, theirs in zip(states, agents, strict=True):
-        context.emit("circuit", **report.circuit_object(state))
+        own = [i for i in incidents if i.circuit_id == state.circuit_id]
+        resources = report.resource_object(theirs, state, limits, present)
+        counts = report.incident_counts(own, present)
+        context.emit("circuit", **report.circuit_object(state), resources=resources, incidents_24h=counts)
         lines += report.circuit_lines(state, present)
         lines += report.resource_lines(theirs, state, limits, present)
     tell(context, [*lines, *report.incident_lines(incidents, present)])

@@ -7,21 +7,28 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from lopen.cli.context import CommandContext
+from lopen.errors import WrongUsage
 from lopen.limits.agents import AgentLimits, agent_limits
 from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings
+
+LISTED = {"budget": "lopen budget show", "circuit": "lopen circuit status"}
 
 
 @contextmanager
 def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settings]]:
     """The store, and the settings in force."""
     from lopen.cli.store import open_store
-    from lopen.limits.opening import open_limits
+    from lopen.limits.debts import pay
+    from lopen.limits.opening import open_ledger, open_limits
 
     settings = context.load().settings
     sessions = open_store(context)
-    store = open_limits(settings.budget, sessions.database)
+    store = open_limits(settings.budget, sessions.database, evidence_max=settings.memory.evidence_max)
+    ledger = open_ledger(settings.budget, sessions.database)
     try:
+        for debt in ledger.debts():  # of a process that ended while the store was gone
+            pay(store, ledger, debt, {}, resource_limits(settings), now())
         yield store, settings
     finally:
         store.close()
@@ -31,6 +38,11 @@ def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settin
 def resource_limits(settings: Settings) -> AgentLimits:
     """The limits on sub-agents and external calls here."""
     return agent_limits(settings.resources.model_dump())
+
+
+def no_such(kind: str, wanted: str) -> WrongUsage:
+    """There is none of that name."""
+    return WrongUsage(f"there is no {kind} {wanted}", hint=f"{LISTED[kind]} lists them")
 
 
 def now() -> datetime:

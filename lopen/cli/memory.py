@@ -15,13 +15,17 @@ app = group("What lopen keeps on disk, and cleaning it.")
 def report(context: CommandContext) -> ExitCode:
     """What is kept, against its limits, and what the last cleaning freed."""
     from lopen.cli.store import open_store
+    from lopen.limits.opening import open_limits
     from lopen.retention.policy import policy_of
     from lopen.retention.report import lines
     from lopen.retention.report import report as gathered
     from lopen.storage.folder import state_folder
 
-    policy = policy_of(context.load().settings)
-    found = gathered(open_store(context), state_folder(context.root), policy)
+    settings = context.load().settings
+    policy, store = policy_of(settings), open_store(context)
+    limits = open_limits(settings.budget, store.database)
+    found = gathered(store, state_folder(context.root), policy, limits)
+    limits.close()
     context.emit("memory", **asdict(found))
     if not context.json:
         context.say("\n".join(lines(found, policy)))

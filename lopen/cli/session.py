@@ -124,7 +124,7 @@ def prune(context: CommandContext) -> ExitCode:
     require_person("session prune", context.root)
     count = cleaned(context).sessions_archived
     context.say(f"archived {count} finished sessions; lopen session list names them")
-    context.emit("pruned", sessions=count)
+    context.emit("pruned", sessions_archived=count)
     return ExitCode.OK
 
 

@@ -23,7 +23,7 @@ from lopen.guardrails.calls import Limits as HabitLimits
 from lopen.journal import Journal
 from lopen.judgement import Jury
 from lopen.limits.meter import Meter
-from lopen.limits.opening import open_limits
+from lopen.limits.opening import open_ledger, open_limits
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import Model
 from lopen.llm.patience import RetryPolicy
@@ -195,6 +195,7 @@ def _meter(
         open_limits(settings.budget, store.database, evidence_max=policy_of(settings).evidence),
         settings,
         clock,
+        ledger=open_ledger(settings.budget, store.database),
         exempt=EXEMPT_WHERE_LOCAL if local else (),
         warn=context.warn,
     )

@@ -93,7 +93,9 @@ def _paused(facts: GuardFacts, use: Use) -> Result:
         Verdict.BLOCK,
         f"module {facts.module} has used up its budget: {use}",
         _economise(use),
-        extend_command(facts.module) if use.unit == "tokens" else more_requests_command(),
+        extend_command(facts.module, facts.budget.extension)
+        if use.unit == "tokens"
+        else more_requests_command(),
         "budget",
         level=level_of(facts.budget.pause),
         action="pauses until the budget is extended",

@@ -21,6 +21,7 @@ class BudgetFacts:
 
     `warning`, `confirmation` and `pause` are fractions of a limit. `confirmed_level` is the percentage a
     person last confirmed for this limit (0: none), `announced_level` the percentage last told to people.
+    `extension`: tokens to grant for work to go on; 0 where no extension helps.
     """
 
     tokens_used: int = 0
@@ -32,6 +33,7 @@ class BudgetFacts:
     pause: float = 1.0
     confirmed_level: int = 0
     announced_level: int = 0
+    extension: int = 0
     enforcement: Literal["hard", "warn"] = "hard"
     enabled: bool = True
 

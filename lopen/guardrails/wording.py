@@ -35,9 +35,12 @@ def confirm_command(session: str) -> str:
     return f"lopen confirm {shlex.quote(session)}"
 
 
-def extend_command(module: str) -> str:
-    """What gives a module more tokens."""
-    return f"lopen budget extend {shlex.quote(f'module:{module}')}"
+def extend_command(module: str, tokens: int) -> str:
+    """What gives a module `tokens` more; 0 where counting anew is what helps."""
+    budget = shlex.quote(f"module:{module}")
+    if not tokens:
+        return f"lopen budget reset {budget}"
+    return f"lopen budget extend {budget} --tokens {tokens} --reason TEXT"
 
 
 def more_requests_command() -> str:

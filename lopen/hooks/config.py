@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import sys
 
+from lopen.limits.budget import BudgetSpec
 from lopen.limits.rules import BY_NAME, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
+
+AGENT = "claude-code"
 
 # key → (default, trust: lower, raise or user_only)
 KEYS: dict[str, tuple[Any, str]] = {
@@ -86,6 +89,20 @@ def table(values: Mapping[str, Any], section: str) -> dict[str, Any]:
             else:
                 found[name] = value
     return found
+
+
+def session_spec(settings: dict[str, Any], session: str) -> BudgetSpec:
+    """The budget of a Claude Code session."""
+    budget = table(settings, "budget")
+    return BudgetSpec(
+        f"session:{session}",
+        "session",
+        budget["session_tokens"] if budget["enabled"] else 0,
+        agent=AGENT,
+        alert_threshold=budget["warning_threshold"],
+        pause_threshold=budget["pause_threshold"],
+        enforcement=budget["enforcement"],
+    )
 
 
 def user_config(environ: Mapping[str, str]) -> str:

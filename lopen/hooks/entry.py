@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lopen.limits.store import LimitsStore
 
 ALLOWED, USAGE, BLOCKED = 0, 2, 2
+SLOW = ("session-start", "user-prompt-submit")  # events that a person waits for anyway
 _left_open: list[Any] = []  # held until the process is gone
 
 
@@ -97,7 +98,17 @@ def _guarded(name: str, event: HookEvent, settings: dict[str, Any], root: str, l
         close = _nothing
     now = datetime.now(UTC)
     try:
+        if name in SLOW and settings["budget.store"] != "sqlite":
+            from lopen.hooks.owing import settle_debts
+
+            settle_debts(store, settings, root, now)
         return store.atomically(lambda rows: Guard(rows, event, settings, now).run(name))
+    except StoreUnreachable:
+        if event.usage and settings["budget.store"] != "sqlite":
+            from lopen.hooks.owing import owe
+
+            owe(event, settings, root, now)
+        raise
     finally:
         close()
 

@@ -32,6 +32,7 @@ class HookEvent(Value):
     transcript: str = ""
     prompt: str = ""
     cwd: str = ""
+    source: str = ""  # why a session starts: startup, resume, clear, compact
     plain: bool = False
 
 
@@ -56,6 +57,7 @@ def parse(raw: bytes, name: str) -> HookEvent:
         transcript=_text(fields, "transcript_path"),
         prompt=_text(fields, "prompt"),
         cwd=_text(fields, "cwd"),
+        source=_text(fields, "source"),
         plain="session_id" not in fields,
     )
     if name not in ("pre-tool-use", "post-tool-use"):

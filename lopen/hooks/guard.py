@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from datetime import datetime
 
-from lopen.hooks.config import table
+from lopen.hooks.config import AGENT, session_spec, table
 from lopen.hooks.event import HookEvent, Malformed
 from lopen.limits.agents import OVERRIDE, Agents, agent_limits, ended, spawn
-from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, opened, percent
+from lopen.limits.budget import BudgetState, Charge, Usage, opened, percent
 from lopen.limits.charging import charge_all
 from lopen.limits.circuit import ALLOW, LATER, Call, CircuitState, Decision, Outcome
 from lopen.limits.guarding import announce_call, end_call, put_agents, read_agents, trip
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from lopen.limits.store import Rows
 
-AGENT = "claude-code"
 AGENT_TOOLS = ("Task", "Agent")
 PENDING_KEPT = 64
 EVENTS = ("pre-tool-use", "post-tool-use", "user-prompt-submit", "session-start")
@@ -58,16 +57,7 @@ class Guard:
         self.budget = self._opened()
 
     def _opened(self) -> BudgetState:
-        budget = table(self.settings, "budget")
-        spec = BudgetSpec(
-            self.id,
-            "session",
-            budget["session_tokens"] if budget["enabled"] else 0,
-            agent=AGENT,
-            alert_threshold=budget["warning_threshold"],
-            pause_threshold=budget["pause_threshold"],
-            enforcement=budget["enforcement"],
-        )
+        spec = session_spec(self.settings, self.event.session)
         earlier = self.rows.budget(self.id)
         if earlier is not None and earlier.agent != AGENT:
             raise Malformed(f"the event names {self.event.session}, which is a session of lopen's own")
@@ -109,8 +99,7 @@ class Guard:
         self.memo["posted"] = True
         self._pending_done(self.event.call_id or self._signature)
         if self.event.tool in AGENT_TOOLS:
-            agents = read_agents(self.rows, self.id)
-            put_agents(self.rows, self.id, ended(agents, self.event.call_id or self._signature))
+            self._agent_done(self.event.call_id or self._signature)
         outcome = Outcome(self.event.tool, self._signature, self.event.ok)
         decision = self._ended(outcome)
         failed: Answer | None = None
@@ -143,6 +132,9 @@ class Guard:
 
     def started(self) -> Answer:
         self.memo["pending"] = {}
+        agents = read_agents(self.rows, self.id)
+        if agents.running and self.event.source != "compact":  # they went with the process that ran them
+            put_agents(self.rows, self.id, agents.replace(running=()))
         text = (
             "lopen guards this session: token budget, circuit breaker, limits on sub-agents and external calls."
             f" {NEAR_LIMIT}\n{_budget_line(self.budget)}"
@@ -224,6 +216,9 @@ class Guard:
         self.alerts += alerts
         return agents, decision
 
+    def _agent_done(self, name: str) -> None:
+        put_agents(self.rows, self.id, ended(read_agents(self.rows, self.id), name))
+
     def _ended(self, outcome: Outcome) -> Decision | None:
         decision, alerts = end_call(self.rows, self.id, outcome, self.now, self.book)
         self.alerts += alerts
@@ -254,6 +249,8 @@ class Guard:
         self._charged(dict(reading.usage))
         for call_id in reading.failed:
             call = self._pending_done(call_id)
+            if call and call[0] in AGENT_TOOLS:  # refused by the person, or failed: no other event tells
+                self._agent_done(call_id)
             decision = self._ended(Outcome(call[0], call[1], False)) if call else None
             if decision is not None:
                 return Answer(trip_text(decision, self.now))

@@ -27,7 +27,7 @@ class AgentLimits(Value):
 
 
 class Agents(Value):
-    """Who runs, how many were started, and what sub-agents and external calls cost this session."""
+    """Who runs, how many were started (since a person last allowed more), and what they and external calls cost."""
 
     running: tuple[tuple[str, float], ...] = ()
     spawned: int = 0

@@ -42,7 +42,7 @@ class ToolTrip(Value):
     """A call that is not made. `text` is for the model and the person.
 
     Either `until` says when calls may go on, which the caller waits for (clock.sleep), or `needs_ack` says
-    that only `command`, a person's, lets them.
+    that only `command`, a person's, lets them. `later`: nothing is wrong with the call, it only comes too soon.
     """
 
     rule: str
@@ -51,34 +51,23 @@ class ToolTrip(Value):
     needs_ack: bool
     command: str
     events: tuple[Event, ...] = ()
-
-
-class ModuleCheck(Value):
-    """What the budget guardrail looks at: the module's budget, and what was crossed and confirmed."""
-
-    budget_id: str
-    token_utilization: float
-    request_utilization: float
-    status: str
-    crossed: tuple[str, ...]  # warning, confirmation, pause
-    confirmed: bool
-    usage: str
+    later: bool = False
 
 
 class BudgetReached(PersonNeeded):
     """There is no room for another request. `events` hold the alert, where this is the first time."""
 
-    def __init__(
-        self, state: BudgetState, *, message: str = "", command: str = "", events: tuple[Event, ...] = ()
-    ) -> None:
-        usage = format_usage(state.tokens_used, state.max_tokens)
-        super().__init__(
-            message or f"budget {state.budget_id} has no room for another request: {usage} tokens used",
-            command=command or extend_command(state),
-        )
-        self.budget_id = state.budget_id
-        self.state = state
+    def __init__(self, budget_id: str, message: str, command: str, events: tuple[Event, ...] = ()) -> None:
+        super().__init__(message, command=command)
+        self.budget_id = budget_id
         self.events = events
+
+
+def no_room(state: BudgetState, need: int, alerts: tuple[Alert, ...]) -> BudgetReached:
+    """The budget has no room for a request of `need` tokens."""
+    usage = format_usage(state.tokens_used, state.max_tokens)
+    message = f"budget {state.budget_id} has no room for another request: {usage} tokens used"
+    return BudgetReached(state.budget_id, message, extend_command(state, need), raised(alerts))
 
 
 def raised(alerts: tuple[Alert, ...]) -> tuple[Event, ...]:

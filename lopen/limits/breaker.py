@@ -31,7 +31,7 @@ def before_call(state: CircuitState, call: Call, now: float, book: RuleBook) -> 
     state = cooled(_lost_probe(state, now, book), now)
     if state.state == "open":
         return state, held(state, book)
-    if state.state == "half_open" and state.probe:
+    if state.state == "half_open" and state.probe and not call.inner:
         return state, held(state.replace(cooldown_until=now + 1.0), book, "a probe is under way")
     counted = _counted(state, call, now, book)
     if call.kind == "oracle":
@@ -49,7 +49,7 @@ def before_call(state: CircuitState, call: Call, now: float, book: RuleBook) -> 
         seen = f"{book.api_session_max} external calls were made in this session, which is all it may"
         tripped = opened(counted, book["external_api"], seen, now, ack=True)
         return tripped, held(tripped, book).replace(kind=TRIP)
-    if state.state == "half_open":
+    if state.state == "half_open" and not state.probe:
         counted = counted.replace(probe=call.signature, probe_at=now)
     return counted, Decision(ALLOW, state.circuit_id)
 

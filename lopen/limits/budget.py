@@ -132,13 +132,22 @@ class BudgetState(Value):
 
 
 def opened(spec: BudgetSpec, now: datetime, earlier: BudgetState | None = None) -> BudgetState:
-    """The budget of `spec`: new, or `earlier` with the present limits; extensions stay granted."""
+    """The budget of `spec`: new, or `earlier` with the present limits; extensions stay granted.
+
+    What was announced stays announced where the limits are what they were: a budget that paused for want of
+    room is still paused when the next process opens it.
+    """
     limits = spec.fields()
     if earlier is None:
         return BudgetState(started_at=now, last_updated=now, **limits)
     if spec.max_tokens > 0:
         limits["max_tokens"] = spec.max_tokens + earlier.extended
-    return rearmed(earlier.replace(**limits))
+    present = earlier.replace(**limits)
+    return present if _limits(present) == _limits(earlier) else rearmed(present)
+
+
+def _limits(state: BudgetState) -> tuple[object, ...]:
+    return state.max_tokens, state.max_requests, thresholds(state), state.enforcement
 
 
 def thresholds(state: BudgetState) -> tuple[tuple[str, float], ...]:
@@ -232,6 +241,12 @@ def answer_room(state: BudgetState, input_tokens: int, max_tokens: int) -> int:
     left = headroom(state)
     room = max_tokens if left is None else min(max_tokens, left - input_tokens)
     return room if room >= min(SMALLEST_ANSWER, max_tokens) else 0
+
+
+def shortfall(state: BudgetState, need: int) -> int:
+    """Tokens by which the budget is too small for a request of `need` more; 0 where there is room."""
+    wanted = -int(-(state.tokens_used + state.reserved + need) // state.pause_threshold)  # rounded up
+    return max(0, wanted - state.max_tokens)
 
 
 def percent(fraction: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lopen.limits.budget import (
     PAUSE,
+    SMALLEST_ANSWER,
     BudgetSpec,
     BudgetState,
     Charge,
@@ -15,9 +16,11 @@ from lopen.limits.budget import (
 from lopen.limits.records import Reservation
 from lopen.limits.texts import budget_alert
 
+PAID = "paid:"  # memo of a settlement that its promise alone does not prove
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from lopen.limits.records import Alert
@@ -47,9 +50,36 @@ def charge_all(
     return charged
 
 
-def announce(rows: Rows, state: BudgetState, crossed: Sequence[str], now: datetime) -> tuple[Alert, ...]:
-    """Keep an alert for each crossing."""
-    alerts = tuple(budget_alert(state, crossing, now) for crossing in crossed)
+def settle(
+    rows: Rows,
+    specs: Sequence[BudgetSpec],
+    charge: Charge,
+    now: datetime,
+    promised: Reservation | None,
+    *,
+    sure: bool,
+) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
+    """Charge what was promised, once, and give the promise back; nothing comes back where that was done before.
+
+    A promise that is gone was settled before if it was `sure` to be made; a store that may have forgotten it,
+    and a promise that may never have been made, leave a mark of the settlement instead.
+    """
+    if promised is None:
+        return charge_all(rows, specs, charge, now)
+    mark, trusted = PAID + promised.reservation_id, sure and not rows.forgets
+    there = release(rows, promised, keep=[spec.budget_id for spec in specs])
+    if not there and (trusted or rows.memo(mark) is not None):
+        return []
+    if not trusted:
+        rows.put_memo(mark, {"at": now.isoformat()})
+    return charge_all(rows, specs, charge, now, promised if there else None)
+
+
+def announce(
+    rows: Rows, state: BudgetState, crossed: Sequence[str], now: datetime, need: int = SMALLEST_ANSWER
+) -> tuple[Alert, ...]:
+    """Keep an alert for each crossing. `need`: tokens of the request that found no room."""
+    alerts = tuple(budget_alert(state, crossing, now, need) for crossing in crossed)
     for alert in alerts:
         rows.add_alert(alert)
     return alerts
@@ -72,20 +102,25 @@ def open_all(
 
 
 def promise(
-    rows: Rows, specs: Sequence[BudgetSpec], wanted: Reservation, max_tokens: int, now: datetime
+    rows: Rows,
+    specs: Sequence[BudgetSpec],
+    wanted: Reservation,
+    max_tokens: int,
+    now: datetime,
+    quote: Callable[[int], float | None],
 ) -> tuple[Reservation, int] | tuple[BudgetState, tuple[Alert, ...]]:
     """Set tokens aside in every budget for a request whose input is `wanted.tokens`.
 
     Gives the reservation with the answer's length, or the budget that has no room with the alert that
-    its pause is announced by.
+    its pause is announced by. `quote`: what it costs with an answer of so many tokens.
     """
     states = [rows.budget(spec.budget_id) or opened(spec, now) for spec in specs]
     room = max_tokens
     for state in states:
         room = answer_room(state, wanted.tokens, room)
         if not room:
-            return _refused(rows, state, now)
-    kept = wanted.replace(tokens=wanted.tokens + room)
+            return _refused(rows, state, wanted.tokens + max_tokens, now)
+    kept = wanted.replace(tokens=wanted.tokens + room, cost_usd=quote(room))
     for state in states:
         rows.put_budget(
             state.replace(
@@ -96,11 +131,13 @@ def promise(
     return kept, room
 
 
-def _refused(rows: Rows, state: BudgetState, now: datetime) -> tuple[BudgetState, tuple[Alert, ...]]:
+def _refused(
+    rows: Rows, state: BudgetState, need: int, now: datetime
+) -> tuple[BudgetState, tuple[Alert, ...]]:
     crossed = () if PAUSE in state.announced else (PAUSE,)
     paused = state.replace(announced=(*state.announced, *crossed), last_updated=now)
     rows.put_budget(paused)
-    return paused, announce(rows, paused, crossed, now)
+    return paused, announce(rows, paused, crossed, now, need)
 
 
 def release(rows: Rows, reservation: Reservation, *, keep: Sequence[str] = ()) -> bool:

@@ -22,7 +22,8 @@ class Call(Value):
 
     `turn` is the caller's label of the turn; a new label is a new turn (`head/7` is two after `head/5`). `kind`: "tool", "hook", "agent",
     "external" (a script that calls an outside model), or "oracle" (lopen's own such call, which waits
-    for its turn instead of tripping).
+    for its turn instead of tripping). `inner`: made by a call that was let through (a sub-agent's, the
+    oracle's): it belongs to the probe where that one is the probe.
     """
 
     tool: str
@@ -30,6 +31,7 @@ class Call(Value):
     turn: str
     kind: str = "tool"
     task: str = ""
+    inner: bool = False
 
 
 class Outcome(Value):

@@ -5,7 +5,8 @@ Waiting out a cooldown is the caller's; the gate says until when, and what to te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
@@ -44,6 +45,7 @@ class Gate:
         self._agent = ""
         self._task = ""
         self._lifted = False
+        self._inside = False
         self._here = new_id()  # turn labels of two processes never mean one turn
         self.book = book
         self.circuit_id = ""
@@ -93,10 +95,6 @@ class Gate:
         )
         return self._tripped(decision, alerts, now) if decision else None
 
-    def before_hook(self, name: str, turn: int) -> ToolPass | ToolTrip:
-        """Whether the hook may run: one that calls itself is stopped."""
-        return self._asked(self._call(name, f"hook:{name}", turn, "hook"))
-
     # external calls
 
     def external_call(self, turn: int, name: str = "oracle") -> ToolPass | ToolTrip:
@@ -104,9 +102,9 @@ class Gate:
         now = self._clock.now()
 
         def work(rows: Rows) -> tuple[Decision, tuple[Alert, ...]]:
-            if self.book[EXTERNAL].enabled and too_dear(read_agents(rows, self.circuit_id), self._limits):
-                return trip(rows, self.circuit_id, EXTERNAL, self._cost_seen(), now, self.book)
-            call = self._call(name, f"external:{name}", turn, "oracle")
+            if dear := self._too_dear(rows, now):
+                return dear
+            call = self._call(name, f"external:{name}", turn, "oracle", inner=True)
             return announce_call(rows, self.circuit_id, call, self._agent, now, self.book)
 
         return self._answered(work, name, f"external:{name}", now)
@@ -115,7 +113,28 @@ class Gate:
         """The external call ended."""
         return self.after_tool(passed, ok)
 
+    def spending(self) -> ToolTrip | None:
+        """What stops a sub-agent's next request: what such calls may cost is used up."""
+        now = self._clock.now()
+        answer = self._atomically(lambda rows: self._too_dear(rows, now), None)
+        return self._tripped(*answer, now) if answer else None
+
+    def _too_dear(self, rows: Rows, now: datetime) -> tuple[Decision, tuple[Alert, ...]] | None:
+        if not self.book[EXTERNAL].enabled or not too_dear(read_agents(rows, self.circuit_id), self._limits):
+            return None
+        seen = f"sub-agents and external calls have cost ${self._limits.cost_block_usd:.2f} or more"
+        return trip(rows, self.circuit_id, EXTERNAL, seen, now, self.book)
+
     # sub-agents
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Calls made meanwhile belong to the call that was let through: a sub-agent's own ones."""
+        self._inside = True
+        try:
+            yield
+        finally:
+            self._inside = False
 
     def lift_spawn_limits(self, prompt: str) -> tuple[Event, ...]:
         """The person's `SUDO PARALLEL` in the prompt lifts the spawn limits for this run; it is logged."""
@@ -129,15 +148,15 @@ class Gate:
     def spawn_agent(self, agent_id: str, turn: int) -> ToolPass | ToolTrip:
         """Whether the sub-agent may start; `ended` in the pass names the one that has to end for it."""
         now = self._clock.now()
-        call = self._call("agent", f"agent:{agent_id}", turn, "agent")
+        call = self._call("agent", f"agent:{agent_id}", turn, "agent", inner=True)
         oldest: list[str] = []
         no_alerts: tuple[Alert, ...] = ()
 
         def work(rows: Rows) -> tuple[Decision, tuple[Alert, ...]]:
             oldest.clear()
+            if dear := self._too_dear(rows, now):
+                return dear
             agents = read_agents(rows, self.circuit_id)
-            if too_dear(agents, self._limits):
-                return trip(rows, self.circuit_id, EXTERNAL, self._cost_seen(), now, self.book)
             agents, answer = spawn(agents, agent_id, now.timestamp(), self._limits, lifted=self._lifted)
             if not answer.allowed and answer.until is None:
                 return trip(rows, self.circuit_id, "agent_spawn", answer.seen, now, self.book)
@@ -165,11 +184,8 @@ class Gate:
 
     # inside
 
-    def _cost_seen(self) -> str:
-        return f"sub-agents and external calls have cost ${self._limits.cost_block_usd:.2f} or more"
-
-    def _call(self, tool: str, sign: str, turn: int, kind: str) -> Call:
-        return Call(tool, sign, f"{self._here}/{turn}", kind, self._task)
+    def _call(self, tool: str, sign: str, turn: int, kind: str, *, inner: bool = False) -> Call:
+        return Call(tool, sign, f"{self._here}/{turn}", kind, self._task, inner or self._inside)
 
     def _asked(self, call: Call) -> ToolPass | ToolTrip:
         now = self._clock.now()
@@ -205,4 +221,5 @@ class Gate:
             decision.needs_ack,
             f"lopen circuit ack {self.circuit_id}" if decision.needs_ack else "",
             (*changed, *raised(alerts)),
+            decision.kind == LATER,
         )

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from lopen.limits.agents import Agents
 from lopen.limits.breaker import after_call, before_call
-from lopen.limits.circuit import TRIP, Call, CircuitState, Decision, Outcome, lost, opened, verified
+from lopen.limits.circuit import TRIP, Call, CircuitState, Decision, Outcome, held, lost, opened, verified
 from lopen.limits.records import Incident, from_fields
 from lopen.limits.texts import trip_alert
 
@@ -50,8 +50,10 @@ def end_call(
 
 
 def trip(rows: Rows, circuit_id: str, rule: str, seen: str, now: datetime, book: RuleBook) -> Answer:
-    """Open the circuit for something its own windows do not see; a person closes it."""
+    """Open the circuit for something its own windows do not see; a person closes it. One that is open stays so."""
     state = rows.circuit(circuit_id) or CircuitState(circuit_id)
+    if state.tripped and state.needs_ack:
+        return held(state, book), ()
     rows.put_circuit(opened(state, book[rule], seen, now.timestamp(), ack=True))
     decision = Decision(TRIP, circuit_id, rule, seen, None, book[rule].instead, True)
     return decision, log_trip(rows, decision, now)

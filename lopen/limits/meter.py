@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import TypeVar
 
 from lopen.clock import Clock
 from lopen.events import Event
-from lopen.limits.agents import AgentLimits, agent_limits, spent
-from lopen.limits.answers import BudgetReached, Grant, ModuleCheck, raised
-from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, format_usage, opened
+from lopen.limits.agents import AgentLimits, agent_limits
+from lopen.limits.answers import BudgetReached, Grant, no_room, raised
+from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, opened
 from lopen.limits.charging import charge_all, open_all, promise, release
 from lopen.limits.circuit import CircuitState
-from lopen.limits.debts import Charged, Debt, Debts, settle
+from lopen.limits.cost import EXTERNAL_AGENTS, Quote, affordable, charge_external, unpriced
+from lopen.limits.debts import NO_LEDGER, Debt, Debts, Ledger
 from lopen.limits.gate import Gate
 from lopen.limits.guarding import lose_probe, put_agents, read_agents
 from lopen.limits.outage import StoreUnreachable
@@ -32,8 +34,6 @@ from lopen.limits.store import LimitsStore, Rows
 from lopen.limits.texts import new_id
 from lopen.llm import messages
 from lopen.settings.schema import Settings
-
-EXTERNAL_AGENTS = ("oracle", "research")  # whose cost falls under `resources.cost_*`
 
 T = TypeVar("T")
 log = logging.getLogger("lopen.limits")
@@ -48,11 +48,12 @@ class Meter:
         settings: Settings,
         clock: Clock,
         *,
+        ledger: Ledger = NO_LEDGER,
         exempt: tuple[str, ...] = (),
         max_cost_usd: float | None = None,
         warn: Callable[[str], None] = log.warning,
     ) -> None:
-        """`exempt`: circuit rules that do not hold (rapid_fire, external_api for a model on loopback).
+        """`ledger` keeps what a store that is gone is owed. `exempt`: circuit rules that do not hold (rapid_fire, external_api for a model on loopback).
 
         `max_cost_usd` is `--max-cost`; None takes the setting, 0 is no limit. `warn` is told once when the
         store goes and once when it is back.
@@ -62,7 +63,8 @@ class Meter:
         self._clock = clock
         self._resources: AgentLimits = agent_limits(settings.resources.model_dump())
         self._max_cost = settings.budget.max_cost_usd if max_cost_usd is None else max_cost_usd
-        self._debts = Debts(warn)
+        self._debts = Debts(ledger, self._resources, warn)
+        self._cost = 0.0  # as the store said last
         self._known: dict[str, int] = {}
         self._late: tuple[Alert, ...] = ()  # raised when debts were paid, told with the next settlement
         self._specs: tuple[BudgetSpec, ...] = ()
@@ -121,7 +123,11 @@ class Meter:
                 if is_gone(left.owner):
                     release(rows, left)
                     alerts += self._charged_as_left(rows, left)
-            lose_probe(rows, f"session:{session_id}", self._clock.now(), self.gate.book)
+            circuit_id = f"session:{session_id}"
+            lose_probe(rows, circuit_id, self._clock.now(), self.gate.book)
+            agents = read_agents(rows, circuit_id)
+            if agents.running:  # they went with their process
+                put_agents(rows, circuit_id, agents.replace(running=()))
             return tuple(alerts)
 
         return raised(self._tried(lambda: self._store.atomically(work), tuple))
@@ -129,43 +135,54 @@ class Meter:
     def _charged_as_left(self, rows: Rows, left: Reservation) -> list[Alert]:
         states = [rows.budget(budget_id) for budget_id in left.budget_ids]
         specs = [spec_of(state) for state in states if state is not None]
-        charge = Charge(left.tokens, requests=1, agent=left.agent)
-        return [a for _, alerts in charge_all(rows, specs, charge, self._clock.now()) for a in alerts]
+        charge, now = (
+            Charge(left.tokens, requests=1, cost_usd=left.cost_usd, agent=left.agent),
+            self._clock.now(),
+        )
+        dear = charge_external(rows, f"session:{left.session}", charge, self._resources, now)
+        return [*(a for _, alerts in charge_all(rows, specs, charge, now) for a in alerts), *dear]
 
     # requests
 
-    def reserve(self, estimate_input: int, max_tokens: int, agent: str = "") -> Grant:
+    def reserve(
+        self, estimate_input: int, max_tokens: int, agent: str = "", quote: Quote = unpriced
+    ) -> Grant:
         """Promise a request its input and answer in every budget; BudgetReached where there is no room.
 
         `estimate_input` in weighted tokens. The answer shrinks to what is left, not below 1,024.
         """
-        self._hold_cost()
+        max_tokens = self._affordable(quote, max_tokens)
         now = self._clock.now()
         ids = tuple(spec.budget_id for spec in self._specs)
         agent = agent or self._agent
         wanted = Reservation(new_id(), self._session, this_process(), ids, max(0, estimate_input), agent, now)
         specs = self._specs
         answer = self._tried(
-            lambda: self._store.atomically(lambda rows: promise(rows, specs, wanted, max_tokens, now)),
+            lambda: self._store.atomically(lambda rows: promise(rows, specs, wanted, max_tokens, now, quote)),
             lambda: None,
         )
         if answer is None:
             return Grant(max_tokens, specs, agent, wanted, sure=False)
         if isinstance(answer[0], BudgetState):
             state, alerts = answer[0], answer[1]
-            raise BudgetReached(state, events=raised(alerts if isinstance(alerts, tuple) else ()))
+            raise no_room(state, wanted.tokens + max_tokens, alerts if isinstance(alerts, tuple) else ())
         kept, room = answer
         return Grant(room if isinstance(room, int) else max_tokens, specs, agent, kept)
 
-    def _hold_cost(self) -> None:
+    def _affordable(self, quote: Quote, max_tokens: int) -> int:
+        """The answer's length that `--max-cost` leaves money for; BudgetReached where it leaves none."""
         if self._max_cost <= 0:
-            return
-        state = self._session_state()
-        if state is not None and state.cost_usd >= self._max_cost:
-            message = f"this session has cost ${state.cost_usd:.2f} of the ${self._max_cost:.2f} it may"
-            cents = math.ceil(round(100 * (state.cost_usd + self._max_cost), 4))  # as much again
-            command = f"lopen resume {self._session} --max-cost {cents / 100:g}"
-            raise BudgetReached(state, message=message, command=command)
+            return max_tokens
+        cost, whole = self.cost(), quote(max_tokens)
+        room = affordable(quote, max_tokens, self._max_cost - cost) if cost < self._max_cost else 0
+        if room:
+            return room
+        message = f"this session has cost ${cost:.2f} of the ${self._max_cost:.2f} it may"
+        if cost < self._max_cost:
+            message += f", and another request may cost ${whole or 0.0:.2f}"
+        cents = math.ceil(round(100 * (cost + max(self._max_cost, whole or 0.0)), 4))  # as much again
+        command = f"lopen resume {self._session} --max-cost {cents / 100:g}"
+        raise BudgetReached(f"session:{self._session}", message, command)
 
     def settle(
         self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str = ""
@@ -176,39 +193,32 @@ class Meter:
         )
         tokens = counts.billed(self._budget.cache_read_weight)
         charge = Charge(tokens, counts, 1, cost_usd, grant.agent, model)
-        debt = Debt(grant.specs, charge, grant.reservation, grant.sure)
         now = self._clock.now()
 
-        def work(rows: Rows) -> tuple[Charged, tuple[Alert, ...]]:
-            charged = settle(rows, debt, now)
-            return charged, self._external_cost(rows, charge) if charged else ()
+        def work() -> tuple[Alert, ...]:
+            charged = self._store.record(grant.specs, charge, now, grant.reservation, sure=grant.sure)
+            self._seen(state for state, _ in charged)
+            alerts = tuple(a for _, raised_here in charged for a in raised_here)
+            return (*alerts, *self._external_cost(charge, now)) if charged else ()
 
-        def later() -> tuple[Charged, tuple[Alert, ...]]:
-            self._debts.owe(debt)
-            return [], ()
+        def later() -> tuple[Alert, ...]:
+            self._debts.owe(Debt(grant.specs, charge, grant.reservation, grant.sure))
+            return ()
 
-        charged, dear = self._tried(lambda: self._store.atomically(work), later)
-        for state, _ in charged:
-            self._known[state.budget_id] = state.tokens_used
+        alerts = self._tried(work, later)
         late, self._late = self._late, ()
-        return raised((*late, *(a for _, alerts in charged for a in alerts), *dear))
+        return raised((*late, *alerts))
 
-    def _external_cost(self, rows: Rows, charge: Charge) -> tuple[Alert, ...]:
-        """Keep what sub-agents and external calls cost; the alert on the one charge that reaches the warning."""
-        if charge.agent not in EXTERNAL_AGENTS or not charge.cost_usd:
+    def _external_cost(self, charge: Charge, now: datetime) -> tuple[Alert, ...]:
+        if charge.agent not in EXTERNAL_AGENTS:
             return ()
         limits, circuit_id = self._resources, self.gate.circuit_id
-        agents, warn = spent(read_agents(rows, circuit_id), charge.cost_usd, limits)
-        put_agents(rows, circuit_id, agents)
-        if not warn:
-            return ()
-        message = (
-            f"sub-agents and external calls have cost ${agents.cost_usd:.2f} in this session"
-            f" and stop at ${limits.cost_block_usd:.2f}"
+        return self._tried(
+            lambda: self._store.atomically(
+                lambda rows: charge_external(rows, circuit_id, charge, limits, now)
+            ),
+            tuple,
         )
-        alert = Alert(new_id(), circuit_id, "warning_threshold", message, timestamp=self._clock.now())
-        rows.add_alert(alert)
-        return (alert,)
 
     def abandon(self, grant: Grant) -> None:
         """The request failed and nothing is billed: give the promise back."""
@@ -226,41 +236,23 @@ class Meter:
             lambda: self._store.atomically(lambda rows: [rows.budget(i) for i in wanted]), lambda: unknown
         )
         states = [state for state in found if state is not None]
-        self._known.update({state.budget_id: state.tokens_used for state in states})
+        self._seen(states)
         return states
 
-    def _session_state(self) -> BudgetState | None:
-        return next((s for s in self.states() if s.budget_type == "session"), None)
+    def _seen(self, states: Iterable[BudgetState]) -> None:
+        """Remember totals, for a store that goes away or forgets."""
+        for state in states:
+            self._known[state.budget_id] = state.tokens_used
+            if state.budget_type == "session":
+                self._cost = state.cost_usd
 
     def cost(self) -> float:
-        """What this session has cost in USD, oracle and sub-agents included; unknown models cost nothing."""
-        state = self._session_state()
-        return state.cost_usd if state else 0.0
+        """What this session has cost in USD, oracle and sub-agents included; unknown models cost nothing.
 
-    def module_check(self) -> ModuleCheck | None:
-        """The module's budget for the guardrail; None where the store is gone."""
-        state = next((s for s in self.states() if s.budget_type == "module"), None)
-        if state is None:
-            return None
-        return ModuleCheck(
-            state.budget_id,
-            state.token_utilization,
-            state.request_utilization,
-            state.status,
-            state.announced,
-            state.confirmed,
-            format_usage(state.tokens_used, state.max_tokens),
-        )
-
-    def confirm_module(self) -> None:
-        """A person said to go on past the confirmation threshold; asked again only after an extension."""
-
-        def work(rows: Rows) -> None:
-            state = rows.budget(self._specs[0].budget_id)
-            if state is not None:
-                rows.put_budget(state.replace(confirmed=True))
-
-        self._tried(lambda: self._store.atomically(work), lambda: None)
+        While the store is gone: what it said last, and what was paid since.
+        """
+        self.states()
+        return self._cost + self._debts.cost_usd(self._session)
 
     def snapshot(self) -> str:
         """Budgets and circuit in one line for the prompt, with guidance where a limit is near."""
@@ -274,7 +266,7 @@ class Meter:
         if self._debts.resting(self._clock.monotonic()):
             return otherwise()
         try:
-            if self._debts.tokens() or self._debts.gone:
+            if self._debts.due:
                 self._late += self._debts.pay(self._store, self._known, self._clock.now())
             return work()
         except StoreUnreachable as error:

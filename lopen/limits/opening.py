@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lopen.limits.debts import NO_LEDGER, DatabaseLedger, Ledger
 from lopen.limits.records import EVIDENCE_KEPT
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore
@@ -15,4 +16,9 @@ def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDE
         return SqliteStore(database, evidence_max=evidence_max)
     from lopen.limits.redis_store import RedisStore
 
-    return RedisStore(budget.store, prefix=budget.key_prefix, ttl_s=budget.ttl_s)
+    return RedisStore(budget.store, prefix=budget.key_prefix, ttl_s=budget.ttl_s, evidence_max=evidence_max)
+
+
+def open_ledger(budget: Budget, database: Database) -> Ledger:
+    """Where is kept what the store is owed while it is gone: beside the sessions, unless it lies there itself."""
+    return NO_LEDGER if budget.store == "sqlite" else DatabaseLedger(database)

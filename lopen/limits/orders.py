@@ -59,7 +59,7 @@ def acknowledge_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> C
         rows.put_circuit(state)
         if before.tripped:
             rows.add_incident(Incident(circuit_id, "ack", f"after {before.rule}: {before.trip_reason}", now))
-            _forgive_cost(rows, circuit_id, before)
+            _forgive(rows, circuit_id, before)
         return state
 
     return store.atomically(work)
@@ -80,7 +80,7 @@ def reset_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> Circuit
         )
         rows.put_circuit(state)
         rows.add_incident(Incident(circuit_id, "reset", f"was {before.state}", now))
-        _forgive_cost(rows, circuit_id, before)
+        _forgive(rows, circuit_id, before)
         return state
 
     return store.atomically(work)
@@ -99,11 +99,13 @@ def acknowledge_alert(store: LimitsStore, alert_id: str) -> Alert:
     return store.atomically(work)
 
 
-def _forgive_cost(rows: Rows, circuit_id: str, before: CircuitState) -> None:
-    """A person let external calls go on: the cost limit counts from here."""
-    if before.rule == "external_api" and before.needs_ack:
-        agents = read_agents(rows, circuit_id)
-        put_agents(rows, circuit_id, agents.replace(cost_forgiven=agents.cost_usd))
+def _forgive(rows: Rows, circuit_id: str, before: CircuitState) -> None:
+    """A person let it go on: what a session may do in all is counted from here."""
+    if not before.needs_ack or before.rule not in ("external_api", "agent_spawn"):
+        return
+    agents = read_agents(rows, circuit_id)
+    more = {"cost_forgiven": agents.cost_usd} if before.rule == "external_api" else {"spawned": 0}
+    put_agents(rows, circuit_id, agents.replace(**more))
 
 
 def _budget(rows: Rows, budget_id: str) -> BudgetState:

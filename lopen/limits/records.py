@@ -51,6 +51,7 @@ class Reservation(Value):
     tokens: int
     agent: str = ""
     at: datetime = EPOCH
+    cost_usd: float | None = None  # at most; None where the model has no known price
 
 
 class Spend(Value):
@@ -64,6 +65,15 @@ class Spend(Value):
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced_tokens: int = 0
+
+
+class Dropped(Value):
+    """What a capped list let go: how many entries, and the sum of what each measured."""
+
+    list: str  # alerts or incidents
+    owner: str
+    count: int
+    total: float
 
 
 class ToolCount(Value):

@@ -1,8 +1,8 @@
 """How the limits lie in Redis: keys, fields, and one optimistic transaction over them (contract §7).
 
 Key layout: `<prefix>:budget:state:<id>` hash, `:budget:usage:<id>` counter, `:budget:spend:<id>` hash,
-`:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations:<session>` hash,
-`:circuit:state:<id>` hash, `:circuit:iterations:<id>` counter, `:circuit:toollog:<id>` list of at most 50,
+`:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations:<session>` hash, `:budget:dropped:<id>`
+and `:circuit:dropped:<id>` hashes with count and total of what their capped lists let go, `:circuit:state:<id>` hash, `:circuit:iterations:<id>` counter, `:circuit:toollog:<id>` list of at most 50,
 `:circuit:incidents:<id>` list, `:circuit:toolcounts:<id>` hash, `:circuit:active` set, `:memo:<key>` string.
 Every key expires after the configured time without a write.
 """
@@ -18,9 +18,11 @@ from typing import Any, TypeVar
 from lopen.limits.budget import CONFIRMATION, PAUSE, WARNING, BudgetState, Charge
 from lopen.limits.circuit import CircuitState
 from lopen.limits.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, load
+from lopen.limits.value import Value
 
 SEPARATOR = "\x1f"
 T = TypeVar("T")
+V = TypeVar("V", bound=Value)
 
 
 class Keys:
@@ -79,10 +81,13 @@ def spend_fields(charge: Charge) -> dict[str, int | float]:
 class RedisRows:
     """One view under WATCH; writes are gathered and sent as one MULTI by `commit`."""
 
-    def __init__(self, pipe: Any, key: Keys, ttl_s: int) -> None:
+    forgets = True
+
+    def __init__(self, pipe: Any, key: Keys, ttl_s: int, evidence_max: int = EVIDENCE_KEPT) -> None:
         self._pipe = pipe
         self._key = key
         self._ttl = ttl_s
+        self._evidence_max = evidence_max
         self._writes: list[Callable[[], object]] = []
         self._touched: set[str] = set()
         self._seen: dict[str, Any] = {}
@@ -178,11 +183,26 @@ class RedisRows:
         self._write(key, lambda: self._pipe.hincrby(key, f"{agent}{SEPARATOR}{tool}", 1))
 
     def add_incident(self, incident: Incident) -> None:
-        key, text = self._key("circuit:incidents", incident.circuit_id), dump(incident)
-        self._write(key, lambda: self._pipe.rpush(key, text))
-        self._write(key, lambda: self._pipe.ltrim(key, -EVIDENCE_KEPT, -1))
+        key, owner = self._key("circuit:incidents", incident.circuit_id), incident.circuit_id
+        self._capped(key, incident, self._key("circuit:dropped", owner), held_s)
         active = self._key("circuit:active")
-        self._write(active, lambda: self._pipe.sadd(active, incident.circuit_id))
+        self._write(active, lambda: self._pipe.sadd(active, owner))
+
+    def _capped(self, key: str, entry: V, dropped: str, measure: Callable[[V], float]) -> None:
+        """Add to a list; of what falls out of it count and total stay."""
+        kind = type(entry)
+        before: list[V] = self._read(
+            key, lambda: [load(kind, text) for text in self._pipe.lrange(key, 0, -1)]
+        )
+        entries: list[V] = [*before, entry]
+        gone: list[V] = entries[: -self._evidence_max]
+        self._seen[key] = entries[len(gone) :]
+        self._write(key, lambda: self._pipe.rpush(key, dump(entry)))
+        if gone:
+            total = sum(measure(each) for each in gone)
+            self._write(key, lambda: self._pipe.ltrim(key, len(gone), -1))
+            self._write(dropped, lambda: self._pipe.hincrby(dropped, "count", len(gone)))
+            self._write(dropped, lambda: self._pipe.hincrbyfloat(dropped, "total", total))
 
     # reservations
 
@@ -209,10 +229,10 @@ class RedisRows:
     # alerts and memos
 
     def add_alert(self, alert: Alert) -> None:
-        key, active = self._key("budget:alerts", alert.budget_id), self._key("budget:alerted")
-        self._write(key, lambda: self._pipe.rpush(key, dump(alert)))
-        self._write(key, lambda: self._pipe.ltrim(key, -EVIDENCE_KEPT, -1))
-        self._write(active, lambda: self._pipe.sadd(active, alert.budget_id))
+        key, owner = self._key("budget:alerts", alert.budget_id), alert.budget_id
+        self._capped(key, alert, self._key("budget:dropped", owner), lambda a: a.utilization)
+        active = self._key("budget:alerted")
+        self._write(active, lambda: self._pipe.sadd(active, owner))
 
     def alert(self, alert_id: str) -> Alert | None:
         key = self._key("budget:alerted")
@@ -240,6 +260,11 @@ class RedisRows:
         self._pipe.watch(name)
         self._seen[name] = text
         self._write(name, lambda: self._pipe.set(name, text))
+
+
+def held_s(incident: Incident) -> float:
+    """Seconds for which it held calls back; 0 where a person had to let them go on."""
+    return max(0.0, (incident.until or 0.0) - int(incident.at.timestamp()))
 
 
 def _appended(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,30 +16,17 @@ from urllib.parse import urlsplit
 
 from lopen.errors import WrongUsage
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, due
-from lopen.limits.charging import charge_all
+from lopen.limits.charging import PAID, settle
 from lopen.limits.circuit import CircuitState
 from lopen.limits.outage import StoreUnreachable
-from lopen.limits.records import Alert, Incident, Spend, ToolCount, load
+from lopen.limits.records import EVIDENCE_KEPT, Alert, Dropped, Incident, Reservation, Spend, ToolCount, load
 from lopen.limits.redis_rows import SEPARATOR, Keys, RedisRows, announcement, read_budget, spend_fields
+from lopen.limits.redis_scripts import CHARGE, PRUNE
 from lopen.limits.store import Rows
 from lopen.limits.texts import budget_alert
 
 ANSWER_S = 1.0  # a Redis that takes longer is treated as gone
 CONTENDED_S = 5.0
-
-# Adds to a budget that is there and says how it stands then; nothing where it is not.
-# KEYS: state, usage, spend. ARGV: ttl, tokens, requests, cost, unpriced, now, then spend field and amount pairs.
-_ADD = """
-if redis.call('HEXISTS', KEYS[1], 'budget_id') == 0 then return nil end
-local used = redis.call('INCRBY', KEYS[2], ARGV[2])
-redis.call('HINCRBY', KEYS[1], 'requests_used', ARGV[3])
-redis.call('HINCRBYFLOAT', KEYS[1], 'cost_usd', ARGV[4])
-redis.call('HINCRBY', KEYS[1], 'unpriced_tokens', ARGV[5])
-redis.call('HSET', KEYS[1], 'last_updated', ARGV[6])
-for i = 7, #ARGV, 2 do redis.call('HINCRBYFLOAT', KEYS[3], ARGV[i], ARGV[i + 1]) end
-for i = 1, 3 do redis.call('EXPIRE', KEYS[i], ARGV[1]) end
-return {used, cjson.encode(redis.call('HGETALL', KEYS[1]))}
-"""
 
 T = TypeVar("T")
 
@@ -48,8 +35,15 @@ class RedisStore:
     """`LimitsStore` over a Redis server."""
 
     def __init__(
-        self, url: str, *, prefix: str = "lopen", ttl_s: int = 86_400, answer_s: float = ANSWER_S
+        self,
+        url: str,
+        *,
+        prefix: str = "lopen",
+        ttl_s: int = 86_400,
+        answer_s: float = ANSWER_S,
+        evidence_max: int = EVIDENCE_KEPT,
     ) -> None:
+        """`answer_s`: a server that takes longer is gone. `evidence_max`: see `SqliteStore`."""
         try:
             import redis
             from redis.backoff import NoBackoff
@@ -72,9 +66,11 @@ class RedisStore:
             )
         except ValueError as error:
             raise WrongUsage(f"budget.store: {error}", hint="redis://HOST:PORT/DB") from error
-        self._add = self._client.register_script(_ADD)
+        self._charge = self._client.register_script(CHARGE)
+        self._prune = self._client.register_script(PRUNE)
         self._key = Keys(prefix)
         self._ttl = ttl_s
+        self._evidence_max = evidence_max
 
     def _reached(self, work: Callable[[], T]) -> T:
         try:
@@ -90,7 +86,7 @@ class RedisStore:
         until = time.monotonic() + CONTENDED_S
         while time.monotonic() < until:
             with self._client.pipeline() as pipe:
-                rows = RedisRows(pipe, self._key, self._ttl)
+                rows = RedisRows(pipe, self._key, self._ttl, self._evidence_max)
                 try:
                     result = work(rows)
                     rows.commit()
@@ -100,25 +96,51 @@ class RedisStore:
         raise StoreUnreachable(f"the limits' store at {self._where}: too many writers at once")
 
     def record(
-        self, specs: Sequence[BudgetSpec], charge: Charge, now: datetime
+        self,
+        specs: Sequence[BudgetSpec],
+        charge: Charge,
+        now: datetime,
+        promised: Reservation | None = None,
+        *,
+        sure: bool = True,
     ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
-        """See `LimitsStore.record`."""
-        return self._reached(lambda: [self._recorded(spec, charge, now) for spec in specs])
+        """See `LimitsStore.record`. One script on the server, so that writers never wait for one another."""
+        return self._reached(lambda: self._recorded(specs, charge, now, promised, sure))
 
     def _recorded(
-        self, spec: BudgetSpec, charge: Charge, now: datetime
-    ) -> tuple[BudgetState, tuple[Alert, ...]]:
-        keys = [self._key(f"budget:{part}", spec.budget_id) for part in ("state", "usage", "spend")]
-        numbers = (charge.requests, charge.cost_usd or 0.0, charge.unpriced_tokens, now.isoformat())
-        parts = [item for pair in spend_fields(charge).items() for item in pair]
-        answer = self._add(keys=keys, args=[self._ttl, charge.tokens, *numbers, *parts])
+        self,
+        specs: Sequence[BudgetSpec],
+        charge: Charge,
+        now: datetime,
+        promised: Reservation | None,
+        sure: bool,
+    ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
+        parts = ("state", "usage", "spend")
+        keys = [self._key(f"budget:{part}", spec.budget_id) for spec in specs for part in parts]
+        session, promise, tokens = ("", "", 0)
+        if promised is not None:
+            session, promise, tokens = promised.session, promised.reservation_id, promised.tokens
+        numbers = (charge.tokens, charge.requests, charge.cost_usd or 0.0, charge.unpriced_tokens)
+        pairs = [item for pair in spend_fields(charge).items() for item in pair]
+        answer = self._charge(
+            keys=[self._key("budget:reservations", session), self._key("memo", PAID + promise), *keys],
+            args=[
+                self._ttl,
+                promise,
+                tokens,
+                json.dumps({"at": now.isoformat()}),
+                *numbers,
+                now.isoformat(),
+                *pairs,
+            ],
+        )
         if answer is None:
-            return self._transacted(lambda rows: charge_all(rows, [spec], charge, now))[0]
-        used, pairs = answer[0], json.loads(answer[1])  # one string is read three times faster than a list
-        state = read_budget(dict(zip(pairs[::2], pairs[1::2], strict=True)), used)
-        if state is None:
-            raise ValueError(f"{keys[0]} is no budget")
-        return state, tuple(a for crossing in due(state) for a in self._claimed(state, crossing, now))
+            return self._transacted(lambda rows: settle(rows, specs, charge, now, promised, sure=sure))
+        states = [_charged(*found) for found in zip(answer[::2], answer[1::2], strict=True)]
+        return [
+            (state, tuple(a for crossing in due(state) for a in self._claimed(state, crossing, now)))
+            for state in states
+        ]
 
     def _claimed(self, state: BudgetState, crossing: str, now: datetime) -> tuple[Alert, ...]:
         """The alert, if no other writer has announced this crossing."""
@@ -138,6 +160,8 @@ class RedisStore:
                     pipe.get(self._key("budget:usage", budget_id))
                 found = pipe.execute()
             states = [read_budget(f, u) for f, u in zip(found[::2], found[1::2], strict=True)]
+            gone = [i for i, state in zip(ids, states, strict=True) if state is None]
+            self._forget("budget:active", ("budget:state",), gone)
             return [s for s in states if s is not None]
 
         return self._reached(read)
@@ -145,7 +169,14 @@ class RedisStore:
     def circuits(self) -> list[CircuitState]:
         ids = self._reached(lambda: sorted(self._client.smembers(self._key("circuit:active"))))
         found = self.atomically(lambda rows: [rows.circuit(i) for i in ids])
+        gone = [i for i, circuit in zip(ids, found, strict=True) if circuit is None]
+        self._reached(lambda: self._forget("circuit:active", ("circuit:state", "circuit:incidents"), gone))
         return [c for c in found if c is not None]
+
+    def _forget(self, active: str, parts: Sequence[str], ids: Sequence[str]) -> None:
+        """Take names out of a set whose keys have expired: it is kept alive by whatever else is in it."""
+        for name in ids:
+            self._prune(keys=[self._key(active), *(self._key(p, name) for p in parts)], args=[name])
 
     def alerts(self, budget_id: str | None = None, acknowledged: bool | None = None) -> list[Alert]:
         def read() -> list[Alert]:
@@ -163,6 +194,24 @@ class RedisStore:
             return [load(Incident, text) for text in texts]
 
         return sorted(self._reached(read), key=lambda i: i.at)
+
+    def dropped(self) -> list[Dropped]:
+        def read() -> list[Dropped]:
+            return [
+                found
+                for name, known, where in (
+                    ("alerts", "alerted", "budget"),
+                    ("incidents", "active", "circuit"),
+                )
+                for owner in self._client.smembers(self._key(f"{where}:{known}"))
+                if (found := self._dropped(name, owner, self._key(f"{where}:dropped", owner))) is not None
+            ]
+
+        return self._reached(read)
+
+    def _dropped(self, name: str, owner: str, key: str) -> Dropped | None:
+        fields = self._client.hgetall(key)
+        return Dropped(name, owner, int(fields["count"]), float(fields["total"])) if fields else None
 
     def spend(self, budget_id: str | None = None) -> list[Spend]:
         def read() -> list[Spend]:
@@ -186,6 +235,15 @@ class RedisStore:
     def close(self) -> None:
         """Give the connections back."""
         self._client.close()
+
+
+def _charged(used: int, fields: str) -> BudgetState:
+    """A budget as the script left it: one string is read three times faster than a list."""
+    pairs = json.loads(fields)
+    state = read_budget(dict(zip(pairs[::2], pairs[1::2], strict=True)), used)
+    if state is None:
+        raise ValueError("what was charged is no budget")
+    return state
 
 
 def _spends(budget_id: str, fields: dict[str, str]) -> list[Spend]:

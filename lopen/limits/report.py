@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -126,35 +127,53 @@ def circuit_lines(state: CircuitState, now: datetime) -> list[str]:
     ]
 
 
+def resource_object(
+    agents: Agents, circuit: CircuitState, limits: AgentLimits, now: datetime
+) -> dict[str, int | float]:
+    """Sub-agents, external calls and their cost, each beside its limit."""
+    return {
+        "agents_running": len(agents.running),
+        "max_concurrent_agents": limits.max_concurrent_agents,
+        "agents_spawned": agents.spawned,
+        "max_agents_per_session": limits.max_agents_per_session,
+        "external_last_minute": sum(now.timestamp() - at < 60 for at in circuit.external),
+        "external_total": circuit.external_total,
+        "api_session_max": limits.api_session_max,
+        "external_cost_usd": round(agents.cost_usd, 6),
+        "cost_warn_usd": limits.cost_warn_usd,
+        "cost_block_usd": limits.cost_block_usd,
+    }
+
+
 def resource_lines(agents: Agents, circuit: CircuitState, limits: AgentLimits, now: datetime) -> list[str]:
     """Sub-agents, external calls and their cost against their limits (seed 004 §7)."""
-    minute = sum(now.timestamp() - at < 60 for at in circuit.external)
+    found = resource_object(agents, circuit, limits, now)
+    most = f" / ${limits.cost_block_usd:.2f}" if limits.cost_block_usd else ""
     return [
-        f"  agents: {len(agents.running)}/{limits.max_concurrent_agents} at once,"
+        f"  agents: {found['agents_running']}/{limits.max_concurrent_agents} at once,"
         f" {agents.spawned}/{limits.max_agents_per_session} this session",
-        f"  external calls: {minute} in the last minute,"
-        f" {circuit.external_total}/{limits.api_session_max} this session,"
-        f" ${agents.cost_usd:.2f} / ${limits.cost_block_usd:.2f}",
+        f"  external calls: {found['external_last_minute']} in the last minute,"
+        f" {circuit.external_total}/{limits.api_session_max} this session, ${agents.cost_usd:.2f}{most}",
     ]
 
 
-def incident_lines(incidents: Sequence[Incident], now: datetime) -> list[str]:
+def incident_counts(incidents: Sequence[Incident], now: datetime) -> dict[str, int]:
     """How often what happened in the last 24 hours."""
-    counts: dict[str, int] = {}
-    for incident in incidents:
-        if now - incident.at < timedelta(hours=24):
-            counts[incident.rule] = counts.get(incident.rule, 0) + 1
-    said = ", ".join(f"{rule} x{count}" for rule, count in sorted(counts.items()))
+    return dict(sorted(Counter(i.rule for i in incidents if now - i.at < timedelta(hours=24)).items()))
+
+
+def incident_lines(incidents: Sequence[Incident], now: datetime) -> list[str]:
+    """The same in a line."""
+    said = ", ".join(f"{rule} x{count}" for rule, count in incident_counts(incidents, now).items())
     return [f"Incidents in the last 24 h: {said or 'none'}"]
 
 
 def alert_lines(alerts: Sequence[Alert]) -> list[str]:
     """One line an alert, what is new first marked."""
-    lines = [
+    return [
         f"{'  ' if a.acknowledged else '! '}{a.alert_id}  {instant(a.timestamp)}  {a.alert_type}: {a.message}"
         for a in alerts
     ]
-    return lines or ["No alerts."]
 
 
 def snapshot_line(states: Sequence[BudgetState], circuit: CircuitState, book: RuleBook) -> str:

@@ -10,10 +10,20 @@ import sqlite3
 
 from lopen.errors import LopenError
 from lopen.limits.budget import BudgetState, Usage
-from lopen.limits.charging import charge_all
+from lopen.limits.charging import settle
 from lopen.limits.circuit import CircuitState
 from lopen.limits.outage import StoreUnreachable
-from lopen.limits.records import EVIDENCE_KEPT, Alert, Incident, Reservation, Spend, ToolCount, dump, load
+from lopen.limits.records import (
+    EVIDENCE_KEPT,
+    Alert,
+    Dropped,
+    Incident,
+    Reservation,
+    Spend,
+    ToolCount,
+    dump,
+    load,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +64,8 @@ ON CONFLICT DO UPDATE SET
 
 class SqliteRows:
     """The rows inside one transaction. `known`: rows as they were last seen, by key, with what they say."""
+
+    forgets = False
 
     def __init__(self, connection: sqlite3.Connection, known: Known, evidence_max: int) -> None:
         self._connection = connection
@@ -195,10 +207,16 @@ class SqliteStore:
             raise
 
     def record(
-        self, specs: Sequence[BudgetSpec], charge: Charge, now: datetime
+        self,
+        specs: Sequence[BudgetSpec],
+        charge: Charge,
+        now: datetime,
+        promised: Reservation | None = None,
+        *,
+        sure: bool = True,
     ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
         """See `LimitsStore.record`."""
-        return self.atomically(lambda rows: charge_all(rows, specs, charge, now))
+        return self.atomically(lambda rows: settle(rows, specs, charge, now, promised, sure=sure))
 
     def _all(self, kind: type[V], sql: str, *values: object) -> list[V]:
         def read() -> list[V]:
@@ -224,6 +242,15 @@ class SqliteStore:
     def incidents(self, circuit_id: str | None = None) -> list[Incident]:
         sql = "SELECT body FROM incidents WHERE (?1 IS NULL OR circuit_id = ?1) ORDER BY seq"
         return self._all(Incident, sql, circuit_id)
+
+    def dropped(self) -> list[Dropped]:
+        def read() -> list[Dropped]:
+            rows = self._database.connection.execute(
+                "SELECT list, owner, count, total FROM dropped WHERE list IN ('alerts', 'incidents')"
+            )
+            return [Dropped(*row) for row in map(tuple, rows)]
+
+        return self._reached(read)
 
     def spend(self, budget_id: str | None = None) -> list[Spend]:
         def read() -> list[Spend]:

@@ -12,13 +12,15 @@ from typing import Any, Protocol, TypeVar
 
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge
 from lopen.limits.circuit import CircuitState
-from lopen.limits.records import Alert, Incident, Reservation, Spend, ToolCount
+from lopen.limits.records import Alert, Dropped, Incident, Reservation, Spend, ToolCount
 
 T = TypeVar("T")
 
 
 class Rows(Protocol):
     """What work done `atomically` sees: reads show one moment, writes land together or not at all."""
+
+    forgets: bool  # what was written may be gone without anyone's doing
 
     def budget(self, budget_id: str) -> BudgetState | None: ...
     def put_budget(self, state: BudgetState) -> None: ...
@@ -46,11 +48,18 @@ class LimitsStore(Protocol):
         ...
 
     def record(
-        self, specs: Sequence[BudgetSpec], charge: Charge, now: datetime
+        self,
+        specs: Sequence[BudgetSpec],
+        charge: Charge,
+        now: datetime,
+        promised: Reservation | None = None,
+        *,
+        sure: bool = True,
     ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
-        """Add `charge` to every budget, exactly, opening those that are not there.
+        """Add `charge` to every budget, exactly, opening those that are not there; `promised` is given back.
 
-        Each threshold crossed comes back as an alert with the one writer that crossed it first.
+        Each threshold crossed comes back as an alert with the one writer that crossed it first. Nothing is
+        added, and nothing comes back, where this promise was settled before; `sure`: it certainly was made.
         """
         ...
 
@@ -61,7 +70,11 @@ class LimitsStore(Protocol):
         ...
 
     def incidents(self, circuit_id: str | None = None) -> list[Incident]:
-        """Oldest first; the last 100 of each circuit are kept."""
+        """Oldest first; the newest of each circuit are kept."""
+        ...
+
+    def dropped(self) -> list[Dropped]:
+        """What the capped lists let go."""
         ...
 
     def spend(self, budget_id: str | None = None) -> list[Spend]: ...

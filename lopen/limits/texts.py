@@ -5,7 +5,16 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
-from lopen.limits.budget import ALERT_TYPES, CONFIRMATION, PAUSE, BudgetState, percent
+from lopen.limits.budget import (
+    ALERT_TYPES,
+    CONFIRMATION,
+    LARGEST_EXTENSION,
+    PAUSE,
+    SMALLEST_ANSWER,
+    BudgetState,
+    percent,
+    shortfall,
+)
 from lopen.limits.records import Alert
 
 TYPE_CHECKING = False
@@ -30,24 +39,32 @@ def used_of(state: BudgetState) -> str:
     return f"{state.tokens_used:,} / {state.max_tokens:,}"
 
 
-def extend_command(state: BudgetState) -> str:
+def extension(state: BudgetState, need: int = SMALLEST_ANSWER) -> int:
+    """Tokens to grant so that work goes on: half as much again, at least what a request of `need` tokens lacks.
+
+    0 where no extension helps: requests are what is short, or more is lacking than one extension may grant.
+    """
+    lacking = shortfall(state, need)
+    requests = state.request_utilization > state.token_utilization
+    if requests or state.max_tokens <= 0 or lacking > LARGEST_EXTENSION:
+        return 0
+    return min(LARGEST_EXTENSION, -(-max(state.max_tokens // 2, lacking) // 1_000) * 1_000)
+
+
+def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER) -> str:
     """The person's command that lets work go on after this budget paused it."""
-    if state.request_utilization > state.token_utilization or state.max_tokens <= 0:
+    tokens = extension(state, need)
+    if not tokens:
         return f"lopen budget reset {state.budget_id}"
-    return (
-        f"lopen budget extend {state.budget_id} --tokens {max(1_000, state.max_tokens // 2):,}".replace(
-            ",", ""
-        )
-        + " --reason TEXT"
-    )
+    return f"lopen budget extend {state.budget_id} --tokens {tokens} --reason TEXT"
 
 
-def budget_alert(state: BudgetState, crossing: str, now: datetime) -> Alert:
-    """The alert for a threshold that was crossed just now."""
+def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = SMALLEST_ANSWER) -> Alert:
+    """The alert for a threshold that was crossed just now; `need`: tokens of the request that found no room."""
     share = f"{percent(state.utilization)} ({used_of(state)})"
     if crossing == PAUSE:
         verb = "is used up" if state.enforcement == "hard" else "is past its limit, which only warns"
-        message = f"budget {state.budget_id} {verb}: {share}; to go on: {extend_command(state)}"
+        message = f"budget {state.budget_id} {verb}: {share}; to go on: {extend_command(state, need)}"
     elif crossing == CONFIRMATION:
         message = f"budget {state.budget_id} wants a person's confirmation: {share}"
     else:

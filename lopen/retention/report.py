@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lopen.limits.outage import StoreUnreachable
+from lopen.limits.store import LimitsStore
 from lopen.retention.policy import DAY_S, Policy
 from lopen.retention.rotation import LogFile, log_names
 from lopen.retention.space import BESIDE, footprint
@@ -59,8 +62,8 @@ class Report:
     last: dict[str, Any] | None
 
 
-def report(store: SessionStore, folder: Path, policy: Policy) -> Report:
-    """How a `.lopen/` folder stands."""
+def report(store: SessionStore, folder: Path, policy: Policy, limits: LimitsStore) -> Report:
+    """How a `.lopen/` folder stands. `limits`: where alerts and incidents are kept."""
     room = footprint(folder, beside=True)
     connection = store.database.connection
     last = connection.execute("SELECT body FROM memos WHERE key=?", (LAST,)).fetchone()
@@ -75,7 +78,7 @@ def report(store: SessionStore, folder: Path, policy: Policy) -> Report:
         archived=len(archived(store.database)),
         segments=sum(1 for kind in KINDS for _ in store.archives.glob(f"*/*.{kind}.jsonl.gz")),
         rows={kind: _count(store.database, table) for kind, table in tables.items()},
-        evidence=tuple(_evidence(store.database, name) for name in LISTS),
+        evidence=(_verdicts(store.database), *_evidence(limits)),
         last=json.loads(last["body"]) if last else None,
     )
 
@@ -90,15 +93,36 @@ def _count(database: Database, table: str) -> int:
     return count
 
 
-def _evidence(database: Database, name: str) -> EvidenceList:
-    column, _, measure = LISTS[name]
-    sql = f"SELECT count(*) FROM {name} GROUP BY {column} ORDER BY 1 DESC LIMIT 1"  # noqa: S608 - fixed words only
-    longest = database.connection.execute(sql).fetchone()
-    gone = database.connection.execute(
-        "SELECT coalesce(sum(count), 0), coalesce(sum(total), 0.0) FROM dropped WHERE list=?", (name,)
+def _verdicts(database: Database) -> EvidenceList:
+    longest = database.connection.execute(
+        "SELECT count(*) FROM verdicts GROUP BY session ORDER BY 1 DESC LIMIT 1"
     ).fetchone()
-    mean = gone[1] / gone[0] if gone[0] else 0.0
-    return EvidenceList(name, longest[0] if longest else 0, gone[0], mean, measure)
+    count, total = database.connection.execute(
+        "SELECT coalesce(sum(count), 0), coalesce(sum(total), 0.0) FROM dropped WHERE list='verdicts'"
+    ).fetchone()
+    return _list("verdicts", [longest[0] if longest else 0], count, total)
+
+
+def _evidence(limits: LimitsStore) -> Iterator[EvidenceList]:
+    """Alerts and incidents; nothing where their store cannot be reached."""
+    try:
+        dropped = limits.dropped()
+        owners = {
+            "alerts": [alert.budget_id for alert in limits.alerts()],
+            "incidents": [incident.circuit_id for incident in limits.incidents()],
+        }
+    except StoreUnreachable:
+        return
+    for name, whose in owners.items():
+        gone = [d for d in dropped if d.list == name]
+        yield _list(
+            name, list(Counter(whose).values()), sum(d.count for d in gone), sum(d.total for d in gone)
+        )
+
+
+def _list(name: str, lengths: list[int], count: int, total: float) -> EvidenceList:
+    measure = LISTS[name][2]
+    return EvidenceList(name, max(lengths, default=0), count, total / count if count else 0.0, measure)
 
 
 def lines(found: Report, policy: Policy) -> Iterator[str]:

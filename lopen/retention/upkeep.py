@@ -216,6 +216,10 @@ class Upkeep:
             foreign = [i.removeprefix("session:") for i in idle if i.startswith("session:")]
             beside = [key for name in foreign for key in (f"agents:session:{name}", f"hooks:{name}")]
             forget_limits(connection, [*idle, *beside])
+            connection.execute(
+                "DELETE FROM memos WHERE key >= 'paid:' AND key < 'paid;' AND json_extract(body, '$.at') < ?",
+                (edge.isoformat(),),
+            )
         return len(idle)
 
     # what was done

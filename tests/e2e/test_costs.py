@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools, verdict
 from tests.project import Project, Ran, build, code, plan, verified
@@ -48,17 +49,21 @@ def test_every_turn_is_charged_once_and_the_oracle_to_its_task(make_project: Mak
     assert complete["tokens"] == found["session"]["tokens_used"]
 
 
-def test_the_most_it_may_cost_stops_a_session_until_more_is_allowed(make_project: MakeProject) -> None:
-    project = make_project([plan(), build("calc-t1")])
+def test_the_most_it_may_cost_is_never_passed_and_more_is_asked_for(make_project: MakeProject) -> None:
+    project = make_project([plan(), text("Soon.", usage=Usage(2_000, 2_500)), build("calc-t1")])
     project.specify()
     assert project.lopen("approve", "calc").code == 0
 
-    ran = project.lopen("run", "calc", "--max-cost", "0.01", "--json")
+    ran = project.lopen("run", "calc", "--max-cost", "0.06", "--json")
 
     assert ran.code == 3, ran.err
-    assert len(ran.named("turn_ended")) == 1
-    assert ran.named("session_paused")[0]["kind"] == "budget"
-    assert "$0.02 of the $0.01" in ran.named("session_paused")[0]["message"]
+    assert project.endpoint is not None
+    assert 1_024 <= project.endpoint.requests[0]["max_tokens"] < 16_000  # what the money pays for
+    spent = sum(t["cost_usd"] for t in ran.named("turn_ended"))
+    assert 0 < spent <= 0.06
+    paused = ran.named("session_paused")[0]
+    assert paused["kind"] == "budget"
+    assert f"${spent:.2f} of the $0.06 it may, and another request may cost $" in paused["message"]
     command = shlex.split(ran.last_line.removeprefix("go on with: "))
     again = project.lopen("resume", "--max-cost", "0.01")
     assert again.code == 3

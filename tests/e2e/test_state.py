@@ -421,7 +421,7 @@ def test_sessions_are_shown_exported_deleted_and_pruned(make_project: MakeProjec
     assert refused.code == 2
     assert "--yes" in refused.err
     assert project.lopen("session", "delete", unfinished, "--yes").code == 0
-    assert project.lopen("session", "prune", "--json").events[0]["sessions"] == 0
+    assert project.lopen("session", "prune", "--json").events[0]["sessions_archived"] == 0
     assert project.lopen("session", "delete", session).code == 0
     assert project.lopen("session", "list", "--json").out == ""
     for arguments in (("show", "calc-20200101-1"), ("delete", "nothing"), ("resume", "nothing")):

@@ -46,4 +46,5 @@ def test_counts_and_listings_read_as_prose() -> None:
 )
 def test_a_command_survives_the_shell_whatever_the_name(name: str) -> None:
     assert shlex.split(confirm_command(name)) == ["lopen", "confirm", name]
-    assert shlex.split(extend_command(name))[-1] == f"module:{name}"
+    assert shlex.split(extend_command(name, 1_000))[3] == f"module:{name}"
+    assert shlex.split(extend_command(name, 0)) == ["lopen", "budget", "reset", f"module:{name}"]

@@ -209,6 +209,23 @@ def test_six_agents_at_once_are_held_back_and_sudo_parallel_lets_them(project: H
     assert project.before("Task", {"prompt": "one more"}, session="free").code == 2
 
 
+def test_agents_that_were_refused_or_went_with_their_process_leave_room(project: HookedProject) -> None:
+    project.environ["LOPEN_RESOURCES__AGENT_SPAWN_COOLDOWN_S"] = "0"
+    project.environ["LOPEN_CIRCUIT__AGENT_SPAWN__ENABLED"] = "false"
+    for i in range(5):
+        assert project.before("Task", {"prompt": f"part {i}"}).code == 0
+    assert project.before("Task", {"prompt": "one too many"}).code == 2
+    denied = {"type": "tool_result", "tool_use_id": "call2", "is_error": True, "content": "denied"}
+    project.says({"type": "user", "sessionId": "abc", "message": {"role": "user", "content": [denied]}})
+    again = {"transcript_path": str(project.transcript)}
+    assert project.before("Task", {"prompt": "in its place"}, **again).code == 0
+    assert project.before("Task", {"prompt": "one too many"}).code == 2
+    project.send("session-start", source="compact")
+    assert project.before("Task", {"prompt": "still too many"}).code == 2
+    project.send("session-start", source="resume")
+    assert project.before("Task", {"prompt": "after a new start"}).code == 0
+
+
 def test_agents_are_held_ten_seconds_apart(project: HookedProject) -> None:
     assert project.before("Task", {"prompt": "one"}).code == 0
     held = project.before("Task", {"prompt": "two"})
@@ -372,3 +389,21 @@ def test_the_hooks_count_in_redis_where_the_person_says_so(project: HookedProjec
     gone = project.before("Read", {"file_path": "a"})
     assert (gone.code, "the call is allowed" in gone.err) == (0, True)
     assert not (project.root / ".lopen" / "state.db").exists()
+
+
+def test_usage_that_a_gone_redis_missed_is_counted_with_the_next_prompt(
+    project: HookedProject, tmp_path: Path
+) -> None:
+    server = RedisServer(tmp_path)
+    project.environ["LOPEN_BUDGET__STORE"] = server.url
+    usage = {"usage": {"input_tokens": 5_000}}
+    try:
+        server.stop()
+        for _ in range(2):
+            missed = project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=usage)
+            assert (missed.code, "the call is allowed" in missed.err) == (0, True)
+        server.start()
+        assert "10,000 / 500,000" in project.send("user-prompt-submit", prompt="on").context
+        assert "10,000 / 500,000" in project.send("user-prompt-submit", prompt="on").context
+    finally:
+        server.stop()

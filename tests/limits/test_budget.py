@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lopen.errors import WrongUsage
 from lopen.limits.budget import (
+    PAUSE,
     BudgetSpec,
     BudgetState,
     Charge,
@@ -18,6 +19,7 @@ from lopen.limits.budget import (
     opened,
     record,
 )
+from lopen.limits.texts import extend_command, extension
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -167,3 +169,20 @@ def test_between_extensions_no_threshold_is_announced_twice(steps: list[int | tu
         assert len(said) == len(set(said))
         assert (state.utilization >= 1.0) == state.stopped
         assert set(said) == set(state.announced)
+
+
+def test_the_extension_that_is_told_lets_work_go_on_and_is_never_refused() -> None:
+    for limit in (500, 2_000, 100_000, 1_900_000, 30_000_000):
+        for used in (0, limit // 2, limit, limit + 300_000):
+            state = module(limit).replace(tokens_used=used)
+            tokens = extension(state, 20_000)
+            grown = extended(state, tokens, "needed", NOW)
+            assert answer_room(grown, 4_000, 16_000) == 16_000, state
+    assert extend_command(module(100).replace(tokens_used=2_000_000)) == "lopen budget reset module:m"
+
+
+def test_what_was_announced_stays_so_where_the_limits_do() -> None:
+    spec = BudgetSpec("module:m", "module", 100)
+    refused = opened(spec, NOW).replace(tokens_used=70, announced=(PAUSE,))
+    assert opened(spec, NOW, refused).status == "paused"
+    assert opened(spec.replace(max_tokens=200), NOW, refused).status == "active"

@@ -81,7 +81,7 @@ def test_alerts_are_listed_and_acknowledged(folder: Path) -> None:
     run(alerts.app, "ack", listed[0]["alert_id"], folder=folder)
     assert len(objects(run(alerts.app, "list", "--new", "--json", folder=folder))) == 2
     run(alerts.app, "ack", "all", folder=folder)
-    assert "No alerts." in run(alerts.app, "list", "--new", folder=folder)
+    assert "No new alerts" in run(alerts.app, "list", "--new", folder=folder)
 
 
 def test_hooks_are_installed_and_taken_out(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from lopen.errors import ExitCode
 from lopen.events import AlertRaised, CircuitChanged
 from lopen.limits import orders
 from lopen.limits.answers import BudgetReached, ToolPass, ToolTrip
+from lopen.limits.guarding import read_agents
 from lopen.limits.meter import Meter
 from lopen.limits.owner import is_gone, this_process
 from lopen.limits.specs import task_tokens
@@ -117,22 +119,16 @@ def test_module_requests_are_counted_and_limited(make_meter: MakeMeter) -> None:
     assert raised.value.budget_id == "module:m"
 
 
-def test_the_guardrail_sees_what_was_crossed_and_confirmed(
+def test_a_confirmation_holds_until_an_extension(
     make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
 ) -> None:
     meter = make_meter(budget={"token_budget_per_module": 10_000})
     assert spend(meter, 9_200) == ["warning_threshold", "confirmation"]
-    check = meter.module_check()
-    assert check is not None
-    assert (check.crossed, check.confirmed, check.status) == (("warning", "confirmation"), False, "warning")
-    meter.confirm_module()
-    check = meter.module_check()
-    assert check is not None
-    assert check.confirmed
+    assert not meter.states()[0].confirmed
+    orders.confirm_budget(store, "module:m")
+    assert meter.states()[0].confirmed
     orders.extend_budget(store, "module:m", 10_000, "more", clock.now())
-    check = meter.module_check()
-    assert check is not None
-    assert (check.crossed, check.confirmed) == ((), False)
+    assert (meter.states()[0].announced, meter.states()[0].confirmed) == ((), False)
 
 
 def test_budgets_that_are_off_count_but_never_stop(make_meter: MakeMeter) -> None:
@@ -167,6 +163,57 @@ def test_the_cost_limit_of_a_run_stops_it(store: LimitsStore, clock: FakeClock) 
     with pytest.raises(BudgetReached, match=r"\$1\.10 of the \$1\.00") as raised:
         meter.reserve(1, 100)
     assert raised.value.command == "lopen resume s1 --max-cost 2.1"
+
+
+def test_the_cost_limit_shortens_an_answer_to_what_it_pays_for(store: LimitsStore, clock: FakeClock) -> None:
+    def quote(answer: int) -> float:
+        return 0.10 + answer / 10_000
+
+    meter = Meter(store, Settings(), clock, max_cost_usd=1.0)
+    meter.open("s1", "m")
+    assert meter.reserve(1, 9_000, "", quote).max_tokens == 9_000
+    assert meter.reserve(1, 16_000, "", quote).max_tokens == 9_000
+    spend(meter, 100, 0.6)
+    assert meter.reserve(1, 16_000, "", quote).max_tokens == 3_000
+    spend(meter, 100, 0.2)
+    with pytest.raises(
+        BudgetReached, match=r"\$0\.80 of the \$1\.00 it may, and another .* \$1\.70"
+    ) as raised:
+        meter.reserve(1, 16_000, "", quote)
+    assert raised.value.command == "lopen resume s1 --max-cost 2.5"
+    assert meter.reserve(1, 16_000).max_tokens == 16_000  # without a known price
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.floats(0, 0.3), st.integers(1, 20_000), st.floats(0, 1)), max_size=25))
+def test_the_cost_limit_is_never_overshot_where_quotes_are_right(
+    tmp_path: Path, requests: list[tuple[float, int, float]]
+) -> None:
+    database = Database(tmp_path / "cost.db")
+    database.connection.execute("DELETE FROM budgets")
+    database.connection.execute("PRAGMA synchronous=OFF")
+    meter = Meter(SqliteStore(database), Settings(), FakeClock(), max_cost_usd=1.0)
+    meter.open("s", "m")
+    for head, wanted, share in requests:
+
+        def quote(answer: int, head: float = head) -> float:
+            return head + answer * 25e-6
+
+        with contextlib.suppress(BudgetReached):
+            grant = meter.reserve(0, wanted, "", quote)
+            meter.settle(grant, Usage(output_tokens=1), quote(int(grant.max_tokens * share)))
+    assert meter.cost() <= 1.0 + 1e-9
+    database.close()
+
+
+def test_what_a_crash_left_unsettled_has_its_cost_too(make_meter: MakeMeter) -> None:
+    meter = make_meter()
+    meter.reserve(1_000, 2_000, "oracle", lambda answer: answer / 1_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
+        told = meter.recover("s1")
+    assert meter.cost() == pytest.approx(2.0)
+    assert [e.alert_type for e in told if isinstance(e, AlertRaised)] == ["warning_threshold"]
 
 
 def test_external_calls_warn_at_one_dollar_and_block_at_five_until_acknowledged(
@@ -304,16 +351,22 @@ def test_six_agents_within_ten_turns_trip_the_circuit(make_meter: MakeMeter, clo
     assert answers[-1].rule == "agent_spawn"
 
 
-def test_a_session_starts_ten_agents_then_asks_a_person(make_meter: MakeMeter, clock: FakeClock) -> None:
+def test_a_session_starts_ten_agents_then_asks_a_person(
+    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
+) -> None:
     meter = make_meter()
     for i in range(10):
         clock.advance(60)
         assert isinstance(meter.gate.spawn_agent(f"a{i}", 10 * i), ToolPass)
         meter.gate.agent_done(f"a{i}")
     clock.advance(60)
-    answer = meter.gate.spawn_agent("a10", 200)
-    assert isinstance(answer, ToolTrip)
-    assert answer.needs_ack
+    for _ in range(2):
+        answer = meter.gate.spawn_agent("a10", 200)
+        assert isinstance(answer, ToolTrip)
+        assert answer.needs_ack
+    assert len(store.incidents("session:s1")) == 1
+    orders.acknowledge_circuit(store, "session:s1", clock.now())
+    assert isinstance(meter.gate.spawn_agent("a10", 210), ToolPass)
 
 
 def test_sudo_parallel_lifts_the_spawn_limits_and_is_logged(
@@ -327,6 +380,51 @@ def test_sudo_parallel_lifts_the_spawn_limits_and_is_logged(
     assert store.incidents("session:s1")[-1].rule == "override"
 
 
+def test_what_a_probe_itself_asks_for_belongs_to_it(
+    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
+) -> None:
+    meter = make_meter()
+    for n in range(5):
+        meter.gate.before_tool("read_file", {"path": "a"}, n)
+    orders.acknowledge_circuit(store, "session:s1", clock.now())
+    probe = meter.gate.before_tool("verify_task_completion", {}, 6)
+    assert isinstance(probe, ToolPass)
+    assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), ToolTrip)
+    asked = meter.gate.external_call(6)
+    assert isinstance(asked, ToolPass)
+    meter.gate.external_done(asked, True)
+    assert isinstance(meter.gate.spawn_agent("a", 6), ToolPass)
+    with meter.gate.inside():
+        assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), ToolPass)
+    assert (circuit := meter.gate.circuit())
+    assert circuit.state == "half_open"
+    meter.gate.after_tool(probe, True)
+    assert (circuit := meter.gate.circuit())
+    assert circuit.state == "closed"
+
+
+def test_agents_of_a_dead_process_run_no_more(make_meter: MakeMeter, store: LimitsStore) -> None:
+    make_meter().gate.spawn_agent("a", 1)
+    make_meter().recover("s1")
+    assert store.atomically(lambda rows: read_agents(rows, "session:s1")).running == ()
+
+
+def test_a_pause_is_announced_once_over_processes_and_its_command_is_enough(
+    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
+) -> None:
+    limits = {"task_tokens": 20_000, "session_tokens": 0}
+    spend(make_meter(budget=limits), 15_000)
+    for events in (1, 0, 0):
+        with pytest.raises(BudgetReached) as raised:
+            make_meter(budget=limits).reserve(4_500, 16_000)
+        assert len(raised.value.events) == events
+    assert [a.alert_type for a in store.alerts("task:t1")] == ["budget_exhausted"]
+    words = raised.value.command.split()
+    assert words[:5] == ["lopen", "budget", "extend", "task:t1", "--tokens"]
+    orders.extend_budget(store, "task:t1", int(words[5]), "needed", clock.now())
+    assert make_meter(budget=limits).reserve(4_500, 16_000).max_tokens == 16_000
+
+
 def test_the_plan_raises_the_sessions_external_calls(make_meter: MakeMeter, clock: FakeClock) -> None:
     meter = make_meter()
     meter.gate.plan_known(30)
@@ -335,12 +433,6 @@ def test_the_plan_raises_the_sessions_external_calls(make_meter: MakeMeter, cloc
         clock.advance(60)
         answers.append(meter.gate.external_call(turn))
     assert [isinstance(a, ToolPass) for a in answers] == [True] * 90 + [False]
-
-
-def test_a_hook_that_calls_itself_is_stopped(make_meter: MakeMeter) -> None:
-    meter = make_meter()
-    answers = [meter.gate.before_hook("format", 1) for _ in range(6)]
-    assert [isinstance(a, ToolPass) for a in answers] == [True] * 5 + [False]
 
 
 def test_the_snapshot_is_one_line_and_guides_near_a_limit(make_meter: MakeMeter) -> None:

@@ -11,7 +11,8 @@ import pytest
 from lopen.clock import FakeClock
 from lopen.events import AlertRaised
 from lopen.limits.answers import ToolPass
-from lopen.limits.debts import RETRY_S
+from lopen.limits.debts import NO_LEDGER, RETRY_S, DatabaseLedger, Ledger
+from lopen.limits.guarding import read_agents
 from lopen.limits.meter import Meter
 from lopen.limits.redis_store import RedisStore
 from lopen.limits.sqlite_store import SqliteStore
@@ -24,10 +25,10 @@ from tests.limits.redis_server import RedisServer
 class Watched:
     """A meter over a store that can be taken away, and what was said about that."""
 
-    def __init__(self, store: SqliteStore | RedisStore, clock: FakeClock) -> None:
+    def __init__(self, store: SqliteStore | RedisStore, clock: FakeClock, ledger: Ledger = NO_LEDGER) -> None:
         self.said: list[str] = []
         self.clock = clock
-        self.meter = Meter(store, Settings(), clock, warn=self.said.append)
+        self.meter = Meter(store, Settings(), clock, ledger=ledger, warn=self.said.append)
         self.meter.open("s1", "m", "t1")
 
     def spend(self, tokens: int) -> None:
@@ -60,6 +61,43 @@ def test_a_redis_that_goes_and_comes_back_empty_is_caught_up(
     watched.spend(7)
     assert watched.used() == 5_007
     store.close()
+
+
+def owing(database: Database, url: str, clock: FakeClock) -> Watched:
+    """A process of the project whose Redis may be gone."""
+    return Watched(RedisStore(url), clock, DatabaseLedger(database))
+
+
+def test_what_a_gone_redis_is_owed_is_paid_by_the_next_process_once(
+    own_redis: RedisServer, database: Database, clock: FakeClock
+) -> None:
+    first = owing(database, own_redis.url, clock)
+    first.spend(1_000)
+    under_way = first.meter.reserve(0, 2_000, "oracle")
+    own_redis.stop()
+    first.meter.settle(under_way, Usage(output_tokens=2_000), 1.5, "opus")
+    first.spend(100)
+    assert first.meter.cost() == pytest.approx(1.52)
+    assert len(DatabaseLedger(database).debts()) == 2
+
+    own_redis.start()
+    later = [
+        owing(database, own_redis.url, clock) for _ in range(2)
+    ]  # both read the debts before either pays
+
+    assert [each.used() for each in later] == [2_100, 2_100]
+    assert DatabaseLedger(database).debts() == ()
+    clock.advance(RETRY_S)
+    first.spend(5)  # the first one lives and pays what is paid already
+    assert first.used() == 2_105
+    assert later[0].meter.cost() == pytest.approx(1.52)
+    agents = RedisStore(own_redis.url).atomically(lambda rows: read_agents(rows, "session:s1"))
+    assert agents.cost_usd == pytest.approx(1.5)
+
+
+def test_a_debt_that_another_version_kept_is_passed_over(database: Database) -> None:
+    database.write("INSERT INTO memos VALUES ('debt:1', '{\"specs\": 3}'), ('debt:2', 'x')")
+    assert DatabaseLedger(database).debts() == ()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import redis
 
 from lopen.errors import WrongUsage
 from lopen.limits.budget import BudgetSpec, Charge
-from lopen.limits.circuit import Call
+from lopen.limits.circuit import Call, CircuitState
 from lopen.limits.outage import StoreUnreachable
 from lopen.limits.redis_store import RedisStore
 from tests.limits.redis_server import RedisServer
@@ -145,3 +145,15 @@ def test_values_of_another_kind_at_lopens_keys_are_unreachable_not_a_crash(own_r
 def test_an_address_that_is_none_is_wrong_usage() -> None:
     with pytest.raises(WrongUsage, match=r"budget\.store"):
         RedisStore("http://127.0.0.1")
+
+
+def test_names_whose_keys_expired_are_taken_out_of_the_sets(own_redis: RedisServer) -> None:
+    store = RedisStore(own_redis.url, evidence_max=3)
+    store.record([BudgetSpec("session:s", "session", 10)], Charge(1), NOW)
+    store.atomically(lambda rows: rows.put_circuit(CircuitState("session:s")))
+    store._client.sadd("lopen:budget:active", "session:old")
+    store._client.sadd("lopen:circuit:active", "session:old")
+    assert ([b.budget_id for b in store.budgets()], len(store.circuits())) == (["session:s"], 1)
+    for name in ("lopen:budget:active", "lopen:circuit:active"):
+        assert store._client.smembers(name) == {"session:s"}
+    store.close()

@@ -94,6 +94,32 @@ def test_work_sees_what_it_wrote(store: LimitsStore) -> None:
     assert store.budgets()[0].tokens_used == 9
 
 
+def test_a_promise_is_settled_once_whoever_was_cut_off_in_between(store: LimitsStore) -> None:
+    specs = [BudgetSpec("session:s", "session", 100_000), BudgetSpec("task:t", "task", 50_000)]
+    promised = Reservation("r1", "s", "here", ("session:s", "task:t"), 300)
+    store.record(specs, Charge(1), NOW)
+
+    def promise(rows: Rows) -> None:
+        for spec in specs:
+            state = rows.budget(spec.budget_id)
+            assert state
+            rows.put_budget(state.replace(reserved=500, requests_reserved=1))
+        rows.put_reservation(promised)
+
+    store.atomically(promise)
+    charge = Charge(40, Usage(output_tokens=40), 1, 0.25, "builder", "opus")
+    first = store.record(specs, charge, NOW, promised)
+    assert [(s.tokens_used, s.reserved, s.requests_reserved) for s, _ in first] == [(41, 200, 0)] * 2
+    assert store.record(specs, charge, NOW, promised) == []
+    never_made = promised.replace(reservation_id="r2")
+    unsure = store.record(specs, charge, NOW, never_made, sure=False)
+    assert [(s.tokens_used, s.reserved) for s, _ in unsure] == [(81, 200)] * 2
+    assert store.record(specs, charge, NOW, never_made, sure=False) == []
+    assert [(s.tokens_used, s.cost_usd) for s in store.budgets()] == [(81, 0.5)] * 2
+    [spend] = store.spend("task:t")[-1:]
+    assert (spend.tokens, spend.usage.output_tokens) == (80, 80)
+
+
 def test_extending_needs_a_known_budget_a_reason_and_a_sane_amount(store: LimitsStore) -> None:
     store.record([SPEC], Charge(100), NOW)
     for budget_id, tokens, reason in [("session:x", 5, "x"), ("session:s", -5, "x"), ("session:s", 5, " ")]:
@@ -177,6 +203,21 @@ def test_the_history_and_the_incidents_are_bounded(store: LimitsStore) -> None:
     [state] = store.circuits()
     assert state.history == tuple(f"t{i}" for i in range(150, 900, 15))
     assert [i.seen for i in store.incidents("session:s")] == [str(i) for i in range(20, 120)]
+
+
+def test_of_what_capped_lists_let_go_count_and_mean_stay(store: LimitsStore) -> None:
+    for i in range(130):
+        until = NOW.timestamp() + 10 if i < 20 else None
+        keep(store, Incident("session:s", "x", str(i), NOW, until))
+        keep(store, Alert(f"a{i}", "session:s", "secret", "m", 0.25 + 0.5 * (i % 2), NOW))
+    dropped = sorted(store.dropped(), key=lambda d: d.list)
+    assert [(d.list, d.owner, d.count) for d in dropped] == [
+        ("alerts", "session:s", 30),
+        ("incidents", "session:s", 30),
+    ]
+    assert dropped[0].total == pytest.approx(15.0)
+    assert dropped[1].total == pytest.approx(200.0)
+    assert (len(store.alerts()), len(store.incidents())) == (100, 100)
 
 
 @pytest.fixture(params=["sqlite", "redis"])

@@ -17,7 +17,7 @@ from tests.storage.history import NOW, lived, many
 
 
 def test_a_new_project_has_nothing_to_tell(store: SessionStore, folder: Path) -> None:
-    text = "\n".join(lines(report(store, folder, Policy()), Policy()))
+    text = "\n".join(lines(report(store, folder, Policy(), SqliteStore(store.database)), Policy()))
     assert "of 5.0 MB" in text
     assert "Sessions: 0 kept" in text
     assert "there was nothing to do yet" in text
@@ -37,7 +37,7 @@ def test_everything_kept_stands_against_its_limit(
         limits.atomically(lambda rows, a=alert: rows.add_alert(a))  # type: ignore[misc] # mypy infers no lambda with a default
     make_upkeep().clean()
 
-    found = report(store, folder, Policy())
+    found = report(store, folder, Policy(), limits)
     text = "\n".join(lines(found, Policy()))
 
     assert (found.sessions, found.unfinished, found.archived) == (10, 1, 4)
