@@ -69,7 +69,7 @@ class Recorder:
 
     def _append(self, line: Json) -> None:
         data = member(line)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._path, flags, 0o600)
         try:
             view = memoryview(data)
