@@ -276,3 +276,28 @@ def test_what_a_terminal_is_shown_of_it_is_inert(make_project: MakeProject) -> N
         said = ran.out + ran.err
         assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said), (line, said)
         assert "Traceback" not in said
+
+
+TURNED = {
+    "modules": "rm -rf .lopen/modules; ln -s {elsewhere} .lopen/modules",
+    "logs": "mv .lopen/logs .lopen/l2; ln -s {elsewhere} .lopen/logs",
+    "recording": "rm -f .lopen/recordings/*; ln -s {elsewhere}/file .lopen/recordings/calc.jsonl.gz",
+    "lopen itself": "mv .lopen l2; ln -s l2 .lopen",
+}
+
+
+@pytest.mark.parametrize("kind", TURNED)
+def test_a_link_that_a_command_puts_into_lopen_s_folder_ends_the_run(
+    make_project: MakeProject, tmp_path: Path, kind: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    command = TURNED[kind].format(elsewhere=elsewhere)
+    project = make_project([plan(), tools(("run_command", {"command": command})), build("calc-t1")])
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code == 1, ran.err
+    assert "is a link" in ran.err or "moved or replaced" in ran.err
+    assert list(elsewhere.iterdir()) == []
