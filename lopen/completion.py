@@ -15,8 +15,6 @@ from lopen.git.hooks import HooksSnapshot, Runner
 from lopen.git.message import completion
 from lopen.git.repository import versioned
 from lopen.guardrails.churn import after_success
-from lopen.judgement import text_at
-from lopen.secrets import find_secrets
 from lopen.tasks.tree import State, Task
 from lopen.tools.results import Result, done, failed
 from lopen.tools.workbench import Workbench
@@ -49,9 +47,7 @@ class Committer:
             verdict=f"passed ({bench.confidence})",
             convention=bench.settings.git.convention,
         )
-        refusal = (
-            self._unverified(bench, tree) or self._secrets(bench, task, tree) or self._verify_commit(bench)
-        )
+        refusal = self._unverified(bench, tree) or self._secrets() or self._verify_commit(bench)
         if refusal is not None:
             return refusal
         hooked = self._hooked(bench, tree, text)
@@ -88,27 +84,16 @@ class Committer:
             outcome="refused",
         )
 
-    def _secrets(self, bench: Workbench, task: Task, tree: str) -> Result | None:
+    def _secrets(self) -> Result | None:
         """A commit that would add a secret is refused with the place."""
-        parent = self.repository.head().commit or task.base
-        if parent is None:
+        if not self.repository.leaks:
             return None
-        for change in self.repository.changes(parent, tree):
-            if change.kind == "deleted":
-                continue
-            after = text_at(self.repository, tree, change.path) or ""
-            before = text_at(self.repository, parent, change.path) or ""
-            known = {before[s.start : s.end] for s in find_secrets(before)}
-            for secret in find_secrets(after):
-                if after[secret.start : secret.end] in known:
-                    continue
-                line = after.count("\n", 0, secret.start) + 1
-                return failed(
-                    f"{change.path}:{line} holds what looks like a secret ({secret.kind}); not committed",
-                    "remove it, read it from the environment instead, then verify again",
-                    outcome="refused",
-                )
-        return None
+        first = self.repository.leaks[0]
+        return failed(
+            f"{first} holds what looks like a secret ({first.kind}); not committed",
+            "remove it, read it from the environment instead, then verify again",
+            outcome="refused",
+        )
 
     def _verify_commit(self, bench: Workbench) -> Result | None:
         """The specification's verify-commit runs before each commit."""

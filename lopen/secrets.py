@@ -8,6 +8,7 @@ files stay as they are. Every pattern is linear in the length of the text.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -18,6 +19,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 SHORTEST_KNOWN = 6
+LONG_ENOUGH = 12  # bytes, to be looked for in Base64 too
 _LEAST_BITS = 3.0  # a character, of a value that looks drawn at random
 
 
@@ -186,14 +188,38 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
     `known` are values to take out wherever they stand (a key in use), also escaped for JSON or a URL. The
     replacement keeps JSON strings whole. Redacting twice changes nothing more.
     """
-    for value in _spellings(tuple(known)):
-        text = text.replace(value, "[redacted:known]")
+    text = hidden(text, known)
     pieces: list[str] = []
     done = 0
     for secret in find_secrets(text):
         pieces += [text[done : secret.start], f"[redacted:{secret.kind}]"]
         done = secret.end
     return "".join([*pieces, text[done:]])
+
+
+def hidden(text: str, known: Iterable[str]) -> str:
+    """`text` with the values `known` replaced, and what only looks like a secret left as it is."""
+    for value in _spellings(tuple(known)):
+        text = text.replace(value, "[redacted:known]")
+    return text
+
+
+def spelt(value: str) -> tuple[str, ...]:
+    """A known value in every spelling that is looked for; none of one that is too short."""
+    return _spellings((value,))
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value stands for a secret that is to be put there."""
+    return bool(_PLACEHOLDER.search(value))
+
+
+def added(before: str, after: str, known: Iterable[str] = ()) -> list[tuple[int, str]]:
+    """(line, kind) of every secret in `after` that `before` did not hold, by value or by looks, in order."""
+    there = {before[s.start : s.end] for s in find_secrets(before)}
+    places = [(s.start, s.kind) for s in find_secrets(after) if after[s.start : s.end] not in there]
+    places += [(after.find(v), "known") for v in _spellings(tuple(known)) if v in after and v not in before]
+    return [(after.count("\n", 0, start) + 1, kind) for start, kind in sorted(set(places))]
 
 
 def _found(text: str, lowered: str) -> Iterator[Secret]:
@@ -223,9 +249,16 @@ def _bits(value: str) -> float:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts.values())
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=256)
 def _spellings(known: tuple[str, ...]) -> tuple[str, ...]:
-    """Each known value as it is, and as JSON and URLs write it, longest first; short ones would tear text apart."""
+    """Each known value as it is, and as JSON, URLs and Base64 write it, longest first.
+
+    Short ones would tear text apart, in Base64 all the more.
+    """
     values = {v for v in known if len(v) >= SHORTEST_KNOWN}
-    spelt = values | {json.dumps(v)[1:-1] for v in values} | {quote(v, safe="") for v in values}
-    return tuple(sorted(spelt, key=len, reverse=True))
+    forms = values | {json.dumps(v)[1:-1] for v in values} | {quote(v, safe="") for v in values}
+    for value in values:
+        raw = value.encode("utf-8", "surrogatepass")
+        if len(raw) >= LONG_ENOUGH:
+            forms.add(base64.b64encode(raw[: len(raw) // 3 * 3]).decode())  # whatever follows it
+    return tuple(sorted(forms, key=len, reverse=True))

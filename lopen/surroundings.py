@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
@@ -38,14 +39,19 @@ def languages(root: Path) -> tuple[str, ...]:
     found = []
     for name, (patterns, command) in LANGUAGES.items():
         if any(next(root.glob(p), None) is not None for p in patterns):
-            found.append(f"{name}: {_version(command)}")
+            found.append(f"{name}: {_version(command, root)}")
     return tuple(found) or (f"none seen yet; Python here is {platform.python_version()}",)
 
 
-def _version(command: Sequence[str]) -> str:
+def _version(command: Sequence[str], root: Path) -> str:
+    """Asked outside of the project and of no program in it: rustup, go and version managers start what a
+    repository names for them.
+    """
     path = shutil.which(command[0])
     if path is None:
         return "not installed here"
+    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+        return "the project's own"
     try:
         ran = subprocess.run(
             [path, *command[1:]],
@@ -53,6 +59,7 @@ def _version(command: Sequence[str]) -> str:
             text=True,
             timeout=10,
             stdin=subprocess.DEVNULL,
+            cwd="/",
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -69,7 +76,8 @@ def conventions(root: Path) -> tuple[tuple[str, str], ...]:
     for name in ("AGENTS.md", "CLAUDE.md"):
         path = root / name
         if path.is_file() and not path.is_symlink():
-            text = path.read_text("utf-8", errors="replace")
+            with path.open(encoding="utf-8", errors="replace") as file:
+                text = file.read(CONVENTION_CHARS + 1)
             cut = "" if len(text) <= CONVENTION_CHARS else "\n[cut here; read_file gives the rest]"
             return ((name, text[:CONVENTION_CHARS] + cut),)
     return ()

@@ -258,7 +258,10 @@ def database(patient: Patient) -> Iterator[Finding]:
 
 
 def _state(patient: Patient) -> Path:
+    from lopen.storage.folder import require_plain
+
     folder = patient.root / ".lopen"
+    require_plain(folder)
     return folder if folder.is_dir() else patient.root
 
 

@@ -105,10 +105,13 @@ def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
 
 def _keep_details(error: BaseException, invocation: Invocation) -> Path:
     """Write the traceback down, readable by the person alone; where."""
-    text = "".join(traceback.format_exception(error))
+    from lopen.sandbox.known_secrets import KnownSecrets
+
+    root = find_root(invocation.project or Path.cwd())
+    text = KnownSecrets(root, os.environ).redact("".join(traceback.format_exception(error)))
     name = f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     try:
-        state = find_root(invocation.project or Path.cwd()) / ".lopen"
+        state = root / ".lopen"
         if state.is_dir() and not state.is_symlink():
             (state / "logs").mkdir(exist_ok=True)
             path = state / "logs" / name

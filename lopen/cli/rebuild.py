@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lopen.clock import SystemClock
 from lopen.documents.plan_file import parse
+from lopen.documents.source import LARGEST
 from lopen.documents.spec import load, spec_path
 from lopen.errors import LopenError
 from lopen.git.commits import CommitInfo
@@ -25,7 +26,7 @@ def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str
     """
     for plan in sorted((root / ".lopen" / "modules").glob("*/plan.md")):
         module = plan.parent.name
-        tree = parse(plan.read_text("utf-8", errors="replace"))
+        tree = _tree(plan)
         if tree is None or not tree.components:
             yield f"{module}: its plan cannot be read; a new run plans it again"
             continue
@@ -38,6 +39,13 @@ def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str
             f"{module}: rebuilt session {session.id}, {done} of {len(tasks)} tasks complete; "
             f"read its specification and approve it again: lopen approve {module} --run"
         )
+
+
+def _tree(plan: Path) -> Tree | None:
+    """The work that a plan holds; None for anything but a plain file of bearable size."""
+    if plan.is_symlink() or not plan.is_file() or plan.stat().st_size > LARGEST:
+        return None
+    return parse(plan.read_text("utf-8", errors="replace"))
 
 
 def rebuilt(root: Path, store: SessionStore, module: str, tree: Tree, commits: list[CommitInfo]) -> Session:

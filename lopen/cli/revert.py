@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -32,6 +33,7 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     from lopen.cli.store import alone, one_session, open_store
     from lopen.clock import SystemClock
     from lopen.git.repository import Repository
+    from lopen.sandbox.known_secrets import KnownSecrets
     from lopen.storage.plan import draw
 
     require_person("revert", context.root)
@@ -44,7 +46,9 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
                 f"{session.module} has no commits to go back to",
                 hint="work is committed from the gate on, unless git.enabled or git.auto_commit is off",
             )
-        repository = Repository.open(context.root, clock=SystemClock())
+        repository = Repository.open(
+            context.root, clock=SystemClock(), known=lambda: KnownSecrets(context.root, os.environ).values
+        )
         if repository.head().branch != session.branch:
             raise LopenError(f"HEAD is not on {session.branch}", hint=f"git switch {session.branch}")
         commit = target(session, [c.sha for c in repository.session_commits(session.id)], to)

@@ -31,6 +31,7 @@ from lopen.llm.recorder import Recorder, RecordingModel
 from lopen.llm.recording import Unreadable
 from lopen.llm.recording import load as load_recording
 from lopen.llm.replay import ReplayModel
+from lopen.llm.veil import VeiledModel
 from lopen.ports import Ports
 from lopen.prompts.templates import check_templates
 from lopen.retention.log import StructuredLog
@@ -39,8 +40,8 @@ from lopen.retention.upkeep import Upkeep
 from lopen.sandbox.choice import choose
 from lopen.sandbox.command import Command, Sandbox
 from lopen.sandbox.command import Limits as SandboxLimits
+from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.sandbox.protected import ProtectedPaths
-from lopen.secrets import looks_secret_name, redact
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.specifications import Specifications
@@ -73,12 +74,6 @@ class Wired:
 def recording_path(root: Path, session: str) -> Path:
     """Where a session's exchanges are kept."""
     return root / ".lopen" / "recordings" / f"{session}.jsonl.gz"
-
-
-def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
-    """Takes known secrets (values of secret-looking variables) and what looks like one out of a text."""
-    known = tuple(v for n, v in environ.items() if looks_secret_name(n) and len(v) >= 8)
-    return lambda text: redact(text, known)
 
 
 def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
@@ -115,15 +110,15 @@ def wired(
     """Everything a session needs, put together; taken apart again at the end."""
     settings, root = loaded.settings, context.root
     clock = clock or SystemClock()
-    hide = redactor(os.environ)
+    secrets = KnownSecrets(root, os.environ)
     check_templates(settings.workflow.templates)
-    repository = checkout_of(root, settings, clock)
+    repository = checkout_of(root, settings, clock, secrets)
     sandbox = sandbox_for(settings, root, session.id)
     with ExitStack() as stack:
         holder: list[Ports] = []
-        view = stack.enter_context(view_for(context, options, hide, holder))
-        journal = _journal(context, settings, store, session, clock, view)
-        model = _model(stack, settings, options, journal, clock, context, hide)
+        view = stack.enter_context(view_for(context, options, secrets.redact, holder))
+        journal = _journal(context, settings, store, session, clock, view, secrets.redact)
+        model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
         commands = Commands(sandbox, repository, ProtectedPaths(root), journal)
         approval = session.approval or store.approval(session.module)
@@ -145,7 +140,7 @@ def wired(
             committer=Committer(repository, _hook_runner(commands, root), _scratch(root)),
             verifier=verifier,
             registry=Registry(catalogue(verifier.commands)),
-            audit=AuditTrail(store.database, session.id, hide),
+            audit=AuditTrail(store.database, session.id, secrets.redact),
             watch=Watch(
                 meter.gate,
                 journal,
@@ -172,19 +167,25 @@ def _journal(
     session: Session,
     clock: Clock,
     view: View,
+    hide: Callable[[str], str],
 ) -> Journal:
     """With everybody who hears of the session: the view, the log, the upkeep of `.lopen/`."""
-    hide, policy, state = redactor(os.environ), policy_of(settings), context.root / ".lopen"
+    policy, state = policy_of(settings), context.root / ".lopen"
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
     return Journal(store, session, clock, redact=hide, subscribers=(shown(context, view), log, upkeep))
 
 
-def checkout_of(root: Path, settings: Settings, clock: Clock) -> Checkout:
+def checkout_of(root: Path, settings: Settings, clock: Clock, secrets: KnownSecrets) -> Checkout:
     """The project's repository; with `git.enabled = false` a private history of snapshots in its place."""
+
+    def known() -> tuple[str, ...]:
+        secrets.look()
+        return secrets.values
+
     if settings.git.enabled:
-        return Repository.open(root, clock=clock, sign=settings.git.sign)
-    return Repository.shadow(root, root / ".lopen" / "cache" / "shadow", clock=clock)
+        return Repository.open(root, clock=clock, sign=settings.git.sign, known=known)
+    return Repository.shadow(root, root / ".lopen" / "cache" / "shadow", clock=clock, known=known)
 
 
 def _meter(
@@ -238,7 +239,7 @@ def _model(
     journal: Journal,
     clock: Clock,
     context: CommandContext,
-    hide: Callable[[str], str],
+    secrets: KnownSecrets,
 ) -> Model:
     def step() -> str:
         return journal.session.step.value
@@ -246,12 +247,13 @@ def _model(
     if options.model.startswith(REPLAY):
         recording = load_recording(Path(options.model.removeprefix(REPLAY)))
         return stack.enter_context(ReplayModel(recording, step=step, clock=clock))
-    model = AnthropicModel(settings.model, os.environ, clock)
-    stack.callback(model.close)
-    if not settings.recording.enabled:
-        return model
-    recorder = _recorder(context, journal.session, clock, hide)
-    return model if recorder is None else RecordingModel(model, recorder, step, journal.tell)
+    real = AnthropicModel(settings.model, os.environ, clock)
+    stack.callback(real.close)
+    recorder = None
+    if settings.recording.enabled:
+        recorder = _recorder(context, journal.session, clock, secrets.redact)
+    model = real if recorder is None else RecordingModel(real, recorder, step, journal.tell)
+    return VeiledModel(model, secrets, journal.session.id, journal.tell)
 
 
 def _recorder(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lopen.errors import LopenError
 
+SPECS = "specs"
 LARGEST = 16 * 1024 * 1024
 """Bytes a specification may have (contract §1)."""
 
@@ -35,6 +36,21 @@ def read_source(path: Path) -> str:
         ) from error
 
 
+def _require_inside(path: Path, descriptor: int) -> None:
+    """Refuse `specs/<module>/SPECIFICATION.md` where links have it lead out of its project.
+
+    What was opened is compared with what the name stands for, so that a link turned meanwhile is no way out.
+    """
+    if path.parent.parent.name != SPECS:
+        return
+    real = os.path.realpath(path)
+    root = os.path.join(os.path.realpath(path.parents[2]), "")
+    if not (real.startswith(root) and os.path.samestat(os.fstat(descriptor), os.lstat(real))):
+        raise UnreadableSource(
+            f"{path} leads out of the project through a link", hint="replace the link by the file itself"
+        )
+
+
 def _line(content: bytes, offset: int) -> int:
     return len((content[:offset] + b"x").splitlines())
 
@@ -43,6 +59,7 @@ def _bytes(path: Path) -> bytes:
     try:
         # Without O_NONBLOCK a named pipe in the file's place would block for ever.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            _require_inside(path, file.fileno())
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UnreadableSource(f"{path} is no regular file", hint="put a markdown file there")
             content = file.read(LARGEST + 1)

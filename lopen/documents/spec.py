@@ -142,9 +142,15 @@ def spec_path(root: Path, module: str) -> Path:
 
 
 def find_modules(root: Path) -> list[str]:
-    """The modules of a project, by name: folders of `specs/` that hold a specification."""
+    """The modules of a project, by name: folders of `specs/` that hold a specification.
+
+    None where `specs` itself is a link out of the project.
+    """
+    specs = root / "specs"
     try:
-        folders = [f.name for f in (root / "specs").iterdir() if (f / FILE_NAME).is_file()]
+        if not specs.resolve().is_relative_to(root.resolve()):
+            return []
+        folders = [f.name for f in specs.iterdir() if (f / FILE_NAME).is_file()]
     except OSError:  # no specs folder, or one that cannot be listed: no modules
         return []
     return sorted(filter(_is_module_name, folders))

@@ -41,6 +41,7 @@ _PORTABLE = frozenset(
 _TRUSTED_SCOPES = frozenset({"system", "global"})
 _TRUSTED_SECTIONS = re.compile(r"(filter\..+|gpg(\..+)?)\.[^.]+", re.DOTALL)
 _TRUE = frozenset({"true", "yes", "on", "1"})
+TEMPORARY = "lopen-git-"  # private folders outside the project begin so
 _UNBORN = "ref: refs/heads/unborn"
 
 CONTENT_CONFIG: Mapping[str, str] = {
@@ -79,11 +80,19 @@ class PrivateFolder:
     """One private git folder and the command that works through it."""
 
     def __init__(
-        self, path: Path, layout: Layout, git: Command, *, settings: Carried, info: Path | None
+        self,
+        path: Path,
+        layout: Layout,
+        git: Command,
+        *,
+        settings: Carried,
+        info: Path | None,
+        quarantine: Path | None = None,
     ) -> None:
         self.path = path
         self.layout = layout
         self.is_sparse = dict(settings.settings).get("core.sparsecheckout", "").lower() in _TRUE
+        self.quarantine = quarantine or path / "quarantine"
         self._info = info  # the repository's own `info` folder: its exclude and attributes count too
         self._swept = False
         self._config = _config_text(settings, layout.object_format)
@@ -99,7 +108,7 @@ class PrivateFolder:
 
     def prepare(self, head: str | None) -> None:
         """Make the folder what it has to be, with HEAD at the commit `head` (None: nothing yet)."""
-        for folder in (self.path, self.path / "info", self.path / "refs"):
+        for folder in (self.path, self.path / "info", self.path / "refs", self.quarantine):
             _own_folder(folder)
         if not self._swept:
             for lock in self.path.glob("index*.lock"):
@@ -117,6 +126,26 @@ class PrivateFolder:
     def git(self, index: Path | None = None) -> Command:
         """git through this door, on the index file `index` where one is needed."""
         return self._git.having({"GIT_INDEX_FILE": str(index)}) if index else self._git
+
+    def reader(self, index: Path | None = None) -> Command:
+        """git that sees what lies in quarantine too. What it wrote could refer to that, so it writes no object."""
+        return self.git(index).having({"GIT_ALTERNATE_OBJECT_DIRECTORIES": _listed(self.quarantine)})
+
+    def isolated(self, index: Path) -> Command:
+        """git that stores what it writes in quarantine, and the repository's objects are only read."""
+        return self._git.having(
+            {
+                "GIT_INDEX_FILE": str(index),
+                "GIT_OBJECT_DIRECTORY": str(self.quarantine),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": _listed(self.layout.objects),
+            }
+        )
+
+
+def _listed(folder: Path) -> str:
+    """A folder as git takes it in a list that a colon parts."""
+    text = str(folder).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
 
 
 def read_head(folder: Path) -> str | None:

@@ -23,9 +23,10 @@ from lopen.git.errors import GitError
 from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.index import install_index
 from lopen.git.layout import Layout, check_version, discover
-from lopen.git.private import Carried, PrivateFolder, carried, write_if_different
+from lopen.git.private import TEMPORARY, Carried, PrivateFolder, carried, write_if_different
 from lopen.git.protection import ProtectedState, Tampering
 from lopen.git.refs import HEADS, Head, References
+from lopen.git.screening import Screen, Values
 from lopen.git.shadow import ShadowTree, shadow
 from lopen.git.snapshot import Snapshots
 from lopen.git.worktree import NO_EXCLUSIONS
@@ -34,7 +35,16 @@ from lopen.git.worktree import NO_EXCLUSIONS
 class Repository(Checkout):
     """One checkout of a git repository whose top is the project's root."""
 
-    def __init__(self, layout: Layout, git: Command, *, settings: Carried, scratch: Path, sign: bool) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        git: Command,
+        *,
+        settings: Carried,
+        scratch: Path,
+        sign: bool,
+        known: Values = tuple,
+    ) -> None:
         # The references door. Explicit folders, so that no configured work tree leads elsewhere.
         self._git = git.having(
             {
@@ -45,7 +55,7 @@ class Repository(Checkout):
         )
         self._references = References(layout, self._git)
         private = PrivateFolder(scratch, layout, git, settings=settings, info=layout.common_dir / "info")
-        snapshots = Snapshots(private, seed=layout.index)
+        snapshots = Snapshots(private, seed=layout.index, screen=Screen(layout.root, known))
         super().__init__(private, snapshots, base=lambda: self._references.head().commit)
         self._clock = git.clock
         self._sign = sign
@@ -57,11 +67,18 @@ class Repository(Checkout):
     configuration (`git config --global filter.<name>.clean …`)."""
 
     @staticmethod
-    def open(root: Path, *, clock: Clock, sign: bool = False, scratch: Path | None = None) -> Repository:
+    def open(
+        root: Path,
+        *,
+        clock: Clock,
+        sign: bool = False,
+        scratch: Path | None = None,
+        known: Values = tuple,
+    ) -> Repository:
         """The repository whose top is `root`. One without commits is fine: `head().commit` is None then.
 
         `scratch` is a folder for private files that no command of a model may write to; without it one outside
-        the project is made, and removed with the object.
+        the project is made, and removed with the object. `known` are values that no commit may add.
 
         Raises:
             NotARepository: no repository, a bare one, somebody else's, or `root` is not its top.
@@ -71,14 +88,14 @@ class Repository(Checkout):
         check_version(git)
         layout = discover(git)
         settings = carried(git)
-        folder = scratch or Path(tempfile.mkdtemp(prefix="lopen-git-"))
-        repository = Repository(layout, git, settings=settings, scratch=folder, sign=sign)
+        folder = scratch or Path(tempfile.mkdtemp(prefix=TEMPORARY))
+        repository = Repository(layout, git, settings=settings, scratch=folder, sign=sign, known=known)
         if scratch is None:
             weakref.finalize(repository, shutil.rmtree, folder, ignore_errors=True)
         return repository
 
     @staticmethod
-    def shadow(root: Path, git_dir: Path, *, clock: Clock) -> ShadowTree:
+    def shadow(root: Path, git_dir: Path, *, clock: Clock, known: Values = tuple) -> ShadowTree:
         """A private history of snapshots for a folder without a repository; see `lopen.git.shadow`.
 
         Where there is one all the same, commands may change it no more than they may elsewhere.
@@ -87,7 +104,7 @@ class Repository(Checkout):
         if (root / ".git").exists():
             with suppress(GitError):  # one that git cannot work in is as good as none
                 guard = Repository.open(root, clock=clock)
-        return shadow(root, git_dir, clock=clock, guard=guard)
+        return shadow(root, git_dir, clock=clock, guard=guard, known=known)
 
     # Where things stand
 
@@ -177,6 +194,8 @@ class Repository(Checkout):
             GitError: HEAD is not on `branch`.
         """
         branches.check_head(self.head(), branch, parent)
+        if self.leaks and tree == self._snapshots.latest:
+            self._refuse_leaks("committed")
         self._private.prepare(parent)
         git = self._private.git().having(self._committer())
         sha = commits.write_commit(git, tree, parent, message, sign=self._sign)
@@ -213,6 +232,7 @@ class Repository(Checkout):
         """
         head = self.head().commit
         tree = self.snapshot()
+        self._refuse_leaks("kept in a backup")
         if head is not None and trees.tree_of(self._private.git(), head) == tree:
             kept = head
         else:
@@ -222,6 +242,15 @@ class Repository(Checkout):
         name = backup.next_name(self._references, session_id)
         self._references.move(name, kept, None, "backup before a revert")
         return name
+
+    def _refuse_leaks(self, what: str) -> None:
+        if not self.leaks:
+            return
+        first = self.leaks[0]
+        raise GitError(
+            f"{first} holds what looks like a secret ({first.kind}); it would be {what}, in the repository for good",
+            hint=f"take it out of the file, or have git ignore the file: echo /{first.path} >> .gitignore",
+        )
 
     def reset_to(self, commit: str) -> None:
         """Make branch, index and work tree those of `commit`. What git ignores is never touched.

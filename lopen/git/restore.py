@@ -29,13 +29,13 @@ def restore(private: PrivateFolder, tree: str, paths: Iterable[str]) -> None:
     wanted = sorted({_checked(path) for path in paths})
     if not wanted:
         return
-    known = trees.entries(private.git(), tree)
+    known = trees.entries(private.reader(), tree)
     for path in wanted:
         if path not in known:
             remove_file(private.layout.root, path)
     present = [path for path in wanted if path in known and not known[path].is_submodule]
     if present:
-        git = private.git(private.path / "index.restore")
+        git = private.reader(private.path / "index.restore")
         git.run("read-tree", "--reset", tree)
         listed = b"".join(os.fsencode(path) + b"\0" for path in present)
         git.run("checkout-index", "-f", "-z", "--stdin", stdin=listed)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,9 +17,10 @@ from lopen.git.commits import CommitInfo, write_commit
 from lopen.git.errors import GitError
 from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.layout import Layout, check_version
-from lopen.git.private import Carried, PrivateFolder, read_head
+from lopen.git.private import TEMPORARY, Carried, PrivateFolder, read_head
 from lopen.git.protection import NO_STATE, NOTHING, ProtectedState, Tampering
 from lopen.git.refs import Head
+from lopen.git.screening import Screen, Values
 from lopen.git.snapshot import Snapshots
 from lopen.git.worktree import NO_EXCLUSIONS
 
@@ -27,8 +31,11 @@ _NOBODY = {f"GIT_{who}_{what}": "lopen" for who in ("AUTHOR", "COMMITTER") for w
 class ShadowTree(Checkout):
     """A work tree whose base is its own latest snapshot, so that unchanged files are not read again."""
 
-    def __init__(self, private: PrivateFolder, guard: Checkout | None = None) -> None:
-        super().__init__(private, Snapshots(private, seed=None), base=lambda: read_head(private.path))
+    def __init__(self, private: PrivateFolder, guard: Checkout | None = None, known: Values = tuple) -> None:
+        screen = Screen(private.layout.root, known)
+        super().__init__(
+            private, Snapshots(private, seed=None, screen=screen), base=lambda: read_head(private.path)
+        )
         self._guard = guard  # the repository that is there, though lopen is not to use it
 
     def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
@@ -36,7 +43,7 @@ class ShadowTree(Checkout):
         self._forget(exclude)
         tree = super().snapshot(exclude)
         base = self._base()
-        if base is None or trees.tree_of(self._private.git(), base) != tree:
+        if not self.leaks and (base is None or trees.tree_of(self._private.git(), base) != tree):
             self._keep(tree)
         return tree
 
@@ -99,7 +106,9 @@ class ShadowTree(Checkout):
         self._private.prepare(write_commit(git, tree, None, "Snapshot\n", sign=False))
 
 
-def shadow(root: Path, git_dir: Path, *, clock: Clock, guard: Checkout | None = None) -> ShadowTree:
+def shadow(
+    root: Path, git_dir: Path, *, clock: Clock, guard: Checkout | None = None, known: Values = tuple
+) -> ShadowTree:
     """The shadow of `root`, kept in `git_dir`, which can be deleted at any time and is made anew.
 
     Raises:
@@ -110,9 +119,12 @@ def shadow(root: Path, git_dir: Path, *, clock: Clock, guard: Checkout | None = 
     check_version(git)
     (folder / "objects").mkdir(parents=True, exist_ok=True)
     layout = Layout(top, folder, folder, folder / "objects", "sha1")
-    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None)
+    quarantine = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # not beside the rest: that is kept
+    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None, quarantine=quarantine)
     _check_history(private)
-    return ShadowTree(private, guard)
+    tree = ShadowTree(private, guard, known)
+    weakref.finalize(tree, shutil.rmtree, quarantine, ignore_errors=True)
+    return tree
 
 
 def _check_history(private: PrivateFolder) -> None:

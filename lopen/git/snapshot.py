@@ -18,19 +18,24 @@ from lopen.git.command import Command
 from lopen.git.errors import GitError, TimedOut
 from lopen.git.index import copy_index
 from lopen.git.private import PrivateFolder
+from lopen.git.screening import Leak, Screen
 from lopen.git.survey import Survey, survey
+from lopen.git.trees import file_at
 
 
 class Snapshots:
     """Takes snapshots of one work tree. `follow` says which commit counts as HEAD."""
 
-    def __init__(self, private: PrivateFolder, *, seed: Path | None) -> None:
+    def __init__(self, private: PrivateFolder, *, seed: Path | None, screen: Screen | None = None) -> None:
         self._private = private
         self._layout = private.layout
         self._seed = seed  # the user's index, whose cache of file times saves reading every file once
         self._wanted = self._layout.empty_tree  # what HEAD holds: a commit, or the empty tree
         self._base_of: str | None = None  # what `base` was built from in this process
         self._base_tree: str | None = None  # its tree id, once it was asked for
+        self._screen = screen or Screen(private.layout.root)
+        self.latest = ""  # the tree of the latest snapshot
+        self.leaks: tuple[Leak, ...] = ()  # secrets that the latest snapshot would add to the history
 
     @property
     def base(self) -> Path:
@@ -73,23 +78,29 @@ class Snapshots:
     def tree(self, exclude: Mapping[str, str]) -> tuple[str, Survey]:
         """The tree id of the work tree, and what it differs from HEAD in.
 
-        `exclude`: path → blob id; a path is left as HEAD has it while its content is still that blob.
+        `exclude`: path → blob id; a path is left as HEAD has it while its content is still that blob. A tree
+        that would add a secret (`leaks`) lies in quarantine: it can be looked at, and not be committed.
         """
         found = self.survey()
         unchanged = self._still(exclude, found.changed)
         paths = [path for path in found.changed if path not in unchanged]
+        self.leaks = self._screen.leaks(paths, self._committed)
         if not paths and self._base_tree is not None:
+            self.latest = self._base_tree
             return self._base_tree, found
         work = self.base.with_name("index.work")
         copy_index(self.base, work)
-        git = self._private.git(work)
+        git = self._private.isolated(work) if self.leaks else self._private.git(work)
         hidden = _behind_links(self._layout.root, paths)
         _update(git, [path for path in paths if path in hidden], "--force-remove")
         _update(git, [path for path in paths if path not in hidden], "--add", "--remove", "--replace")
-        tree = git.run("write-tree").text
+        tree = self.latest = git.run("write-tree").text
         if not paths:
             self._base_tree = tree
         return tree, found
+
+    def _committed(self, path: str) -> bytes | None:
+        return file_at(self._private.git(), self._wanted, path)
 
     def refreshed(self) -> Path:
         """The base index, with the file times of the work tree as it is now."""

@@ -13,6 +13,7 @@ from lopen.git.command import Command
 from lopen.git.ignores import is_internal
 from lopen.git.private import PrivateFolder
 from lopen.git.restore import restore
+from lopen.git.screening import Leak
 from lopen.git.snapshot import Snapshots
 
 NO_EXCLUSIONS: Mapping[str, str] = {}
@@ -53,6 +54,11 @@ class WorkTree:
         """
         return self._embedded
 
+    @property
+    def leaks(self) -> tuple[Leak, ...]:
+        """Secrets that the latest snapshot would add to the history. Its tree can be compared, not committed."""
+        return self._snapshots.leaks
+
     def files(self) -> list[str]:
         """Every file of the work tree that git does not ignore, tracked or not, but lopen's own state."""
         with self._listing:
@@ -91,4 +97,4 @@ class WorkTree:
 
     def _reader(self) -> Command:
         self._private.prepare(self._base())
-        return self._private.git()
+        return self._private.reader()

@@ -5,6 +5,7 @@ A recording is a convenience: where it cannot be written the run goes on without
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -69,7 +70,9 @@ class Recorder:
 
     def _append(self, line: Json) -> None:
         data = member(line)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        if self._path.parent.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(self._path.parent))
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(self._path, flags, 0o600)
         try:
             view = memoryview(data)

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lopen.retention.policy import LogLimits
-from lopen.storage.files import write_bytes
+from lopen.storage.files import refuse_link, write_bytes
 
 LIVE = ".jsonl"
 _STAMP = re.compile(r"^(?P<name>.+)\.(?P<stamp>\d{8}T\d{12}Z)\.jsonl(?P<packed>\.gz)?$")
@@ -125,6 +125,7 @@ class LogFile:
 
     def _opened(self) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        refuse_link(self.path.parent)
         try:
             return os.open(self.path, flags, 0o600)
         except FileNotFoundError:

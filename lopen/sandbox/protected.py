@@ -55,6 +55,11 @@ class ProtectedPaths:
         self._extra = extra
         self._known: dict[str, _Kept] = {}
 
+    @property
+    def state(self) -> Path:
+        """lopen's folder in the project."""
+        return self._root / ".lopen"
+
     def take(self) -> Taken:
         """Remember them, before a command."""
         names = (*protected_files(self._root), *self._extra())

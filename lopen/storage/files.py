@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -34,6 +35,12 @@ def write_bytes(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         raise StorageError(
             f"{path}: {error.strerror or error}", hint="free some space or make the folder writable"
         ) from error
+
+
+def refuse_link(folder: Path) -> None:
+    """OSError where a folder of lopen's own was replaced by a link: it is not written through."""
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
 
 
 def sync_folder(folder: Path) -> None:

@@ -16,8 +16,12 @@ from filelock import FileLock, Timeout
 
 from lopen.errors import LopenError
 from lopen.sandbox.ancestry import start_time
+from lopen.seal import holds, sealed
+from lopen.settings.files import read_foreign
 from lopen.storage.database import StorageError
 from lopen.storage.files import write_whole
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Locked(LopenError):
@@ -25,12 +29,29 @@ class Locked(LopenError):
 
 
 def holder(folder: Path, name: str) -> dict[str, object]:
-    """Who holds (or last held) the lock: `pid`, `host` and when it `started`; empty if nobody ever did."""
+    """Who holds (or last held) the lock: `pid`, `host` and when it `started`; empty if nobody ever did.
+
+    Only what this person's lopen wrote since the machine was started counts: a file that came with a repository
+    could name any process.
+    """
     try:
-        found = json.loads((folder / f"{name}.holder").read_text("utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(read_foreign(folder / f"{name}.holder") or "{}")
+    except (LopenError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    seal = found.pop("seal", "") if isinstance(found, dict) else ""
+    return found if seal and holds(seal, *_sealed_parts(name, found)) else {}
+
+
+def _sealed_parts(name: str, who: dict[str, object]) -> tuple[str, ...]:
+    return "lock holder", name, _boot(), json.dumps(who, sort_keys=True)
+
+
+def _boot() -> str:
+    """Which start of the machine this is; start times of processes count from there. "" where that is not told."""
+    try:
+        return _BOOT.read_text("ascii").strip()
+    except OSError:
+        return ""
 
 
 @contextmanager
@@ -49,8 +70,13 @@ def held(folder: Path, name: str, what: str) -> Iterator[None]:
     except OSError as error:
         raise StorageError(f"{folder}: {error.strerror or error}", hint="make the folder writable") from error
     try:
-        me = {"pid": os.getpid(), "started": start_time(os.getpid()), "host": socket.gethostname()}
-        write_whole(folder / f"{name}.holder", json.dumps(me))
+        me: dict[str, object] = {
+            "pid": os.getpid(),
+            "started": start_time(os.getpid()),
+            "host": socket.gethostname(),
+        }
+        seal = sealed(*_sealed_parts(name, me))
+        write_whole(folder / f"{name}.holder", json.dumps(me | {"seal": seal}))
         yield
     finally:
         lock.release()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lopen.documents.plan_file import render
 from lopen.storage.files import write_whole
+from lopen.storage.folder import require_plain
 from lopen.workflow.session import Session
 
 
@@ -15,5 +16,6 @@ def plan_path(root: Path, module: str) -> Path:
 
 
 def draw(root: Path, session: Session) -> None:
-    """Write the session's plan. `StorageError` where it cannot be written."""
+    """Write the session's plan. `StorageError` where it cannot be written, `LopenError` where a link leads out."""
+    require_plain(root / ".lopen")
     write_whole(plan_path(root, session.module), render(session.module, session))

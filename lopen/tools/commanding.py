@@ -6,7 +6,9 @@ holds them (contract §13).
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from lopen.errors import LopenError
 from lopen.events import AlertRaised, Event
@@ -14,7 +16,8 @@ from lopen.git.checkout import Checkout
 from lopen.git.protection import NOTHING
 from lopen.journal import Journal
 from lopen.sandbox.command import Command, CommandResult, Sandbox
-from lopen.sandbox.protected import ProtectedPaths
+from lopen.sandbox.protected import ProtectedLost, ProtectedPaths
+from lopen.storage.folder import DATABASE, require_plain
 
 
 class ObjectsVanished(LopenError):
@@ -37,11 +40,19 @@ class Commands:
         files = self.protected.take()
         # Where the sandbox keeps .git from being written, only a new specification can appear.
         state = None if self.sandbox.name == "bwrap" else self.repository.protected_state()
+        database = _identity(self.protected.state / DATABASE)
         try:
             return self.sandbox.run(command)
         finally:
             tampering = self.repository.put_back(state) if state is not None else NOTHING
             self.restored = (*self.protected.restore(files), *tampering.restored)
+            if state is not None:  # before anything is written there again
+                require_plain(self.protected.state)
+                if _identity(self.protected.state / DATABASE) != database:
+                    raise ProtectedLost(
+                        f"a command moved or replaced {self.protected.state / DATABASE}",
+                        hint="put it back if it still lies somewhere, then: lopen resume",
+                    )
             if self.restored:
                 self.journal.tell(self._alert())
             if tampering.objects_vanished:
@@ -56,3 +67,12 @@ class Commands:
         return AlertRaised(
             "protected_path", f"session:{session}", f"a command changed protected paths; put back: {listed}"
         )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file lies there; None for none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

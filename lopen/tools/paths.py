@@ -108,11 +108,11 @@ class Root:
         self.path = root.resolve()
 
     @contextlib.contextmanager
-    def _walk(self, path: str, *, make: bool = False) -> Iterator[tuple[_Walk, str]]:
+    def _walk(self, path: str, *, make: bool = False, own: bool = False) -> Iterator[tuple[_Walk, str]]:
         """Walk to the folder of `path`'s last component; yields the walk and that component's real name.
 
         The name is "" where the path ends at a folder by its own account (the root, a link ending in `..`).
-        With `make` missing folders are made.
+        With `make` missing folders are made, `own` ones also where a model may make none.
         """
         todo = list(reversed(split(path)))
         shown = _shown(path) or "."
@@ -128,7 +128,7 @@ class Root:
                     last = name
                 else:
                     if make:
-                        _make_folder(walk, name)
+                        _make_folder(walk, name, own=own)
                     walk.down(name)
             yield walk, last
 
@@ -164,21 +164,26 @@ class Root:
                 return "file", parts
             raise PathRefused(f"{walk.shown} is no plain file")
 
-    def replace_file(self, path: str, content: bytes) -> tuple[tuple[str, ...], bool]:
+    def replace_file(self, path: str, content: bytes, *, own: bool = False) -> tuple[tuple[str, ...], bool]:
         """Write `content` as the whole of `path`; returns the real path's parts, and whether it is new.
 
         All or nothing, even across a power cut: readers see the old content or the new.
         Missing folders are made, an existing file's permissions are kept, and a link that stays inside is
-        written through. Another name of the same file (a hard link) keeps the old content.
+        written through. Another name of the same file (a hard link) keeps the old content. `own`: lopen writes it
+        for itself; no path is protected from that, and a new name reaches the disk too.
         """
-        _refuse_writing(_shown(path), split(path))
-        with self._walk(path, make=True) as (walk, name):
+        if not own:
+            _refuse_writing(_shown(path), split(path))
+        with self._walk(path, make=True, own=own) as (walk, name):
             parts = (*walk.names, name)
             if not name:
                 raise PathRefused(f"{walk.shown} is a folder", "name the file to write")
-            _refuse_writing(walk.shown, parts)
+            if not own:
+                _refuse_writing(walk.shown, parts)
             before = _to_be_replaced(walk.here, name, walk.shown)
             _replace(walk.here, name, content, before)
+            if own:
+                os.fsync(walk.here)
             return parts, before is None
 
 
@@ -186,8 +191,9 @@ def _shown(path: str) -> str:
     return path if len(path) <= 200 else path[:200] + "…"
 
 
-def _make_folder(walk: _Walk, name: str) -> None:
-    _refuse_writing(walk.shown, [*walk.names, name])
+def _make_folder(walk: _Walk, name: str, *, own: bool) -> None:
+    if not own:
+        _refuse_writing(walk.shown, [*walk.names, name])
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, dir_fd=walk.here)
 

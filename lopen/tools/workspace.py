@@ -83,6 +83,10 @@ class Workspace:
         """Make or replace a file as a whole; its permissions stay. At most 10 MB."""
         return self._store(path, _encode(content))
 
+    def write_paper(self, path: str, content: str) -> None:
+        """Make or replace a paper of lopen's own (a specification, research), durably; also where tools may not."""
+        self._root.replace_file(path, _encode(content), own=True)
+
     def edit(self, path: str, old_text: str, new_text: str, *, replace_all: bool = False) -> Edited:
         """Replace a passage of a file that occurs once, or every one with `replace_all`."""
         raw, _ = self._bytes(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -75,6 +76,23 @@ def test_a_holder_that_cannot_be_read_is_nobody(tmp_path: Path) -> None:
     for text in ("", "[1]", "\x00"):
         (tmp_path / "module-calc.holder").write_text(text, "utf-8")
         assert holder(tmp_path, "module-calc") == {}
+
+
+def test_a_holder_that_this_person_s_lopen_did_not_write_is_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "module-calc.holder"
+    with held(tmp_path, "module-calc", "module calc"):
+        written = json.loads(file.read_text("utf-8"))
+    for change in ({"seal": ""}, {"seal": 1}, {"pid": 1}, {"host": "x"}, {"more": 1}):
+        file.write_text(json.dumps(written | change), "utf-8")
+        assert holder(tmp_path, "module-calc") == {}
+    file.replace(tmp_path / "module-other.holder")
+    (tmp_path / "module-other.holder").write_text(json.dumps(written), "utf-8")
+    assert holder(tmp_path, "module-other") == {}
+    file.symlink_to(tmp_path / "module-other.holder")
+    assert holder(tmp_path, "module-calc") == {}
+    file.unlink()
+    file.write_text(json.dumps(written), "utf-8")
+    assert holder(tmp_path, "module-calc")["pid"] == os.getpid()
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_for_a_person(tmp_path: Path) -> None:

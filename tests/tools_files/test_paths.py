@@ -45,6 +45,19 @@ def test_a_path_that_leaves_is_neither_read_nor_written_nor_listed(
     assert everything(outside) == before
 
 
+def test_lopen_s_own_papers_do_not_leave_either(root: Path, outside: Path, workspace: Workspace) -> None:
+    before = everything(outside)
+    (root / "specs" / "linked").symlink_to(outside)
+    (root / "specs" / "auth").mkdir(exist_ok=True)
+    (root / "specs" / "auth" / "RESEARCH-x.md").symlink_to(outside / "secret.txt")
+    for path in ("specs/linked/RESEARCH-x.md", "specs/auth/RESEARCH-x.md", "../outside/new.md"):
+        with pytest.raises(PathRefused):
+            workspace.write_paper(path, "HACKED")
+    assert everything(outside) == before
+    workspace.write_paper("specs/new/SPECIFICATION.md", "# New\n")
+    assert (root / "specs/new/SPECIFICATION.md").read_text() == "# New\n"
+
+
 @pytest.mark.parametrize("path", escapes.PROTECTED_FOR_WRITING)
 def test_a_protected_path_is_not_written(path: str, root: Path, workspace: Workspace) -> None:
     before = everything(root)

@@ -1,0 +1,126 @@
+"""The secrets this machine and project hold: values of variables that are called so, and those of `.env` files.
+
+They are known by value, and taken out wherever they would be kept, shown or sent (contract §13). The files are
+looked at for their values alone: nothing of them becomes configuration.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lopen.errors import LopenError
+from lopen.secrets import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
+from lopen.settings.files import read_own
+
+SHORTEST = 8  # a shorter value is a word that stands in texts by chance
+LONGEST_WORD = 12
+MOST_FOLDERS = 200  # beside the project's root, that are looked into
+_FILE = re.compile(r"\.env(\.[\w.-]+)?|[\w-]+\.env|\.envrc|\.npmrc|\.pypirc|\.netrc")
+_SAMPLE = re.compile(r"example|sample|template|dist|default", re.IGNORECASE)
+_ASSIGNED = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.-]*)\s*=\s*(?P<value>.*?)\s*$", re.MULTILINE)
+_Signature = tuple[int, int, int]
+
+
+class KnownSecrets:
+    """Every known value, by where it stands. `look` reads the files that changed since."""
+
+    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+        self._root = root
+        self._variables = {v: n for n, v in environ.items() if looks_secret_name(n) and telling(v)}
+        self._files: dict[str, tuple[_Signature, dict[str, str]]] = {}
+        self._values: tuple[str, ...] = tuple(sorted(self._variables))
+        self.look()
+
+    def look(self) -> None:
+        """Take in what the project's files hold now. A value stays known when its file is gone."""
+        for path in _candidates(self._root):
+            try:
+                found = path.stat()
+            except OSError:
+                continue
+            signature = (found.st_ino, found.st_size, found.st_mtime_ns)
+            name = str(path.relative_to(self._root))
+            if self._files.get(name, (None,))[0] != signature:
+                before = self._files[name][1] if name in self._files else {}
+                self._files[name] = (signature, before | _values_of(path, name))
+        values = {*self._variables, *(v for _, held in self._files.values() for v in held)}
+        if len(values) != len(self._values):
+            self._values = tuple(sorted(values))
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What must not be passed on."""
+        return self._values
+
+    def redact(self, text: str) -> str:
+        """`text` without these, and without what looks like a secret."""
+        return redact(text, self._values)
+
+    def hide(self, text: str) -> str:
+        """`text` without these alone."""
+        return hidden(text, self._values)
+
+    def places(self, text: str) -> set[str]:
+        """Where those values that stand in `text` come from: names of variables and of files."""
+        named = {value: name for name, (_, held) in self._files.items() for value in held} | self._variables
+        return {name for value, name in named.items() if any(s in text for s in spelt(value))}
+
+
+def telling(value: str) -> bool:
+    """Whether taking `value` out of every text protects something: no short word, no placeholder, no path."""
+    if len(value) < SHORTEST or is_placeholder(value) or _is_word(value):
+        return False
+    return not (value.startswith("/") and os.path.exists(value))
+
+
+def _is_word(value: str) -> bool:
+    """A session's or desktop's name, say: variables that sound secret hold such too."""
+    return len(value) < LONGEST_WORD and value.isalpha() and value.islower()
+
+
+def _candidates(root: Path) -> Iterator[Path]:
+    """Files of this kind at the project's root and one folder below."""
+    folders = [root]
+    for entry in _entries(root):
+        if (
+            entry.is_dir(follow_symlinks=False)
+            and not entry.name.startswith(".")
+            and len(folders) <= MOST_FOLDERS
+        ):
+            folders.append(Path(entry.path))
+    for folder in folders:
+        for entry in _entries(folder):
+            if _FILE.fullmatch(entry.name) and not _SAMPLE.search(entry.name):
+                yield folder / entry.name
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def _values_of(path: Path, name: str) -> dict[str, str]:
+    """Value → the file's name. One that cannot be read holds nothing that a command could read either."""
+    try:
+        text = read_own(path) or ""
+    except LopenError:
+        return {}
+    found = {text[s.start : s.end] for s in find_secrets(text)}
+    for match in _ASSIGNED.finditer(text):
+        value = _unquoted(match["value"])
+        if looks_secret_name(match["name"]):
+            found.add(value)
+    return {value: name for value in found if telling(value)}
+
+
+def _unquoted(value: str) -> str:
+    for quote in ("'", '"'):
+        if value.startswith(quote) and value.find(quote, 1) > 0:
+            return value[1 : value.find(quote, 1)]
+    return value.partition(" #")[0].rstrip()

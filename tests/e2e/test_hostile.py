@@ -1,0 +1,303 @@
+"""A hostile repository: nothing of it runs, decides or leads out, whatever command is given in it (contract §13)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lopen.sandbox.ancestry import start_time
+from tests.e2e.conftest import MakeProject
+from tests.e2e.hostile import Traps, Victim, contents, spoil_git, spoil_tools
+from tests.endpoint import tools
+from tests.project import TIMEOUT_S, UNITTEST, build, plan, specification
+
+GATE = "go on with: lopen approve calc --run"
+BEFORE = (
+    ("check", "calc"),
+    ("doctor",),
+    ("modules",),
+    ("config", "show"),
+    ("run", "calc"),
+    ("status",),
+    ("log",),
+)
+AFTER = (("status",), ("log",), ("session", "list"), ("check",), ("revert", "calc"), ("resume",))
+ESCAPES = "\x1b]0;title\x07\x1b[2J\x1b]8;;http://evil\x1b\\x\x9b31m\u202e[red]"
+
+
+@pytest.fixture
+def traps(tmp_path: Path) -> Traps:
+    return Traps(tmp_path / "traps")
+
+
+# What would run
+
+
+def test_nothing_of_it_runs_by_any_command(make_project: MakeProject, traps: Traps) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    spoil_tools(project, traps)
+    # Not discovered: discovery imports every package, in the sandbox, where that does no harm.
+    commands = {"verify-setup": traps.shell("approved"), "verify-tests": f"{UNITTEST} test_calc"}
+    project.specify(text=specification(commands=commands))
+    spoil_git(project, traps)
+    victim = Victim(project, traps)
+
+    shut = [victim.lopen(*line).code for line in BEFORE]
+
+    assert traps.sprung == []
+    assert shut == [0, 0, 0, 0, 3, 0, 0]
+
+    approved, ran = victim.lopen("approve", "calc"), victim.lopen("run", "calc")
+    assert (approved.code, ran.code) == (0, 0), approved.err + ran.err
+    assert traps.sprung == ["approved"]  # the one thing that a person agreed to
+    traps.forget()
+    after = {line: victim.lopen(*line) for line in AFTER}
+    assert traps.sprung == []
+    assert {line: done.code for line, done in after.items()} == dict.fromkeys(AFTER, 0)
+    assert "feat(calc): complete Write it in core" in after["log",].out
+
+
+@pytest.mark.parametrize("kind", ["fsmonitor", "filter-clean", "included", "alias", "pager"])
+def test_the_traps_would_spring_for_plain_git(make_project: MakeProject, traps: Traps, kind: str) -> None:
+    """Without this the test above might prove nothing."""
+    project = make_project()
+    spoil_git(project, traps)
+    project.write("README.md", "changed\n")
+    line = {"alias": "nothing", "pager": "-p log"}.get(kind, "add -A")
+    if kind == "alias":
+        project.git("config", "alias.nothing", f"!{traps.folder / kind}")
+    if kind in ("fsmonitor", "filter-clean"):
+        project.git("config", "--unset", "include.path")
+    subprocess.run(
+        ["git", *line.split()], cwd=project.root, capture_output=True, timeout=TIMEOUT_S, check=False
+    )
+    assert kind in traps.sprung or kind == "pager"
+
+
+def test_hooks_that_the_model_adds_never_run(make_project: MakeProject, traps: Traps) -> None:
+    names = ("pre-commit", "commit-msg", "post-commit", "reference-transaction", "post-index-change")
+    lines = (
+        f"printf '#!/bin/sh\\n{traps.shell(name)}\\n' > .git/hooks/{name}; chmod +x .git/hooks/{name}"
+        for name in names
+    )
+    config = f"git config core.fsmonitor {traps.script(traps.folder / 'late', 'late')}; mkdir -p .git/hooks"
+    attack = ("run_command", {"command": "; ".join((config, *lines))})
+    project = make_project([plan(), tools(attack), build("calc-t1")])
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert traps.sprung == []
+    assert "put back" in project.lopen("log").out
+    assert "late" not in project.read(".git/config")
+
+
+# What would decide
+
+SETTINGS = {
+    "another endpoint": ("model.base_url", '[model]\nbase_url = "http://evil"\n'),
+    "no sandbox": ("sandbox.mode", '[sandbox]\nmode = "none"\n'),
+    "the network": ("sandbox.network", "[sandbox]\nnetwork = true\n"),
+    "a program to notify with": ("notify.command", '[notify]\ncommand = "touch x"\n'),
+    "another store": ("budget.redis_url", '[budget]\nredis_url = "redis://evil"\n'),
+    "no budget": ("budget.enabled", "[budget]\nenabled = false\n"),
+    "no circuit": ("circuit.enabled", "[circuit]\nenabled = false\n"),
+    "a looser limit": ("budget.session_tokens", "[budget]\nsession_tokens = 9000000\n"),
+    "a file to include": ("include", 'include = "/etc/passwd"\n'),
+    "variables": ("env", '[env]\nANTHROPIC_BASE_URL = "http://evil"\n'),
+    "templates of its own": ("workflow.templates", '[workflow]\ntemplates = "prompts"\n'),
+}
+
+
+def test_settings_that_are_not_a_repository_s_to_make_are_refused_by_name(make_project: MakeProject) -> None:
+    project = make_project()
+    project.specify()
+    for kind, (key, text) in SETTINGS.items():
+        project.write(".lopen/config.toml", text)
+        ran = project.lopen("run", "calc")
+        assert ran.code == 2, (kind, ran.out, ran.err)
+        assert key in ran.err, (kind, ran.err)
+        assert "config.toml" in ran.err, (kind, ran.err)
+    assert project.endpoint is not None
+    assert project.endpoint.requests == []
+
+
+def test_somebody_else_s_approval_opens_no_gate(make_project: MakeProject, tmp_path: Path) -> None:
+    theirs = make_project(
+        [plan(), build("calc-t1")], name="theirs", XDG_DATA_HOME=str(tmp_path / "theirs-data")
+    )
+    theirs.specify()
+    assert theirs.approved_run().code == 0
+    mine = make_project()
+    mine.specify()
+    shutil.copytree(theirs.root / ".lopen", mine.root / ".lopen", dirs_exist_ok=True)
+
+    status = mine.lopen("status")
+    ran = mine.lopen("run", "calc")
+
+    assert "was not made by you" in status.err
+    assert "nothing of it is used" in status.err
+    assert ran.code == 3, ran.err
+    assert GATE in ran.out
+    assert mine.endpoint is not None
+    assert mine.endpoint.requests == []
+    assert list((mine.root / ".lopen" / "corrupted").glob("*-state.db"))
+
+
+def test_a_plan_beside_a_lost_database_completes_nothing(make_project: MakeProject, tmp_path: Path) -> None:
+    theirs = make_project(
+        [plan(), build("calc-t1")], name="theirs", XDG_DATA_HOME=str(tmp_path / "theirs-data")
+    )
+    theirs.specify()
+    assert theirs.approved_run().code == 0
+    mine = make_project()
+    mine.specify()
+    mine.write(".lopen/modules/calc/plan.md", theirs.read(".lopen/modules/calc/plan.md"))
+    os.makedirs(mine.root / ".lopen/modules/pipe")
+    os.mkfifo(mine.root / ".lopen/modules/pipe/plan.md")
+    mine.write(".lopen/corrupted/20260101T000000000000-state.db", "x")
+
+    ran = mine.lopen("run", "calc")
+
+    assert ran.code == 3, ran.err
+    assert GATE in ran.out
+    assert "0 of 1 tasks complete" in ran.err
+    assert "pipe: its plan cannot be read" in ran.err
+
+
+def test_a_planted_lock_holder_keeps_no_person_out(make_project: MakeProject) -> None:
+    project = make_project()
+    project.specify()
+    locks = project.root / ".lopen" / "locks"
+    locks.mkdir(parents=True)
+    for pid in (1, os.getppid(), os.getpid()):
+        who = {"pid": pid, "started": start_time(pid), "host": socket.gethostname()}
+        for name, held in {"module-calc": who, f"module-{pid}": who | {"seal": "0" * 64}}.items():
+            (locks / f"{name}.holder").write_text(json.dumps(held))
+        (locks / "module-calc.lock").write_text(str(pid))
+    os.mkfifo(locks / "module-pipe.holder")
+    refused = project.lopen("approve", "calc")
+    assert refused.code == 1
+    assert "module-pipe.holder is no plain file" in refused.err
+    (locks / "module-pipe.holder").unlink()
+
+    approved = project.lopen("approve", "calc")
+
+    assert approved.code == 0, approved.err
+
+
+# What would lead out
+
+LINKS = (
+    *(".lopen", ".lopen/state.db", ".lopen/locks", ".lopen/logs", ".lopen/modules", ".lopen/recordings"),
+    *(".lopen/corrupted", ".lopen/config.toml", ".lopen/.gitignore", ".lopen/logs/lopen.jsonl"),
+    *(".lopen/locks/module-calc.lock", ".lopen/locks/module-calc.holder", ".lopen/modules/calc"),
+    *("specs", "specs/calc", "specs/calc/SPECIFICATION.md"),
+)
+
+
+def test_links_out_of_the_project_are_neither_read_nor_written_through(
+    make_project: MakeProject, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    outside = make_project(name="elsewhere")
+    outside.specify()
+    outside.specify("secret-module")
+    outside.write("calc/SPECIFICATION.md", specification())
+    for name in ("state.db", "lopen.jsonl", "config.toml"):
+        outside.write(f".lopen/{name}", "")
+    before = contents(elsewhere)
+    project = make_project(name="project")
+    for link in LINKS:
+        project.specify()
+        place = project.root / link
+        shutil.rmtree(project.root / ".lopen", ignore_errors=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.is_dir():
+            shutil.rmtree(place)
+        place.unlink(missing_ok=True)
+        inside = link if (elsewhere / link).exists() else place.name
+        place.symlink_to(elsewhere / inside if (elsewhere / inside).exists() else elsewhere / "not-there")
+
+        ran = project.lopen("run", "calc")
+
+        assert ran.code in (1, 2), (link, ran.out, ran.err)
+        assert "link" in ran.err, (link, ran.err)
+        assert "remove it" in ran.err or "replace" in ran.err, (link, ran.err)
+        assert "Traceback" not in ran.err
+        assert contents(elsewhere) == before, link
+        assert "secret-module" not in project.lopen("modules").out, link
+        place.unlink()
+
+
+def test_a_cache_that_leads_out_is_taken_away(make_project: MakeProject, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    cache = project.root / ".lopen" / "cache"
+    shutil.rmtree(cache, ignore_errors=True)
+    cache.mkdir()
+    for name in ("home", "hooks", "shadow"):
+        (cache / name).symlink_to(elsewhere)
+
+    ran = project.lopen("run", "calc")
+
+    assert ran.code == 0, ran.err
+    assert list(elsewhere.iterdir()) == []
+
+
+# What would be shown
+
+
+def test_what_a_terminal_is_shown_of_it_is_inert(make_project: MakeProject) -> None:
+    project = make_project()
+    spec = specification(criteria=(f"adds {ESCAPES}",), commands={"verify-lint": f"echo {ESCAPES}"})
+    project.specify(text=spec.replace("The module calc", f"It {ESCAPES}"))
+    project.specify("broken", text=f"# {ESCAPES}\n\n## Overview {ESCAPES}\n")
+    project.write("AGENTS.md", ESCAPES)
+    project.write("specs/calc/RESEARCH-x.md", f"# x\n\n{ESCAPES}\n")
+    project.write(f"specs/{ESCAPES.replace('/', '')}/SPECIFICATION.md", specification())
+    project.write(f"{ESCAPES.replace('/', '')}.py", "x = 1\n")
+    lines = (
+        *(("check",), ("modules",), ("status",), ("approve", "calc"), ("run", "calc"), ("check", "broken")),
+        *(("doctor",), ("log",), ("revert", ESCAPES), ("check", ESCAPES)),
+    )
+    for line in lines:
+        ran = project.lopen(*line)
+        said = ran.out + ran.err
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said), (line, said)
+        assert "Traceback" not in said
+
+
+TURNED = {
+    "modules": "rm -rf .lopen/modules; ln -s {elsewhere} .lopen/modules",
+    "logs": "mv .lopen/logs .lopen/l2; ln -s {elsewhere} .lopen/logs",
+    "recording": "rm -f .lopen/recordings/*; ln -s {elsewhere}/file .lopen/recordings/calc.jsonl.gz",
+    "lopen itself": "mv .lopen l2; ln -s l2 .lopen",
+}
+
+
+@pytest.mark.parametrize("kind", TURNED)
+def test_a_link_that_a_command_puts_into_lopen_s_folder_ends_the_run(
+    make_project: MakeProject, tmp_path: Path, kind: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    command = TURNED[kind].format(elsewhere=elsewhere)
+    project = make_project([plan(), tools(("run_command", {"command": command})), build("calc-t1")])
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code == 1, ran.err
+    assert "is a link" in ran.err or "moved or replaced" in ran.err
+    assert list(elsewhere.iterdir()) == []

@@ -1,0 +1,72 @@
+"""What a model is sent holds no known secret; everything else goes as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lopen.events import AlertRaised, Event
+from lopen.llm.messages import Request, Response, ScriptedModel, SystemBlock, Usage
+from lopen.llm.veil import VeiledModel
+from lopen.secrets import hidden
+
+SECRET = "a-secret-value"
+
+
+class Known:
+    def look(self) -> None:
+        self.looked = True
+
+    def hide(self, text: str) -> str:
+        return hidden(text, [SECRET])
+
+    def places(self, text: str) -> set[str]:
+        return {"TOKEN"} if SECRET in text else set()
+
+
+def test_every_text_is_veiled_and_a_person_hears_of_it_once() -> None:
+    answer = Response("id", "m", [{"type": "text", "text": SECRET}], [], "end_turn", Usage())
+    inner, told = ScriptedModel([answer, answer]), list[Event]()
+    model = VeiledModel(inner, Known(), "s-1", told.append)
+    thinking = {"type": "thinking", "thinking": SECRET, "signature": SECRET}
+    content: list[dict[str, Any]] = [
+        {"type": "text", "text": f"x {SECRET}", "cache_control": {"type": "ephemeral"}},
+        {"type": "tool_use", "id": SECRET, "name": "run", "input": {"a": [SECRET, {"b": SECRET}], "n": 1}},
+        {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": SECRET}]},
+        {"type": "tool_result", "tool_use_id": "1", "content": f'{{"out": "{SECRET}"}}', "is_error": False},
+        thinking,
+    ]
+    request = Request("m", (SystemBlock(SECRET, cached=True),), [{"role": "user", "content": content}])
+
+    model.send(request, lambda _: None)
+    assert model.send(request, lambda _: None) is answer
+
+    [sent, again] = inner.requests
+    assert sent == again
+    assert sent.system == [SystemBlock("[redacted:known]", cached=True)]
+    assert sent.messages[0]["content"] == [
+        {"type": "text", "text": "x [redacted:known]", "cache_control": {"type": "ephemeral"}},
+        {
+            "type": "tool_use",
+            "id": SECRET,
+            "name": "run",
+            "input": {"a": ["[redacted:known]", {"b": "[redacted:known]"}], "n": 1},
+        },
+        {
+            "type": "tool_result",
+            "tool_use_id": "1",
+            "content": [{"type": "text", "text": "[redacted:known]"}],
+        },
+        {
+            "type": "tool_result",
+            "tool_use_id": "1",
+            "content": '{"out": "[redacted:known]"}',
+            "is_error": False,
+        },
+        thinking,
+    ]
+    assert request.messages[0]["content"] is content
+    [alert] = told
+    assert isinstance(alert, AlertRaised)
+    assert (alert.alert_type, alert.budget_id) == ("secret", "session:s-1")
+    assert "TOKEN" in alert.message
+    assert SECRET not in alert.message

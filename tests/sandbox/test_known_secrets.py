@@ -1,0 +1,52 @@
+"""Values that are known as secrets: of variables and files, precise enough that texts stay readable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lopen.sandbox.known_secrets import KnownSecrets, telling
+
+TOKEN = "t0p-secret-value"
+
+
+def test_values_come_from_variables_and_files_by_name(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(
+        "# a comment\nexport DB_PASSWORD = 'from file 1' # why\nPORT=80808080\nAPI_KEY=bare-file-2 # x\n"
+    )
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "prod.env").write_text('SECRET="quoted-file-3"\nSHORT_TOKEN=x\n')
+    (tmp_path / ".env.example").write_text("API_KEY=example-file-4\n")
+    known = KnownSecrets(tmp_path, {"API_TOKEN": TOKEN, "LANGUAGE": "plain-language", "SESSION": "wayland"})
+
+    assert known.values == tuple(sorted([TOKEN, "from file 1", "bare-file-2", "quoted-file-3"]))
+    assert known.hide(f"a {TOKEN} b") == "a [redacted:known] b"
+    assert known.places(f"{TOKEN} and quoted-file-3") == {"API_TOKEN", "app/prod.env"}
+
+
+def test_a_file_that_changed_is_read_again_and_what_was_known_stays_so(tmp_path: Path) -> None:
+    known = KnownSecrets(tmp_path, {})
+    assert not known.values
+    (tmp_path / ".env").write_text("TOKEN=the-first-one\n")
+    known.look()
+    (tmp_path / ".env").write_text("TOKEN=the-second-one\n")
+    known.look()
+    (tmp_path / ".env").unlink()
+    known.look()
+    assert known.values == ("the-first-one", "the-second-one")
+
+
+def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / ".env").mkdir()
+    (tmp_path / ".envrc").write_bytes(b"TOKEN=\xff\xfe-not-text\n")
+    (tmp_path / "x.env").symlink_to(tmp_path / "gone")
+    assert KnownSecrets(tmp_path / "nowhere", {}).values == ()
+    assert KnownSecrets(tmp_path, {}).values == ()
+
+
+@pytest.mark.parametrize(
+    "value", ["short", "changeme-please", "gnomewayland"[:11], "/usr/bin/env", "${TOKEN_HERE}"]
+)
+def test_words_placeholders_and_paths_are_no_secrets(value: str) -> None:
+    assert not telling(value)
