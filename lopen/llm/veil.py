@@ -43,6 +43,10 @@ class VeiledModel:
         """As the model behind it."""
         return bool(getattr(self._inner, "local", False))
 
+    def connect(self) -> None:
+        """As the model behind it."""
+        self._inner.connect()
+
     def send(self, request: Request, on_text: OnText) -> Response:
         """As the model behind it, with a request that holds no known secret."""
         self._secrets.look()

@@ -60,7 +60,9 @@ def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
     lopen("init", "calc")
     done = lopen("check", "calc")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems")
-    said = [line for line in (done.stdout + done.stderr).splitlines() if "still as lopen init wrote it" in line]
+    said = [
+        line for line in (done.stdout + done.stderr).splitlines() if "still as lopen init wrote it" in line
+    ]
     assert len(said) == 5  # description, two sections, two criteria
     assert all(f"{SPEC}:" in line for line in said)
 
