@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from lopen.llm.messages import Request, Response, SystemBlock
 from lopen.oracle.evidence import Evidence, VerifyResult, evidence_hash
 from lopen.oracle.rubric import PROMPT_CHARS, evidence_message, system_prompt
+from lopen.oracle.runner_output import tail
 from lopen.oracle.submission import TOOL, UnreadableVerdict, read_verdict, tool_spec
-from lopen.oracle.test_output import tail
 from lopen.oracle.verdict import Finding, Verdict, settled
 
 MAX_ASKED = 2

@@ -15,7 +15,7 @@ from lopen.events import Notice, VerificationRan
 from lopen.git.checkout import Checkout
 from lopen.journal import Journal
 from lopen.oracle.evidence import VerifyResult
-from lopen.oracle.test_output import no_tests_collected
+from lopen.oracle.runner_output import no_tests_collected
 from lopen.sandbox.command import Command, CommandResult
 from lopen.tools.commanding import Commands
 

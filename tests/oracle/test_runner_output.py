@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.oracle.junit import Counts
-from lopen.oracle.test_output import no_tests_collected, plain, tail
+from lopen.oracle.runner_output import no_tests_collected, plain, tail
 
 NONE_RAN = [
     ("pytest -q", 5, "\nno tests ran in 0.01s\n"),
