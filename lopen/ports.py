@@ -27,6 +27,7 @@ from lopen.tools.watch import Watch
 from lopen.tools.workbench import Person
 from lopen.tools.workspace import Workspace
 from lopen.workflow.steps import Step, phase_of
+from lopen.workplace import Workplace
 
 
 class Approver(Protocol):
@@ -48,7 +49,8 @@ class NoApprover:
 class Ports:
     """One session's adapters and settings. Every field is real; "off" is an adapter too."""
 
-    root: Path
+    root: Path  # where the work is done
+    place: Workplace
     settings: Settings
     clock: Clock
     store: SessionStore

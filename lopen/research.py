@@ -14,7 +14,6 @@ from lopen.llm.messages import ContextTooLong, Request, SystemBlock
 from lopen.llm.sending import sendable, text_block
 from lopen.ports import Ports
 from lopen.prompts.templates import template
-from lopen.storage.files import write_whole
 from lopen.tools.registry import Registry
 from lopen.tools.results import Result, done, failed
 from lopen.tools.running import ToolRunner
@@ -43,7 +42,7 @@ def research(ports: Ports, bench: Workbench, topic: str, question: str) -> Resul
         return failed("the research ended without an answer", "go on without it, or ask a narrower question")
     summary = answer.strip().split("\n\n", 1)[0]
     name = f"specs/{ports.journal.session.module}/RESEARCH-{slug(topic)}.md"
-    write_whole(ports.root / name, render(topic, summary, answer, (), ""))
+    ports.place.write_paper(name, render(topic, summary, answer, (), ""))
     ports.verifier.own_paper(name)
     ports.journal.tell(Notice("info", f"research logged: {name}"))
     return done(path=name, summary=summary)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from lopen.documents.research import render, slug
 from lopen.documents.spec import parse
 from lopen.events import Notice, QuestionAsked
-from lopen.storage.files import write_whole
 from lopen.tools import inputs
 from lopen.tools.results import Result, done
 from lopen.tools.workbench import Workbench
@@ -49,10 +48,10 @@ def _assume(bench: Workbench, wanted: inputs.AskUser, options: tuple[str, ...]) 
 def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> Result:
     """Writes the specification and answers with what `lopen check` would say of it."""
     module = bench.session.module
-    path = bench.root / "specs" / module / "SPECIFICATION.md"
+    name = f"specs/{module}/SPECIFICATION.md"
     content = wanted.content if wanted.content.endswith("\n") else wanted.content + "\n"
-    spec = parse(content, module=module, path=path)
-    write_whole(path, content)
+    spec = parse(content, module=module, path=bench.root / name)
+    bench.write_paper(name, content)
     problems = [str(p) for p in spec.problems]
     bench.recorded = not problems
     return done(problems=problems)
@@ -62,7 +61,7 @@ def log_research(bench: Workbench, wanted: inputs.LogResearch) -> Result:
     """Keeps a note beside the specification."""
     text = render(wanted.topic, wanted.summary, wanted.findings, wanted.sources or (), wanted.relevance or "")
     name = f"specs/{bench.session.module}/RESEARCH-{slug(wanted.topic)}.md"
-    write_whole(bench.root / name, text)
+    bench.write_paper(name, text)
     bench.verifier.own_paper(name)
     bench.journal.tell(Notice("info", f"research logged: {name}"))
     return done(path=name)
