@@ -49,7 +49,6 @@ class NoApprover:
 class Ports:
     """One session's adapters and settings. Every field is real; "off" is an adapter too."""
 
-    root: Path  # where the work is done
     place: Workplace
     settings: Settings
     clock: Clock
@@ -77,6 +76,11 @@ class Ports:
     drafted: bool = False  # step 1's conversation has been held in this process
     languages: tuple[str, ...] = field(default_factory=tuple)
     _task_number: int = 0
+
+    @property
+    def root(self) -> Path:
+        """Where the work is done."""
+        return self.place.root
 
     def model_for(self, step: Step) -> str:
         """The model that does this step's phase."""

@@ -7,6 +7,7 @@ linked work tree gets a copy of the module's papers, so that its commits carry t
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -111,17 +112,21 @@ class LinkedTree(Workplace):
     def merge_command(self, module: str, branch: str, start: str | None) -> str:
         papers = f"specs/{module}"
         steps = [] if start in (None, self.persons_branch()) else [f"git switch {shlex.quote(start or '')}"]
-        if self._checkout.dirty(lambda path: not path.startswith(f"{papers}/")):
-            # The branch has them too: what lies uncommitted would stand in the merge's way.
+        lie_open: tuple[str, ...] = ()
+        with suppress(GitError):  # the work is done all the same
+            lie_open = self._checkout.dirty(lambda path: not path.startswith(f"{papers}/"))
+        if lie_open:  # the branch has them too, so they would stand in the merge's way
             steps += [f"git add {papers}", f"git commit -m 'docs({module}): specify' -- {papers}"]
         return " && ".join([*steps, f"git merge {branch}"])
 
     def leave(self, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> str:
         branch = self._linked.head().branch
-        left = unsaved(self.home, self._linked, leftovers)
-        if left:
-            return f"the work tree {self.root} stays: it holds uncommitted work ({', '.join(left[:5])})"
-        self._checkout.remove_worktree(self.root, lambda _: True)
+        try:
+            if left := unsaved(self.home, self._linked, leftovers):
+                return f"the work tree {self.root} stays: it holds uncommitted work ({', '.join(left[:5])})"
+            self._checkout.remove_worktree(self.root, lambda _: True)
+        except GitError as error:  # the work is done all the same
+            return f"the work tree {self.root} stays: {error.message}"
         with suppress(OSError):
             self.root.parent.rmdir()  # the last one's
         return f"the work tree {self.root} is removed; its work is on {branch}"
@@ -199,10 +204,11 @@ def clear_dead(checkout: Repository, folder: Path, dead: Callable[[str], bool]) 
 
 
 def _drop(checkout: Repository, path: Path) -> None:
+    """Delete a work tree in which nothing is left to lose."""
     with suppress(GitError):
         checkout.remove_worktree(path, lambda _: True)
     if path.exists():
-        _set_aside(path)
+        shutil.rmtree(path, ignore_errors=True)
         checkout.forget_worktree(path)
 
 

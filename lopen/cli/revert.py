@@ -48,6 +48,10 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
             )
         place = workplace_of(context, settings, store, session, SystemClock())
         repository = versioned(place.repository)
+        if repository.branch_tip(session.branch) is None:
+            raise LopenError(
+                f"there is no branch {session.branch} any more", hint="what was merged: git revert"
+            )
         if repository.head().branch != session.branch:
             raise LopenError(
                 f"HEAD of {place.root} is not on {session.branch}",

@@ -129,7 +129,6 @@ def wired(
         verifier = _verifier(settings, commands, approval, clock, root)
         asker = _asker(settings, options, model, meter, journal, clock)
         ports = Ports(
-            root=root,
             place=place,
             settings=settings,
             clock=clock,
