@@ -31,6 +31,8 @@ from lopen.workflow.steps import Step, Trigger
 def look(ports: Ports) -> Pause | None:
     """Bring the session in line with what is true now; a pause where it may not go on."""
     ports.verifier.touch()
+    for paper in ports.place.bring_papers(ports.journal.session.module):
+        ports.verifier.own_paper(paper)
     session, climbs = escalated(
         ports.journal.session, ports.settings.workflow.failure_threshold, ports.clock.now()
     )
@@ -186,6 +188,7 @@ def bench_for(ports: Ports) -> Workbench:
         commands=ports.commands,
         verifier=ports.verifier,
         person=ports.person,
+        write_paper=ports.place.write_paper,
         load_spec=ports.load_spec,
         judge=lambda bench, scope, subject: answer(bench, ports.jury, scope, subject),
         complete=ports.committer.complete,

@@ -16,7 +16,6 @@ from lopen.git.message import approval
 from lopen.git.repository import Repository, versioned
 from lopen.guardrails.setup import OFFER
 from lopen.ports import Ports
-from lopen.storage.folder import ignore_state
 from lopen.surroundings import lacks
 from lopen.workflow.decide import entered
 from lopen.workflow.pauses import gate_pause
@@ -71,6 +70,8 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     head = repository.head()
     if not begun(repository, session.id, branch):
         refuse_dirt(repository, module)
+        ports.place.stand_at_start(branch)
+        head = repository.head()
     if head.commit is None:
         raise LopenError(
             "the repository has no commit yet",
@@ -78,13 +79,14 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
         )
     repository.identity()  # nothing is changed for nobody
     told: list[Event] = []
-    if head.branch is None:
+    if head.branch is None and not ports.place.apart:
         told.append(Notice("info", f"HEAD is detached; the branch starts at {head.commit[:12]}"))
     if session.start_branch is None and head.branch != branch:
-        ports.journal.change(start_branch=head.branch)  # first: a crash must not forget it
-    ignore_state(ports.root)
+        ports.journal.change(start_branch=ports.place.persons_branch())  # first: a crash must not forget it
+    ports.place.ignore_state()
     repository.hide_state()
     on = repository.start_branch(branch)
+    ports.place.bring_papers(module)
     commit = approval_commit(ports, module, branch, on.commit or head.commit)
     ports.journal.change(branch=branch, start_commit=commit)
     return [*told, Committed(commit, f"docs({module}): approve specification", branch)]
@@ -102,7 +104,7 @@ def stand_on_branch(ports: Ports) -> None:
     if repository.branch_tip(branch) is not None:
         raise LopenError(
             f"HEAD is on {head.branch or 'no branch'}, not on {branch}",
-            hint=f"git switch {branch}, then: lopen resume",
+            hint=f"git {f'-C {ports.root} ' if ports.place.apart else ''}switch {branch}, then: lopen resume",
         )
     refuse_dirt(repository, ports.journal.session.module)
     repository.start_branch(branch)
@@ -137,6 +139,6 @@ def refuse_dirt(repository: Repository, module: str) -> None:
         listed = "".join(f"\n  {path}" for path in dirty[:20])
         more = f"\n  and {len(dirty) - 20} more" if len(dirty) > 20 else ""
         raise DirtyTree(
-            f"uncommitted work lies in the tree:{listed}{more}",
-            hint="commit or stash it (git stash -u), then run again",
+            f"uncommitted work lies in {repository.root}:{listed}{more}",
+            hint="commit or stash it there (git stash -u), then run again",
         )

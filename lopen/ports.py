@@ -27,6 +27,7 @@ from lopen.tools.watch import Watch
 from lopen.tools.workbench import Person
 from lopen.tools.workspace import Workspace
 from lopen.workflow.steps import Step, phase_of
+from lopen.workplace import Workplace
 
 
 class Approver(Protocol):
@@ -48,7 +49,7 @@ class NoApprover:
 class Ports:
     """One session's adapters and settings. Every field is real; "off" is an adapter too."""
 
-    root: Path
+    place: Workplace
     settings: Settings
     clock: Clock
     store: SessionStore
@@ -75,6 +76,11 @@ class Ports:
     drafted: bool = False  # step 1's conversation has been held in this process
     languages: tuple[str, ...] = field(default_factory=tuple)
     _task_number: int = 0
+
+    @property
+    def root(self) -> Path:
+        """Where the work is done."""
+        return self.place.root
 
     def model_for(self, step: Step) -> str:
         """The model that does this step's phase."""

@@ -47,6 +47,7 @@ def start(ports: Ports, *, resumed: bool) -> Pause | None:
     begun = SessionStarted(session.module, session.step.value, resumed)
     unconfined = ports.commands.sandbox.warning
     told = (*told, *([Notice("warning", unconfined)] if unconfined else []))
+    told = (*told, *(Notice("info", line) for line in ports.place.news))
     ports.journal.save(session, begun, *cleared, *adopted, *told)
     ports.write_plan()  # a process that was killed may not have come to it
     return _question(ports) or asks(ports.journal.session)
@@ -104,19 +105,16 @@ def completed(ports: Ports) -> SessionComplete:
         cost_usd=None if state is None or unpriced else state.cost_usd,
         tokens=state.tokens_used if state else 0,
         branch=session.branch or "",
-        merge_command=merge_command(session),
+        merge_command=merge_command(ports, session),
         assumptions=session.assumptions,
     )
 
 
-def merge_command(session: Session) -> str:
+def merge_command(ports: Ports, session: Session) -> str:
     """How a person takes the work over."""
     if session.branch is None:
         return ""
-    back = (
-        f"git switch {session.start_branch} && " if session.start_branch not in (None, session.branch) else ""
-    )
-    return f"{back}git merge {session.branch}"
+    return ports.place.merge_command(session.module, session.branch, session.start_branch)
 
 
 def failed(ports: Ports, error: LopenError) -> None:

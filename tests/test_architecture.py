@@ -32,7 +32,7 @@ LAYERS = {
     ],
     "effects": [
         *["settings", "storage", "git", "sandbox", "limits", "llm", "tools", "retention", "example"],
-        *["journal", "specifications", "seal"],
+        *["journal", "specifications", "seal", "workplace"],
     ],
     "loop": [
         *["orchestrator", "advancing", "starting", "guard_facts", "observation", "boundaries", "judgement"],

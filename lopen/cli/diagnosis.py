@@ -265,6 +265,21 @@ def _state(patient: Patient) -> Path:
     return folder if folder.is_dir() else patient.root
 
 
+def work_trees(patient: Patient) -> Iterator[Finding]:
+    """Where sessions are to work beside the checkout, if they are: the folder can be written."""
+    from lopen.cli.workplaces import apart, trees_folder
+
+    if not apart(patient.settings):
+        return
+    folder = trees_folder(patient.root)
+    there = next(f for f in (folder, *folder.parents) if f.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        yield Finding("work trees", "fail", f"{there} cannot be written", "make the folder writable")
+        return
+    modules = ", ".join(sorted(path.name for path in folder.glob("[!.]*"))) or "none now"
+    yield Finding("work trees", "ok", f"in {folder}: {modules}")
+
+
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("git", git),
     ("identity", identity),
@@ -273,5 +288,6 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("sandbox", sandbox),
     ("verify commands", verify_commands),
     ("disk", disk),
+    ("work trees", work_trees),
     ("database", database),
 )

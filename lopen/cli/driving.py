@@ -92,6 +92,7 @@ def _drive(
 ) -> ExitCode:
     from lopen.cli.ending import finish
     from lopen.cli.wiring import wired
+    from lopen.cli.workplaces import apart, in_checkout
     from lopen.orchestrator import drive, pause, unsaved
     from lopen.starting import failed, start
 
@@ -99,8 +100,9 @@ def _drive(
     loaded = context.load(options.flags())
     confirm_models(context, loaded)
     with ExitStack() as stack:
-        checkout = loaded.settings.git.isolation == "branch"
-        stack.enter_context(alone(context.root, session.module, checkout=checkout))
+        if dry_run:  # nothing is made for it
+            loaded = in_checkout(loaded)
+        stack.enter_context(alone(context.root, session.module, checkout=not apart(loaded.settings)))
         if resumed:
             session = store.load(session.id)
         run = stack.enter_context(wired(context, loaded, store, session, options))

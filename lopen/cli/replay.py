@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,7 @@ def replay(
     from lopen.cli.scratch import stage
     from lopen.cli.store import one_session, open_store
     from lopen.cli.wiring import recording_path
+    from lopen.cli.workplaces import in_checkout
     from lopen.clock import SystemClock
     from lopen.git.repository import Repository
 
@@ -61,14 +63,19 @@ def replay(
         sandbox=sandbox,
         allow_network=allow_network,
     )
-    loaded = context.load(options.flags())
+    loaded = in_checkout(context.load(options.flags()))
     with tempfile.TemporaryDirectory(prefix="lopen-replay-") as folder:
         scratch = stage(context, store, found, Path(folder).resolve(), clock=clock)
         recorded = last_tree(Repository.open(context.root, clock=clock), found)
         result = rebuilt(scratch, loaded, options, found, tuple(store.events(found.id)))
         copy = Repository.open(scratch.context.root, clock=clock)
         now = last_tree(copy, result)
-        return _say(context, found, Comparison(recorded, now, copy.changes(recorded, now)))
+        return _say(context, found, Comparison(recorded, now, differing(copy.changes(recorded, now))))
+
+
+def differing(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Without lopen's own folder: `.lopen/.gitignore` is on no branch that was built beside the checkout."""
+    return tuple(change for change in changes if not change.path.startswith(".lopen/"))
 
 
 def last_tree(repository: Repository, session: Session) -> str:

@@ -31,26 +31,35 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     """
     from lopen.cli.person import require_person
     from lopen.cli.store import alone, one_session, open_store
+    from lopen.cli.workplaces import apart, workplace_of
     from lopen.clock import SystemClock
-    from lopen.git.repository import Repository
+    from lopen.git.repository import versioned
     from lopen.sandbox.known_secrets import KnownSecrets
     from lopen.storage.plan import draw
 
     require_person("revert", context.root)
     store = open_store(context)
     session = one_session(store, module)
-    with alone(context.root, session.module, checkout=True):
+    settings = context.load().settings
+    with alone(context.root, session.module, checkout=not apart(settings)):
         session = store.load(session.id)
         if session.branch is None:
             raise LopenError(
                 f"{session.module} has no commits to go back to",
                 hint="work is committed from the gate on, unless git.enabled or git.auto_commit is off",
             )
-        repository = Repository.open(
-            context.root, clock=SystemClock(), known=lambda: KnownSecrets(context.root, os.environ).values
-        )
+        secrets = KnownSecrets(context.root, os.environ)
+        place = workplace_of(context, settings, store, session, SystemClock(), secrets)
+        repository = versioned(place.repository)
+        if repository.branch_tip(session.branch) is None:
+            raise LopenError(
+                f"there is no branch {session.branch} any more", hint="what was merged: git revert"
+            )
         if repository.head().branch != session.branch:
-            raise LopenError(f"HEAD is not on {session.branch}", hint=f"git switch {session.branch}")
+            raise LopenError(
+                f"HEAD of {place.root} is not on {session.branch}",
+                hint=f"git {f'-C {place.root} ' if place.apart else ''}switch {session.branch}",
+            )
         commit = target(session, [c.sha for c in repository.session_commits(session.id)], to)
         backup = repository.backup(session.id)
         repository.reset_to(commit)

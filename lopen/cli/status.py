@@ -69,10 +69,20 @@ def lines(context: CommandContext, store: SessionStore, session: Session) -> lis
         told.append(f"verdict on {verdict['scope']} {verdict['subject']}: {word} ({verdict['confidence']})")
     if session.branch:
         told.append(f"branch: {session.branch}")
+    told += work_tree_lines(context, session)
     told += [f"assumed: {line}" for line in session.assumptions]
     if session.pause is not None:
         told += [f"waits: {session.pause.message}", f"go on with: {session.pause.command}"]
     return told
+
+
+def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
+    """Where the session works, where that is beside the person's checkout."""
+    from lopen.cli.workplaces import apart, trees_folder
+
+    path = trees_folder(context.root) / session.module
+    there = apart(context.load().settings) and not session.finished and path.is_dir()
+    return [f"works in: {path}"] if there else []
 
 
 def tree_lines(tree: Tree, selected: str | None) -> list[str]:

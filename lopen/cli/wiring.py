@@ -15,10 +15,9 @@ from lopen.cli.options import ResumeOptions
 from lopen.cli.rendering import View
 from lopen.cli.terminal import approver_for, person_for
 from lopen.cli.views import shown, view_for
+from lopen.cli.workplaces import workplace_of
 from lopen.clock import Clock, SystemClock
 from lopen.completion import Committer
-from lopen.git.checkout import Checkout
-from lopen.git.repository import Repository
 from lopen.guardrails.calls import Limits as HabitLimits
 from lopen.journal import Journal
 from lopen.judgement import Jury
@@ -108,11 +107,11 @@ def wired(
     clock: Clock | None = None,
 ) -> Iterator[Wired]:
     """Everything a session needs, put together; taken apart again at the end."""
-    settings, root = loaded.settings, context.root
-    clock = clock or SystemClock()
-    secrets = KnownSecrets(root, os.environ)
+    settings, clock = loaded.settings, clock or SystemClock()
+    secrets = KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
-    repository = checkout_of(root, settings, clock, secrets)
+    place = workplace_of(context, settings, store, session, clock, secrets)
+    home, root, repository = place.home, place.root, place.repository
     sandbox = sandbox_for(settings, root, session.id)
     with ExitStack() as stack:
         holder: list[Ports] = []
@@ -125,7 +124,7 @@ def wired(
         verifier = _verifier(settings, commands, approval, clock, root)
         asker = _asker(settings, options, model, meter, journal, clock)
         ports = Ports(
-            root=root,
+            place=place,
             settings=settings,
             clock=clock,
             store=store,
@@ -151,8 +150,8 @@ def wired(
             ),
             person=person_for(context, settings, view),
             approver=approver_for(context, settings, store, view),
-            specifications=Specifications(root, store),
-            write_plan=lambda: draw(root, journal.session),
+            specifications=Specifications(home, store),
+            write_plan=lambda: draw(home, journal.session),
             model_override="" if options.model.startswith(REPLAY) else options.model,
             request=options.prompt,
         )
@@ -174,18 +173,6 @@ def _journal(
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
     return Journal(store, session, clock, redact=hide, subscribers=(shown(context, view), log, upkeep))
-
-
-def checkout_of(root: Path, settings: Settings, clock: Clock, secrets: KnownSecrets) -> Checkout:
-    """The project's repository; with `git.enabled = false` a private history of snapshots in its place."""
-
-    def known() -> tuple[str, ...]:
-        secrets.look()
-        return secrets.values
-
-    if settings.git.enabled:
-        return Repository.open(root, clock=clock, sign=settings.git.sign, known=known)
-    return Repository.shadow(root, root / ".lopen" / "cache" / "shadow", clock=clock, known=known)
 
 
 def _meter(

@@ -6,7 +6,7 @@ from lopen.git import trees
 from lopen.git.command import Command
 from lopen.git.errors import GitError, RefMoved
 from lopen.git.layout import Layout
-from lopen.git.refs import HEADS, Head, References
+from lopen.git.refs import HEADS, Head, References, checked_id
 
 # What lies in the git folder while an operation of git waits for the person to go on.
 _UNFINISHED = {
@@ -27,6 +27,8 @@ def unfinished_operation(layout: Layout) -> str | None:
 def start_branch(layout: Layout, references: References, git: Command, name: str) -> Head:
     """Put HEAD on `name`, made from the current head where it is new. Index and work tree stay as they are.
 
+    A branch that the current head contains (it was merged) is moved up to it.
+
     Raises:
         GitError: the name is none; an operation is under way; the branch is checked out in another work
             tree; or it exists with other content, so that files would have to change.
@@ -44,10 +46,13 @@ def start_branch(layout: Layout, references: References, git: Command, name: str
             f"{name} is checked out in another work tree ({elsewhere})", hint="see: git worktree list"
         )
     tip = references.tip(HEADS + name)
-    if tip is not None:
+    if tip is None:
+        if head.commit is not None:
+            references.move(HEADS + name, head.commit, None, f"start {name}")
+    elif head.commit not in (None, tip) and references.reachable(tip, "HEAD"):
+        references.move(HEADS + name, checked_id(head.commit or ""), tip, f"take {name} up again")
+    else:
         _check_same_files(git, name, tip, head)
-    elif head.commit is not None:
-        references.move(HEADS + name, head.commit, None, f"start {name}")
     references.attach_head(name)
     return references.head()
 

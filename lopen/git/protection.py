@@ -48,6 +48,8 @@ _COMMON_FILES = (
     "objects/info/http-alternates",
 )
 _REAL_FOLDERS = ("objects", "objects/info", "objects/pack")  # of these only that they stay folders
+# Where others move their branches meanwhile: what is theirs is not compared.
+_SHARED_FILES = frozenset({"HEAD", "packed-refs", "refs", "reftable"})
 _WORKTREE_FILES = ("HEAD", "gitdir", "commondir")
 _PASSES = 3
 _SETTLED_NS = 20_000_000  # file times are kept in ticks: what changed this lately may change again unseen
@@ -98,11 +100,15 @@ NOTHING = Tampering((), False)
 NO_STATE = ProtectedState({}, ObjectNames({}, frozenset()))
 
 
-def take_state(layout: Layout) -> ProtectedState:
-    """HEAD, references, configuration, hooks, `info`, alternates and the marks of unfinished operations."""
-    starts, folders = _starts(layout)
+def take_state(layout: Layout, own: str = "") -> ProtectedState:
+    """HEAD, references, configuration, hooks, `info`, alternates and the marks of unfinished operations.
+
+    With `own` (a full reference name) that is the only shared reference looked at, and no other work tree is.
+    """
+    starts, folders = _starts(layout, own)
     files: dict[str, Kept] = {}
-    for start in (*starts, *_worktree_files(f"{layout.common_dir}/worktrees")):
+    others = () if own else _worktree_files(f"{layout.common_dir}/worktrees")
+    for start in (*starts, *others):
         _keep_below(start, files)
     for folder in folders:
         if not _is_folder(folder):
@@ -111,22 +117,23 @@ def take_state(layout: Layout) -> ProtectedState:
 
 
 @lru_cache(maxsize=8)
-def _starts(layout: Layout) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _starts(layout: Layout, own: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is looked at whatever it is, and what only where it is no folder any more."""
     starts = [f"{layout.git_dir}/{name}" for name in _GIT_DIR_FILES]
-    starts += [f"{layout.common_dir}/{name}" for name in _COMMON_FILES]
+    common = [name for name in _COMMON_FILES if not (own and name in _SHARED_FILES)]
+    starts += [f"{layout.common_dir}/{name}" for name in (*common, *([own] if own else []))]
     folders = [f"{layout.root}/.git", *(f"{layout.common_dir}/{name}" for name in _REAL_FOLDERS)]
     return tuple(starts), tuple(folders)
 
 
-def put_back(layout: Layout, before: ProtectedState) -> tuple[str, ...]:
+def put_back(layout: Layout, before: ProtectedState, own: str = "") -> tuple[str, ...]:
     """Make the protected files what they were; returns the paths that were not, sorted.
 
     More than one pass, because a link that was put in a folder's place hides what is to be compared behind it.
     """
     found: set[str] = set()
     for _ in range(_PASSES):
-        changed = _put_back_once(before, take_state(layout))
+        changed = _put_back_once(before, take_state(layout, own))
         if not changed:
             break
         found |= changed

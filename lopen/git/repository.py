@@ -19,7 +19,7 @@ from lopen.git import backup, branches, commits, hooks, ignores, isolation, left
 from lopen.git.checkout import Checkout
 from lopen.git.command import Command, find_git
 from lopen.git.commits import CommitInfo
-from lopen.git.errors import GitError
+from lopen.git.errors import GitError, NotARepository
 from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.index import install_index
 from lopen.git.layout import Layout, check_version, discover
@@ -44,6 +44,7 @@ class Repository(Checkout):
         scratch: Path,
         sign: bool,
         known: Values = tuple,
+        own: str = "",
     ) -> None:
         # The references door. Explicit folders, so that no configured work tree leads elsewhere.
         self._git = git.having(
@@ -59,6 +60,8 @@ class Repository(Checkout):
         super().__init__(private, snapshots, base=lambda: self._references.head().commit)
         self._clock = git.clock
         self._sign = sign
+        self._known = known
+        self._own = own  # the only reference that is guarded where others move theirs meanwhile
         self._identity: Mapping[str, str] = {}
         self.ignored_filters = settings.ignored_filters
 
@@ -86,10 +89,23 @@ class Repository(Checkout):
         """
         git = Command(find_git(root), root.resolve(), clock)
         check_version(git)
-        layout = discover(git)
+        return Repository._made(git, discover(git), sign=sign, scratch=scratch, known=known)
+
+    @staticmethod
+    def _made(
+        git: Command,
+        layout: Layout,
+        *,
+        sign: bool,
+        scratch: Path | None = None,
+        known: Values = tuple,
+        own: str = "",
+    ) -> Repository:
         settings = carried(git)
         folder = scratch or Path(tempfile.mkdtemp(prefix=TEMPORARY))
-        repository = Repository(layout, git, settings=settings, scratch=folder, sign=sign, known=known)
+        repository = Repository(
+            layout, git, settings=settings, scratch=folder, sign=sign, known=known, own=own
+        )
         if scratch is None:
             weakref.finalize(repository, shutil.rmtree, folder, ignore_errors=True)
         return repository
@@ -298,11 +314,11 @@ class Repository(Checkout):
 
     def protected_state(self) -> ProtectedState:
         """HEAD, references, configuration and hooks as they are now. Starts no process."""
-        return protection.take_state(self.layout)
+        return protection.take_state(self.layout, self._own)
 
     def put_back(self, before: ProtectedState) -> Tampering:
         """Undo what a command changed of the protected files, and look whether objects vanished."""
-        restored = protection.put_back(self.layout, before)
+        restored = protection.put_back(self.layout, before, self._own)
         vanished = protection.objects_missing(self.layout, before) and not self._is_whole()
         return Tampering(restored, vanished)
 
@@ -315,20 +331,51 @@ class Repository(Checkout):
             GitError: the path is taken, or the branch is checked out elsewhere.
         """
         isolation.add(self._git, self._references, path, branch)
-        linked = Repository.open(path, clock=self._clock, sign=self._sign)
+        return self._filled(path, branch)
+
+    def add_detached(self, path: Path, commit: str, branch: str) -> Repository:
+        """A linked work tree at `path` with the files of `commit`, HEAD on no branch; `branch` is to be its own.
+
+        Raises:
+            GitError: the path is taken.
+        """
+        isolation.add_detached(self._git, path, commit)
+        return self._filled(path, branch)
+
+    def linked(self, path: Path, branch: str) -> Repository:
+        """The linked work tree at `path`, in which only `branch` is moved; others move theirs meanwhile.
+
+        So of the shared references no other is put back after a command: whoever moved it may have been the
+        person in their checkout, or a session beside this one.
+
+        Raises:
+            NotARepository: no work tree of this repository lies there.
+        """
+        git = Command(self._git.executable, path.resolve(), self._clock)
+        layout = discover(git)
+        if layout.common_dir.resolve() != self.layout.common_dir.resolve():
+            raise NotARepository(f"{path} is no work tree of {self.root}", hint="see: git worktree list")
+        return Repository._made(git, layout, sign=self._sign, known=self._known, own=HEADS + branch)
+
+    def _filled(self, path: Path, branch: str) -> Repository:
+        linked = self.linked(path, branch)
         linked.align_index()
         tree = trees.tree_of(self._git, linked._existing_head())
         linked.restore(tree, trees.entries(self._git, tree))
         linked.align_index()
         return linked
 
-    def remove_worktree(self, path: Path) -> None:
-        """Delete a linked work tree; its branch stays.
+    def forget_worktree(self, path: Path) -> None:
+        """The linked work tree at `path`, whose folder is gone, holds its branch no longer."""
+        isolation.forget(self._git, path)
+
+    def remove_worktree(self, path: Path, allow: Callable[[str], bool] = lambda _: False) -> None:
+        """Delete a linked work tree; its branch stays. `allow` excuses uncommitted paths.
 
         Raises:
             GitError: it holds uncommitted work.
         """
-        left = Repository.open(path, clock=self._clock).dirty(lambda _: False)
+        left = Repository.open(path, clock=self._clock).dirty(allow)
         if left:
             raise GitError(
                 f"{path} holds uncommitted work: {', '.join(left[:5])}",

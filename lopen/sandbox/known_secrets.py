@@ -36,16 +36,16 @@ class KnownSecrets:
 
     def look(self) -> None:
         """Take in what the project's files hold now. A value stays known when its file is gone."""
-        for path in _candidates(self._root):
+        for path in _candidates(str(self._root)):
             try:
-                found = path.stat()
+                found = os.stat(path)
             except OSError:
                 continue
             signature = (found.st_ino, found.st_size, found.st_mtime_ns)
-            name = str(path.relative_to(self._root))
+            name = os.path.relpath(path, self._root)
             if self._files.get(name, (None,))[0] != signature:
                 before = self._files[name][1] if name in self._files else {}
-                self._files[name] = (signature, before | _values_of(path, name))
+                self._files[name] = (signature, before | _values_of(Path(path), name))
         values = {*self._variables, *(v for _, held in self._files.values() for v in held)}
         if len(values) != len(self._values):
             self._values = tuple(sorted(values))
@@ -53,6 +53,11 @@ class KnownSecrets:
     @property
     def values(self) -> tuple[str, ...]:
         """What must not be passed on."""
+        return self._values
+
+    def now(self) -> tuple[str, ...]:
+        """The values, with what the files hold at this moment."""
+        self.look()
         return self._values
 
     def redact(self, text: str) -> str:
@@ -81,28 +86,27 @@ def _is_word(value: str) -> bool:
     return len(value) < LONGEST_WORD and value.isalpha() and value.islower()
 
 
-def _candidates(root: Path) -> Iterator[Path]:
+def _candidates(root: str) -> Iterator[str]:
     """Files of this kind at the project's root and one folder below."""
-    folders = [root]
-    for entry in _entries(root):
-        if (
-            entry.is_dir(follow_symlinks=False)
-            and not entry.name.startswith(".")
-            and len(folders) <= MOST_FOLDERS
-        ):
-            folders.append(Path(entry.path))
-    for folder in folders:
-        for entry in _entries(folder):
-            if _FILE.fullmatch(entry.name) and not _SAMPLE.search(entry.name):
-                yield folder / entry.name
+    files, folders = _listed(root)
+    yield from (f"{root}/{name}" for name in files)
+    for folder in [name for name in folders if not name.startswith(".")][:MOST_FOLDERS]:
+        yield from (f"{root}/{folder}/{name}" for name in _listed(f"{root}/{folder}")[0])
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _listed(folder: str) -> tuple[list[str], list[str]]:
+    """The files of this kind in a folder, and its folders; sorted."""
+    files, folders = [], []
     try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if _FILE.fullmatch(entry.name) and not _SAMPLE.search(entry.name):
+                    files.append(entry.name)
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
     except OSError:
-        return []
+        return [], []
+    return sorted(files), sorted(folders)
 
 
 def _values_of(path: Path, name: str) -> dict[str, str]:

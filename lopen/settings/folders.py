@@ -12,6 +12,13 @@ def config_folder() -> Path:
     return user_config_path("lopen", appauthor=False)
 
 
+def cache_folder() -> Path:
+    """Where what can be made again lies, outside every repository (`XDG_CACHE_HOME` counts)."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("lopen", appauthor=False)
+
+
 def data_folder() -> Path:
     """Where what lopen remembers for the person lies, outside every repository (`XDG_DATA_HOME` counts)."""
     from platformdirs import user_data_path

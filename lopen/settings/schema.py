@@ -120,6 +120,15 @@ class Git(Section):
     isolation: Literal["branch", "worktree"] = "branch"
     sign: Annotated[bool, USER_ONLY] = False
 
+    @model_validator(mode="after")
+    def _work_comes_back(self) -> Git:
+        if self.isolation == "worktree" and not (self.enabled and self.auto_commit):
+            raise ValueError(
+                'isolation = "worktree" needs enabled and auto_commit: only commits bring the work back '
+                "from a work tree beside your checkout"
+            )
+        return self
+
 
 class ToolDiscipline(Section):
     max_file_reads: Annotated[Positive, LOWER] = 3

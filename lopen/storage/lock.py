@@ -55,11 +55,11 @@ def _boot() -> str:
 
 
 @contextmanager
-def held(folder: Path, name: str, what: str) -> Iterator[None]:
-    """Hold the lock `name` in `folder`; `Locked` names the other holder's pid and host at once if taken."""
+def held(folder: Path, name: str, what: str, *, wait_s: float = 0) -> Iterator[None]:
+    """Hold the lock `name` in `folder`; `Locked` names the other holder's pid and host if taken (after `wait_s`)."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / f"{name}.lock", timeout=0)
+        lock = FileLock(folder / f"{name}.lock", timeout=wait_s)
         lock.acquire()
     except Timeout as error:
         who = holder(folder, name)

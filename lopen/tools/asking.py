@@ -51,7 +51,7 @@ def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> Result:
     name = f"specs/{module}/SPECIFICATION.md"
     content = wanted.content if wanted.content.endswith("\n") else wanted.content + "\n"
     spec = parse(content, module=module, path=bench.root / name)
-    bench.workspace.write_paper(name, content)
+    bench.write_paper(name, content)
     problems = [str(p) for p in spec.problems]
     bench.recorded = not problems
     return done(problems=problems)
@@ -61,7 +61,7 @@ def log_research(bench: Workbench, wanted: inputs.LogResearch) -> Result:
     """Keeps a note beside the specification."""
     text = render(wanted.topic, wanted.summary, wanted.findings, wanted.sources or (), wanted.relevance or "")
     name = f"specs/{bench.session.module}/RESEARCH-{slug(wanted.topic)}.md"
-    bench.workspace.write_paper(name, text)
+    bench.write_paper(name, text)
     bench.verifier.own_paper(name)
     bench.journal.tell(Notice("info", f"research logged: {name}"))
     return done(path=name)

@@ -46,6 +46,7 @@ class Workbench:
     commands: Commands
     verifier: Verifier
     person: Person
+    write_paper: Callable[[str, str], None]  # name below the root, text
     load_spec: Callable[[str], Specification]  # by module name
     judge: Callable[[Workbench, Scope, str], Result]  # on a subject's id
     complete: Callable[[Workbench, str], Result]  # task id

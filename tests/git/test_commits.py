@@ -57,6 +57,17 @@ def test_an_existing_branch_with_the_same_files_is_taken(root: Path, repository:
     assert repository.start_branch("lopen/m").branch == "lopen/m"
 
 
+def test_a_branch_that_was_merged_is_taken_up_again_at_the_head(root: Path, repository: Repository) -> None:
+    run_git(root, "branch", "lopen/m")
+    run_git(root, "commit", "-q", "--allow-empty", "-m", "more")
+    (root / "x").write_text("x")
+    run_git(root, "add", "-A")
+    run_git(root, "commit", "-qm", "x")
+    head = repository.head().commit
+    assert (repository.start_branch("lopen/m").commit, repository.head().branch) == (head, "lopen/m")
+    assert run_git(root, "status", "--porcelain") == ""
+
+
 def test_an_existing_branch_with_other_files_is_refused(root: Path, repository: Repository) -> None:
     run_git(root, "checkout", "-qb", "lopen/m")
     (root / "x").write_text("x")

@@ -70,3 +70,55 @@ def test_a_folder_with_something_in_it_is_not_taken(repository: Repository, tmp_
 def test_a_commit_is_needed_first(empty_root: Path, tmp_path: Path) -> None:
     with pytest.raises(GitError, match="no commit yet"):
         Repository.open(empty_root, clock=FakeClock()).add_worktree(tmp_path / "m", "lopen/m")
+
+
+def test_what_others_move_meanwhile_is_not_put_back(
+    root: Path, repository: Repository, tmp_path: Path
+) -> None:
+    linked = repository.add_detached(tmp_path / "m", run_git(root, "rev-parse", "HEAD"), "lopen/m")
+    assert linked.head().branch is None
+    linked.start_branch("lopen/m")
+    start = linked.head().commit
+    before = linked.protected_state()
+
+    run_git(root, "commit", "-q", "--allow-empty", "-m", "the person's")
+    run_git(root, "branch", "theirs")
+    repository.add_worktree(tmp_path / "other", "lopen/other")
+    theirs = run_git(root, "rev-parse", "main")
+    run_git(linked.root, "commit", "-q", "--allow-empty", "-m", "a command's")
+    (linked.root / ".git").write_text(f"gitdir: {root}/.git\n")
+    run_git(root, "config", "core.fsmonitor", "evil")
+
+    restored = linked.put_back(before).restored
+    own = f"{root}/.git/worktrees/m"
+    assert set(restored) == {f"{linked.root}/.git", f"{root}/.git/config", f"{root}/.git/refs/heads/lopen/m"}
+    assert Path(own, "HEAD").read_text() == "ref: refs/heads/lopen/m\n"
+    assert linked.head().commit == start
+    assert run_git(root, "rev-parse", "main", "theirs", "lopen/other").split() == [theirs] * 3
+
+
+def test_a_work_tree_of_another_repository_is_not_taken(
+    root: Path, repository: Repository, tmp_path: Path
+) -> None:
+    run_git(root, "init", "-q", str(tmp_path / "foreign"))
+    with pytest.raises(GitError, match="no work tree of"):
+        repository.linked(tmp_path / "foreign", "lopen/m")
+
+
+def test_a_branch_that_the_person_has_checked_out_is_left_to_them(
+    root: Path, repository: Repository, tmp_path: Path
+) -> None:
+    run_git(root, "switch", "-qc", "lopen/m")
+    with pytest.raises(GitError, match="is checked out in") as caught:
+        repository.add_worktree(tmp_path / "m", "lopen/m")
+    assert "git switch main" in caught.value.hint
+
+
+def test_one_that_git_was_killed_over_is_forgotten(
+    root: Path, repository: Repository, tmp_path: Path
+) -> None:
+    path = repository.add_worktree(tmp_path / "m", "lopen/m").root
+    (root / ".git/worktrees/m/locked").write_text("initializing")
+    shutil.rmtree(path)
+    repository.forget_worktree(path)
+    assert repository.add_worktree(path, "lopen/m").head().branch == "lopen/m"

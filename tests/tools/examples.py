@@ -18,6 +18,7 @@ from lopen.sandbox.command import Command, CommandResult
 from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
+from lopen.storage.files import write_whole
 from lopen.storage.sessions import SessionStore
 from lopen.tools.catalogue import catalogue
 from lopen.tools.commanding import Commands
@@ -128,6 +129,7 @@ def bench(
         commands=running,
         verifier=verifier,
         person=Nobody(),
+        write_paper=lambda name, text: write_whole(root / name, text),
         load_spec=lambda _: spec or specification(),
         judge=lambda _, scope, subject: judge(scope, subject),
         complete=complete,
