@@ -7,8 +7,6 @@ the two doors.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,13 +21,14 @@ from lopen.git.errors import GitError
 from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.index import install_index
 from lopen.git.layout import Layout, check_version, discover
-from lopen.git.private import TEMPORARY, Carried, PrivateFolder, carried, write_if_different
+from lopen.git.private import Carried, PrivateFolder, carried, write_if_different
 from lopen.git.protection import ProtectedState, Tampering
 from lopen.git.refs import HEADS, Head, References
 from lopen.git.screening import Screen, Values
 from lopen.git.shadow import ShadowTree, shadow
 from lopen.git.snapshot import Snapshots
 from lopen.git.worktree import NO_EXCLUSIONS
+from lopen.storage.temporary import TemporaryFolder
 
 
 class Repository(Checkout):
@@ -88,10 +87,11 @@ class Repository(Checkout):
         check_version(git)
         layout = discover(git)
         settings = carried(git)
-        folder = scratch or Path(tempfile.mkdtemp(prefix=TEMPORARY))
-        repository = Repository(layout, git, settings=settings, scratch=folder, sign=sign, known=known)
-        if scratch is None:
-            weakref.finalize(repository, shutil.rmtree, folder, ignore_errors=True)
+        if scratch is not None:
+            return Repository(layout, git, settings=settings, scratch=scratch, sign=sign, known=known)
+        own = TemporaryFolder()
+        repository = Repository(layout, git, settings=settings, scratch=own.path, sign=sign, known=known)
+        weakref.finalize(repository, own.remove)
         return repository
 
     @staticmethod
