@@ -61,10 +61,6 @@ class Repository(Checkout):
         self._identity: Mapping[str, str] = {}
         self.ignored_filters = settings.ignored_filters
 
-    ignored_filters: tuple[str, ...]
-    """Content filters that only the repository configures. They never run; a person may move them to their own
-    configuration (`git config --global filter.<name>.clean …`)."""
-
     @staticmethod
     def open(
         root: Path,
