@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lopen.completion import adopt
@@ -45,12 +46,23 @@ def start(ports: Ports, *, resumed: bool) -> Pause | None:
     told = (*told, *ports.meter.gate.lift_spawn_limits(ports.request))
     ports.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
     begun = SessionStarted(session.module, session.step.value, resumed)
-    unconfined = ports.commands.sandbox.warning
-    told = (*told, *([Notice("warning", unconfined)] if unconfined else []))
-    told = (*told, *(Notice("info", line) for line in ports.place.news))
+    told = (*told, *_warnings(ports), *(Notice("info", line) for line in ports.place.news))
     ports.journal.save(session, begun, *cleared, *adopted, *told)
     ports.write_plan()  # a process that was killed may not have come to it
     return _question(ports) or asks(ports.journal.session)
+
+
+def _warnings(ports: Ports) -> Iterator[Notice]:
+    """What a person should know of how this session works."""
+    if unconfined := ports.commands.sandbox.warning:
+        yield Notice("warning", unconfined)
+    if filters := ports.repository.ignored_filters:
+        yield Notice(
+            "warning",
+            f"content filters that only this repository configures do not run: {', '.join(filters)}; files are"
+            " committed as they lie there",
+            "Those you want, put into your own: git config --global filter.NAME.clean COMMAND",
+        )
 
 
 def _cleared(ports: Ports) -> tuple[Notice, ...]:

@@ -145,7 +145,7 @@ def _node(files: Listing) -> Found:
 def _scripts(text: str) -> Mapping[str, Any]:
     try:
         scripts = json.loads(text).get("scripts", {})
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return {}
     return scripts if isinstance(scripts, dict) else {}
 

@@ -74,14 +74,15 @@ def examine(patient: Patient) -> Iterator[Finding]:
 
 
 def _git(patient: Patient, *arguments: str) -> subprocess.CompletedProcess[str]:
-    from lopen.git.command import find_git
+    from lopen.git.command import HARDENED, as_variables, find_git
 
+    hardened = as_variables(HARDENED)
     return subprocess.run(
         [find_git(patient.root), "-C", str(patient.root), *arguments],
         capture_output=True,
         text=True,
         timeout=GIT_TIMEOUT_S,
-        env={**patient.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+        env={**patient.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **hardened},
         check=False,
     )
 

@@ -63,7 +63,7 @@ def _told(error: BaseException, invocation: Invocation) -> ExitCode:
     if hint:
         out.write(f"  {inert(hint, lines=True)}\n")
     if invocation.verbose and code is ExitCode.FAILED:
-        traceback.print_exception(error, file=out)
+        out.write(inert(_details(error, invocation), lines=True))
     if command:
         out.write(f"go on with: {inert(command)}\n")
     out.flush()
@@ -103,12 +103,18 @@ def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
     return error.format_message(), f"see {path} --help", ExitCode.USAGE, ""
 
 
-def _keep_details(error: BaseException, invocation: Invocation) -> Path:
-    """Write the traceback down, readable by the person alone; where."""
+def _details(error: BaseException, invocation: Invocation) -> str:
+    """The traceback, without known secrets."""
     from lopen.sandbox.known_secrets import KnownSecrets
 
     root = find_root(invocation.project or Path.cwd())
-    text = KnownSecrets(root, os.environ).redact("".join(traceback.format_exception(error)))
+    return KnownSecrets(root, os.environ).redact("".join(traceback.format_exception(error)))
+
+
+def _keep_details(error: BaseException, invocation: Invocation) -> Path:
+    """Write the traceback down, readable by the person alone; where."""
+    root = find_root(invocation.project or Path.cwd())
+    text = _details(error, invocation)
     name = f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     try:
         state = root / ".lopen"

@@ -16,6 +16,10 @@ from lopen.git.worktree import NO_EXCLUSIONS, WorkTree
 class Checkout(WorkTree, ABC):
     """What is asked of either. Without a repository there is no head, no commit, no hook and no branch."""
 
+    ignored_filters: tuple[str, ...] = ()
+    """Content filters that only the repository configures. They never run; a person may move them to their own
+    configuration (`git config --global filter.<name>.clean …`)."""
+
     @abstractmethod
     def head(self) -> Head:
         """What HEAD is: the commit (None before the first) and the branch (None where detached)."""

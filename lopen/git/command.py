@@ -139,10 +139,14 @@ class Command:
         return Output(process.returncode, stdout, stderr.decode("utf-8", "replace"))
 
     def _variables(self) -> dict[str, str]:
-        config = {**HARDENED, **self.config}
-        entries = {f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(config)}
-        entries |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(config.values())}
-        return {**_FIXED, **self.environment, **entries, "GIT_CONFIG_COUNT": str(len(config))}
+        return {**_FIXED, **self.environment, **as_variables({**HARDENED, **self.config})}
+
+
+def as_variables(config: Mapping[str, str]) -> dict[str, str]:
+    """Configuration laid over every file that git reads, as the variables that say so."""
+    entries = {f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(config)}
+    entries |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(config.values())}
+    return entries | {"GIT_CONFIG_COUNT": str(len(config))}
 
 
 def _end(process: Any) -> None:

@@ -41,7 +41,6 @@ _PORTABLE = frozenset(
 _TRUSTED_SCOPES = frozenset({"system", "global"})
 _TRUSTED_SECTIONS = re.compile(r"(filter\..+|gpg(\..+)?)\.[^.]+", re.DOTALL)
 _TRUE = frozenset({"true", "yes", "on", "1"})
-TEMPORARY = "lopen-git-"  # private folders outside the project begin so
 _UNBORN = "ref: refs/heads/unborn"
 
 CONTENT_CONFIG: Mapping[str, str] = {

@@ -7,8 +7,6 @@ the two doors.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,13 +21,14 @@ from lopen.git.errors import GitError, NotARepository
 from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.index import install_index
 from lopen.git.layout import Layout, check_version, discover
-from lopen.git.private import TEMPORARY, Carried, PrivateFolder, carried, write_if_different
+from lopen.git.private import Carried, PrivateFolder, carried, write_if_different
 from lopen.git.protection import ProtectedState, Tampering
 from lopen.git.refs import HEADS, Head, References
 from lopen.git.screening import Screen, Values
 from lopen.git.shadow import ShadowTree, shadow
 from lopen.git.snapshot import Snapshots
 from lopen.git.worktree import NO_EXCLUSIONS
+from lopen.storage.temporary import TemporaryFolder
 
 
 class Repository(Checkout):
@@ -65,10 +64,6 @@ class Repository(Checkout):
         self._identity: Mapping[str, str] = {}
         self.ignored_filters = settings.ignored_filters
 
-    ignored_filters: tuple[str, ...]
-    """Content filters that only the repository configures. They never run; a person may move them to their own
-    configuration (`git config --global filter.<name>.clean …`)."""
-
     @staticmethod
     def open(
         root: Path,
@@ -102,12 +97,15 @@ class Repository(Checkout):
         own: str = "",
     ) -> Repository:
         settings = carried(git)
-        folder = scratch or Path(tempfile.mkdtemp(prefix=TEMPORARY))
+        if scratch is not None:
+            return Repository(
+                layout, git, settings=settings, scratch=scratch, sign=sign, known=known, own=own
+            )
+        folder = TemporaryFolder()
         repository = Repository(
-            layout, git, settings=settings, scratch=folder, sign=sign, known=known, own=own
+            layout, git, settings=settings, scratch=folder.path, sign=sign, known=known, own=own
         )
-        if scratch is None:
-            weakref.finalize(repository, shutil.rmtree, folder, ignore_errors=True)
+        weakref.finalize(repository, folder.remove)
         return repository
 
     @staticmethod

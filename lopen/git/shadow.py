@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,12 +15,13 @@ from lopen.git.commits import CommitInfo, write_commit
 from lopen.git.errors import GitError
 from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.layout import Layout, check_version
-from lopen.git.private import TEMPORARY, Carried, PrivateFolder, read_head
+from lopen.git.private import Carried, PrivateFolder, read_head
 from lopen.git.protection import NO_STATE, NOTHING, ProtectedState, Tampering
 from lopen.git.refs import Head
 from lopen.git.screening import Screen, Values
 from lopen.git.snapshot import Snapshots
 from lopen.git.worktree import NO_EXCLUSIONS
+from lopen.storage.temporary import TemporaryFolder
 
 # A shadow's commits are shown to nobody; they only keep the latest tree.
 _NOBODY = {f"GIT_{who}_{what}": "lopen" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -119,11 +118,11 @@ def shadow(
     check_version(git)
     (folder / "objects").mkdir(parents=True, exist_ok=True)
     layout = Layout(top, folder, folder, folder / "objects", "sha1")
-    quarantine = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # not beside the rest: that is kept
-    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None, quarantine=quarantine)
+    own = TemporaryFolder()  # not beside the rest: that is kept
+    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None, quarantine=own.path)
     _check_history(private)
     tree = ShadowTree(private, guard, known)
-    weakref.finalize(tree, shutil.rmtree, quarantine, ignore_errors=True)
+    weakref.finalize(tree, own.remove)
     return tree
 
 

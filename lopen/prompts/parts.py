@@ -10,7 +10,8 @@ CHARS_PER_TOKEN = 4  # a rough measure; the endpoint's own count settles budgets
 LONGEST_TITLE = 200
 NOTE_CHARS = 100  # about what saying a cut costs
 SMALLEST_PIECE = 200  # characters; less of a part is not worth its title
-_FENCE = re.compile(r"<(?=\s*/?\s*data\b)", re.IGNORECASE)
+_UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"  # a tag may hide behind it
+_FENCE = re.compile(rf"<(?={_UNSEEN}/?{_UNSEEN}data\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Part:
     def rendered(self) -> str:
         """As it stands in the prompt."""
         if not self.data:
-            return f"## {self.title}\n{self.text}"
+            return f"## {self.title}\n{_fenced(self.text)}"
         label = _label(self.title)
         return f'## {label}\n<data source="{label}">\n{_fenced(self.text)}\n</data>'
 
@@ -38,6 +39,16 @@ class Part:
 def _fenced(text: str) -> str:
     """`text` in which no tag can open or close a fence: only the angle bracket of such a tag is replaced."""
     return _FENCE.sub("&lt;", text)
+
+
+def bullet(text: str) -> str:
+    """`text` as one entry of a list: what follows its first line is indented, so that no line of it is a title."""
+    return "- " + indented(text)
+
+
+def indented(text: str) -> str:
+    """`text` with every line but the first one moved in."""
+    return "\n  ".join(text.splitlines())
 
 
 def _label(title: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lopen.documents.sections import Section, folded
 from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, OVERVIEW, SKILLS_AND_HOOKS, Specification
 from lopen.llm.messages import SystemBlock
-from lopen.prompts.parts import CHARS_PER_TOKEN, Part, fit, joined
+from lopen.prompts.parts import CHARS_PER_TOKEN, Part, bullet, fit, indented, joined
 from lopen.prompts.templates import template
 from lopen.tasks.tree import Component, Task, next_task, progress
 from lopen.workflow.assess import scope_of
@@ -181,8 +181,8 @@ def section_parts(spec: Specification, sections: Sequence[Section]) -> list[Part
 
 def _own(session: Session, spec: Specification | None, around: Surroundings, request: str) -> list[Part]:
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
-    corrections = "\n".join(f"- {line}" for line in session.corrections)
-    notes = "\n".join(f"- {line}" for line in session.notes)
+    corrections = "\n".join(map(bullet, session.corrections))
+    notes = "\n".join(map(bullet, session.notes))
     research = "\n".join(f"- {topic}: {excerpt}" for topic, excerpt in around.research)
     return [
         Part("Workflow state", state_lines(session)),
@@ -225,10 +225,13 @@ def state_lines(session: Session) -> str:
 
 def task_lines(task: Task) -> str:
     """The task with its id, description and checklist."""
-    lines = [f"id: {task.id}", f"name: {task.name}", task.description]
+    lines = [f"id: {task.id}", f"name: {task.name}"]
+    lines += [f"description: {indented(task.description)}"] if task.description else []
     lines += [f"{n}. [{'x' if s.done else ' '}] {s.name}" for n, s in enumerate(task.subtasks, 1)]
     if task.failures:
-        lines.append(f"Earlier attempts failed {task.failures} time(s) in a row; the last: {task.note}")
+        lines.append(
+            f"Earlier attempts failed {task.failures} time(s) in a row; the last: {indented(task.note)}"
+        )
     return "\n".join(line for line in lines if line)
 
 

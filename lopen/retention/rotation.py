@@ -188,7 +188,7 @@ def _is_named(file: int, path: Path) -> bool:
 
 def _began(start: bytes, otherwise: float) -> datetime:
     """When the log began: its first line's `ts`, else when it was last written."""
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
         began = datetime.fromisoformat(json.loads(start.split(b"\n", 1)[0])["ts"])
         return began if began.tzinfo else began.replace(tzinfo=UTC)
     return datetime.fromtimestamp(otherwise, UTC)

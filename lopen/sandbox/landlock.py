@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
 from lopen.sandbox.environment import command_environment
 from lopen.sandbox.supervision import follow, spawn
 from lopen.sandbox.tree import LINUX, adopting
+from lopen.storage.temporary import TemporaryFolder
 
 _LAUNCHER = Path(__file__).with_name("landlock_launcher.py")
 _DEVICES = tuple(
@@ -61,7 +60,9 @@ class Landlock:
         if not folders.inside(cwd, self._root):
             raise SandboxFailed(f"{command.cwd} lies outside of the project")
         home = cache_home(self._root)
-        tmp = Path(tempfile.mkdtemp(prefix="lopen-"))
+        own = TemporaryFolder()
+        tmp = own.path / "tmp"
+        tmp.mkdir()
         status_out, status_in = os.pipe()
         try:
             environment = command_environment(
@@ -82,7 +83,7 @@ class Landlock:
             os.close(status_out)
             if status_in >= 0:
                 os.close(status_in)
-            shutil.rmtree(tmp, ignore_errors=True)
+            own.remove()
 
     def _policy(self, command: Command, home: Path, tmp: Path) -> dict[str, object]:
         homes = self._homes

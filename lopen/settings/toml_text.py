@@ -16,6 +16,7 @@ from typing import Any
 
 from lopen.errors import WrongUsage
 
+DEEPEST = 20
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -39,9 +40,14 @@ class Statement:
 
 
 def parse(text: str, origin: str) -> dict[str, Any]:
-    """The file's tables; broken TOML is `WrongUsage` naming `origin:line:column`."""
+    """The file's tables; broken TOML, or what no setting is as deep as, is `WrongUsage` naming where."""
     try:
-        return tomllib.loads(text)
+        tables = tomllib.loads(text)
+        if not _within(tables, DEEPEST):
+            raise RecursionError
+        return tables
+    except RecursionError:
+        raise WrongUsage(f"{origin}: the values are nested too deeply", hint="mend the file") from None
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         found = _POSITION.search(message)
@@ -53,6 +59,14 @@ def parse(text: str, origin: str) -> dict[str, Any]:
         raise WrongUsage(
             f"{origin}:{line}:{column}: broken TOML: {message}", hint="mend that line"
         ) from error
+
+
+def _within(tables: Mapping[str, Any], depth: int) -> bool:
+    """Whether no table lies deeper than `depth`."""
+    level: list[Mapping[str, Any]] = [tables]
+    for _ in range(depth):
+        level = [value for table in level for value in table.values() if isinstance(value, Mapping)]
+    return not level
 
 
 def statements(text: str) -> Iterator[Statement]:

@@ -55,6 +55,7 @@ def test_nothing_of_it_runs_by_any_command(make_project: MakeProject, traps: Tra
 
     approved, ran = victim.lopen("approve", "calc"), victim.lopen("run", "calc")
     assert (approved.code, ran.code) == (0, 0), approved.err + ran.err
+    assert "only this repository configures do not run: evil, other" in ran.out
     assert traps.sprung == ["approved"]  # the one thing that a person agreed to
     traps.forget()
     after = {line: victim.lopen(*line) for line in AFTER}

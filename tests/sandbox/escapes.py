@@ -5,6 +5,8 @@ same things are looked at afterwards (`world.py`): nothing outside changed, no c
 files are what they were, nobody connected to the host's sockets, no process is left, the bystander lives.
 Every row is harmless where it succeeds: it can only reach folders and processes made for the test.
 
+`python -m tests.sandbox.table` runs them all and prints what came of each class.
+
 Words in braces: root, beside (a folder outside that stays visible), outside (one in the temporary folder),
 home (the person's), python (an interpreter with its options), token (names a process), bystander (the
 number of a process outside), port (of a listener on the host's loopback), socket and beside_socket (paths
@@ -13,28 +15,9 @@ of listeners), abstract (the name of an abstract one).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from lopen.sandbox.choice import Mode
-
-STRONG: tuple[Mode, ...] = ("bwrap",)
-CONFINED: tuple[Mode, ...] = ("bwrap", "landlock")
-ALL: tuple[Mode, ...] = ("bwrap", "landlock", "none")
-
-
-class Attempt(NamedTuple):
-    """One row of the table."""
-
-    name: str
-    modes: tuple[Mode, ...]
-    line: str
-
-
-def _rows(modes: tuple[Mode, ...], text: str) -> list[Attempt]:
-    """Rows from lines of the form `name :: shell line`."""
-    pairs = (line.split(" :: ", 1) for line in text.strip().splitlines())
-    return [Attempt(name.strip(), modes, line.strip()) for name, line in pairs]
-
+from tests.sandbox.rows import ALL, CONFINED, STRONG, Attempt
+from tests.sandbox.rows import rows as _rows
+from tests.sandbox.tricks import TRICKS
 
 WRITING_OUTSIDE = _rows(
     CONFINED,
@@ -332,14 +315,17 @@ KERNEL = _rows(
     """,
 )
 
-ATTEMPTS: list[Attempt] = [
-    *WRITING_OUTSIDE,
-    *META_OUTSIDE,
-    *READING_SECRETS,
-    *ENVIRONMENT,
-    *PROTECTED,
-    *GIT_AND_STATE,
-    *NETWORK,
-    *PROCESSES,
-    *KERNEL,
-]
+CLASSES: dict[str, list[Attempt]] = {
+    "writing outside": WRITING_OUTSIDE,
+    "owners and permissions outside": META_OUTSIDE,
+    "reading credentials": READING_SECRETS,
+    "the environment": ENVIRONMENT,
+    "protected paths": PROTECTED,
+    "git and lopen's state": GIT_AND_STATE,
+    "network and sockets": NETWORK,
+    "processes": PROCESSES,
+    "the kernel": KERNEL,
+    **TRICKS,
+}
+
+ATTEMPTS: list[Attempt] = [attempt for attempts in CLASSES.values() for attempt in attempts]

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from lopen.sandbox.choice import Mode
-from tests.sandbox.escapes import ATTEMPTS, Attempt
+from tests.sandbox.escapes import ATTEMPTS
+from tests.sandbox.rows import Attempt
 from tests.sandbox.world import World
 
 _CASES = [
@@ -24,3 +25,10 @@ def test_an_attempt_achieves_nothing(mode: Mode, attempt: Attempt, world: World)
 
 def test_the_table_names_every_attempt_once() -> None:
     assert [name for name, count in Counter(a.name for a in ATTEMPTS).items() if count > 1] == []
+
+
+def test_io_uring_would_write_without_a_sandbox(world: World) -> None:
+    """Without this its attempts might prove nothing; a kernel may have it switched off."""
+    assert world.run("none", "{uring} here HACK".format(**world.words())).exit_code in (0, 1)
+    written = world.root / "here"
+    assert not written.exists() or written.read_text() == "HACK"

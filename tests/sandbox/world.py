@@ -147,6 +147,8 @@ class World:
             "python": f"{shlex.quote(os.path.realpath(sys.executable))} -I -S -c",
             "token": self.token,
             "bystander": self.bystander.pid,
+            "lopen": os.getpid(),
+            "uring": f"{shlex.quote(os.path.realpath(sys.executable))} -I -S {REPOSITORY}/tests/sandbox/uring.py",
             "port": self.listeners["tcp"].name[1],
             "socket": self.listeners["tmp"].name,
             "beside_socket": self.listeners["beside"].name,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from lopen.oracle.tampering.python_skips import statement_skips
+from lopen.oracle.tampering.python_tree import parsed
 from lopen.oracle.tampering.suite import FileChange, Skip
 from lopen.oracle.verdict import Finding
 
@@ -32,7 +33,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def conftest_findings(change: FileChange) -> Iterator[Finding]:
     """What of the after side is new and keeps tests from running or from failing."""
-    before, after = _parsed(change.before), _parsed(change.after)
+    before, after = parsed(change.before or ""), parsed(change.after or "")
     if after is None:
         return
     known = _ignored(before)
@@ -102,10 +103,3 @@ def _ignoring_value(node: ast.AST) -> ast.expr | None:
     if isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] in _IGNORING:
         return node.args[0] if node.args else None
     return None
-
-
-def _parsed(text: str | None) -> ast.Module | None:
-    try:
-        return ast.parse(text or "")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

@@ -199,7 +199,7 @@ def _json(text: str | None) -> Mapping[str, Any]:
 def _toml(text: str | None) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text or "")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return {}
 
 

@@ -106,7 +106,7 @@ def read(path: str, text: str) -> Settings | None:
 def _toml(text: str) -> Settings | None:
     try:
         table: object = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return None
     for key in ("tool", "pytest"):
         table = table.get(key, {}) if isinstance(table, dict) else {}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from lopen.oracle.tampering import python_text
 from lopen.oracle.tampering.python_checks import Helpers, helper_functions, read_body
 from lopen.oracle.tampering.python_skips import decorator_skips, foreign, mark_skips, row_count
+from lopen.oracle.tampering.python_tree import parsed
 from lopen.oracle.tampering.suite import Case, Language, Skip, Suite, numbered, support_cases
 
 _COLLECTED = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
@@ -43,14 +44,6 @@ def _suite(tree: ast.Module, helpers: Helpers) -> Suite:
     }
     reading.cases += support_cases(support)
     return Suite(numbered(reading.cases), (), reading.uncollected)
-
-
-def parsed(text: str) -> ast.Module | None:
-    """The syntax tree, or None where Python (this one) cannot parse it."""
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 @dataclass
