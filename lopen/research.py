@@ -16,6 +16,7 @@ from lopen.tools.registry import Registry
 from lopen.tools.results import Result, done, failed
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
+from lopen.workflow.pauses import circuit_pause
 
 MAX_TURNS = 20
 TOOLS = ("read_file", "list_files", "search_files", "read_spec", "read_research")
@@ -23,16 +24,19 @@ TOOLS = ("read_file", "list_files", "search_files", "read_spec", "read_research"
 
 def research(ports: Ports, bench: Workbench, topic: str, question: str) -> Result:
     """Ask the sub-agent; its findings are logged under the topic."""
-    gate, agent = ports.meter.gate, f"research-{uuid4().hex[:8]}"
-    refused = ports.asker.start_agent(agent, bench.session.iterations)
+    gate, agent, turn = ports.meter.gate, f"research-{uuid4().hex[:8]}", ports.watch.turn
+    refused = ports.asker.start_agent(agent, turn)
     if refused is not None:
+        if refused.needs_ack:
+            bench.pause = bench.pause or circuit_pause(bench.session, refused.text, refused.command)
         return failed(refused.text, "go on without research", outcome="refused")
     try:
-        with gate.inside():
+        with gate.inside(agent):
             answer = _converse(ports, bench, question)
     except ContextTooLong as error:
         return failed(f"the research ended without an answer: {error}", "ask a narrower question")
     finally:
+        ports.watch.begin_turn(turn)
         gate.agent_done(agent)
     if not answer.strip():
         return failed("the research ended without an answer", "go on without it, or ask a narrower question")
@@ -57,12 +61,15 @@ def _converse(ports: Ports, bench: Workbench, question: str) -> str:
         purpose="research",
     )
     for turn in range(1, MAX_TURNS + 1):
+        runner.begin_turn(turn)
         response = ports.asker.ask(request, agent="research", turn=turn, on_text=lambda _: None)
         if not response.tool_uses:
             return response.text
         results = [
             tool_result(u, r) for u, r in zip(response.tool_uses, runner.run(response.tool_uses), strict=True)
         ]
+        if bench.pause is not None:  # nothing more is paid for
+            return ""
         messages = (
             *request.messages,
             {"role": "assistant", "content": sendable(response.content)},

@@ -11,7 +11,8 @@ import os
 import sys
 from contextlib import suppress
 from functools import lru_cache
-from hashlib import blake2b
+
+from lopen.digest import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -59,15 +59,15 @@ def extend(
     context: CommandContext,
     budget_id: BudgetId,
     reason: ReasonOption,
-    more: TokensArgument = None,
-    tokens: TokensOption = None,
+    tokens: TokensArgument = None,
+    given: TokensOption = None,
 ) -> ExitCode:
     """Grant a budget more tokens. A person's command."""
     from lopen.cli.person import require_person
     from lopen.limits import orders, report
 
     require_person("budget extend", context.root)
-    granted = more if tokens is None else tokens
+    granted = tokens if given is None else given
     if granted is None:
         raise WrongUsage("say how many tokens", hint=f"lopen budget extend {budget_id} TOKENS --reason TEXT")
     with opened_limits(context) as (store, _):

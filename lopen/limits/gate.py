@@ -45,7 +45,7 @@ class Gate:
         self._agent = ""
         self._task = ""
         self._lifted = False
-        self._inside = False
+        self._inside = ""  # the sub-agent whose calls these are
         self._here = new_id()  # turn labels of two processes never mean one turn
         self.book = book
         self.circuit_id = ""
@@ -128,13 +128,13 @@ class Gate:
     # sub-agents
 
     @contextmanager
-    def inside(self) -> Iterator[None]:
-        """Calls made meanwhile belong to the call that was let through: a sub-agent's own ones."""
-        self._inside = True
+    def inside(self, agent_id: str) -> Iterator[None]:
+        """Calls made meanwhile are a sub-agent's: they belong to the call that started it, its turns are its own."""
+        self._inside = f"/{agent_id}"
         try:
             yield
         finally:
-            self._inside = False
+            self._inside = ""
 
     def lift_spawn_limits(self, prompt: str) -> tuple[Event, ...]:
         """The person's `SUDO PARALLEL` in the prompt lifts the spawn limits for this run; it is logged."""
@@ -185,7 +185,8 @@ class Gate:
     # inside
 
     def _call(self, tool: str, sign: str, turn: int, kind: str, *, inner: bool = False) -> Call:
-        return Call(tool, sign, f"{self._here}/{turn}", kind, self._task, inner or self._inside)
+        label = f"{self._here}{self._inside}/{turn}"
+        return Call(tool, sign, label, kind, self._task, inner or bool(self._inside))
 
     def _asked(self, call: Call) -> ToolPass | ToolTrip:
         now = self._clock.now()

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import json
-from hashlib import blake2b
 from posixpath import normpath
+
+from lopen.digest import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ HEAVY = {
     "tomllib",
     "importlib.resources",
     "shlex",
+    "_hashlib",
 }
 LISTING = """
 import sys

@@ -1,0 +1,156 @@
+"""Budgets in both stores through the real command: paused and extended, and a store that goes away or misbehaves."""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+from typing import Any
+
+import pytest
+
+from lopen.llm.messages import Usage
+from tests.e2e.conftest import MakeProject
+from tests.e2e.stores import kept_in, redis
+from tests.endpoint import text
+from tests.limits.redis_server import RedisServer
+from tests.project import Project, Ran, build, plan
+
+__all__ = ["kept_in", "redis"]  # fixtures
+
+LIMITS = {
+    "module": "LOPEN_BUDGET__TOKEN_BUDGET_PER_MODULE",
+    "session": "LOPEN_BUDGET__SESSION_TOKENS",
+    "task": "LOPEN_BUDGET__BY_TASK_TYPE__IMPLEMENT",
+}
+
+
+def budgets(project: Project, **variables: str) -> dict[str, dict[str, Any]]:
+    """Every budget by its kind."""
+    shown = project.lopen("budget", "show", "--json", **variables)
+    assert shown.code == 0, shown.err
+    return {b["budget_type"]: {k: v for k, v in b.items() if k != "ts"} for b in shown.named("budget")}
+
+
+def billed(ran: Ran) -> int:
+    """Tokens of a run's turns as budgets count them."""
+    return sum(
+        e["input_tokens"] + e["output_tokens"] + e["cache_write_tokens"] + round(e["cache_read_tokens"] * 0.1)
+        for e in ran.named("turn_ended")
+    )
+
+
+def greedy(body: Any) -> Any:
+    """Talk as long as is allowed."""
+    return text("Soon.", usage=Usage(1_000, body["max_tokens"]))
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
+    kind: str, kept_in: dict[str, str], make_project: MakeProject
+) -> None:
+    limit = 24_000
+    others = {LIMITS[other]: "0" for other in LIMITS if other != kind}
+    script = [plan(), greedy, greedy, build("calc-t1")]
+    project = make_project(script, **{**others, LIMITS[kind]: str(limit)}, **kept_in)
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert ran.named("session_paused")[0]["kind"] == "budget"
+    state = budgets(project)[kind]
+    assert state["status"] in ("paused", "exhausted")
+    assert state["tokens_used"] <= 1.05 * limit
+    assert state["reserved"] == 0
+    assert project.endpoint is not None
+    near = "\n".join(block["text"] for block in project.endpoint.requests[-1]["system"])
+    assert "Budget: module " in near
+    assert "circuits closed (" in near
+
+    command = shlex.split(ran.last_line.removeprefix("go on with: lopen ").replace("TEXT", "needed"))
+    assert command[:2] == ["budget", "extend"], ran.last_line
+    extended = project.lopen(*command, "--json")
+    assert extended.code == 0, extended.err
+    assert extended.events[0]["reason"] == "needed"
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.out[-2000:] + resumed.err
+    alerts = [e["alert_type"] for e in (*ran.named("alert"), *resumed.named("alert"))]
+    assert alerts.count("budget_exhausted") == 1
+    told = "\n".join(block["text"] for block in project.endpoint.requests[-1]["system"])
+    assert f"{kind} {state['tokens_used']:,}/{extended.events[0]['max_tokens']:,} (" in told
+
+
+def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command(
+    redis: RedisServer, make_project: MakeProject
+) -> None:
+    def hanging(body: Any) -> Any:
+        redis.hang()
+        return build("calc-t1")
+
+    project = make_project([plan(), hanging], LOPEN_BUDGET__STORE=redis.url)
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.out[-2000:] + ran.err
+    assert ran.err.count("work goes on, what is used is counted when the store is back") == 1
+    unreachable = project.lopen("budget", "show")
+    assert unreachable.code == 1
+    assert "the limits' store at 127.0.0.1" in unreachable.err
+    redis.go_on()
+    found = budgets(project)
+    assert found["session"]["tokens_used"] == billed(ran)
+    assert found["task"]["tokens_used"] == sum(billed_turn(e) for e in ran.named("turn_ended")[1:])
+    assert {b["reserved"] for b in found.values()} == {0}
+    assert budgets(project) == found
+
+
+def billed_turn(turn: dict[str, Any]) -> int:
+    whole = int(turn["input_tokens"]) + int(turn["output_tokens"]) + int(turn["cache_write_tokens"])
+    return whole + round(int(turn["cache_read_tokens"]) * 0.1)
+
+
+def test_commands_say_what_a_person_did_wrong(kept_in: dict[str, str], make_project: MakeProject) -> None:
+    project = make_project([plan()], **kept_in)
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("plan", "calc").code == 0
+    session = next(b for b in budgets(project).values() if b["budget_type"] == "session")["budget_id"]
+    extend = ("budget", "extend", session, "--reason", "x")
+    wrong = {
+        (*extend, "--tokens", "0"): "between 1 and 1,000,000 tokens, not 0",
+        (*extend, "--tokens", "-5"): "between 1 and 1,000,000 tokens, not -5",
+        (*extend, "1000001"): "between 1 and 1,000,000 tokens, not 1,000,001",
+        (*extend, "many"): "Invalid value for 'tokens'",
+        extend: "say how many tokens",
+        ("budget", "extend", session, "500"): "--reason",
+        ("budget", "extend", session, "500", "--reason", "  "): "needs a reason",
+        ("budget", "show", "session:none"): "there is no budget session:none",
+        ("circuit", "status", "session:none"): "there is no circuit session:none",
+        ("circuit", "ack", "session:none"): "there is no circuit session:none",
+    }
+    for arguments, words in wrong.items():
+        ran = project.lopen(*arguments)
+        assert (ran.code, words in ran.err) == (2, True), (arguments, ran.err)
+    assert "No new alerts" in project.lopen("alerts").out
+    report = project.lopen("memory", "report", "--json").named("memory")[0]
+    assert {e["name"] for e in report["evidence"]} == {"verdicts", "alerts", "incidents"}
+    assert project.lopen("memory", "clean", "--json").named("memory_cleaned")[0]["logs_rotated"] == 0
+
+
+def test_a_state_of_a_newer_lopen_and_broken_settings_are_left_as_they_are(make_project: MakeProject) -> None:
+    project = make_project()
+    assert project.lopen("budget", "show").code == 0
+    path = project.root / ".lopen" / "state.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version=9999")
+    connection.close()
+    settings = project.write(".claude/settings.json", '{"hooks": [')
+    before = path.read_bytes()
+    for arguments in (("budget", "show"), ("circuit", "status"), ("alerts",), ("memory", "report")):
+        ran = project.lopen(*arguments)
+        assert (ran.code, "newer lopen" in ran.err) == (1, True), (arguments, ran.err)
+    assert path.read_bytes() == before
+    ran = project.lopen("hooks", "install")
+    assert (ran.code, "left as it is" in ran.err.replace("it was left", "left")) == (1, True), ran.err
+    assert settings.read_text() == '{"hooks": ['
