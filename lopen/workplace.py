@@ -18,6 +18,7 @@ from lopen.git.commits import unborn_error
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from lopen.storage.folder import ignore_state
+from lopen.tools.paths import Root
 from lopen.tools.refusal import ToolRefused
 from lopen.tools.workspace import Workspace
 
@@ -78,23 +79,23 @@ class LinkedTree(Workplace):
 
     def write_paper(self, name: str, text: str) -> None:
         super().write_paper(name, text)
-        self._copy(name, text)
+        self._copy(name, text.encode())
 
     def bring_papers(self, module: str) -> tuple[str, ...]:
         folder = self.home / "specs" / module
         found = sorted(path for pattern in PAPERS for path in folder.glob(pattern) if path.is_file())
         names = [f"specs/{module}/{path.name}" for path in found]
         return tuple(
-            name for name, path in zip(names, found, strict=True) if self._copy(name, path.read_text("utf-8"))
+            name for name, path in zip(names, found, strict=True) if self._copy(name, path.read_bytes())
         )
 
-    def _copy(self, name: str, content: str) -> bool:
+    def _copy(self, name: str, content: bytes) -> bool:
         """Whether it was not there already. Never through a link that leads out of the work tree."""
         target = self.root / name
-        if not target.is_symlink() and _content(target) == content.encode():
+        if not target.is_symlink() and _content(target) == content:
             return False
         try:
-            Workspace(self.root).write_paper(name, content)
+            Root(self.root).replace_file(name, content, own=True)  # whatever its encoding
         except ToolRefused:
             return False
         return True
