@@ -52,7 +52,8 @@ def ack(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
     with opened_limits(context) as (store, _):
         state = orders.acknowledge_circuit(store, circuit_id, now())
     context.emit("circuit_acknowledged", **report.circuit_object(state))
-    tell(context, report.circuit_lines(state, now()))
+    nothing = [] if state.state == "half_open" else ["It was not open: there is nothing to acknowledge."]
+    tell(context, [*nothing, *report.circuit_lines(state, now())])
     return ExitCode.OK
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from lopen.cli import alerts, budget, circuit, hooks
 from lopen.errors import LopenError
-from lopen.limits.budget import BudgetSpec, Charge
+from lopen.limits.budget import BudgetSpec, Charge, Usage
 from lopen.limits.circuit import Call
 from lopen.limits.guarding import announce_call
 from lopen.limits.rules import RuleBook
@@ -68,7 +68,10 @@ def test_circuits_are_shown_acknowledged_and_reset(folder: Path) -> None:
     acked = objects(run(circuit.app, "ack", "session:s", "--json", folder=folder))[0]
     assert acked["state"] == "half_open"
     assert "all rules CLOSED" in run(circuit.app, "reset", "session:s", folder=folder)
-    assert len(objects(run(circuit.app, "status", "--json", folder=folder))) == 1
+    assert "nothing to acknowledge" in run(circuit.app, "ack", "session:s", folder=folder)
+    [shown] = objects(run(circuit.app, "status", "--json", folder=folder))
+    assert shown["incidents_24h"] == {"ack": 1, "duplicate_call": 1, "reset": 1}
+    assert (shown["resources"]["agents_running"], shown["resources"]["api_session_max"]) == (0, 50)
 
 
 def test_alerts_are_listed_and_acknowledged(folder: Path) -> None:
@@ -116,3 +119,15 @@ def test_unknown_budgets_and_absurd_extensions_are_wrong_usage(folder: Path) -> 
         run(budget.app, "reset", "session:x", folder=folder)
     with pytest.raises(LopenError, match="between 1 and 1,000,000"):
         run(budget.app, "extend", "session:s", "--tokens=-5", "--reason", "x", folder=folder)
+
+
+def test_hooks_tokens_have_a_cost_where_the_model_has_a_price(folder: Path) -> None:
+    database = Database(folder / ".lopen" / "state.db")
+    spec = BudgetSpec("session:claude", "session", 500_000, agent="claude-code")
+    for model in ("claude-opus-5-5", "their-own"):
+        charge = Charge(1_000, Usage(1_000), 1, None, "claude-code", model)
+        SqliteStore(database).record([spec], charge, NOW)
+    database.close()
+    [shown] = objects(run(budget.app, "show", "session:claude", "--json", folder=folder))
+    assert shown["cost_usd"] > 0
+    assert shown["unpriced_tokens"] == 1_000
