@@ -44,6 +44,7 @@ def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:
     def signal_once_started() -> None:
         for _ in range(1_000):
             if pid_file.exists() and pid_file.read_text():
+                threading.Event().wait(0.3)  # lopen has to come back from starting it
                 os.kill(os.getpid(), signal.SIGALRM)
                 return
             threading.Event().wait(0.02)
