@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 
-from bench.rows import Row, printed
+from bench.rows import printed
 
 TABLES = (
     "turns",
@@ -22,24 +21,15 @@ TABLES = (
 )
 
 
-def tables() -> Mapping[str, Callable[[], Iterator[Row]]]:
-    """The measurements there are, in order."""
-    found: dict[str, Callable[[], Iterator[Row]]] = {}
-    for name in TABLES:
-        try:
-            found[name] = import_module(f"bench.{name}").rows
-        except (ImportError, AttributeError) as error:
-            print(f"     {name}: not measured ({error})")
-    return found
-
-
 def main(wanted: list[str]) -> int:
-    """Measure and print; 1 where a target is missed."""
-    met = True
-    for name, rows in tables().items():
-        if not wanted or name in wanted:
-            met = printed(rows()) and met
-    return 0 if met else 1
+    """Measure and print; 1 where a target is missed, 2 for a name that is none."""
+    unknown = sorted(set(wanted) - set(TABLES))
+    if unknown:
+        print(f"no measurement is called {', '.join(unknown)}; there are: {', '.join(TABLES)}")
+        return 2
+    measured = [import_module(f"bench.{name}").rows for name in TABLES if not wanted or name in wanted]
+    met = [printed(rows()) for rows in measured]
+    return 0 if all(met) else 1
 
 
 if __name__ == "__main__":
