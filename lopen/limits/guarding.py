@@ -6,7 +6,7 @@ from datetime import datetime
 
 from lopen.limits.agents import Agents
 from lopen.limits.breaker import after_call, before_call
-from lopen.limits.circuit import TRIP, Call, CircuitState, Decision, Outcome, held, lost, opened, verified
+from lopen.limits.circuit import ALLOW, TRIP, Call, CircuitState, Decision, Outcome, held, lost, opened, verified
 from lopen.limits.records import Incident, from_fields
 from lopen.limits.texts import trip_alert
 
@@ -22,7 +22,10 @@ Answer = tuple[Decision, "tuple[Alert, ...]"]
 def announce_call(
     rows: Rows, circuit_id: str, call: Call, agent: str, now: datetime, book: RuleBook
 ) -> Answer:
-    """Whether the call may be made; an allowed one is counted."""
+    """Whether the call may be made; an allowed one is counted. Circuits that are off keep nothing else."""
+    if not book.enabled:
+        rows.count_tool(circuit_id, agent, call.tool)
+        return Decision(ALLOW, circuit_id), ()
     before = rows.circuit(circuit_id) or CircuitState(circuit_id)
     after, decision = before_call(before, call, now.timestamp(), book)
     if after != before:
@@ -42,6 +45,8 @@ def end_call(
     passed_verify: bool = False,
 ) -> tuple[Decision | None, tuple[Alert, ...]]:
     """What the end of a call means for its circuit."""
+    if not book.enabled:
+        return None, ()
     state, decision = after_call(
         rows.circuit(circuit_id) or CircuitState(circuit_id), outcome, now.timestamp(), book
     )

@@ -38,7 +38,7 @@ class Unconfined:
         self._root = root.resolve()
         self._limits = limits
         self._session = session
-        self._environ = environ
+        self._environ = dict(environ)  # the system's own mapping decodes every variable at every look
 
     def run(self, command: Command) -> CommandResult:
         cwd = command.cwd.resolve()
