@@ -6,7 +6,18 @@ from datetime import datetime
 
 from lopen.limits.agents import Agents
 from lopen.limits.breaker import after_call, before_call
-from lopen.limits.circuit import ALLOW, TRIP, Call, CircuitState, Decision, Outcome, held, lost, opened, verified
+from lopen.limits.circuit import (
+    ALLOW,
+    TRIP,
+    Call,
+    CircuitState,
+    Decision,
+    Outcome,
+    held,
+    lost,
+    opened,
+    verified,
+)
 from lopen.limits.records import Incident, from_fields
 from lopen.limits.texts import trip_alert
 

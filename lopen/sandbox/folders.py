@@ -123,7 +123,7 @@ def git_folder_elsewhere(root: Path) -> Path | None:
 
 def inside(path: Path, folder: Path) -> bool:
     """Whether `path` is `folder` or lies below it."""
-    return path == folder or folder in path.parents
+    return path == folder or str(path).startswith(f"{str(folder).rstrip('/')}/")
 
 
 def outermost(folders: Iterable[Path]) -> tuple[Path, ...]:

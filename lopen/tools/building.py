@@ -8,6 +8,7 @@ from typing import Any
 from lopen.events import GuardrailRaised, TaskChanged
 from lopen.guardrails.facts import Claim
 from lopen.guardrails.quality import NAME, missing, rejection, unproven
+from lopen.oracle.verdict import Scope
 from lopen.tasks.tree import State, Task
 from lopen.tools import inputs
 from lopen.tools.results import Result, done, failed
@@ -138,7 +139,7 @@ def verify_task_completion(bench: Workbench, wanted: inputs.VerifyTask) -> Resul
     task = bench.session.task
     if task is None or wanted.task_id != task.id:
         return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
-    result = bench.judge(bench, "task", task.id)
+    result = _judged(bench, "task", task.id)
     if result.fields.get("passed"):
         bench.passed["verify_task_completion"] = bench.verifier.tree()
     else:
@@ -152,9 +153,15 @@ def verify_component_completion(bench: Workbench, wanted: inputs.VerifyComponent
     if component is None:
         names = ", ".join(c.name for c in bench.session.tree.components)
         return failed(f"there is no component {wanted.component!r}", f"components: {names}")
-    return bench.judge(bench, "component", component.id)
+    return _judged(bench, "component", component.id)
 
 
 def verify_module_completion(bench: Workbench, _: inputs.Nothing) -> Result:
     """The judge's verdict on the module."""
-    return bench.judge(bench, "module", bench.session.module)
+    return _judged(bench, "module", bench.session.module)
+
+
+def _judged(bench: Workbench, scope: Scope, subject: str) -> Result:
+    """The verdict on the work tree as it is now, whoever changed it since a tool last looked."""
+    bench.verifier.touch()
+    return bench.judge(bench, scope, subject)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lopen.oracle.verdict import Scope
@@ -143,6 +143,7 @@ def fresh_world(shared: tuple[Path, Database]) -> World:
 
 
 @given(st.lists(ACTS, min_size=3, max_size=9))
+@example(acts=[Act("write"), Act("tests"), Act("outside", content="two\n"), Act("judge"), Act("write")])
 @settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_completion_is_accepted_exactly_where_both_passed_on_the_tree_as_it_is(
     shared: tuple[Path, Database], acts: list[Act]
