@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.no_network import forbidden_network
+
+# The same commit gives the same answer. New cases are looked for with: pytest --hypothesis-profile=explore
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None, max_examples=500)
+settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True, scope="session")
