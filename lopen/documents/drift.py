@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lopen.content_hash import ContentHasher, content_hash
-from lopen.documents.sections import BYTE_ORDER_MARK, SEPARATOR, Outline, folded, outline
-from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, SKILLS_AND_HOOKS, Specification
+from lopen.documents.sections import BYTE_ORDER_MARK, SEPARATOR, Outline, folded
+from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, Specification
 from lopen.workflow.steps import Step
 
 PREAMBLE = ""
@@ -43,11 +43,6 @@ class Drift:
     def any(self) -> bool:
         """There is a difference."""
         return bool(self.changed or self.new or self.removed)
-
-    @property
-    def touches_commands(self) -> bool:
-        """`Skills & Hooks` differs: no command may run before a person approves again."""
-        return self._touches(SKILLS_AND_HOOKS)
 
     @property
     def reentry(self) -> Step | None:
@@ -101,11 +96,6 @@ def spec_hash(hashes: Mapping[str, str]) -> str:
     """One hash for a whole specification; the order of its sections does not count."""
     lines = "".join(f"{address}\0{hashes[address]}\n" for address in sorted(hashes))
     return content_hash(lines)
-
-
-def normalise(text: str) -> str:
-    """`text` with all that does not count made alike (see the module)."""
-    return _normalised(text, 0, len(text), outline(text).fences)
 
 
 def _starting_in(fences: Sequence[tuple[int, int]], start: int, end: int) -> Sequence[tuple[int, int]]:

@@ -75,11 +75,6 @@ class Specification:
         """Verify command name → command line, None where there is none: what an approval records."""
         return {c.name: c.command for c in self.commands}
 
-    @property
-    def section_paths(self) -> tuple[str, ...]:
-        """The address of every section, in order."""
-        return tuple(s.address for s in self.outline.sections)
-
 
 def parse(text: str, *, module: str, path: Path, known_ids: Mapping[str, str] = _NO_IDS) -> Specification:
     """The specification that `text` is. `known_ids` maps criterion texts to the ids they have already."""

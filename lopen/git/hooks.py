@@ -75,11 +75,6 @@ def take_hooks(layout: Layout, git: Command) -> HooksSnapshot:
     return HooksSnapshot(tuple(hook for name in _NAMES if (hook := _hook(folder / name, name)) is not None))
 
 
-def changed_hooks(snapshot: HooksSnapshot) -> tuple[str, ...]:
-    """The paths of hooks that are not any more what they were when the session began."""
-    return tuple(hook.path for hook in snapshot.hooks if not _is_unchanged(hook))
-
-
 class HookRun:
     """One pass of the hooks over a tree that is about to be committed."""
 

@@ -157,12 +157,6 @@ class Repository(Checkout):
         found = self._snapshots.survey_users_index()
         return tuple(path for path in sorted((*found.changed, *found.embedded)) if not allow(path))
 
-    def uncommitted_diff(self, max_chars: int | None = None) -> str:
-        """What the work tree holds beyond HEAD, as a diff, cut at `max_chars`."""
-        head = self.head().commit
-        before = trees.tree_of(self._git, head) if head else self.layout.empty_tree
-        return self.diff(before, self.snapshot(), max_chars=max_chars)
-
     def ignore_suggestion(self) -> tuple[str, ...]:
         """The `.gitignore` lines that would cover the well-known caches which lie here and are not ignored."""
         self._snapshots.follow(self.head().commit)

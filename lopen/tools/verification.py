@@ -18,6 +18,7 @@ from lopen.oracle.evidence import VerifyResult
 from lopen.oracle.runner_output import no_tests_collected
 from lopen.sandbox.command import Command, CommandResult
 from lopen.tools.commanding import Commands
+from lopen.tools.reports import JUnitReport
 
 OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown
 LOCK_FILES = frozenset(
@@ -54,6 +55,7 @@ MANIFESTS = LOCK_FILES | {
     "composer.json",
 }
 NO_TESTS_HINT = "no tests were collected: write at least one test that the command finds"
+FAILED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: mend them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ class Verifier:
     def _run(self, tool: str, command: str, *, network: bool) -> Verified:
         self.touch()  # what a person changed meanwhile is no doing of the command's, and is not put back
         before = self.tree()
+        report = JUnitReport(self._root, command) if tool == "verify_tests" else None
         started = self._clock.monotonic()
         ran = self._runs.run(
             Command(
@@ -180,14 +183,14 @@ class Verifier:
             )
         )
         self.touch()
+        hint = "" if report is None else _why_not(report, ran, command)
         put_back = self._tidy(before, tool)
-        empty = tool == "verify_tests" and no_tests_collected(ran.exit_code, ran.output, command)
-        passed = ran.exit_code == 0 and not ran.timed_out and not empty
+        passed = ran.exit_code == 0 and not ran.timed_out and not hint
         self._journal.tell(
             VerificationRan(tool, command, passed, ran.exit_code, self._clock.monotonic() - started)
         )
-        hint = NO_TESTS_HINT if empty else ""
-        return Verified(tool, command, passed, ran.exit_code, _tail(ran), self.tree(), hint, tuple(put_back))
+        output = _tail(ran, report.line() if report else "")
+        return Verified(tool, command, passed, ran.exit_code, output, self.tree(), hint, tuple(put_back))
 
     def _tidy(self, before: str, tool: str) -> list[str]:
         """Put back what the command changed of the tree; remember what it left. The paths put back."""
@@ -209,8 +212,19 @@ class Verifier:
         return put_back
 
 
-def _tail(ran: CommandResult) -> str:
-    output = ran.output
+def _why_not(report: JUnitReport, ran: CommandResult, command: str) -> str:
+    """Why a test command that may have exited with success proves nothing; "" where it does."""
+    report.read()
+    if no_tests_collected(ran.exit_code, ran.output, command, report.counts):
+        return NO_TESTS_HINT
+    if report.failed and ran.exit_code == 0:
+        return FAILED_HINT.format(path=report.path, failed=report.failed)
+    return ""
+
+
+def _tail(ran: CommandResult, last: str) -> str:
+    """The end of the output, and what the test report said as its `last` line."""
+    output = f"{ran.output.rstrip()}\n{last}" if last else ran.output
     if ran.timed_out:
         output += f"\n[stopped after {ran.seconds:.0f} s: the command took too long]"
     if len(output) <= OUTPUT_TAIL:

@@ -32,7 +32,7 @@ def test_a_sound_specification_has_no_problems_and_says_it_all() -> None:
         "verify-lint": "ruff check .",
         "verify-commit": None,
     }
-    assert "Behaviour > Rounding" in spec.section_paths
+    assert "Behaviour > Rounding" in [s.address for s in spec.outline.sections]
 
 
 def test_a_problem_reads_path_line_message() -> None:

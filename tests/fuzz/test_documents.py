@@ -54,7 +54,7 @@ def looked_at(text: str) -> None:
         assert 1 <= remark.line <= lines
     hashes = section_hashes(spec)
     assert spec_hash(hashes) == spec_hash(section_hashes(parse(text, module="calc", path=spec.path)))
-    for address in spec.section_paths:
+    for address in (s.address for s in spec.outline.sections):
         try:
             spec.outline.full_text(spec.outline.find(address))
         except LopenError as error:

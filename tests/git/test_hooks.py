@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lopen.git import message
-from lopen.git.hooks import HooksSnapshot, changed_hooks
+from lopen.git.hooks import HooksSnapshot
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
 
@@ -149,15 +149,12 @@ def test_a_hook_changed_since_runs_as_it_was(
 ) -> None:
     path = write_hook(root / ".git" / "hooks", "pre-commit", "echo strict; exit 1")
     snapshot = HooksSnapshot.from_json(repository.hooks_snapshot().to_json())
-    assert changed_hooks(snapshot) == ()
     write_hook(path.parent, "pre-commit", "exit 0")
     write_hook(path.parent, "commit-msg", "echo new; exit 1")
-    assert changed_hooks(snapshot) == (str(path),)
     for _ in range(2):
         outcome = repository.run_hooks(
             snapshot, repository.snapshot(), MESSAGE, runner, folder=tmp_path / "h"
         )
         assert not outcome.passed
         assert "strict" in outcome.output
-    path.unlink()
-    assert changed_hooks(snapshot) == (str(path),)
+        path.unlink(missing_ok=True)

@@ -99,7 +99,7 @@ def everything(root: Path) -> None:
     sha = repository.commit(tree, start, "feat: x\n\nLopen-Session: s\nLopen-Task: t\n", "lopen/m")
     assert repository.find_commit("s", "t") is not None
     (root / "README").write_text("uncommitted\n")
-    assert "uncommitted" in repository.uncommitted_diff()
+    assert "uncommitted" in repository.diff(sha, repository.snapshot())
     repository.blobs(["README"])
     repository.restore(tree, ["README"])
     assert (root / "README").read_text() == "changed\n"

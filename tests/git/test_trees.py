@@ -19,6 +19,13 @@ def head_tree(root: Path) -> str:
     return run_git(root, "rev-parse", "HEAD^{tree}")
 
 
+def uncommitted(repository: Repository, max_chars: int | None = None) -> str:
+    """What the work tree holds beyond HEAD, as a diff."""
+    head = repository.head().commit
+    assert head is not None
+    return repository.diff(head, repository.snapshot(), max_chars=max_chars)
+
+
 def test_changes_name_kind_blobs_and_modes(root: Path, repository: Repository) -> None:
     before = repository.snapshot()
     old = run_git(root, "rev-parse", "HEAD:README")
@@ -58,7 +65,7 @@ def test_a_diffs_shape_does_not_follow_the_persons_taste(root: Path, repository:
     for line in ("diff.noprefix=true", "diff.mnemonicPrefix=true", "color.ui=always", "diff.context=0"):
         run_git(root, "config", "--global", *line.split("="))
     (root / "README").write_text("Changed\n")
-    assert "--- a/README\n+++ b/README\n" in repository.uncommitted_diff()
+    assert "--- a/README\n+++ b/README\n" in uncommitted(repository)
 
 
 def test_paths_of_a_diff_are_no_patterns(root: Path, repository: Repository) -> None:
@@ -72,7 +79,7 @@ def test_paths_of_a_diff_are_no_patterns(root: Path, repository: Repository) -> 
 
 def test_a_long_diff_is_cut_at_a_line_and_says_so(root: Path, repository: Repository) -> None:
     (root / "README").write_text("line\n" * 1_000)
-    text = repository.uncommitted_diff(max_chars=500)
+    text = uncommitted(repository, max_chars=500)
     lines = text.splitlines()
     assert len(text) < 600
     assert lines[-2] == "+line"
@@ -81,12 +88,14 @@ def test_a_long_diff_is_cut_at_a_line_and_says_so(root: Path, repository: Reposi
 
 def test_bytes_that_are_not_utf8_do_not_break_a_diff(root: Path, repository: Repository) -> None:
     (root / "README").write_bytes(b"caf\xe9\n")
-    assert "caf\ufffd" in repository.uncommitted_diff()
+    assert "caf\ufffd" in uncommitted(repository)
 
 
-def test_the_uncommitted_diff_of_a_repository_without_commits(empty_root: Path) -> None:
+def test_the_diff_of_a_repository_without_commits(empty_root: Path) -> None:
+    repository = Repository.open(empty_root, clock=FakeClock())
+    before = repository.snapshot()
     (empty_root / "file").write_text("x\n")
-    assert "+x" in Repository.open(empty_root, clock=FakeClock()).uncommitted_diff()
+    assert "+x" in repository.diff(before, repository.snapshot())
 
 
 def test_a_file_of_a_tree_and_one_that_is_not_there(root: Path, repository: Repository) -> None:

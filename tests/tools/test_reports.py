@@ -1,0 +1,126 @@
+"""A test command's JUnit report: read where this run wrote it, and only ever stricter than the exit code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lopen.sandbox.command import CommandResult
+from lopen.tools.results import Result
+from tests.prompts.examples import planned
+from tests.tools.examples import Bench, bench, git
+
+COMMAND = "run-tests --junitxml=out/report.xml"
+PASSED = '<testsuite><testcase name="a"/><testcase name="b"><skipped/></testcase></testsuite>'
+FAILED = '<testsuite><testcase name="a"/><testcase name="b"><failure/></testcase><testcase name="c"><error/></testcase></testsuite>'
+NOTHING = "<testsuite/>"
+
+
+def verified(at: Bench, *, exit_code: int = 0, write: Callable[[], object] = lambda: None) -> Result:
+    def act(_: str) -> CommandResult:
+        write()
+        return CommandResult(exit_code=exit_code, output="done\n")
+
+    at.sandbox.act = act
+    return at.call("verify_tests")
+
+
+def reporting(root: Path, content: str) -> Callable[[], object]:
+    def write() -> None:
+        (root / "out").mkdir(exist_ok=True)
+        (root / "out" / "report.xml").write_text(content, "utf-8")
+
+    return write
+
+
+@pytest.fixture
+def at(root: Path) -> Bench:
+    return bench(root, planned(), commands={"verify-tests": COMMAND})
+
+
+def test_a_report_that_agrees_is_told(root: Path, at: Bench) -> None:
+    result = verified(at, write=reporting(root, PASSED))
+
+    assert result.fields["passed"] is True
+    assert result.fields["output"] == (
+        "done\n[out/report.xml: 2 tests, 1 passed, 0 failed, 0 with errors, 1 skipped]"
+    )
+    assert at.at.verifier.aside.keys() == {"out/report.xml"}  # it enters no commit
+
+
+def test_failed_tests_behind_a_successful_exit_are_failed_tests(root: Path, at: Bench) -> None:
+    result = verified(at, write=reporting(root, FAILED))
+
+    assert result.fields["passed"] is False
+    assert "exited with success, but out/report.xml tells of 2 failed tests" in result.fields["hint"]
+
+
+def test_a_report_without_cases_is_no_test_run(root: Path, at: Bench) -> None:
+    result = verified(at, write=reporting(root, NOTHING))
+
+    assert result.fields["passed"] is False
+    assert "no tests were collected" in result.fields["hint"]
+
+
+@pytest.mark.parametrize("content", [PASSED, FAILED])
+def test_a_failing_command_has_failed_whatever_the_report_says(root: Path, at: Bench, content: str) -> None:
+    result = verified(at, exit_code=1, write=reporting(root, content))
+
+    assert result.fields["passed"] is False
+    assert "hint" not in result.fields
+
+
+def test_an_old_report_proves_nothing(root: Path, at: Bench) -> None:
+    reporting(root, FAILED)()
+
+    result = verified(at)
+
+    assert (result.fields["passed"], result.fields["output"]) == (True, "done\n")
+
+
+def test_a_versioned_report_is_read_before_it_is_put_back(root: Path, at: Bench) -> None:
+    reporting(root, PASSED)()
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "Keep the report")
+
+    result = verified(at, write=reporting(root, FAILED))
+
+    assert result.fields["passed"] is False
+    assert (root / "out" / "report.xml").read_text("utf-8") == PASSED
+
+
+def test_a_report_that_cannot_be_read_is_said_and_changes_nothing(root: Path, at: Bench) -> None:
+    result = verified(at, write=reporting(root, "<!DOCTYPE testsuite><testsuite/>"))
+
+    assert result.fields["passed"] is True
+    assert "[out/report.xml was not used: the report has a document type" in result.fields["output"]
+
+
+def test_a_report_is_not_followed_out_of_the_project(root: Path, at: Bench) -> None:
+    def elsewhere() -> None:
+        (root.parent / "report.xml").write_text(FAILED, "utf-8")
+        (root / "out").mkdir()
+        (root / "out" / "report.xml").symlink_to("../../report.xml")
+
+    assert verified(at, write=elsewhere).fields["output"] == "done\n"
+
+
+def test_a_pipe_in_the_reports_place_hangs_nothing(root: Path, at: Bench) -> None:
+    def pipe() -> None:
+        (root / "out").mkdir()
+        os.mkfifo(root / "out" / "report.xml")
+
+    assert verified(at, write=pipe).fields["passed"] is True
+
+
+@pytest.mark.parametrize(("path", "read"), [("{root}/report.xml", True), ("{root}/../report.xml", False)])
+def test_an_absolute_path_is_read_inside_the_project(root: Path, path: str, read: bool) -> None:
+    file = path.format(root=root)
+    at = bench(root, planned(), commands={"verify-tests": f"run-tests --junitxml={file}"})
+
+    result = verified(at, write=lambda: Path(file).write_text(NOTHING, "utf-8"))
+
+    assert result.fields["passed"] is not read
