@@ -16,6 +16,7 @@ FAILURES: Sequence[Failure] = ("enospc", "eio", "eio once")
 WORDS = {
     errno.ENOSPC: (
         "No space left on device",
+        "Out of diskspace",  # as git says it
         "database or disk is full",
         "disk I/O error",
     ),  # SQLite's own two
