@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ _SHARED_FILES = frozenset({"HEAD", "packed-refs", "refs", "reftable"})
 _WORKTREE_FILES = ("HEAD", "gitdir", "commondir")
 _PASSES = 3
 _SETTLED_NS = 20_000_000  # file times are kept in ticks: what changed this lately may change again unseen
+
+_EXACT_NAMES = sys.platform.startswith("linux")  # elsewhere HEAD may be listed as head
 
 _Signature = tuple[int, ...]
 T = TypeVar("T")
@@ -105,25 +108,35 @@ def take_state(layout: Layout, own: str = "") -> ProtectedState:
 
     With `own` (a full reference name) that is the only shared reference looked at, and no other work tree is.
     """
+    return ProtectedState(_files(layout, own), _object_names(str(layout.objects)))
+
+
+def _files(layout: Layout, own: str) -> dict[str, Kept]:
     starts, folders = _starts(layout, own)
     files: dict[str, Kept] = {}
-    others = () if own else _worktree_files(f"{layout.common_dir}/worktrees")
-    for start in (*starts, *others):
-        _keep_below(start, files)
+    for parent, children in starts:
+        for name in children & _names_in(parent) if _EXACT_NAMES else children:
+            _keep_below(f"{parent}/{name}", files)
+    for other in () if own else _worktree_files(f"{layout.common_dir}/worktrees"):
+        _keep_below(other, files)
     for folder in folders:
         if not _is_folder(folder):
             _keep_below(folder, files)
-    return ProtectedState(files, _object_names(str(layout.objects)))
+    return files
 
 
 @lru_cache(maxsize=8)
-def _starts(layout: Layout, own: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is looked at whatever it is, and what only where it is no folder any more."""
-    starts = [f"{layout.git_dir}/{name}" for name in _GIT_DIR_FILES]
+def _starts(layout: Layout, own: str) -> tuple[tuple[tuple[str, frozenset[str]], ...], tuple[str, ...]]:
+    """What is looked at whatever it is, by folder, and what only where it is no folder any more."""
     common = [name for name in _COMMON_FILES if not (own and name in _SHARED_FILES)]
+    starts = [f"{layout.git_dir}/{name}" for name in _GIT_DIR_FILES]
     starts += [f"{layout.common_dir}/{name}" for name in (*common, *([own] if own else []))]
+    children: dict[str, set[str]] = {}
+    for start in starts:
+        parent, _, name = start.rpartition("/")
+        children.setdefault(parent, set()).add(name)
     folders = [f"{layout.root}/.git", *(f"{layout.common_dir}/{name}" for name in _REAL_FOLDERS)]
-    return tuple(starts), tuple(folders)
+    return tuple((parent, frozenset(names)) for parent, names in children.items()), tuple(folders)
 
 
 def put_back(layout: Layout, before: ProtectedState, own: str = "") -> tuple[str, ...]:
@@ -133,16 +146,16 @@ def put_back(layout: Layout, before: ProtectedState, own: str = "") -> tuple[str
     """
     found: set[str] = set()
     for _ in range(_PASSES):
-        changed = _put_back_once(before, take_state(layout, own))
+        changed = _put_back_once(before, _files(layout, own))
         if not changed:
             break
         found |= changed
     return tuple(sorted(found))
 
 
-def _put_back_once(before: ProtectedState, now: ProtectedState) -> set[str]:
-    added = {path for path in now.files if path not in before.files}
-    lost = {path for path, kept in before.files.items() if now.files.get(path) != kept}
+def _put_back_once(before: ProtectedState, now: Mapping[str, Kept]) -> set[str]:
+    added = {path for path in now if path not in before.files}
+    lost = {path for path, kept in before.files.items() if now.get(path) != kept}
     for path in sorted(added):  # a link before what seems to lie behind it
         Path(path).unlink(missing_ok=True)
     for path in lost:
@@ -153,7 +166,10 @@ def _put_back_once(before: ProtectedState, now: ProtectedState) -> set[str]:
 def objects_missing(layout: Layout, before: ProtectedState) -> bool:
     """Whether object files are gone that were there before. Repacking does that too, so it wants a closer look."""
     now = _object_names(str(layout.objects))
-    gone = (names - now.loose.get(folder, NONE) for folder, names in before.objects.loose.items())
+    gone = (
+        names is not (left := now.loose.get(folder, NONE)) and names - left
+        for folder, names in before.objects.loose.items()
+    )
     return any(gone) or bool(before.objects.packs - now.packs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+from functools import lru_cache
 
 _READ = 4_000  # characters of a command that are looked at
 _BLANKS = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*")|\s+""")
@@ -42,6 +43,7 @@ def looks_like_tests(command: str, test_command: str | None) -> bool:
     return bool(wanted & _programs(command))
 
 
+@lru_cache(maxsize=64)  # the specification's command is asked about at every call
 def _programs(command: str) -> frozenset[tuple[str, ...]]:
     """What each simple command of the line runs: `pytest`, `npm test`, … without wrappers and arguments."""
     found: set[tuple[str, ...]] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import lru_cache
 
 
 def _started(pid: int) -> str:
@@ -17,7 +18,12 @@ def _started(pid: int) -> str:
 
 def this_process() -> str:
     """host, pid and start, as one word."""
-    return f"{socket.gethostname()}/{os.getpid()}/{_started(os.getpid())}"
+    return _word(os.getpid())
+
+
+@lru_cache(maxsize=1)  # a forked child has another pid
+def _word(pid: int) -> str:
+    return f"{socket.gethostname()}/{pid}/{_started(pid)}"
 
 
 def is_gone(owner: str) -> bool:

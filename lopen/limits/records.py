@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from functools import lru_cache
 
 from lopen.limits.budget import EPOCH, Usage
 from lopen.limits.value import Value
@@ -112,7 +113,12 @@ def _typed(name: str, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value.fields()
+    return _written(value) if isinstance(value, datetime) else value.fields()
+
+
+@lru_cache(maxsize=64)  # the same few instants stand in every row of a turn
+def _written(instant: datetime) -> str:
+    return instant.isoformat()
 
 
 _ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"))

@@ -98,7 +98,8 @@ class SqliteRows:
     def put_budget(self, state: BudgetState) -> None:
         text = dump(state)
         self._connection.execute(
-            "INSERT OR REPLACE INTO budgets VALUES (?, ?, ?)",
+            "INSERT INTO budgets VALUES (?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET last_updated = excluded.last_updated, body = excluded.body",
             (state.budget_id, state.last_updated.isoformat(), text),
         )
         self._see(state.budget_id, text, state)
@@ -113,7 +114,10 @@ class SqliteRows:
 
     def put_circuit(self, state: CircuitState) -> None:
         text = dump(state)
-        self._connection.execute("INSERT OR REPLACE INTO circuits VALUES (?, ?)", (state.circuit_id, text))
+        self._connection.execute(
+            "INSERT INTO circuits VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body",
+            (state.circuit_id, text),
+        )
         self._see(state.circuit_id, text, state)
 
     def count_tool(self, circuit_id: str, agent: str, tool: str) -> None:

@@ -139,7 +139,7 @@ class Watch:
 
     def _keep(self) -> None:
         self.database.write(
-            "INSERT OR REPLACE INTO habits (session, body) VALUES (?, ?)",
+            "INSERT INTO habits (session, body) VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body",
             (self.journal.session.id, self.habits.to_json()),
         )
 
