@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lopen.events import Committed, TaskChanged
+from lopen.events import Committed, Notice, TaskChanged
 from lopen.git.checkout import Checkout
 from lopen.git.hooks import HooksSnapshot, Runner
 from lopen.git.message import completion
@@ -55,8 +55,10 @@ class Committer:
             return hooked
         if not (bench.settings.git.auto_commit and bench.settings.git.enabled):
             _record(bench, task, tree)
+            _tell_left_out(bench)
             return done(task_id=task.id, status="complete", commit=None, tree=tree)
         sha = self._commit(bench, task, tree, hooked)
+        _tell_left_out(bench)
         return done(task_id=task.id, status="complete", commit=sha)
 
     def _commit(self, bench: Workbench, task: Task, tree: str, text: str) -> str:
@@ -135,6 +137,15 @@ class Committer:
                 output=outcome.output,
             )
         return outcome.message_after
+
+
+def _tell_left_out(bench: Workbench) -> None:
+    """A person learns that the commit lacks what was written for it."""
+    if bench.ignored:
+        listed = ", ".join(sorted(bench.ignored)[:10])
+        bench.journal.tell(
+            Notice("warning", f"written, but ignored by git and so in no commit: {listed} (see .gitignore)")
+        )
 
 
 def _record(bench: Workbench, task: Task, commit: str, *events: Committed) -> None:

@@ -181,7 +181,7 @@ def evidence_for(
         diff=repository.diff(base, tree, paths=paths) if paths else "",
         files_changed=tuple(paths),
         results=tuple(r.as_evidence() for r in results),
-        tampering=(*find_tampering(files), *untested_code(bench, files)),
+        tampering=(*find_tampering(files), *untested_code(bench, files), *left_out(bench)),
         base_tree=base,
         tree=tree,
     )
@@ -198,6 +198,12 @@ def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Findin
         inline=[path for path, text in there.items() if holds_inline_tests(path, text)],
     )
     return (Finding("warning", said),) if said else ()
+
+
+def left_out(bench: Workbench) -> tuple[Finding, ...]:
+    """A warning for each file that the model wrote and git ignores: what was verified with it may fail without."""
+    said = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
+    return tuple(Finding("warning", said, path) for path in sorted(bench.ignored))
 
 
 def text_at(repository: Checkout, tree: str, path: str) -> str | None:

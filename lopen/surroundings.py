@@ -71,16 +71,31 @@ def _version(command: Sequence[str], root: Path) -> str:
     )
 
 
-def conventions(root: Path) -> tuple[tuple[str, str], ...]:
-    """The repository's own rules: AGENTS.md, else CLAUDE.md, at the project's root; a link is not followed."""
-    for name in ("AGENTS.md", "CLAUDE.md"):
-        path = root / name
-        if path.is_file() and not path.is_symlink():
-            with path.open(encoding="utf-8", errors="replace") as file:
-                text = file.read(CONVENTION_CHARS + 1)
-            cut = "" if len(text) <= CONVENTION_CHARS else "\n[cut here; read_file gives the rest]"
-            return ((name, text[:CONVENTION_CHARS] + cut),)
-    return ()
+def conventions(root: Path, module: str) -> tuple[tuple[str, str], ...]:
+    """The repository's own rules, nearest first: from the module's own folders up to the root, in each AGENTS.md,
+    else CLAUDE.md. Links are not followed.
+    """
+    found: dict[str, str] = {}
+    room = CONVENTION_CHARS
+    for folder in ("specs/" + module, module, "src/" + module, "specs", "src", ""):
+        for name in ("AGENTS.md", "CLAUDE.md"):
+            path = f"{folder}/{name}" if folder else name
+            text = _plain_text(root, path, room)
+            if text is not None:
+                found[path] = text
+                room -= len(text)
+                break
+    return tuple(found.items())
+
+
+def _plain_text(root: Path, path: str, room: int) -> str | None:
+    """At most `room` characters of a file that no link leads to; None where there is none, or no room is left."""
+    place = root / path
+    if room <= 0 or not place.is_file() or os.path.realpath(place) != os.path.realpath(root) + "/" + path:
+        return None
+    with place.open(encoding="utf-8", errors="replace") as file:
+        text = file.read(room + 1)
+    return text if len(text) <= room else text[:room] + "\n[cut here; read_file gives the rest]"
 
 
 def lacks(ports: Ports) -> tuple[str, ...]:
@@ -112,7 +127,7 @@ def surroundings(ports: Ports) -> Surroundings:
         languages=ports.languages or languages(ports.root),
         commands=tuple(ports.verifier.commands.items()),
         sandbox=ports.sandbox_rules,
-        conventions=conventions(ports.root),
+        conventions=conventions(ports.root, session.module),
         files="\n".join(files),
         research=tuple((t.name, t.excerpt) for t in topics(ports.root / "specs" / session.module)),
         work_in_progress=work_in_progress(ports) if building else "",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 
@@ -66,6 +67,16 @@ class WorkTree:
             git = self._snapshots.ready()
             found = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").fields()
         return sorted({path for path in found if not is_internal(path) and not path.endswith("/")})
+
+    def ignored(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those of `paths` that git ignores and does not track: they enter no snapshot and no commit."""
+        # check-ignore takes no literal paths; a leading `./` keeps a name from being read as anything else.
+        listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
+        with self._listing:
+            self._snapshots.follow(self._base())
+            git = self._snapshots.ready().having({"GIT_LITERAL_PATHSPECS": "0"})
+            found = git.run("check-ignore", "-z", "--stdin", stdin=listed, accept=(0, 1)).fields()
+        return tuple(path.removeprefix("./") for path in found)
 
     def changes(self, before: str, after: str) -> tuple[trees.Change, ...]:
         """What turns the tree (or commit) `before` into `after`, by path."""

@@ -17,6 +17,8 @@ from lopen.workflow.decide import entered
 from lopen.workflow.pauses import asks
 from lopen.workflow.steps import Trigger
 
+LEFT_SHOWN = 20  # files that a verify command left, by name
+
 
 def update_task_status(bench: Workbench, wanted: inputs.UpdateTaskStatus) -> Result:
     """Ends the task in progress. `complete` is lopen's decision, on evidence that still holds."""
@@ -131,6 +133,8 @@ def verify_command(tool: str, bench: Workbench, _: inputs.Nothing) -> Result:
         shown["hint"] = result.hint
     if result.put_back:
         shown["put_back"] = list(result.put_back)
+    if result.left:
+        shown["left_uncommitted"] = list(result.left[:LEFT_SHOWN])
     return Result(True, shown)
 
 

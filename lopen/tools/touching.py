@@ -14,6 +14,10 @@ from lopen.tools.results import Result, done
 from lopen.tools.workbench import Workbench
 from lopen.workflow.steps import Step
 
+IGNORED = (
+    "git ignores {path}: it enters no commit, and nobody else will have it. If the work needs it, "
+    "write it to another path or take it out of .gitignore."
+)
 COMMAND_TIMEOUT_S = 120
 OUTPUT_CHARS = 30_000
 LONGEST_COMMAND = 120_000  # bytes; the kernel takes no single argument of 128 KiB
@@ -49,8 +53,7 @@ def noted(note: str) -> dict[str, str]:
 def write_file(bench: Workbench, wanted: inputs.WriteFile) -> Result:
     """A whole file."""
     written = bench.workspace.write(wanted.path, wanted.content)
-    bench.verifier.touch()
-    return done(bytes=written.bytes)
+    return done(bytes=written.bytes, **_work(bench, written.path))
 
 
 def edit_file(bench: Workbench, wanted: inputs.EditFile) -> Result:
@@ -58,8 +61,17 @@ def edit_file(bench: Workbench, wanted: inputs.EditFile) -> Result:
     edited = bench.workspace.edit(
         wanted.path, wanted.old_text, wanted.new_text, replace_all=bool(wanted.replace_all)
     )
-    bench.verifier.touch()
-    return done(replacements=edited.replacements)
+    return done(replacements=edited.replacements, **_work(bench, edited.path))
+
+
+def _work(bench: Workbench, path: str) -> dict[str, str]:
+    """The file at `path` is the model's work now; a note where that work would be in no commit."""
+    bench.verifier.written(path)
+    if not bench.commands.repository.ignored([path]):
+        bench.ignored.discard(path)
+        return {}
+    bench.ignored.add(path)
+    return noted(IGNORED.format(path=path))
 
 
 def run_command(bench: Workbench, wanted: inputs.RunCommand) -> Result:

@@ -55,6 +55,9 @@ MANIFESTS = LOCK_FILES | {
     "composer.json",
 }
 NO_TESTS_HINT = "no tests were collected: write at least one test that the command finds"
+SETUP_HINT = (
+    "mend what verify-setup needs (a manifest, a lock file); it is run again before the next verification"
+)
 FAILED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: mend them"
 
 
@@ -70,6 +73,7 @@ class Verified:
     tree: str
     hint: str = ""
     put_back: tuple[str, ...] = ()  # files of the tree that the command changed
+    left: tuple[str, ...] = ()  # files that it added: they enter no commit
 
     def as_evidence(self) -> VerifyResult:
         """For the oracle."""
@@ -129,6 +133,13 @@ class Verifier:
         """Paths that lopen itself wrote: they enter a commit unverified."""
         return frozenset(self._papers)
 
+    def written(self, path: str) -> None:
+        """The model wrote `path` itself: its work from now on, whoever left a file there before."""
+        left = self._journal.session.leftovers
+        if path in left:
+            self._journal.change(leftovers={p: blob for p, blob in left.items() if p != path})
+        self.touch()
+
     def own_paper(self, path: str) -> None:
         """lopen itself wrote `path` (a research note)."""
         self._papers |= self._repository.blobs([path])
@@ -145,9 +156,11 @@ class Verifier:
         command = self.commands.get(name)
         if command is None:
             return None
-        if name != "verify-setup":
-            self._set_up()
-        result = self._run(tool, command, network=name == "verify-setup")
+        setup = None if name == "verify-setup" else self._set_up()
+        if setup is not None and not setup.passed:
+            result = _not_run(tool, command, setup)
+        else:
+            result = self._run(tool, command, network=name == "verify-setup")
         self._results[tool] = result
         return result
 
@@ -155,18 +168,20 @@ class Verifier:
         """The command's fresh result, running it only if there is none."""
         return self.fresh(tool) or self.run(tool)
 
-    def _set_up(self) -> None:
-        """Run verify-setup before the first verify command, and again when a manifest changed."""
-        if self.commands.get("verify-setup") is None:
-            return
-        manifests = tuple(
-            f"{p}:{p.stat().st_mtime_ns}" for p in sorted(self._root.iterdir()) if p.name in MANIFESTS
-        )
-        if manifests != self._set_up_for:
-            self.run("verify_setup")
-            self._set_up_for = tuple(
-                f"{p}:{p.stat().st_mtime_ns}" for p in sorted(self._root.iterdir()) if p.name in MANIFESTS
-            )
+    def _set_up(self) -> Verified | None:
+        """verify-setup's result, where it had to run: before the first verify command, when a manifest changed,
+        and as long as it fails.
+        """
+        if self.commands.get("verify-setup") is None or self._manifests() == self._set_up_for:
+            return None
+        result = self.run("verify_setup")
+        self._set_up_for = self._manifests() if result is not None and result.passed else None
+        return result
+
+    def _manifests(self) -> tuple[str, ...]:
+        """What verify-setup installs by, each with its time; a link counts as itself."""
+        found = sorted(p for p in self._root.iterdir() if p.name in MANIFESTS)
+        return tuple(f"{p}:{p.lstat().st_mtime_ns}" for p in found)
 
     def _run(self, tool: str, command: str, *, network: bool) -> Verified:
         self.touch()  # what a person changed meanwhile is no doing of the command's, and is not put back
@@ -184,20 +199,20 @@ class Verifier:
         )
         self.touch()
         hint = "" if report is None else _why_not(report, ran, command)
-        put_back = self._tidy(before, tool)
+        put_back, left = self._tidy(before, tool)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
         self._journal.tell(
             VerificationRan(tool, command, passed, ran.exit_code, self._clock.monotonic() - started)
         )
         output = _tail(ran, report.line() if report else "")
-        return Verified(tool, command, passed, ran.exit_code, output, self.tree(), hint, tuple(put_back))
+        return Verified(tool, command, passed, ran.exit_code, output, self.tree(), hint, put_back, left)
 
-    def _tidy(self, before: str, tool: str) -> list[str]:
-        """Put back what the command changed of the tree; remember what it left. The paths put back."""
+    def _tidy(self, before: str, tool: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Put back what the command changed of the tree, remember what it left: the paths of either."""
         after = self._repository.snapshot(self.aside)
         if after == before:
             self._tree = after
-            return []
+            return (), ()
         changed = [
             c for c in self._repository.changes(before, after) if PurePosixPath(c.path).name not in LOCK_FILES
         ]
@@ -209,7 +224,14 @@ class Verifier:
         left = {c.path: c.after for c in changed if c.kind == "added" and c.after}
         if left:
             self._journal.change(leftovers={**self._journal.session.leftovers, **left})
-        return put_back
+        return tuple(put_back), tuple(left)
+
+
+def _not_run(tool: str, command: str, setup: Verified) -> Verified:
+    """The failure of a command that was not run, because what installs its needs failed."""
+    ended = "was stopped" if setup.exit_code is None else f"failed with exit code {setup.exit_code}"
+    output = f"not run, because verify-setup ({setup.command}) {ended}:\n{setup.output}"
+    return Verified(tool, command, False, None, output, setup.tree, SETUP_HINT)
 
 
 def _why_not(report: JUnitReport, ran: CommandResult, command: str) -> str:

@@ -54,6 +54,7 @@ class Workbench:
     research: Callable[[Workbench, str, str], Result]  # topic, question
     new_task_id: Callable[[], str]
     passed: dict[str, str] = field(default_factory=dict)  # verification tool → tree it passed on
+    ignored: set[str] = field(default_factory=set)  # files written in this iteration that enter no commit
     pause: Pause | None = None  # set by a tool that needs a person
     false_claim: bool = False  # this turn claimed a completion without what it requires
     recorded: bool = False  # the step's result is in

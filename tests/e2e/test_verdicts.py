@@ -307,3 +307,20 @@ def test_three_failed_boundaries_in_a_row_ask_for_confirmation(make_project: Mak
     assert resumed.code == 0, resumed.err
     assert project.endpoint is not None
     assert "mind the negative numbers" in json.dumps(project.endpoint.requests[-1])
+
+
+def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_project: MakeProject) -> None:
+    project = make_project([plan(), tools(*code(), write("data/rates.csv"), *verified("calc-t1"))])
+    project.specify()
+    (project.root / ".gitignore").write_text("data/\n", "utf-8")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Ignore data")
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    (told,) = [n["message"] for n in ran.named("notice") if "in no commit" in n["message"]]
+    assert "data/rates.csv" in told
+    assert project.endpoint is not None
+    assert "data/rates.csv" in json.dumps(project.endpoint.oracle_requests[-1])
+    assert "data/rates.csv" not in project.git("ls-tree", "-r", "--name-only", "lopen/calc")
