@@ -6,8 +6,8 @@ it is durable. Nothing in the loop prints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -41,11 +41,9 @@ class Journal:
         """The session as last saved, or as it will be saved at the end of the transaction around."""
         return self._session
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self) -> AbstractContextManager[object]:
         """Everything inside becomes durable at once or not at all; events are shown afterwards."""
-        with self._database.transaction():
-            yield
+        return self._database.transaction()
 
     def change(self, *events: Event, **fields: Any) -> Session:
         """Replace fields of the session and keep `events`, durably."""

@@ -15,18 +15,18 @@ def cache_home(root: Path) -> Path:
     """The folder, real all the way down. What a repository or a command put in its way is taken away
     below `.lopen/cache` (it can be deleted at any time), and refused above it.
     """
-    place = root
+    place = str(root)
     for depth, name in enumerate(PARTS):
-        place = place / name
+        place = f"{place}/{name}"
         try:
-            mode = place.lstat().st_mode
+            mode = os.lstat(place).st_mode
         except FileNotFoundError:
-            place.mkdir(exist_ok=True)
+            os.makedirs(place, exist_ok=True)
             continue
         if stat.S_ISDIR(mode):
             continue
         if depth == 0:
             raise SandboxFailed(f"{place} is no folder", hint="remove it, then: lopen init")
         os.unlink(place)
-        place.mkdir()
-    return place
+        os.mkdir(place)
+    return Path(place)
