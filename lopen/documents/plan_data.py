@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any, get_args
 
 from lopen.tasks.tree import Component, Found, State, Subtask, Task, Tree
 
 _VERSION = 1
+_COMPONENT_FIELDS, _TASK, _SUBTASK = (tuple(f.name for f in fields(c)) for c in (Component, Task, Subtask))
 _HEAD = re.compile(r"^<!-- lopen:plan (\{.*\}) -->$", re.MULTILINE)
 _COMPONENT = re.compile(r"^<!-- lopen:component (\{.*\}) -->$", re.MULTILINE)
 
@@ -22,7 +23,10 @@ def head_comment(tree: Tree) -> str:
 
 def component_comment(component: Component) -> str:
     """The component whole, tasks included."""
-    return _comment("component", asdict(component))
+    tasks = [
+        _fields(t, _TASK) | {"subtasks": [_fields(s, _SUBTASK) for s in t.subtasks]} for t in component.tasks
+    ]
+    return _comment("component", _fields(component, _COMPONENT_FIELDS) | {"tasks": tasks})
 
 
 def read_tree(text: str) -> Tree | None:
@@ -38,6 +42,11 @@ def read_tree(text: str) -> Tree | None:
         return Tree(tuple(_component(json.loads(body)) for body in found))
     except (ValueError, KeyError, TypeError, RecursionError):  # changed past reading
         return None
+
+
+def _fields(value: object, names: tuple[str, ...]) -> dict[str, Any]:
+    """As `dataclasses.asdict`, which would copy every text of ten thousand tasks on the way."""
+    return {name: getattr(value, name) for name in names}
 
 
 def _comment(kind: str, value: Mapping[str, Any]) -> str:

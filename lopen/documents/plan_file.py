@@ -119,8 +119,13 @@ def _task(task: Task) -> Iterator[str]:
 
 def _inert(text: str) -> str:
     """`text` on one line, with every character that markdown, HTML or a terminal would act upon made plain."""
-    visible = "".join(_visible(c) for c in " ".join(text.split()))
+    visible = _shown(text)
     return _LEADING.sub(lambda m: f"{m[1] or ''}\\", _ACTIVE.sub(r"\\\1", visible))
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if line.isascii() and line.isprintable() else "".join(map(_visible, line))
 
 
 def _visible(character: str) -> str:
@@ -134,4 +139,4 @@ def _strong(text: str) -> str:
 
 def _code(text: str) -> str:
     """`text` as a code span; a backtick cannot be escaped in one and becomes an apostrophe."""
-    return f"`{''.join(_visible(c) for c in ' '.join(text.split())).replace('`', chr(39))}`"
+    return f"`{_shown(text).replace('`', chr(39))}`"
