@@ -131,7 +131,8 @@ def _narrowed(change: Change) -> Iterator[Finding]:
         if mark.text in known:
             known.remove(mark.text)
         else:
-            yield Finding("error", f"{mark.text} keeps all other tests from running", change.path, mark.line)
+            severity: Severity = "error" if mark.certain else "warning"
+            yield Finding(severity, f"{mark.text} keeps other tests from running", change.path, mark.line)
 
 
 def _listed(names: Iterable[str], limit: int = 6) -> str:

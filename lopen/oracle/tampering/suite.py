@@ -93,7 +93,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A test file as read. `narrowing` are marks that keep all other tests from running (`.only`).
+    """A test file as read. `narrowing` is what keeps other tests from running (`.only`, an exit at a file's top).
 
     `uncollected` maps the bodies of functions that look like tests but are not run to their names.
     `coarse`: the text could not be parsed, and was read line by line.

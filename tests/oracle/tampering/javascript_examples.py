@@ -74,19 +74,19 @@ TAMPERED: tuple[Example, ...] = (
     *(
         tampered(
             f"a test becomes {word}",
-            "keeps all other tests",
+            "keeps other tests",
             change(PATH, *swapped("it('adds'", f"{word}('adds'")),
         )
         for word in ("it.only", "fit", "test.only")
     ),
     tampered(
         "a group becomes describe.only",
-        "keeps all other tests",
+        "keeps other tests",
         change(PATH, *swapped("describe(", "describe.only(")),
     ),
     tampered(
         "a new test narrows the run",
-        "keeps all other tests",
+        "keeps other tests",
         change(PATH, None, "it.only('x', () => { expect(f()).toBe(1); });\n"),
     ),
     tampered(

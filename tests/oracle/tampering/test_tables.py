@@ -11,12 +11,14 @@ from tests.oracle.tampering import (
     java_examples,
     javascript_examples,
     python_examples,
+    python_silencing_examples,
     rust_examples,
 )
 from tests.oracle.tampering.examples import Example
 
 TABLES = (
     python_examples,
+    python_silencing_examples,
     javascript_examples,
     go_examples,
     rust_examples,
