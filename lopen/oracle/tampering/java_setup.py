@@ -58,5 +58,5 @@ def static_skips(source: Source, start: int, end: int) -> Iterator[Skip]:
 
 
 def _exits(source: Source, start: int, end: int) -> Iterator[Skip]:
-    for found in source.top_level(start, end, _EXIT):
+    for found in source.outermost(start, end, _EXIT):
         yield Skip(re.sub(r"\s", "", found.group()), source.line(found.start()))

@@ -51,7 +51,7 @@ def skipping_hooks(source: Source) -> list[Hook]:
 
 def exits(source: Source, start: int, end: int) -> Iterator[Skip]:
     """Exits with success that nothing stands around: they end the whole run."""
-    for found in source.top_level(start, end, _EXIT):
+    for found in source.outermost(start, end, _EXIT):
         yield Skip(" ".join(found.group().split()), source.line(found.start()))
 
 

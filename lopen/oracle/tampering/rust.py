@@ -168,7 +168,7 @@ def _skips(source: Source, run: _Attributes) -> Iterator[Skip]:
 
 def _exits(source: Source, start: int, end: int) -> Iterator[Skip]:
     """Exits with success that nothing stands around: they end the run of all tests."""
-    for found in source.top_level(start, end, _EXIT):
+    for found in source.outermost(start, end, _EXIT):
         yield Skip("process::exit(0)", source.line(found.start()))
 
 
