@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lopen.oracle.tampering.braces import FAILS, skip_calls, statement_end
+from lopen.oracle.tampering.braces import FAILS, shallow, skip_calls, statement_end
 from lopen.oracle.tampering.lexing import Source
 from lopen.oracle.tampering.suite import Skip
 
@@ -40,7 +40,8 @@ class Hook:
 def skipping_hooks(source: Source) -> list[Hook]:
     """The hooks that skip what they set up for."""
     found = []
-    for match in _HOOK.finditer(source.code):
+    hooks = shallow(_HOOK.finditer(source.code), lambda m: (m.start(), source.closing(m.end() - 1)))
+    for match in hooks:
         opening = match.end() - 1
         skips = skip_calls(source, opening, source.closing(opening), BODY_SKIP, FOREIGN)
         if skips:

@@ -32,20 +32,29 @@ def module_skips(tree: ast.Module, aliases: Aliases) -> tuple[Skip, ...]:
     return tuple(found)
 
 
-def class_skips(node: ast.ClassDef, classes: Classes, aliases: Aliases, depth: int = 3) -> tuple[Skip, ...]:
+def class_skips(node: ast.ClassDef, classes: Classes, aliases: Aliases) -> tuple[Skip, ...]:
     """What keeps a class's tests from running, on it or on the classes that it inherits from in the same tests."""
-    found = [*decorator_skips(node.decorator_list, aliases), *mark_skips(node.body, aliases)]
-    found += _set_up(node.body, _OF_CLASS)
+    found: list[Skip] = []
+    waiting, seen, overridden = [node], {node.name}, set[str]()
+    while waiting:
+        owner = waiting.pop(0)
+        found += [s for s in _own_skips(owner, aliases) if s.text.partition("'")[0] not in overridden]
+        overridden |= {m.name for m in _functions(owner.body) if "super(" not in ast.unparse(m)}
+        for base in owner.bases:
+            name = ast.unparse(base).rpartition(".")[2]
+            if name in classes and name not in seen:
+                seen.add(name)
+                waiting.append(classes[name])
+    return tuple(found)
+
+
+def _own_skips(node: ast.ClassDef, aliases: Aliases) -> Iterator[Skip]:
+    yield from decorator_skips(node.decorator_list, aliases)
+    yield from mark_skips(node.body, aliases)
+    yield from _set_up(node.body, _OF_CLASS)
     for method in _functions(node.body):
         if method.name in _RUNNING and _is_runner(method, node) and not _HANDS_ON.search(ast.unparse(method)):
-            found.append(Skip(f"its class's own {method.name}(), which runs no test", method.lineno))
-    own = {m.name for m in _functions(node.body) if "super(" not in ast.unparse(m)}
-    for base in node.bases if depth else ():
-        parent = classes.get(ast.unparse(base).rpartition(".")[2])
-        if parent is not None and parent is not node:
-            inherited = class_skips(parent, classes, aliases, depth - 1)
-            found += [s for s in inherited if s.text.partition("'")[0] not in own and s not in found]
-    return tuple(found)
+            yield Skip(f"its class's own {method.name}(), which runs no test", method.lineno)
 
 
 def _is_runner(method: Function, owner: ast.ClassDef) -> bool:
@@ -100,12 +109,17 @@ def fixtures(body: Sequence[ast.stmt]) -> Fixtures:
     )
 
 
-def _fixture_skips(function: Function, found: Mapping[str, Function], depth: int = 3) -> Iterator[Skip]:
-    for skip in function_skips(function):
-        yield replace(skip, text=f"the fixture {function.name}'s {skip.text}")
-    for argument in function.args.args if depth else ():
-        if argument.arg in found and argument.arg != function.name:
-            yield from _fixture_skips(found[argument.arg], found, depth - 1)
+def _fixture_skips(function: Function, found: Mapping[str, Function]) -> Iterator[Skip]:
+    """The skips of a fixture and of those that it uses."""
+    waiting, seen = [function], {function.name}
+    while waiting:
+        fixture = waiting.pop()
+        for skip in function_skips(fixture):
+            yield replace(skip, text=f"the fixture {fixture.name}'s {skip.text}")
+        for argument in fixture.args.args:
+            if argument.arg in found and argument.arg not in seen:
+                seen.add(argument.arg)
+                waiting.append(found[argument.arg])
 
 
 def _fixture_mark(function: Function) -> ast.expr | None:

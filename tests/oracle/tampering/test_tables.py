@@ -13,6 +13,7 @@ from tests.oracle.tampering import (
     python_examples,
     python_silencing_examples,
     rust_examples,
+    stand_in_examples,
 )
 from tests.oracle.tampering.examples import Example
 
@@ -22,6 +23,7 @@ TABLES = (
     javascript_examples,
     go_examples,
     rust_examples,
+    stand_in_examples,
     java_examples,
     configuration_examples,
 )
