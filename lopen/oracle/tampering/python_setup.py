@@ -27,7 +27,7 @@ def module_skips(tree: ast.Module, aliases: Aliases) -> tuple[Skip, ...]:
     found += [
         Skip("`__test__ = False`", node.lineno)
         for node in tree.body
-        if ast.unparse(node) == "__test__ = False"
+        if isinstance(node, ast.Assign) and ast.unparse(node) == "__test__ = False"
     ]
     return tuple(found)
 
@@ -39,7 +39,9 @@ def class_skips(node: ast.ClassDef, classes: Classes, aliases: Aliases) -> tuple
     while waiting:
         owner = waiting.pop(0)
         found += [s for s in _own_skips(owner, aliases) if s.text.partition("'")[0] not in overridden]
-        overridden |= {m.name for m in _functions(owner.body) if "super(" not in ast.unparse(m)}
+        overridden |= {
+            m.name for m in _functions(owner.body) if m.name in _OF_CLASS and "super(" not in ast.unparse(m)
+        }
         for base in owner.bases:
             name = ast.unparse(base).rpartition(".")[2]
             if name in classes and name not in seen:

@@ -41,8 +41,9 @@ def stub_findings(
     old, new = parsed(change.before or ""), parsed(change.after or "")
     if old is None or new is None:
         return
-    was, now, defined = _imports(old), _imports(new), _definitions(new)
-    known = {*_definitions(old), *removed}
+    was, now = _imports(old), _imports(new)
+    defined = _definitions(new, was)
+    known = {*_definitions(old, defined), *removed}
     for name, module in was.items():
         definition = defined.get(name)
         if definition is None or name in known or not _is_code(module):
@@ -81,15 +82,15 @@ def _imports(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def _definitions(tree: ast.Module) -> dict[str, _Definition]:
+def _definitions(tree: ast.Module, wanted: Collection[str]) -> dict[str, _Definition]:
     found: dict[str, _Definition] = {}
     for node in tree.body:
-        said = tokens(ast.unparse(node))
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                found[node.name] = _Definition(node.lineno, True, said)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                if name not in tokens(ast.unparse(value)):
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if node.name in wanted:
+                found[node.name] = _Definition(node.lineno, True, tokens(ast.unparse(node)))
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in wanted:
+                said = tokens(ast.unparse(value))
+                if name not in said:
                     found[name] = _Definition(node.lineno, _is_double(value), said)
     return found
 
@@ -121,7 +122,8 @@ def patch_findings(change: FileChange, written: Mapping[str, Collection[str]]) -
 
 def _patches(tree: ast.Module) -> Iterator[tuple[str, str, str, int]]:
     """Replacements at a file's top: the statement, the module, the name in it, the line."""
-    imports, defined = _imports(tree), _definitions(tree)
+    imports = _imports(tree)
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     for node, _ in executed(tree.body):
         for target, value in _replacements(node):
             owner, _, name = target.rpartition(".")

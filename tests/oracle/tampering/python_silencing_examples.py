@@ -320,6 +320,12 @@ INNOCENT: tuple[Example, ...] = (
             "class Base(TestCase):\n    def setUp(self):\n        self.skipTest('x')\n\nclass TestA(Base):\n    def setUp(self):\n        self.x = 1\n\n    def test_a(self):\n        self.assertEqual(f(), 1)\n",
         ),
     ),
+    innocent(
+        "a new test runs where a package is",
+        change(
+            PATH, None, "def test_a():\n    numpy = pytest.importorskip('numpy')\n    assert f(numpy) == 1\n"
+        ),
+    ),
     innocent("an application ends by itself", change("app.py", None, "import sys\n\nsys.exit(0)\n")),
     innocent(
         "a script of the tests hands its code on",
