@@ -76,8 +76,6 @@ LONGEST_FILE, LONGEST_FUNCTION = 300, 60
 # Longer, and one concept all the same
 LONGER = {
     "lopen/git/repository.py": "the front of its room: a method an action, each a few lines",
-    "lopen/oracle/tampering/go.py": "one language's table",
-    "lopen/oracle/tampering/java.py": "one language's table",
 }
 # Files that pure rooms read; everything else of theirs takes values and gives values
 READING = {

@@ -54,7 +54,10 @@ MANIFESTS = LOCK_FILES | {
     "Gemfile",
     "composer.json",
 }
-NO_TESTS_HINT = "no tests were collected: write at least one test that the command finds"
+NO_TESTS_HINT = (
+    "no tests were collected, or all of them were skipped, or the runner printed nothing: write at least one test "
+    "that the command finds and runs"
+)
 SETUP_HINT = (
     "mend what verify-setup needs (a manifest, a lock file); it is run again before the next verification"
 )

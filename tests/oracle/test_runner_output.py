@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +61,86 @@ NONE_RAN = [
     ("rspec", 0, "No examples found.\n\n0 examples, 0 failures\n"),
     ("deno test", 0, "ok | 0 passed | 0 failed (1ms)\n"),
 ]
+ALL_SKIPPED = [
+    ("pytest -q", 0, "sss                       [100%]\n3 skipped in 0.01s\n"),
+    ("pytest", 0, "collected 3 items\n\na.py sss [100%]\n\n======== 3 skipped in 0.01s ========\n"),
+    ("pytest", 0, "==== 2 skipped, 1 deselected, 1 warning in 0.01s ====\n"),
+    ("pytest -qq", 0, "sss                       [100%]\n"),
+    ("python -m unittest", 0, "s\n----------\nRan 1 test in 0.000s\n\nOK (skipped=1)\n"),
+    ("python -m unittest -q", 0, "----------\nRan 12 tests in 0.000s\n\nOK (skipped=12)\n"),
+    ("make test", 0, "Ran 2 tests in 0.000s\n\nOK (skipped=2)\n"),
+    ("npx jest", 0, "Test Suites: 1 skipped, 0 of 1 total\nTests:       2 skipped, 2 total\n"),
+    ("npx jest", 0, "Tests:       2 skipped, 1 todo, 3 total\n"),
+    ("npx vitest run", 0, " Test Files  1 skipped (1)\n      Tests  2 skipped | 1 todo (3)\n"),
+    ("npx mocha", 0, "\n  0 passing (1ms)\n  2 pending\n"),
+    ("node --test", 0, "# tests 2\n# suites 0\n# pass 0\n# fail 0\n# cancelled 0\n# skipped 2\n"),
+    (
+        "go test -v ./...",
+        0,
+        "=== RUN   TestA\n    a_test.go:5: later\n--- SKIP: TestA (0.00s)\nPASS\nok  \tm\t0.002s\n",
+    ),
+    (
+        "cargo test",
+        0,
+        "running 2 tests\ntest a ... ignored\ntest b ... ignored\n\ntest result: ok. 0 passed; 0 failed; 2 ignored;"
+        " 0 measured; 0 filtered out\n\n   Doc-tests m\n\nrunning 0 tests\n",
+    ),
+    ("mvn test", 0, "[WARNING] Tests run: 2, Failures: 0, Errors: 0, Skipped: 2, Time elapsed: 0.03 s\n"),
+    ("rspec", 0, "**\n\n2 examples, 0 failures, 2 pending\n"),
+    (
+        "phpunit",
+        0,
+        "OK, but incomplete, skipped, or risky tests!\nTests: 2, Assertions: 0, Skipped: 2.\n",
+    ),
+    ("dotnet test", 0, "Skipped! - Failed: 0, Passed: 0, Skipped: 2, Total: 2\n"),
+    ("deno test", 0, "ok | 0 passed | 0 failed | 2 ignored (1ms)\n"),
+]
+SILENT = [
+    ("pytest -q", "starting\n"),
+    ("pytest --tb=short tests", ""),
+    (".venv/bin/python -m pytest -q -x", ""),
+    ("python -m unittest -q", ""),
+    ("PYTHONPATH=src python3 -B -m unittest discover -s tests", "hello\n"),
+    ("cd app && python -m unittest -q", ""),
+    ("ruff check . && uv run pytest", "All checks passed!\n"),
+    ("python -m unittest -q 2>&1", ""),
+    ("npx jest", ""),
+    ("npx vitest run", "\n"),
+    ("go test ./...", ""),
+    ("cargo test -q", ""),
+    ("node --test", "done\n"),
+    ("./mvnw -B test", "ok\n"),
+]
+SPOKEN_FOR = [
+    ("pytest -qq", ""),
+    ("pytest -q -q", ""),
+    ("pytest -q", "..s                                [100%]\n"),  # the project's own options say -q as well
+    ("pytest -q", "..s\n"),
+    ("pytest", "Results (0.05s):\n       3 passed\n"),  # pytest-sugar
+    ("pytest -p no:terminal", ""),
+    ("mvn -B verify", "[INFO] BUILD SUCCESS\n"),
+    ("pytest > out.txt", ""),
+    ("pytest -q | tee out.txt", ""),
+    ("pytest -q || exit 1", ""),
+    ("make test", ""),
+    ("tox", ""),
+    ("npm test", ""),
+    ('python -m unittest -q && echo "$(pytest)"', ""),
+    ("python -m mypackage.tests", ""),
+    ("python run_tests.py pytest", ""),
+    ("echo pytest", "pytest\n"),
+    ("npx jest", "PASS  a.test.js (custom reporter)\n"),
+    ("npx jest --reporters=jest-junit", ""),
+    ("npx vitest run --reporter=json --outputFile=o.json", ""),
+    ("npx mocha -R dot", ""),
+    ("node --test --test-reporter=dot", ""),
+    ("go test -json ./...", "{}\n"),
+    ("go test ./...", "?   \tm/a\t[no test files]\nok  \tm/b\t(cached)\n"),
+    ("cargo test -q", "\nrunning 1 test\n.\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured\n"),
+    ("mvn -q test", ""),
+    ("gradle test", "BUILD SUCCESSFUL in 1s\n"),
+    ("pytest 'unclosed", ""),
+]
 SOME_RAN = [
     ("pytest -q", 0, "...\n3 passed in 0.01s\n"),
     ("pytest", 0, "collected 3 items\n\ntests/test_a.py ...\n\n===== 3 passed in 0.01s =====\n"),
@@ -83,6 +167,21 @@ SOME_RAN = [
     ("gradle test", 0, "> Task :compileTestJava\n> Task :test\n\nBUILD SUCCESSFUL in 1s\n"),
     ("gradle test", 0, "> Task :test UP-TO-DATE\n> Task :lib:test NO-SOURCE\n"),
     ("pytest && npx jest --passWithNoTests", 0, "3 passed in 0.01s\nNo tests found, exiting with code 0\n"),
+    ("pytest", 0, "======= 1 passed, 3 skipped in 0.01s =======\n"),
+    ("pytest", 0, "======= 3 skipped, 2 xfailed in 0.01s =======\n"),
+    ("pytest -q", 0, "ss.\n1 passed, 2 skipped in 62.01s (0:01:02)\n"),
+    ("pytest -qq", 0, "....................          [ 50%]\nssss           [100%]\n"),
+    ("python -m unittest", 0, "s.\n-----\nRan 2 tests in 0.000s\n\nOK (skipped=1)\n"),
+    ("python -m unittest", 0, "Ran 12 tests in 0.000s\n\nOK (skipped=1)\n"),
+    ("python -m unittest", 0, "Ran 1 test in 0.000s\n\nOK (skipped=12)\n"),
+    ("python -m unittest", 0, "ss.\n---\nRan 2 tests in 0.000s\n\nOK (skipped=2)\n"),  # of two subtests
+    ("npx jest", 0, "Tests:       1 skipped, 3 passed, 4 total\n"),
+    ("npx vitest run", 0, "      Tests  3 passed | 1 skipped (4)\n"),
+    ("node --test", 0, "# tests 3\n# pass 1\n# fail 0\n# skipped 2\n"),
+    ("go test -v", 0, "--- SKIP: TestA (0.00s)\n--- PASS: TestB (0.00s)\nok  \tm\t0.002s\n"),
+    ("cargo test", 0, "running 2 tests\n\ntest result: ok. 1 passed; 0 failed; 1 ignored\n"),
+    ("mvn test", 0, "Tests run: 12, Failures: 0, Errors: 0, Skipped: 1\n"),
+    ("rspec", 0, "12 examples, 0 failures, 2 pending\n"),
     ("./check.sh", 0, "all good\n"),
     ("./check.sh", 5, "something else failed\n"),
     ("true", 0, ""),
@@ -97,6 +196,67 @@ def test_a_run_without_tests_is_seen(command: str, code: int, output: str) -> No
 @pytest.mark.parametrize(("command", "code", "output"), SOME_RAN, ids=str)
 def test_a_run_with_tests_is_let_be(command: str, code: int, output: str) -> None:
     assert not no_tests_collected(code, output, command)
+
+
+@pytest.mark.parametrize(("command", "code", "output"), ALL_SKIPPED, ids=str)
+def test_a_skipped_test_is_no_test_that_ran(command: str, code: int, output: str) -> None:
+    assert no_tests_collected(code, output, command)
+
+
+@pytest.mark.parametrize(("command", "output"), SILENT, ids=str)
+def test_a_runner_that_says_nothing_did_not_run(command: str, output: str) -> None:
+    assert no_tests_collected(0, output, command)
+
+
+@pytest.mark.parametrize(("command", "output"), SPOKEN_FOR, ids=str)
+def test_silence_counts_only_where_it_is_certain(command: str, output: str) -> None:
+    assert not no_tests_collected(0, output, command)
+
+
+TEST = "import unittest\n\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(1, 1)\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "none"),
+    [
+        ({"test_it.py": TEST}, False),
+        ({"test_it.py": TEST, "unittest/__init__.py": "", "unittest/__main__.py": ""}, True),
+        ({"test_it.py": f"import os\nos._exit(0)\n{TEST}"}, True),
+        (
+            {
+                "test_it.py": TEST.replace(
+                    "    def", "    def setUp(self):\n        self.skipTest('x')\n\n    def"
+                )
+            },
+            True,
+        ),
+    ],
+    ids=["runs", "another unittest", "ends at once", "skipped in setUp"],
+)
+@pytest.mark.parametrize("options", [["-q"], []], ids=["quiet", "plain"])
+def test_a_run_of_unittest_itself_is_read(
+    tmp_path: Path, files: dict[str, str], none: bool, options: list[str]
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "unittest", *options],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0
+    assert no_tests_collected(ran.returncode, ran.stdout, " ".join(["python -m unittest", *options])) is none
+
+
+def test_a_report_of_skipped_tests_tells_of_no_test_that_ran() -> None:
+    assert no_tests_collected(0, "", "pytest", Counts(tests=2, skipped=2))
+    assert not no_tests_collected(0, "", "pytest", Counts(tests=2, skipped=1))
 
 
 def test_a_report_counts_more_than_what_was_printed() -> None:

@@ -16,7 +16,7 @@ _RETURN = re.compile(r"\breturn\b")
 _DEAD_IF = re.compile(r"\bif\s*\(?\s*(?:false|0|!true|!1)\s*(?:&&[^{]*)?\)?\s*\{")
 _TRY = re.compile(r"\btry\s*(?:\([^{]*\)\s*)?\{")
 _CATCH = re.compile(r"\s*catch\s*(?:\((?P<what>[^)]*)\)\s*)?\{")
-_FAILS = re.compile(r"\bthrow\b|\bfail\w*\s*\(|\bassert|\bexpect\s*\(|\breject\w*\s*\(|\bdone\s*\(")
+FAILS = re.compile(r"\bthrow\b|\bfail\w*\s*\(|\bassert|\bexpect\s*\(|\breject\w*\s*\(|\bdone\s*\(")
 _CHAINED = re.compile(r"\s*(?:\?\s*)?\.\s*(?P<name>\w+)\s*(?:<[^<>()]*>\s*)?(?P<call>\()?")
 _LITERAL = re.compile(r"""^(?:true|false|null|nil|None|undefined|-?[\d._]+\w*|"[^"]*"|'[^']*'|`[^`$]*`)$""")
 _CALLS = re.compile(r"\w\s*\(")
@@ -68,13 +68,13 @@ def regions(source: Source, start: int, end: int, *, swallowing: re.Pattern[str]
 
 def _after_return(source: Source, start: int, end: int) -> Iterator[Region]:
     for found in source.top_level(start, end, _RETURN):
-        stop = _statement_end(source, found.end(), end)
+        stop = statement_end(source, found.end(), end)
         if source.code[stop:end].strip(" \t\r\n;"):
             yield Region(stop, end, "unreachable")
         return
 
 
-def _statement_end(source: Source, at: int, end: int) -> int:
+def statement_end(source: Source, at: int, end: int) -> int:
     """The end of the statement at `at`: a semicolon, or a line's end with nothing open and nothing to follow on."""
     while at < end:
         sign = source.code[at]
@@ -100,7 +100,7 @@ def _swallowed(source: Source, start: int, end: int, swallowing: re.Pattern[str]
         while catch := _CATCH.match(source.code, after):
             catch_close = source.closing(catch.end() - 1)
             caught = swallowing is None or bool(swallowing.search(catch["what"] or ""))
-            if caught and not _FAILS.search(source.code[catch.end() : catch_close]):
+            if caught and not FAILS.search(source.code[catch.end() : catch_close]):
                 yield Region(found.end() - 1, close, "swallowed")
             after = catch_close + 1
 

@@ -116,7 +116,7 @@ def _never_failing(gained: Sequence[Located]) -> Iterator[Finding]:
     """New tests take nothing away, but one that cannot fail is no evidence, and the oracle should know."""
     for located in gained:
         case = located.case
-        unconditional = [skip for skip in case.skips if skip.certain and " if " not in skip.text]
+        unconditional = [skip for skip in case.skips if skip.certain and not _may_run(skip)]
         if unconditional:
             message = f"the new test {case.name} never runs: {unconditional[0].text}"
             yield Finding("warning", message, located.path, case.line)
@@ -125,13 +125,19 @@ def _never_failing(gained: Sequence[Located]) -> Iterator[Finding]:
             yield Finding("warning", message, located.path, case.line)
 
 
+def _may_run(skip: Skip) -> bool:
+    """Whether a skip asks for something first."""
+    return " if " in skip.text or "importorskip" in skip.text
+
+
 def _narrowed(change: Change) -> Iterator[Finding]:
     known = [mark.text for mark in change.before.narrowing]
     for mark in change.after.narrowing:
         if mark.text in known:
             known.remove(mark.text)
         else:
-            yield Finding("error", f"{mark.text} keeps all other tests from running", change.path, mark.line)
+            severity: Severity = "error" if mark.certain else "warning"
+            yield Finding(severity, f"{mark.text} keeps other tests from running", change.path, mark.line)
 
 
 def _listed(names: Iterable[str], limit: int = 6) -> str:

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from lopen.oracle.tampering.python_skips import statement_skips
+from lopen.oracle.tampering.python_skips import function_skips
 from lopen.oracle.tampering.python_tree import parsed
-from lopen.oracle.tampering.suite import FileChange, Skip
+from lopen.oracle.tampering.suite import FileChange
 from lopen.oracle.verdict import Finding
 
 _IGNORING = frozenset({"collect_ignore", "collect_ignore_glob"})
@@ -54,8 +54,8 @@ def _function_findings(path: str, name: str, function: Function, old: Function |
                 "error", f"the hook {name} leaves tests out or turns results", path, function.lineno
             )
     elif _is_fixture(function):
-        known = {skip.text for skip in _skips(old)} if old else set()
-        for skip in _skips(function):
+        known = {skip.text for skip in function_skips(old)} if old else set()
+        for skip in function_skips(function):
             if skip.text not in known:
                 conditional = " if " in skip.text
                 message = f"the fixture {name} skips the tests that use it: {skip.text}"
@@ -68,14 +68,6 @@ def _body(function: Function) -> str:
 
 def _is_fixture(function: Function) -> bool:
     return any("fixture" in ast.unparse(decorator) for decorator in function.decorator_list)
-
-
-def _skips(function: Function) -> Iterator[Skip]:
-    for statement in function.body:
-        yield from statement_skips(statement, condition="")
-        if isinstance(statement, ast.If):
-            for inner in statement.body:
-                yield from statement_skips(inner, condition=ast.unparse(statement.test))
 
 
 def _functions(tree: ast.Module | None) -> Mapping[str, Function]:

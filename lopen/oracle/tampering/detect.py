@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from lopen.oracle.tampering import go, java, javascript, python, rust
 from lopen.oracle.tampering.compare import Change, compare
 from lopen.oracle.tampering.configuration import configuration_findings
+from lopen.oracle.tampering.python_names import module_name
+from lopen.oracle.tampering.python_stubs import patch_findings, stub_findings
+from lopen.oracle.tampering.shadowing import shadowing_findings
 from lopen.oracle.tampering.suite import EMPTY, FileChange, Language, Suite
 from lopen.oracle.verdict import Finding
 
@@ -40,11 +43,30 @@ def find_tampering(changes: Sequence[FileChange]) -> tuple[Finding, ...]:
     for language in LANGUAGES:
         ours = [change for change in readable if language.covers(change.path)]
         if ours:
-            findings += compare(_read(language, ours), removed_names(readable))
+            read = _read(language, ours)
+            findings += compare(read, removed_names(readable))
+            if language is python.LANGUAGE:
+                findings += _stood_in(ours, read, readable)
     findings += configuration_findings(readable)
+    findings += shadowing_findings(changes)
     order = {"error": 0, "warning": 1, "info": 2}
     ordered = sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.path or "", f.line or 0))
     return tuple(ordered[:MAX_FINDINGS])
+
+
+def _stood_in(
+    ours: Sequence[FileChange], read: Sequence[Change], all_: Sequence[FileChange]
+) -> Iterator[Finding]:
+    """Python tests whose code is another one than the one they are about."""
+    removed = removed_names(all_)
+    written = {
+        module_name(change.path): frozenset(_defined(change.after or ""))
+        for change in all_
+        if change.path.endswith(".py") and not looks_like_test(change.path)
+    }
+    for change, suites in zip(ours, read, strict=True):
+        yield from stub_findings(change, suites.before.cases, suites.after.cases, removed)
+        yield from patch_findings(change, written)
 
 
 def _readable(text: str | None) -> bool:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lopen.oracle.tampering.braces import Region, chosen, regions, shallow, skip_calls
 from lopen.oracle.tampering.javascript_checks import find_checks, helper_checks
+from lopen.oracle.tampering.javascript_silencing import (
+    BODY_SKIP,
+    FOREIGN,
+    exits,
+    other_words,
+    skipping_hooks,
+)
 from lopen.oracle.tampering.lexing import Source, lex
 from lopen.oracle.tampering.suite import Case, Check, Language, Skip, Suite, numbered, support_cases
 
@@ -41,10 +48,6 @@ _NO_TESTS = frozenset(
 )
 _SKIPPING = frozenset({"skip", "todo", "fixme", "skipIf", "runIf", "failing", "fails", "fail"})
 _OPTION = re.compile(r"\b(?P<name>skip|todo|only)\s*:\s*(?!false\b)")
-_BODY_SKIP = re.compile(
-    r"(?<![\w$])(?:this|t|ctx|context|test|it|testInfo)\s*\.\s*(?:skip|todo|fixme)\s*\(|(?<![\w$.])pending\s*\("
-)
-_FOREIGN = re.compile(r"===?\s*[\"'](?:win32|darwin|aix|freebsd|sunos)|!==?\s*[\"']linux|\b[iI]sWin|\bisMac")
 _FUNCTION = re.compile(r"=>|\bfunction\b")
 
 
@@ -79,11 +82,34 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
 def _suite(source: Source, helpers: Mapping[str, Sequence[Check]]) -> Suite:
     blocks = shallow(_blocks(source), lambda block: (block.start, block.end))
     groups = [block for block in blocks if block.is_group]
-    cases = [_case(source, block, groups, helpers) for block in blocks if not block.is_group]
-    narrowing = tuple(
+    around = _Around(source, groups)
+    cases = [_case(source, block, around, helpers) for block in blocks if not block.is_group]
+    narrowing = [
         Skip(source.span(b.start, b.opening), source.line(b.start)) for b in blocks if _narrows(source, b)
-    )
-    return Suite(numbered([*cases, *support_cases(helper_checks([source]))]), narrowing)
+    ]
+    for skip in exits(source, 0, len(source.code)):
+        narrowing.append(replace(skip, text=f"`{skip.text}` at the top of the file"))
+    return Suite(numbered([*cases, *support_cases(helper_checks([source]))]), tuple(narrowing))
+
+
+class _Around:
+    """What stands around the tests of a file: groups, hooks that skip, other meanings of `it`."""
+
+    def __init__(self, source: Source, groups: Sequence[_Block]) -> None:
+        self.groups = groups
+        self.words = other_words(source)
+        self._hooks = [(hook, _innermost(groups, hook.at)) for hook in skipping_hooks(source)]
+
+    def of(self, block: _Block) -> tuple[list[_Block], list[Skip]]:
+        """The groups around a test, from the outside in, and what of all this keeps it from running."""
+        groups = [g for g in self.groups if g.start < block.start < g.end]
+        words = [self.words[b.word] for b in [*groups, block] if b.word in self.words]
+        hooks = [s for hook, group in self._hooks if group is None or group in groups for s in hook.skips]
+        return groups, [*dict.fromkeys(words), *hooks]
+
+
+def _innermost(groups: Sequence[_Block], at: int) -> _Block | None:
+    return max((g for g in groups if g.start < at < g.end), key=lambda g: g.start, default=None)
 
 
 def _blocks(source: Source) -> Iterator[_Block]:
@@ -119,16 +145,17 @@ def _titled(source: Source, arguments: Sequence[tuple[int, int]]) -> bool:
     return first[:1] in {'"', "'", "`"} or len(arguments) > 1
 
 
-def _case(
-    source: Source, block: _Block, groups: Sequence[_Block], helpers: Mapping[str, Sequence[Check]]
-) -> Case:
-    around = [g for g in groups if g.start < block.start < g.end]
+def _case(source: Source, block: _Block, outside: _Around, helpers: Mapping[str, Sequence[Check]]) -> Case:
+    around, skips = outside.of(block)
     names = [_title(source, g) for g in [*around, block]]
     start, end = _body(source, block)
     idle: list[Region] = regions(source, start, end, swallowing=None) if start else []
     checks = chosen(find_checks(source, block.opening + 1, block.end, helpers), idle)
-    skips = [s for b in [*around, block] for s in _skips(source, b)]
-    skips += skip_calls(source, start, end, _BODY_SKIP, _FOREIGN) if start else []
+    if "expect" in outside.words and any(check.text.startswith("expect") for check in checks):
+        skips.append(outside.words["expect"])
+    skips += [s for b in [*around, block] for s in _skips(source, b)]
+    if start:
+        skips += [*skip_calls(source, start, end, BODY_SKIP, FOREIGN), *exits(source, start, end)]
     content = source.span(*_content(source, block))
     if block.table is not None:
         content = f"{source.span(block.table, _argument_end(source, block.table))} {content}"
@@ -167,7 +194,7 @@ def _skips(source: Source, block: _Block) -> Iterator[Skip]:
     if conditional and block.table is not None:
         condition = source.span(block.table + 1, source.closing(block.table))
         if condition not in {"false", "0"} or "runIf" in conditional:
-            yield Skip(f"{written} if {condition}", line, not _FOREIGN.search(condition))
+            yield Skip(f"{written} if {condition}", line, not FOREIGN.search(condition))
     elif block.word.startswith("x") or set(block.dots) & _SKIPPING:
         yield Skip(written, line)
     arguments = source.arguments(block.opening)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.oracle.tampering.braces import always_equal, always_true, chain, definitions, texts
 from lopen.oracle.tampering.lexing import Source
-from lopen.oracle.tampering.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, called
+from lopen.oracle.tampering.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, called, ranks
 
 _EXPECT = re.compile(r"(?<![\w$.])expect\s*(?:\.\s*(?:soft|poll)\s*)?(?:<[^<>()]*>)?\(")
 _ASSERT = re.compile(
@@ -50,76 +50,16 @@ _T_METHODS = frozenset(
         "strictEqual",
     ]
 )
-_RANKS = {
-    **dict.fromkeys(
-        ["toBe", "toEqual", "toStrictEqual", "toThrowErrorMatchingInlineSnapshot", "toHaveBeenCalledWith"],
-        EXACT,
-    ),
-    **dict.fromkeys(
-        ["toHaveBeenNthCalledWith", "toHaveBeenLastCalledWith", "equal", "equals", "eql", "deepEqual", "eq"],
-        EXACT,
-    ),
-    **dict.fromkeys(
-        [
-            "strictEqual",
-            "deepStrictEqual",
-            "same",
-            "strictSame",
-            "is",
-            "members",
-            "toBeNull",
-            "toBeUndefined",
-            "toBeNaN",
-        ],
-        EXACT,
-    ),
-    **dict.fromkeys(
-        ["toMatchInlineSnapshot", "toHaveText", "toHaveValue", "toBeCloseTo", "closeTo", "toMatchObject"],
-        CLOSE,
-    ),
-    **dict.fromkeys(
-        [
-            "toHaveLength",
-            "lengthOf",
-            "toHaveBeenCalledTimes",
-            "toMatchSnapshot",
-            "throws",
-            "rejects",
-            "toThrow",
-        ],
-        CLOSE,
-    ),
-    **dict.fromkeys(
-        [
-            "toBeTruthy",
-            "toBeFalsy",
-            "ok",
-            "notOk",
-            "true",
-            "false",
-            "truthy",
-            "falsy",
-            "exist",
-            "isTrue",
-            "isFalse",
-        ],
-        LOOSE,
-    ),
-    **dict.fromkeys(
-        [
-            "toBeInstanceOf",
-            "toHaveProperty",
-            "toHaveBeenCalled",
-            "toThrowError",
-            "notEqual",
-            "isOk",
-            "a",
-            "an",
-        ],
-        LOOSE,
-    ),
-    **dict.fromkeys(["toBeDefined", "exists", "isDefined", "isNotNull", "doesNotThrow", "pass"], PRESENT),
-}
+_RANKS = ranks(
+    exact="toBe toEqual toStrictEqual toThrowErrorMatchingInlineSnapshot toHaveBeenCalledWith "
+    "toHaveBeenNthCalledWith toHaveBeenLastCalledWith equal equals eql deepEqual eq "
+    "strictEqual deepStrictEqual same strictSame is members toBeNull toBeUndefined toBeNaN",
+    close="toMatchInlineSnapshot toHaveText toHaveValue toBeCloseTo closeTo toMatchObject "
+    "toHaveLength lengthOf toHaveBeenCalledTimes toMatchSnapshot throws rejects toThrow",
+    loose="toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
+    "toBeInstanceOf toHaveProperty toHaveBeenCalled toThrowError notEqual isOk a an",
+    present="toBeDefined exists isDefined isNotNull doesNotThrow pass",
+)
 _ANYTHING = re.compile(r"^expect\.anything\(\)$|^expect\.any\(Object\)$")
 _ASSERTING_ALWAYS = frozenset({"pass"})
 

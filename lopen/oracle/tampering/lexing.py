@@ -26,6 +26,7 @@ _LEXERS = {name: re.compile(pattern, re.DOTALL) for name, pattern in _TOKENS.ite
 _REGEX = re.compile(r"/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*")
 _BEFORE_REGEX = re.compile(r"(?:^|[(,=:\[!&|?{};+\-*%~^<>]|\b(?:return|typeof|case|in|of))\s*\Z")
 _IF = re.compile(r"\bif\b\s*(?P<condition>\([^{};]{0,2000}?\)|[^{}\n]{0,500}?)\s*\{")
+_OPENING = re.compile(r"[(\[{]")
 _UNCLOSED = 2_000
 _OPEN, _CLOSE = "([{", ")]}"
 
@@ -97,13 +98,22 @@ class Source:
         """Matches of `pattern` in the code of a range that stand in no bracket of their own."""
         at = start
         while at < end:
-            bracket = re.compile(r"[(\[{]").search(self.code, at, end)
+            bracket = _OPENING.search(self.code, at, end)
             stop = bracket.start() if bracket else end
             # one character more, so that a pattern may end with the bracket itself
             yield from (m for m in pattern.finditer(self.code, at, min(stop + 1, end)) if m.start() < stop)
             if bracket is None:
                 return
             at = self.closing(stop) + 1
+
+    def outermost(self, start: int, end: int, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        """Matches of `pattern` in the code of a range that start in no bracket; they may hold brackets."""
+        at = start
+        for found in pattern.finditer(self.code, start, end):
+            while at <= found.start() and (bracket := _OPENING.search(self.code, at, found.start())):
+                at = self.closing(bracket.start()) + 1
+            if at <= found.start():
+                yield found
 
 
 def lex(text: str, syntax: Syntax) -> Source:

@@ -5,45 +5,53 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lopen.oracle.tampering import python_text
 from lopen.oracle.tampering.python_checks import Helpers, helper_functions, read_body
-from lopen.oracle.tampering.python_skips import decorator_skips, foreign, mark_skips, row_count
+from lopen.oracle.tampering.python_endings import endings
+from lopen.oracle.tampering.python_names import Names, module_name
+from lopen.oracle.tampering.python_setup import Fixtures, class_skips, fixtures, module_skips
+from lopen.oracle.tampering.python_skips import decorator_skips, foreign, rebinding_skips, row_count
 from lopen.oracle.tampering.python_tree import parsed
 from lopen.oracle.tampering.suite import Case, Language, Skip, Suite, numbered, support_cases
 
 _COLLECTED = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$")
-_TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testing)/")
+_SUPPORT = re.compile(r"(?:^|/)(?:tests?|testing)/|(?:^|/)conftest\.py$")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def covers(path: str) -> bool:
     """Whether tests may stand there: by its name, or because it lies with the tests."""
-    return path.endswith(".py") and bool(_COLLECTED.search(path) or _TEST_FOLDER.search(path))
+    return path.endswith(".py") and bool(_COLLECTED.search(path) or _SUPPORT.search(path))
 
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
-    """The suites; helpers that any of the files defines count for what they check."""
+    """The suites; helpers, marks and classes that any of the files defines count for what they do."""
     trees = {path: parsed(text) for path, text in files.items()}
-    helpers = helper_functions([tree for tree in trees.values() if tree is not None])
+    parsing = [tree for tree in trees.values() if tree is not None]
+    helpers = helper_functions(parsing)
+    modules = {module_name(path): Names.of(tree) for path, tree in trees.items() if tree is not None}
     return {
-        path: python_text.read(files[path]) if tree is None else _suite(tree, helpers)
+        path: python_text.read(files[path]) if tree is None else _suite(tree, helpers, modules)
         for path, tree in trees.items()
     }
 
 
-def _suite(tree: ast.Module, helpers: Helpers) -> Suite:
-    reading = _Reading(helpers)
-    reading.block(tree.body, "", module_skips(tree), in_class=False)
+def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names]) -> Suite:
+    known = Names.of(tree).importing(tree, modules)
+    reading = _Reading(helpers, known)
+    available = fixtures(tree.body)
+    outer = (*module_skips(tree, known.aliases), *available.automatic)
+    reading.block(tree.body, "", outer, available, in_class=False)
     support = {
         node.name: [check for check in read_body(node, {}).checks if not check.text.startswith("raise ")]
         for node in ast.walk(tree)
         if isinstance(node, Function) and not node.name.startswith("test")
     }
     reading.cases += support_cases(support)
-    return Suite(numbered(reading.cases), (), reading.uncollected)
+    return Suite(numbered(reading.cases), endings(tree), reading.uncollected)
 
 
 @dataclass
@@ -51,25 +59,38 @@ class _Reading:
     """What was found so far while walking a module."""
 
     helpers: Helpers
+    known: Names
     cases: list[Case] = field(default_factory=list)
     uncollected: dict[str, str] = field(default_factory=dict)
 
-    def block(self, body: Sequence[ast.stmt], owner: str, skips: tuple[Skip, ...], *, in_class: bool) -> None:
+    def block(
+        self,
+        body: Sequence[ast.stmt],
+        owner: str,
+        skips: tuple[Skip, ...],
+        available: Fixtures,
+        *,
+        in_class: bool,
+    ) -> None:
         """Read the definitions of a module, a class, or a branch of either; later ones replace earlier ones."""
         for node in body:
             if isinstance(node, Function):
-                self._function(node, owner, skips, in_class=in_class)
+                self._function(node, owner, (*skips, *available.of(node)), in_class=in_class)
             elif isinstance(node, ast.ClassDef):
-                self._class(node, owner, skips)
+                self._class(node, owner, skips, available)
             elif isinstance(node, ast.If):
-                self._branches(node, owner, skips, in_class=in_class)
+                self._branches(node, owner, skips, available, in_class=in_class)
             elif isinstance(node, ast.Try):
-                self.block([*node.body, *node.orelse, *node.finalbody], owner, skips, in_class=in_class)
+                inner = [*node.body, *node.orelse, *node.finalbody]
+                self.block(inner, owner, skips, available, in_class=in_class)
             else:
                 for name in _unbound(node):
                     self._forget(_qualified(owner, name))
+                self._mark(node, owner)
 
-    def _branches(self, node: ast.If, owner: str, skips: tuple[Skip, ...], *, in_class: bool) -> None:
+    def _branches(
+        self, node: ast.If, owner: str, skips: tuple[Skip, ...], available: Fixtures, *, in_class: bool
+    ) -> None:
         """A test under a condition is one that the condition can keep from running."""
         known = isinstance(node.test, ast.Constant)
         branches = [(node.body, True), (node.orelse, False)]
@@ -80,7 +101,7 @@ class _Reading:
             own = (
                 () if known else (Skip(f"its condition `{condition}`", node.lineno, not foreign(condition)),)
             )
-            self.block(body, owner, skips + own, in_class=in_class)
+            self.block(body, owner, skips + own, available, in_class=in_class)
 
     def _function(self, node: Function, owner: str, skips: tuple[Skip, ...], *, in_class: bool) -> None:
         body = read_body(node, self.helpers)
@@ -91,27 +112,35 @@ class _Reading:
             return
         name = _qualified(owner, node.name)
         self._forget(name)
-        decorated = decorator_skips(node.decorator_list)
+        decorated = decorator_skips(node.decorator_list, self.known.aliases)
         rows = row_count(node, body.rows)
         own = (*skips, *decorated, *body.skips)
         case = Case(name, node.lineno, normalised, body.checks, own, rows, body.empty)
         self.cases.append(case)
 
-    def _class(self, node: ast.ClassDef, owner: str, skips: tuple[Skip, ...]) -> None:
-        decorated = decorator_skips(node.decorator_list)
+    def _class(self, node: ast.ClassDef, owner: str, skips: tuple[Skip, ...], available: Fixtures) -> None:
         name = _qualified(owner, node.name)
-        for case in [c for c in self.cases if c.name.startswith(f"{name}::")]:
-            self.cases.remove(case)  # a second class of that name replaces the first
-        in_class = _collected_class(node)
-        self.block(node.body, name, (*skips, *decorated, *mark_skips(node.body)), in_class=in_class)
+        self._forget(name)  # a second class of that name replaces the first
+        own = fixtures(node.body)
+        inner = Fixtures({**available.by_name, **own.by_name}, ())
+        skips += (*available.of(node), *own.automatic)
+        skips += class_skips(node, self.known.classes, self.known.aliases)
+        self.block(node.body, name, skips, inner, in_class=_collected_class(node))
+
+    def _mark(self, node: ast.stmt, owner: str) -> None:
+        """A mark that is put on a test behind it."""
+        name, marks = rebinding_skips(node, self.known.aliases)
+        name = _qualified(owner, name)
+        if marks:
+            self.cases = [
+                replace(c, skips=(*c.skips, *marks))
+                if c.name == name or c.name.startswith(f"{name}::")
+                else c
+                for c in self.cases
+            ]
 
     def _forget(self, name: str) -> None:
-        self.cases = [case for case in self.cases if case.name != name]
-
-
-def module_skips(tree: ast.Module) -> tuple[Skip, ...]:
-    """What keeps a whole module from running: `pytestmark`, `pytest.skip` and its kin at its top level."""
-    return mark_skips(tree.body)
+        self.cases = [c for c in self.cases if c.name != name and not c.name.startswith(f"{name}::")]
 
 
 def _collected_class(node: ast.ClassDef) -> bool:
@@ -128,11 +157,13 @@ def _qualified(owner: str, name: str) -> str:
 
 
 def _unbound(node: ast.stmt) -> Iterator[str]:
-    """Names that a statement deletes or binds to something that is no function."""
+    """Names that a statement deletes, binds to something that is no test, or has the runner pass over."""
     if isinstance(node, ast.Delete) or (
-        isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.Lambda)
     ):
         yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+    if isinstance(node, ast.Assign) and ast.unparse(node).endswith(".__test__ = False"):
+        yield ast.unparse(node.targets[0]).rpartition(".")[0].replace(".", "::")
 
 
 def _normalised(node: Function) -> str:

@@ -49,6 +49,9 @@ _CATCH = re.compile(r"\bcatch_unwind\s*\(")
 _HERE = re.compile(
     r"^(?:test|unix|target_os = \"linux\"|not\((?:windows|target_os = \"(?:windows|macos)\"|miri|loom)\)|all\(test\))$"
 )
+_SHOULD_PANIC = re.compile(r"should_panic\b|cfg_attr\(.*,\s*should_panic\b")
+_EXIT = re.compile(r"\bprocess::exit\s*\(\s*0\s*\)")
+_NEVER = re.compile(r"^cfg\((?:any\(\)|not\((?:all\(\)|test)\)|false|FALSE)\)$")
 _FOREIGN = re.compile(r"windows|macos|wasm|miri|loom")
 _RANKS = {"assert_eq": EXACT, "assert_matches": CLOSE, "assert_ne": LOOSE, "assert": LOOSE}
 
@@ -75,10 +78,12 @@ def _suite(path: str, source: Source) -> Suite:
     modules = [(m, source.closing(m.end() - 1)) for m in _ANY_MODULE.finditer(source.code)]
     helpers = _helpers(path, source, modules)
     conditions = {}
+    left_out: list[Skip] = []
     for run in runs:
         module = _MODULE.match(source.code, run.end)
         if module:
             conditions[module["name"]] = tuple(s for t, at in run.texts for s in _cfg(t, source.line(at)))
+            left_out += _left_out(source, run, module)
     cases = []
     for run in runs:
         function = _FUNCTION.match(source.code, run.end)
@@ -88,7 +93,15 @@ def _suite(path: str, source: Source) -> Suite:
             cases.append(_case(source, run, function, around, (*whole_file, *inherited), helpers))
     tests = {case.short for case in cases}
     support = {name: checks for name, checks in helpers.items() if name not in tests}
-    return Suite(numbered([*cases, *support_cases(support)]))
+    return Suite(numbered([*cases, *support_cases(support)]), tuple(left_out))
+
+
+def _left_out(source: Source, run: _Attributes, module: re.Match[str]) -> Iterator[Skip]:
+    """A file of tests that its module's declaration no longer compiles."""
+    if module["open"] == ";" and re.search(r"(?:^|_)tests?(?:_|$)", module["name"]):
+        for text, at in run.texts:
+            for skip in _cfg(text, source.line(at)):
+                yield Skip(f"{skip.text} on mod {module['name']}", skip.line, bool(_NEVER.match(text)))
 
 
 def _end(source: Source, run: _Attributes) -> int:
@@ -128,15 +141,17 @@ def _case(
     line = source.line(function.start("name"))
     idle = [*regions(source, start, end, swallowing=None), *_caught(source, start, end)]
     checks = (*_panics(run, line), *chosen(_checks(source, start, end, helpers), idle))
+    turned = next((f"#[{t}]" for t, _ in run.texts if _SHOULD_PANIC.match(t)), "")
     rows = sum(1 for t, _ in run.texts if re.match(r"(?:test_)?case\b", t)) or None
     return Case(
         "::".join([*around, function["name"]]),
         line,
         " ".join([*(t for t, _ in run.texts), source.span(start, end)]),
         checks,
-        (*inherited, *_skips(source, run)),
+        (*inherited, *_skips(source, run), *_exits(source, start, end)),
         rows,
         not source.code[start:end].strip(),
+        turned=turned,
     )
 
 
@@ -145,10 +160,16 @@ def _skips(source: Source, run: _Attributes) -> Iterator[Skip]:
         line = source.line(at)
         if re.match(r"ignore\b", text):
             yield Skip("#[ignore]", line)
-        elif text.startswith("cfg_attr(") and "ignore" in text:
+        elif text.startswith("cfg_attr(") and re.search(r"\bignore\b|,\s*cfg\(", text):
             yield Skip(f"#[{text}]", line, not _FOREIGN.search(text))
         else:
             yield from _cfg(text, line)
+
+
+def _exits(source: Source, start: int, end: int) -> Iterator[Skip]:
+    """Exits with success that nothing stands around: they end the run of all tests."""
+    for found in source.outermost(start, end, _EXIT):
+        yield Skip("process::exit(0)", source.line(found.start()))
 
 
 def _panics(run: _Attributes, line: int) -> Iterator[Check]:

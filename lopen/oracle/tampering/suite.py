@@ -64,6 +64,7 @@ class Case:
 
     `rows` counts the cases of a table or parametrisation (None: it has none). `empty`: it does nothing at all.
     `support`: no test but a function that tests call; it may go, but not go on being called and check nothing.
+    `turned`: the mark by which the test passes only where something in it fails (`#[should_panic]`).
     """
 
     name: str
@@ -74,6 +75,7 @@ class Case:
     rows: int | None = None
     empty: bool = False
     support: bool = False
+    turned: str = ""
 
     @property
     def short(self) -> str:
@@ -93,7 +95,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A test file as read. `narrowing` are marks that keep all other tests from running (`.only`).
+    """A test file as read. `narrowing` is what keeps other tests from running (`.only`, an exit at a file's top).
 
     `uncollected` maps the bodies of functions that look like tests but are not run to their names.
     `coarse`: the text could not be parsed, and was read line by line.
@@ -121,6 +123,14 @@ class Language:
     collects: Callable[[str], bool]
     read: Callable[[Mapping[str, str]], dict[str, Suite]]
     read_coarsely: Callable[[str], Suite] = lambda _: EMPTY  # of use only to a reader that parses
+
+
+def ranks(
+    *, exact: str = "", close: str = "", partial: str = "", loose: str = "", present: str = ""
+) -> dict[str, int]:
+    """How much assertions pin down, by name: a table of names apart by blanks."""
+    rows = ((exact, EXACT), (close, CLOSE), (partial, PARTIAL), (loose, LOOSE), (present, PRESENT))
+    return {name: rank for names, rank in rows for name in names.split()}
 
 
 def called(check: Check, behind: Sequence[Check]) -> list[Check]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lopen.oracle.tampering.suite import EXACT, Case, Check, Kind
+from lopen.oracle.tampering.suite import EXACT, Case, Check, Kind, tokens
 from lopen.oracle.verdict import Finding
 
 _WHY: dict[Kind, str] = {
@@ -22,9 +22,26 @@ def weakening_findings(old: Case, new: Case, path: str) -> Iterator[Finding]:
     rows = _fewer_rows(old, new, path)
     if rows is not None:
         yield rows
-    finding = _without_checks(old, new, path) or _hollowed(old, new, path) or _looser(old, new, path)
+    finding = (
+        _turned(old, new, path)
+        or _without_checks(old, new, path)
+        or _hollowed(old, new, path)
+        or _looser(old, new, path)
+    )
     if finding is not None:
         yield finding
+
+
+def _turned(old: Case, new: Case, path: str) -> Finding | None:
+    """A test that passes now where what it said before fails. Rewritten to expect a failure, it is another test."""
+    if not new.turned or old.turned:
+        return None
+    kept = {check.text for check in old.real} & {check.text for check in new.real}
+    said = new.tokens - tokens(new.turned)
+    if not kept and not (said and said == old.tokens):
+        return None
+    message = f"test {new.name} passes only if it fails now: {new.turned}"
+    return Finding("error", message, path, new.line)
 
 
 def _fewer_rows(old: Case, new: Case, path: str) -> Finding | None:

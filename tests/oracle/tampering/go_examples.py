@@ -54,6 +54,12 @@ def swapped(old: str, new: str, text: str = MONEY) -> tuple[str, str]:
 WITHOUT_SUB = MONEY.partition("func TestSub")[0]
 TESTIFY = "assert.Equal(t, 4, Add(2, 2))"
 
+
+def main(lines: str) -> str:
+    """A TestMain."""
+    return f"\nfunc TestMain(m *testing.M) {{\n{lines}\n}}\n"
+
+
 TAMPERED: tuple[Example, ...] = (
     tampered("a test function is deleted", "TestSub", change(PATH, MONEY, WITHOUT_SUB)),
     tampered("a test file is deleted", "was deleted with 2 tests", change(PATH, MONEY, None)),
@@ -186,6 +192,36 @@ TAMPERED: tuple[Example, ...] = (
         change(PATH, *body('if testing.Short() {\n\tt.Skip("slow")\n}\nif Add(2, 2) != 4 {\n\tt.Fatal()\n}')),
         worst="warning",
     ),
+    *(
+        tampered(f"TestMain becomes `{lines}`", says, change(PATH, MONEY, MONEY + main(lines)))
+        for lines, says in (
+            ("", "never calls m.Run()"),
+            ("setUp()", "never calls m.Run()"),
+            ("os.Exit(0)", "TestMain's os.Exit(0)"),
+            ("m.Run()\nos.Exit(0)", "TestMain's os.Exit(0)"),
+            ("_ = m.Run()\nos.Exit( 0 )", "TestMain's os.Exit( 0 )"),
+            ("return\nos.Exit(m.Run())", "never calls m.Run()"),
+            ("if false {\nos.Exit(m.Run())\n}", "never calls m.Run()"),
+            ("// os.Exit(m.Run())", "never calls m.Run()"),
+            ('flag.Set("test.run", "TestNone")\nos.Exit(m.Run())', "test.run"),
+        )
+    ),
+    tampered(
+        "a new file's TestMain runs nothing",
+        "never calls m.Run()",
+        change("money/main_test.go", None, "package money\n" + main("os.Exit(code)")),
+    ),
+    tampered(
+        "the test binary ends as it starts",
+        "init's os.Exit(0)",
+        change(PATH, MONEY, MONEY + "\nfunc init() {\n\tos.Exit(0)\n}\n"),
+    ),
+    tampered(
+        "TestMain gives up under a condition",
+        "TestMain's os.Exit(0) if",
+        change(PATH, MONEY, MONEY + main('if os.Getenv("DB") == "" {\nos.Exit(0)\n}\nos.Exit(m.Run())')),
+        worst="warning",
+    ),
 )
 
 INNOCENT: tuple[Example, ...] = (
@@ -284,5 +320,21 @@ INNOCENT: tuple[Example, ...] = (
     innocent(
         "a source file changes",
         change("money/money.go", "package money\n\nfunc TestAdd() {}\n", "package money\n"),
+    ),
+    *(
+        innocent(f"TestMain becomes `{lines}`", change(PATH, MONEY, MONEY + main(lines)))
+        for lines in (
+            "os.Exit(m.Run())",
+            "m.Run()",
+            "setUp()\ncode := m.Run()\ntearDown()\nos.Exit(code)",
+            "os.Exit(run(m))",
+            "goleak.VerifyTestMain(m)",
+            "if err := setUp(); err != nil {\nos.Exit(1)\n}\nos.Exit(m.Run())",
+            "flag.Parse()\nos.Exit(m.Run())",
+        )
+    ),
+    innocent(
+        "a command ends with success",
+        change("cmd/money/main.go", None, "package main\n\nfunc main() {\n\tos.Exit(0)\n}\n"),
     ),
 )

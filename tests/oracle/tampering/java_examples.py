@@ -161,6 +161,65 @@ TAMPERED: tuple[Example, ...] = (
         ),
         worst="warning",
     ),
+    *(
+        tampered(
+            f"the class gains `{' '.join(lines.split())}`",
+            "2 tests from running",
+            change(PATH, *swapped("class MoneyTest {\n", f"class MoneyTest {{\n{lines}\n")),
+        )
+        for lines in (
+            "@BeforeEach void setUp() { Assumptions.assumeTrue(false); }",
+            "@Before public void setUp() { Assume.assumeTrue(false); }",
+            '@BeforeAll static void setUp() { assumeFalse(true, "later"); }',
+            '@BeforeClass public static void setUp() { Assume.assumeTrue("later", false); }',
+            "@BeforeEach void setUp() { Assumptions.abort(); }",
+            "@BeforeEach void setUp() { Assumptions.assumeTrue(docker.isThere()); }",
+            "@BeforeEach void setUp() { throw new TestAbortedException(); }",
+            '@BeforeMethod public void setUp() { throw new SkipException("later"); }',
+            "@BeforeAll static void setUp() { System.exit(0); }",
+            "@BeforeAll static void setUp() { Runtime.getRuntime().halt(0); }",
+            "static { System.exit(0); }",
+        )
+    ),
+    *(
+        tampered(
+            f"a test begins with `{line}`",
+            "from running",
+            change(PATH, *body(f"{line}\nassertEquals(4, add(2, 2));")),
+        )
+        for line in (
+            "System.exit(0);",
+            'Assumptions.abort("later");',
+            'throw new SkipException("later");',
+            "assumeFalse(true);",
+        )
+    ),
+    tampered(
+        "a base class of the tests skips in its set-up",
+        "setUp's assumeTrue keeps 1 test from running",
+        change(
+            PATH,
+            *(
+                f"class Base {{\n  @BeforeEach void setUp() {{ {line} }}\n}}\nclass T extends Base {{\n  @Test void f() {{ assertEquals(1, g()); }}\n}}\n"
+                for line in ("", "assumeTrue(false);")
+            ),
+        ),
+    ),
+    tampered(
+        "a test expects its own failure",
+        "passes only if it fails now",
+        change(
+            PATH,
+            "class T {\n  @Test\n  public void f() { assertEquals(1, g()); }\n}\n",
+            "class T {\n  @Test(expected = AssertionError.class)\n  public void f() { assertEquals(1, g()); }\n}\n",
+        ),
+    ),
+    tampered(
+        "a test assumes that it does not run on Windows",
+        "from running",
+        change(PATH, *body("assumeFalse(OS.WINDOWS.isCurrentOs());\nassertEquals(4, add(2, 2));")),
+        worst="warning",
+    ),
 )
 
 INNOCENT: tuple[Example, ...] = (
@@ -257,6 +316,37 @@ INNOCENT: tuple[Example, ...] = (
         "a source class changes",
         change(
             "src/main/java/money/Money.java", "class Money {\n  @Test void f() { }\n}\n", "class Money { }\n"
+        ),
+    ),
+    *(
+        innocent(
+            f"the class gains `{lines}`",
+            change(PATH, *swapped("class MoneyTest {\n", f"class MoneyTest {{\n{lines}\n")),
+        )
+        for lines in (
+            "@BeforeEach void setUp() { bank = new Bank(); }",
+            "@BeforeEach void setUp() { Assumptions.assumeTrue(true); }",
+            "@AfterAll static void tearDown() { bank.close(); }",
+            'static { System.loadLibrary("money"); }',
+            "void stop() { System.exit(0); }",
+            "@BeforeEach void setUp() { reader.skip(3); }",
+        )
+    ),
+    innocent(
+        "a test of how the program ends",
+        change(
+            PATH,
+            *body("assertEquals(0, catchSystemExit(() -> System.exit(0)));\nassertEquals(4, add(2, 2));"),
+        ),
+    ),
+    innocent(
+        "a new test runs where docker is",
+        change(
+            PATH,
+            MONEY.replace(SECOND, ""),
+            MONEY.replace(
+                "assertEquals(2, Money", "assumeTrue(docker.isThere());\n            assertEquals(2, Money"
+            ),
         ),
     ),
 )

@@ -74,19 +74,19 @@ TAMPERED: tuple[Example, ...] = (
     *(
         tampered(
             f"a test becomes {word}",
-            "keeps all other tests",
+            "keeps other tests",
             change(PATH, *swapped("it('adds'", f"{word}('adds'")),
         )
         for word in ("it.only", "fit", "test.only")
     ),
     tampered(
         "a group becomes describe.only",
-        "keeps all other tests",
+        "keeps other tests",
         change(PATH, *swapped("describe(", "describe.only(")),
     ),
     tampered(
         "a new test narrows the run",
-        "keeps all other tests",
+        "keeps other tests",
         change(PATH, None, "it.only('x', () => { expect(f()).toBe(1); });\n"),
     ),
     tampered(
@@ -186,6 +186,63 @@ TAMPERED: tuple[Example, ...] = (
         "expects another result",
         change(PATH, *body("expect(add(2, 2)).toBe(5);")),
         worst="info",
+    ),
+    *(
+        tampered(
+            f"the file gains `{lines}`", "keeps 2 tests from running", change(PATH, MONEY, lines + MONEY)
+        )
+        for lines in (
+            "beforeEach(() => this.skip());",
+            "beforeEach(function () { this.skip(); });",
+            "before(function () {\n  if (process.env.CI) this.skip();\n});",
+            "beforeEach((ctx) => ctx.skip());",
+            "test.beforeEach(() => { test.skip(); });",
+            "const it = test.skip;",
+            "const describe = xdescribe;",
+            "it = xit;",
+            "globalThis.it = test.skip;",
+            "const it = () => {};",
+            "const it = (name, body) => {};",
+            "const it = async (name: string, body: () => void): Promise<void> => undefined;",
+            "const it = function () {};",
+            "function it(name, body) {}",
+            "function describe() { return; }",
+            "global.describe = () => {};",
+            "const expect = () => ({ toBe() {} });",
+            "function expect(value) {\n  return new Proxy({}, { get: () => () => {} });\n}",
+        )
+    ),
+    tampered(
+        "a hook of a group skips its tests",
+        "beforeEach's this.skip keeps 1 test from running: a > x",
+        change(
+            PATH,
+            *(
+                f"describe('a', () => {{\n{hook}\nit('x', () => {{ expect(f()).toBe(1); }});\n}});\nit('y', () => {{ expect(g()).toBe(2); }});\n"
+                for hook in ("", "beforeEach(function () { this.skip(); });")
+            ),
+        ),
+    ),
+    tampered(
+        "tests are called by another name that skips",
+        "money > adds",
+        change(PATH, MONEY, "const later = test.skip;\n" + MONEY.replace("it('adds'", "later('adds'")),
+    ),
+    *(
+        tampered(
+            f"the file gains `{line}`", "keeps other tests from running", change(PATH, MONEY, line + MONEY)
+        )
+        for line in ("process.exit(0);", "process.exit();", "Deno.exit(0);")
+    ),
+    tampered(
+        "a new file ends the run",
+        "keeps other tests from running",
+        change("src/a.test.js", None, "process.exit(0);\n"),
+    ),
+    tampered(
+        "a test ends the process",
+        "process.exit(0) keeps 1 test",
+        change(PATH, *body("process.exit(0);\nexpect(add(2, 2)).toBe(4);")),
     ),
 )
 
@@ -300,4 +357,27 @@ INNOCENT: tuple[Example, ...] = (
         change(PATH, *swapped("it('adds'", "beforeEach(() => { reset(); });\nafter(() => {});\nit('adds'")),
     ),
     innocent("a source file with a function called test", change("src/run.ts", "test('x', () => {});\n", "")),
+    *(
+        innocent(f"the file gains `{lines}`", change(PATH, MONEY, lines + MONEY))
+        for lines in (
+            "beforeEach(() => { list.skip(3); });",
+            "beforeEach(function () { this.timeout(100); });",
+            "const it = (name, body) => test(name, wrap(body));",
+            "const test = base.extend({ page: async ({}, use) => { await use(1); } });",
+            "const { it, describe, expect } = require('vitest');",
+            "const expect = chai.expect;",
+            "const it = require('node:test');",
+            "const describe = (name, body) => { body(); };",
+            "function expect(actual) {\n  return { toBe(x) { if (actual !== x) throw new Error('no'); } };\n}",
+            "afterAll(() => { server.close(); });",
+            "function stop() { process.exit(0); }",
+            "process.on('exit', (code) => { log(code); });",
+            "const suite = { test: () => {} };",
+        )
+    ),
+    innocent(
+        "a test of how the program ends",
+        change(PATH, *body("expect(() => process.exit(0)).toThrow();\nexpect(add(2, 2)).toBe(4);")),
+    ),
+    innocent("a program ends", change("src/cli.js", None, "main();\nprocess.exit(0);\n")),
 )

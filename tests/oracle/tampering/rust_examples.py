@@ -150,6 +150,65 @@ TAMPERED: tuple[Example, ...] = (
         ),
         worst="warning",
     ),
+    *(
+        tampered(
+            f"a test that asserts gains {mark}",
+            "passes only if it fails now",
+            change(
+                PATH, *swapped("#[test]\n        fn adds()", f"#[test]\n        {mark}\n        fn adds()")
+            ),
+        )
+        for mark in (
+            "#[should_panic]",
+            '#[should_panic(expected = "left")]',
+            "#[cfg_attr(all(), should_panic)]",
+        )
+    ),
+    tampered(
+        "a test that only calls gains should_panic",
+        "passes only if it fails now",
+        change(
+            PATH,
+            '#[test]\nfn f() { parse("1").unwrap(); }\n',
+            '#[test]\n#[should_panic]\nfn f() { parse("1").unwrap(); }\n',
+        ),
+    ),
+    *(
+        tampered(
+            f"a test gains {mark}, which is never compiled",
+            "keeps 1 test from running",
+            change(
+                PATH, *swapped("#[test]\n        fn adds()", f"#[test]\n        {mark}\n        fn adds()")
+            ),
+        )
+        for mark in (
+            "#[cfg(not(test))]",
+            "#[cfg(false)]",
+            "#[cfg_attr(all(), cfg(any()))]",
+            "#[cfg_attr(all(), ignore)]",
+        )
+    ),
+    *(
+        tampered(
+            f"the file of tests is declared under {mark}",
+            "keeps other tests from running",
+            change("src/lib.rs", "#[cfg(test)]\nmod tests;\n", f"{mark}\nmod tests;\n"),
+        )
+        for mark in ("#[cfg(any())]", "#[cfg(not(test))]")
+    ),
+    tampered(
+        "a test ends the process",
+        "process::exit(0) keeps 1 test",
+        change(PATH, *body("assert_eq!(add(2, 2), 4);\nstd::process::exit(0);")),
+    ),
+    tampered(
+        "the file of tests needs a feature",
+        "keeps other tests from running",
+        change(
+            "src/lib.rs", "#[cfg(test)]\nmod tests;\n", '#[cfg(all(test, feature = "slow"))]\nmod tests;\n'
+        ),
+        worst="warning",
+    ),
 )
 
 INNOCENT: tuple[Example, ...] = (
@@ -247,4 +306,41 @@ INNOCENT: tuple[Example, ...] = (
         "the code changes and its tests do not",
         change(PATH, *swapped("{ a + b }", "{\n        a.wrapping_add(b)\n    }")),
     ),
+    innocent(
+        "a test is rewritten to expect a panic",
+        change(
+            PATH,
+            "#[test]\nfn negative() { assert!(root(-1).is_nan()); }\n",
+            "#[test]\n#[should_panic]\nfn negative() { root(-1); }\n",
+        ),
+    ),
+    innocent(
+        "a new test expects a panic behind an assertion",
+        change(
+            PATH,
+            MONEY,
+            MONEY
+            + "\n    #[test]\n    #[should_panic]\n    fn f() { let x = make(); assert_eq!(x.len(), 1); x.bad(); }\n",
+        ),
+    ),
+    innocent(
+        "should_panic says what it expects",
+        change(
+            PATH,
+            "#[test]\n#[should_panic]\nfn f() { root(-1); }\n",
+            '#[test]\n#[should_panic(expected = "negative")]\nfn f() { root(-1); }\n',
+        ),
+    ),
+    innocent(
+        "a child process of the test ends itself",
+        change(
+            PATH,
+            *body('if env::var("CHILD").is_ok() {\n std::process::exit(0);\n}\nassert_eq!(add(2, 2), 4);'),
+        ),
+    ),
+    innocent(
+        "the tests' file is declared",
+        change("src/lib.rs", "mod money;\n", "mod money;\n#[cfg(test)]\nmod tests;\n"),
+    ),
+    innocent("a module for Windows", change("src/lib.rs", "", "#[cfg(windows)]\nmod windows;\n")),
 )

@@ -11,15 +11,19 @@ from tests.oracle.tampering import (
     java_examples,
     javascript_examples,
     python_examples,
+    python_silencing_examples,
     rust_examples,
+    stand_in_examples,
 )
 from tests.oracle.tampering.examples import Example
 
 TABLES = (
     python_examples,
+    python_silencing_examples,
     javascript_examples,
     go_examples,
     rust_examples,
+    stand_in_examples,
     java_examples,
     configuration_examples,
 )
