@@ -88,11 +88,11 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     told: list[Event] = []
     if head.branch is None and not ports.place.apart:
         told.append(Notice("info", f"HEAD is detached; the branch starts at {head.commit[:12]}"))
+    check_branch(repository, module, branch)
     if session.start_branch is None:
         ports.journal.change(start_branch=_start_branch(ports, branch))  # first: a crash must not forget it
     ports.place.ignore_state()
     repository.hide_state()
-    check_branch(repository, module, branch)
     on = repository.start_branch(branch)
     ports.place.bring_papers(module)
     commit = approval_commit(ports, module, branch, on.commit or head.commit)
