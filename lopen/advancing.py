@@ -72,19 +72,26 @@ def advance_alone(ports: Ports) -> Pause | bool:
 
 
 def _gate(ports: Ports) -> Pause | bool:
-    module = ports.journal.session.module
     spec = readable_spec(ports)
-    if ports.draft and not ports.drafted:
+    if drafts(ports, spec):
         return False
-    if spec is None or spec.problems:
-        if ports.journal.session.request and not ports.drafted:
-            return False
-        if spec is None:
-            ports.load_spec(module)  # raises what is wrong, with its hint
-        assert spec is not None
+    return at_gate(ports, fit_spec(ports, spec)) or True
+
+
+def drafts(ports: Ports, spec: Specification | None) -> bool:
+    """Step 1 has the model's turn: it was asked for, or no specification is fit and a person said what to write."""
+    unfit = spec is None or bool(spec.problems)
+    return not ports.drafted and (ports.draft or (unfit and bool(ports.journal.session.request)))
+
+
+def fit_spec(ports: Ports, spec: Specification | None) -> Specification:
+    """The specification, if it is fit to be approved; else what is wrong with it is raised."""
+    module = ports.journal.session.module
+    spec = spec or ports.load_spec(module)  # raises what is wrong, with its hint
+    if spec.problems:
         more = f" (and {len(spec.problems) - 1} more)" if len(spec.problems) > 1 else ""
         raise LopenError(f"{spec.problems[0]}{more}", hint=f"mend the specification: lopen check {module}")
-    return at_gate(ports, spec) or True
+    return spec
 
 
 def readable_spec(ports: Ports) -> Specification | None:
@@ -105,7 +112,7 @@ def _select(ports: Ports) -> Pause | bool:
     left = [c for c in tree.components if c.state is not State.COMPLETE]
     if not left:
         return bench.pause or close_module(bench, ports.jury) or True
-    choices = [c for c in selectable(tree) if not _given_up(c)]
+    choices = [c for c in selectable(tree) if not given_up(c)]
     if not choices:
         return stuck_pause(ports.journal.session, left)
     waiting = next((c for c in choices if c.open_tasks or c.broken_down), None)
@@ -118,7 +125,7 @@ def _select(ports: Ports) -> Pause | bool:
     return True
 
 
-def _given_up(component: Component) -> bool:
+def given_up(component: Component) -> bool:
     return not component.open_tasks and any(t.given_up for t in component.tasks)
 
 
@@ -128,7 +135,7 @@ def _close_component(ports: Ports) -> Pause | bool:
     assert component is not None
     if component.open_tasks:
         return False
-    if _given_up(component):
+    if given_up(component):
         # What a person gave up leaves its component open; the others go on.
         ports.journal.change(selected=None)
         return True

@@ -6,7 +6,7 @@ planned tasks, a person is asked (contract §2, Boundaries).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lopen.events import ComponentComplete, GuardrailRaised, TaskChanged
@@ -53,18 +53,19 @@ def _passed(session: Session) -> Session:
 def verify_done(bench: Workbench, jury: Jury) -> None:
     """Verify components that step 3 recorded as done, in order of their dependencies; each once."""
     for _ in bench.session.tree.components:
-        complete = {c.id for c in bench.session.tree.components if c.state is State.COMPLETE}
-        due = next(
-            (
-                c
-                for c in bench.session.tree.components
-                if c.found == "done" and not c.verified and not c.tasks and set(c.depends_on) <= complete
-            ),
-            None,
-        )
+        due = next(to_verify(bench.session.tree), None)
         if due is None or bench.session.status == "paused":
             return
         close_component(bench, jury, due)
+
+
+def to_verify(tree: Tree) -> Iterator[Component]:
+    """Components that step 3 recorded as done, whose turn has come to be verified."""
+    complete = {c.id for c in tree.components if c.state is State.COMPLETE}
+    for component in tree.components:
+        recorded = component.found == "done" and not component.verified and not component.tasks
+        if recorded and set(component.depends_on) <= complete:
+            yield component
 
 
 def close_module(bench: Workbench, jury: Jury) -> bool:

@@ -172,7 +172,9 @@ def completed(session: Session, task: Task, commit: str) -> Session:
 
 
 def adopt(session: Session, repository: Checkout) -> tuple[Session, tuple[Committed | TaskChanged, ...]]:
-    """Take in a commit whose record is missing, where it is exactly the intended one."""
+    """Take in a commit whose record is missing, where it is exactly the intended one. Reads alone: the index is
+    still the one from before it.
+    """
     intent = session.commit_intent
     if intent is None:
         return session, ()
@@ -182,7 +184,6 @@ def adopt(session: Session, repository: Checkout) -> tuple[Session, tuple[Commit
     same = found is not None and (found.tree, found.parent) == (intent.tree, intent.parent)
     if task is None or found is None or not same or task.state is not State.IN_PROGRESS:
         return replace(session, commit_intent=None), ()
-    repository.align_index()
     owner = session.tree.owner(task.id)
     return completed(session, task, found.sha), (
         Committed(found.sha, found.subject, session.branch or "", adopted=True),

@@ -5,6 +5,7 @@ Passing it makes the module's branch and its first commit, which carries the spe
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -12,6 +13,7 @@ from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import Specification
 from lopen.errors import LopenError
 from lopen.events import Committed, Event, Notice, SpecApproved
+from lopen.git.errors import OtherWork
 from lopen.git.message import approval
 from lopen.git.repository import Repository, versioned
 from lopen.guardrails.setup import OFFER
@@ -57,6 +59,11 @@ def pass_gate(ports: Ports, spec: Specification, given: Approval) -> None:
         told += begin_branch(ports, spec.module)
     else:
         ports.journal.change(start_commit=ports.repository.head().commit)
+    take_approval(ports, given, *told)
+
+
+def take_approval(ports: Ports, given: Approval, *told: Event) -> None:
+    """Stand in step 2 with what was approved; nothing of the repository changes."""
     session = replace(ports.journal.session, approval=given, planned=dict(given.sections))
     decision = entered(session, Trigger.SPEC_APPROVED)
     ports.journal.save(decision.session, *told, *decision.events)
@@ -81,8 +88,9 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     told: list[Event] = []
     if head.branch is None and not ports.place.apart:
         told.append(Notice("info", f"HEAD is detached; the branch starts at {head.commit[:12]}"))
-    if session.start_branch is None and head.branch != branch:
-        ports.journal.change(start_branch=ports.place.persons_branch())  # first: a crash must not forget it
+    check_branch(repository, module, branch)
+    if session.start_branch is None:
+        ports.journal.change(start_branch=_start_branch(ports, branch))  # first: a crash must not forget it
     ports.place.ignore_state()
     repository.hide_state()
     on = repository.start_branch(branch)
@@ -92,22 +100,60 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     return [*told, Committed(commit, f"docs({module}): approve specification", branch)]
 
 
+def _start_branch(ports: Ports, branch: str) -> str | None:
+    """What the person was on before the module's branch: now, or when an earlier session left it for that."""
+    now = ports.place.persons_branch()
+    if now not in (None, branch):
+        return now
+    earlier = (ports.store.load(i).start_branch for i in ports.store.ids(module=ports.journal.session.module))
+    return next((name for name in earlier if name), None)
+
+
 def stand_on_branch(ports: Ports) -> None:
     """HEAD is on the session's branch before anything is paid for; one that was merged and deleted begins anew."""
     branch = ports.journal.session.branch
-    if branch is None:
+    if branch is None or on_branch(ports, branch):
         return
     repository = versioned(ports.repository)
-    head = repository.head()
-    if head.branch == branch:
-        return
-    if repository.branch_tip(branch) is not None:
-        raise LopenError(
-            f"HEAD is on {head.branch or 'no branch'}, not on {branch}",
-            hint=f"git {f'-C {ports.root} ' if ports.place.apart else ''}switch {branch}, then: lopen resume",
-        )
     refuse_dirt(repository, ports.journal.session.module)
     repository.start_branch(branch)
+
+
+def on_branch(ports: Ports, branch: str) -> bool:
+    """Whether HEAD is on the session's branch; False where that is gone. Refuses to go on beside it."""
+    repository = versioned(ports.repository)
+    head = repository.head()
+    if head.branch != branch and repository.branch_tip(branch) is not None:
+        raise LopenError(
+            f"HEAD is on {head.branch or 'no branch'}, not on {branch}",
+            hint=f"git {f'-C {shlex.quote(str(ports.root))} ' if ports.place.apart else ''}switch {branch}, then: lopen resume",
+        )
+    return head.branch == branch
+
+
+def check_branch(repository: Repository, module: str, branch: str) -> None:
+    """Refuse to begin on the module's branch while it holds work that the person's head has not."""
+    try:
+        repository.check_start(branch)
+    except OtherWork as error:
+        error.hint = how_to_go_on(repository, module, branch)
+        raise
+
+
+def how_to_go_on(repository: Repository, module: str, branch: str) -> str:
+    """The steps out where the module's branch holds work that is not merged, and the person went on elsewhere.
+
+    The specification as it is here goes along. What lies open is committed first: git would not switch over it.
+    """
+    papers = f"specs/{module}"
+    lie_open = repository.dirty(lambda path: not path.startswith((f"{papers}/", ".lopen/")))
+    paths = shlex.join(dict.fromkeys(papers if p.startswith(papers) else p for p in lie_open))
+    keep = [f"git add {paths}", f"git commit -m 'docs({module}): specify' -- {paths}"] if paths else []
+    along = [*keep, f"git switch {branch}", f"git checkout @{{-1}} -- {papers}"]
+    return (
+        f"to go on with it: {' && '.join(along)}\n"
+        f"to start afresh: git branch -m {branch} {repository.free_name(branch)}\nthen: lopen run {module}"
+    )
 
 
 def begun(repository: Repository, session: str, branch: str) -> bool:

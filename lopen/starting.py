@@ -9,6 +9,7 @@ from lopen.completion import adopt
 from lopen.errors import LopenError
 from lopen.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted
 from lopen.gate import stand_on_branch
+from lopen.git.repository import versioned
 from lopen.ports import Ports
 from lopen.tasks.tree import State
 from lopen.workflow.pauses import asks
@@ -23,24 +24,9 @@ def start(ports: Ports, *, resumed: bool) -> Pause | None:
     cleared = _cleared(ports) if resumed and session.status == "running" else ()
     stand_on_branch(ports)
     session, adopted = adopt(session, ports.repository)
-    granted = session.iterations + ports.settings.workflow.max_iterations
-    if resumed and session.iterations < session.iterations_granted:
-        granted = min(
-            granted, session.iterations_granted
-        )  # what is left of the last grant, or less by a flag
-    notes = session.notes
-    if resumed and session.status == "running":
-        notes = (*notes, RECOVERED)
-    hooks = session.hooks or ports.repository.hooks_snapshot().to_json()
-    session = replace(
-        session,
-        status="running",
-        pause=None,
-        request=ports.request or session.request,
-        iterations_granted=granted,
-        notes=notes,
-        hooks=hooks,
-    )
+    if adopted:
+        versioned(ports.repository).align_index()
+    session = taken_up(ports, session, resumed=resumed)
     ports.meter.open(session.id, session.module, agent=ports.agent_for(session.step))
     told = ports.meter.recover(session.id) if resumed else ()
     told = (*told, *ports.meter.gate.lift_spawn_limits(ports.request))
@@ -49,6 +35,32 @@ def start(ports: Ports, *, resumed: bool) -> Pause | None:
     told = (*told, *_warnings(ports), *(Notice("info", line) for line in ports.place.news))
     ports.journal.save(session, begun, *cleared, *adopted, *told)
     ports.write_plan()  # a process that was killed may not have come to it
+    return unanswered(ports)
+
+
+def taken_up(ports: Ports, session: Session, *, resumed: bool) -> Session:
+    """The session as this process drives it: with its grant of iterations and the person's words."""
+    granted = session.iterations + ports.settings.workflow.max_iterations
+    if resumed and session.iterations < session.iterations_granted:
+        granted = min(
+            granted, session.iterations_granted
+        )  # what is left of the last grant, or less by a flag
+    notes = session.notes
+    if resumed and session.status == "running":
+        notes = (*notes, RECOVERED)
+    return replace(
+        session,
+        status="running",
+        pause=None,
+        request=ports.request or session.request,
+        iterations_granted=granted,
+        notes=notes,
+        hooks=session.hooks or ports.repository.hooks_snapshot().to_json(),
+    )
+
+
+def unanswered(ports: Ports) -> Pause | None:
+    """What still waits for a person's word."""
     return _question(ports) or asks(ports.journal.session)
 
 

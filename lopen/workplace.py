@@ -16,7 +16,7 @@ from pathlib import Path
 from lopen.git.checkout import Checkout
 from lopen.git.commits import unborn_error
 from lopen.git.errors import GitError
-from lopen.git.repository import Repository
+from lopen.git.repository import Repository, versioned
 from lopen.storage.folder import ignore_state
 from lopen.tools.paths import Root
 from lopen.tools.refusal import ToolRefused
@@ -58,8 +58,7 @@ class Workplace:
 
     def merge_command(self, module: str, branch: str, start: str | None) -> str:
         """How a person takes the branch over; `start` is what their checkout was on when it began."""
-        back = f"git switch {shlex.quote(start)} && " if start not in (None, branch) else ""
-        return f"{back}git merge {branch}"
+        return " && ".join([*_onto(versioned(self.repository), branch, start), f"git merge {branch}"])
 
     def leave(self, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> str:
         """The work is done: what became of the place, for a person. `leftovers`: of verify commands, path → blob."""
@@ -114,7 +113,8 @@ class LinkedTree(Workplace):
 
     def merge_command(self, module: str, branch: str, start: str | None) -> str:
         papers = f"specs/{module}"
-        steps = [] if start in (None, self.persons_branch()) else [f"git switch {shlex.quote(start or '')}"]
+        now = self.persons_branch()
+        steps = [] if now is not None and start in (None, now) else _onto(self._checkout, branch, start)
         lie_open: tuple[str, ...] = ()
         with suppress(GitError):  # the work is done all the same
             lie_open = self._checkout.dirty(lambda path: not path.startswith(f"{papers}/"))
@@ -133,6 +133,18 @@ class LinkedTree(Workplace):
         with suppress(OSError):
             self.root.parent.rmdir()  # the last one's
         return f"the work tree {self.root} is removed; its work is on {branch}"
+
+
+def _onto(repository: Repository, branch: str, start: str | None) -> list[str]:
+    """The step onto the branch that is to have the work: where it began, if that is there, else the likeliest one.
+
+    Where there is none, one is made from before the work.
+    """
+    known = start if start not in (None, branch) and repository.branch_tip(start or "") else None
+    if onto := known or repository.likely_home(branch):
+        return [f"git switch {shlex.quote(onto)}"]
+    first = repository.session_commits(within=branch)
+    return [f"git switch -c main {first[0].sha[:12]}~1"] if first else []
 
 
 def unsaved(home: Path, linked: Repository, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> tuple[str, ...]:

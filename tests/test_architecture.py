@@ -36,7 +36,7 @@ LAYERS = {
     ],
     "loop": [
         *["orchestrator", "advancing", "starting", "guard_facts", "observation", "boundaries", "judgement"],
-        *["conversation", "asking", "completion", "gate", "research", "surroundings", "ports"],
+        *["conversation", "asking", "completion", "gate", "research", "surroundings", "ports", "foresight"],
     ],
     "shells": ["cli", "server", "hooks", "__main__"],
 }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lopen.cli.completion import ModuleArgument
 from lopen.cli.context import CommandContext, command
 from lopen.errors import ExitCode, LopenError
+
+if TYPE_CHECKING:
+    from lopen.storage.sessions import SessionStore
 
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Kept with the approval.")]
 ExpectOption = Annotated[
@@ -49,6 +54,7 @@ def approve(
     context.say(f"approved {module} ({digest[:16]})")
     context.emit("approved", module=module, spec_hash=digest, note=note)
     if not run:
+        warn_of_branch(context, store, module)
         context.say(f"go on with: lopen run {module}")
         return ExitCode.OK
     from lopen.cli.driving import drive_module
@@ -56,3 +62,26 @@ def approve(
 
     store.database.close()
     return drive_module(context, module, RunOptions())
+
+
+def warn_of_branch(context: CommandContext, store: SessionStore, module: str) -> None:
+    """Say at once what a run would refuse: the module's branch holds work that was not merged."""
+    from lopen.cli.workplaces import apart, checkout_of
+    from lopen.clock import SystemClock
+    from lopen.gate import check_branch
+    from lopen.git.errors import OtherWork
+    from lopen.git.repository import versioned
+    from lopen.sandbox.known_secrets import KnownSecrets
+
+    if store.latest(module=module, unfinished=True) is not None:
+        return
+    with suppress(LopenError):  # whatever else is wrong, the run says it
+        settings = context.load().settings
+        if apart(settings) or not (settings.git.enabled and settings.git.auto_commit):
+            return
+        secrets = KnownSecrets(context.root, os.environ)
+        repository = versioned(checkout_of(context.root, settings, SystemClock(), secrets))
+        try:
+            check_branch(repository, module, settings.git.branch_prefix + module)
+        except OtherWork as error:
+            context.warn(f"lopen run will refuse: {error.message}\n{error.hint}")

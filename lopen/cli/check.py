@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lopen.cli.completion import OptionalModule
 from lopen.cli.context import CommandContext, command
 from lopen.errors import ExitCode, LopenError
+
+if TYPE_CHECKING:
+    from lopen.documents.spec import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,15 @@ class Finding:
 @command
 def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Validate specifications; the exit code is 1 if any has a problem. Warnings do not count."""
-    from lopen.documents.spec import spec_path
+    from lopen.documents.spec import misnamed, spec_path
 
     problems = 0
-    modules = _modules(context.root, module)
+    strays = [] if module else list(misnamed(context.root))
+    modules = _modules(context.root, module, strays)
+    for stray in strays:
+        problems += 1
+        found = Finding("problem", stray.line, stray.message)
+        _tell(context, "", stray.path.relative_to(context.root), found)
     for name in modules:
         path = spec_path(context.root, name)
         for finding in _examined(path, name):
@@ -37,21 +45,21 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     context.emit("check", modules=modules, problems=problems)
     if not context.json:
         count = f"{problems} problem{'' if problems == 1 else 's'}" if problems else "no problems"
-        context.say(f"{', '.join(modules)}: {count}")
+        context.say(f"{', '.join(modules) or 'no module'}: {count}")
     return ExitCode.FAILED if problems else ExitCode.OK
 
 
-def _modules(root: Path, module: str | None) -> list[str]:
-    from lopen.documents.spec import find_modules
+def _modules(root: Path, module: str | None, strays: Sequence[Problem]) -> list[str]:
+    from lopen.documents.spec import find_modules, module_name
 
     known = find_modules(root)
-    if module is None and known:
+    if module is None and (known or strays):
         return known
     if module is None:
         raise LopenError(
             f"there is no specification in {root / 'specs'}", hint="begin one: lopen init MODULE"
         )
-    if module not in known:
+    if module_name(module) not in known:
         near = get_close_matches(module, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"begin it: lopen init {module}"
         raise LopenError(f"there is no module {module}", hint=hint)
@@ -59,12 +67,13 @@ def _modules(root: Path, module: str | None) -> list[str]:
 
 
 def _examined(path: Path, module: str) -> Iterator[Finding]:
+    from lopen.documents.source import UnreadableSource
     from lopen.documents.spec import load
 
     try:
         specification = load(path, module=module)
-    except LopenError as error:  # one unreadable file must not hide what is wrong with the others
-        yield Finding("problem", 1, error.message)
+    except UnreadableSource as error:  # one unreadable file must not hide what is wrong with the others
+        yield Finding("problem", error.line or 1, f"{error.what}; {error.hint}")
         return
     found = [
         *(Finding("problem", p.line, p.message) for p in specification.problems),

@@ -8,56 +8,24 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from lopen.cli.patient import Check, Finding, Patient, Status
 from lopen.errors import LopenError
 from lopen.llm.messages import Model, ModelError, NoCredentials, Request
 from lopen.settings.schema import Settings
-from lopen.settings.sources import Loaded
 
-Status = Literal["ok", "warn", "fail", "skip"]
 OLDEST_GIT = (2, 36)
 LITTLE_SPACE = 200 * 1024 * 1024
 PROBE_TOKENS = 16
 GIT_TIMEOUT_S = 10.0
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report; `mend` says how, where something is to be mended."""
-
-    check: str
-    status: Status
-    detail: str
-    mend: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Patient:
-    """What is examined. `loaded` is None where the configuration cannot be read."""
-
-    root: Path
-    loaded: Loaded | None
-    environ: Mapping[str, str]
-    online: bool = False
-
-    @property
-    def settings(self) -> Settings:
-        """Settings in force, or the defaults."""
-        return self.loaded.settings if self.loaded else Settings()
-
-
-Check = Callable[[Patient], Iterator[Finding]]
 
 
 def examine(patient: Patient) -> Iterator[Finding]:
@@ -195,31 +163,48 @@ def sandbox(patient: Patient) -> Iterator[Finding]:
 
 
 def verify_commands(patient: Patient) -> Iterator[Finding]:
-    """The programs that would verify this project are on the path."""
+    """The programs that the specifications' verify commands start are here; without one, those detected."""
+    from lopen.documents.spec import find_modules, load, spec_path
+
+    modules = find_modules(patient.root)
+    if not modules:
+        yield from _detected_commands(patient)
+    for module in modules:
+        paper = f"specs/{module}/SPECIFICATION.md"
+        try:
+            commands = load(spec_path(patient.root, module), module=module).commands
+        except LopenError as error:
+            yield Finding(f"{module}: verify commands", "warn", error.message, f"lopen check {module}")
+            continue
+        named = [(c.name, c.command) for c in commands if c.command is not None]
+        if not named:
+            yield Finding(
+                f"{module}: verify commands", "warn", "none", f"name one under Skills & Hooks in {paper}"
+            )
+        for name, command in named:
+            yield _found(patient, f"{module}: {name}", command, f", or correct the command in {paper}")
+
+
+def _detected_commands(patient: Patient) -> Iterator[Finding]:
     from lopen.cli.detect import detect
     from lopen.cli.init import listing
 
     detected = detect(listing(patient.root))
     for name, command in detected.commands.items():
-        if command is None:
-            continue
-        missing = sorted(program for program in _programs(command) if not _runs(patient, program))
-        if missing:
-            yield Finding(name, "warn", f"{command}: {', '.join(missing)} not found", "install it")
-        else:
-            yield Finding(name, "ok", command)
+        if command is not None:
+            yield _found(patient, name, command)
     for what in detected.missing:
         yield Finding("verify commands", "warn", f"no {what} found", "name one under Skills & Hooks")
 
 
-def _programs(command: str) -> set[str]:
-    return {shlex.split(part)[0] for part in command.split("&&") if part.strip()}
+def _found(patient: Patient, name: str, command: str, otherwise: str = "") -> Finding:
+    from lopen.cli.programs import missing
 
-
-def _runs(patient: Patient, program: str) -> bool:
-    if "/" in program:
-        return os.access(patient.root / program, os.X_OK)
-    return shutil.which(program, path=patient.environ.get("PATH")) is not None
+    lacks = missing(command, patient.root, patient.environ.get("PATH"))
+    if not lacks:
+        return Finding(name, "ok", command)
+    wanted = ", ".join(lacks)
+    return Finding(name, "warn", f"{command}: {wanted} not found", f"install {wanted}{otherwise}")
 
 
 def disk(patient: Patient) -> Iterator[Finding]:

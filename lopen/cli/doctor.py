@@ -18,7 +18,8 @@ Online = Annotated[
 @command
 def doctor(context: CommandContext, online: Online = False) -> ExitCode:
     """What works here, proved by trying, and how to mend what does not."""
-    from lopen.cli.diagnosis import Finding, Patient, examine
+    from lopen.cli.diagnosis import examine
+    from lopen.cli.patient import Finding, Patient
 
     try:
         loaded = context.load()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from lopen.cli.context import CommandContext
-from lopen.cli.ending import confirm_models, preview
+from lopen.cli.ending import confirm_models
 from lopen.cli.options import ResumeOptions, RunOptions
 from lopen.cli.store import alone, one_session, open_store, store_of
 from lopen.documents.drift import section_hashes, spec_hash
@@ -41,6 +41,8 @@ def drive_module(
     store = open_store(context)
     found = None if options.new else store.latest(module=module, unfinished=True)
     if found is not None and loaded.settings.session.auto_resume:
+        if only == "building":
+            _require_plan(found)
         return _drive(context, store, found, options, only, resumed=True, dry_run=dry_run)
     last = store_of(store, module).latest(module=module)
     if (
@@ -54,6 +56,8 @@ def drive_module(
         context.say(f"{module} is complete (session {last.id}), and its specification has not changed")
         context.emit("already_complete", session=last.id, module=module)
         return ExitCode.OK
+    if only == "building":
+        raise _no_plan(module)
     if only != "requirement_gathering" and not options.prompt:
         # No session begins over a specification that is not there.
         load(spec_path(context.root, module), module=module)
@@ -70,6 +74,18 @@ def drive_session(context: CommandContext, wanted: str | None, options: ResumeOp
         context.say(f"{session.id} is complete; there is nothing to resume")
         return ExitCode.OK
     return _drive(context, store, session, options, "", resumed=True)
+
+
+def _require_plan(session: Session) -> None:
+    if not session.tree.components:
+        raise _no_plan(session.module)
+
+
+def _no_plan(module: str) -> LopenError:
+    return LopenError(
+        f"no plan of {module} is recorded that could be built",
+        hint=f"make one: lopen plan {module}; or plan and build in one: lopen run {module}",
+    )
 
 
 def _unchanged(context: CommandContext, session: Session) -> bool:
@@ -92,7 +108,7 @@ def _drive(
 ) -> ExitCode:
     from lopen.cli.ending import finish
     from lopen.cli.wiring import wired
-    from lopen.cli.workplaces import apart, in_checkout
+    from lopen.cli.workplaces import apart
     from lopen.orchestrator import drive, pause, unsaved
     from lopen.starting import failed, start
 
@@ -100,14 +116,15 @@ def _drive(
     loaded = context.load(options.flags())
     confirm_models(context, loaded)
     with ExitStack() as stack:
-        if dry_run:  # nothing is made for it
-            loaded = in_checkout(loaded)
         stack.enter_context(alone(context.root, session.module, checkout=not apart(loaded.settings)))
         if resumed:
             session = store.load(session.id)
-        run = stack.enter_context(wired(context, loaded, store, session, options))
         if dry_run:
-            return preview(context, run.ports)
+            from lopen.cli.preview import preview
+
+            draft = only == "requirement_gathering"
+            return preview(context, loaded, store, session, options, resumed=resumed, draft=draft)
+        run = stack.enter_context(wired(context, loaded, store, session, options))
         run.ports.draft = only == "requirement_gathering"
         try:
             waits = start(run.ports, resumed=resumed)

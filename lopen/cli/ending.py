@@ -1,12 +1,15 @@
-"""How a run begins to cost and how it ends, in words: confirming models, a dry run's preview, the last lines."""
+"""How a run begins to cost and how it ends, in words: confirming models, the last lines."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import subprocess
 
 from lopen.cli.context import CommandContext
 from lopen.errors import ExitCode, PersonNeeded
 from lopen.ports import Ports
+from lopen.settings.keys import Value
 from lopen.settings.sources import Loaded
 from lopen.workflow.session import Session
 
@@ -21,42 +24,18 @@ def confirm_models(context: CommandContext, loaded: Loaded) -> None:
         if context.json or not at_terminal():
             raise PersonNeeded(
                 f"this repository's configuration names a model that you have not confirmed: {model.key} = {model.value!r}",
-                command=f"lopen config set --user {model.key} {model.value}",
+                command=f"lopen config set --user {model.key} {shlex.quote(as_argument(model.value))}",
+                hint="at a terminal lopen asks, and a yes holds for this project alone; the command below makes it yours"
+                " for every project",
             )
         if not yes(question):
             raise PersonNeeded(f"{model.key} was not confirmed", command="lopen config show")
         confirm(context.root, model.key, model.value)
 
 
-def preview(context: CommandContext, ports: Ports) -> ExitCode:
-    """What would be sent first, and what it would cost."""
-    from lopen.advancing import bench_for, conversation_for
-    from lopen.llm.messages import Usage
-    from lopen.llm.prices import cost_usd
-    from lopen.llm.sizes import RequestSizes
-
-    talk = conversation_for(ports, bench_for(ports))
-    request = talk.request
-    tokens = RequestSizes().tokens(request)
-    cost = cost_usd(request.model, Usage(input_tokens=tokens, output_tokens=request.max_tokens))
-    for block in request.system:
-        context.say(block.text)
-    context.say(talk.messages[0]["content"][0]["text"])
-    price = "price unknown" if cost is None else f"at most ${cost:.4f}"
-    context.say(
-        f"model {request.model}, about {tokens:,} tokens in, at most {request.max_tokens:,} out: {price}"
-    )
-    context.emit(
-        "dry_run",
-        model=request.model,
-        step=ports.journal.session.step.value,
-        tools=[t.name for t in request.tools],
-        input_tokens=tokens,
-        max_tokens=request.max_tokens,
-        cost_usd=cost,
-        system=[b.text for b in request.system],
-    )
-    return ExitCode.OK
+def as_argument(value: Value) -> str:
+    """A setting's value as `lopen config set` takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def finish(context: CommandContext, ports: Ports, session: Session, only: str) -> ExitCode:

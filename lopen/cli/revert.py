@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +18,12 @@ from lopen.errors import ExitCode, LopenError
 from lopen.events import Reverted
 from lopen.tasks.tree import reopened
 from lopen.workflow.session import Session
+from lopen.workplace import PAPERS
+
+if TYPE_CHECKING:
+    from lopen.git.repository import Repository
+    from lopen.settings.schema import Settings
+    from lopen.storage.sessions import SessionStore
 
 ToOption = Annotated[
     str | None, typer.Option("--to", metavar="TASK", help="Back to this task's commit.", autocompletion=tasks)
@@ -31,10 +39,7 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     """
     from lopen.cli.person import require_person
     from lopen.cli.store import alone, one_session, open_store
-    from lopen.cli.workplaces import apart, workplace_of
-    from lopen.clock import SystemClock
-    from lopen.git.repository import versioned
-    from lopen.sandbox.known_secrets import KnownSecrets
+    from lopen.cli.workplaces import apart
     from lopen.storage.plan import draw
 
     require_person("revert", context.root)
@@ -43,26 +48,13 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     settings = context.load().settings
     with alone(context.root, session.module, checkout=not apart(settings)):
         session = store.load(session.id)
-        if session.branch is None:
-            raise LopenError(
-                f"{session.module} has no commits to go back to",
-                hint="work is committed from the gate on, unless git.enabled or git.auto_commit is off",
-            )
-        secrets = KnownSecrets(context.root, os.environ)
-        place = workplace_of(context, settings, store, session, SystemClock(), secrets)
-        repository = versioned(place.repository)
-        if repository.branch_tip(session.branch) is None:
-            raise LopenError(
-                f"there is no branch {session.branch} any more", hint="what was merged: git revert"
-            )
-        if repository.head().branch != session.branch:
-            raise LopenError(
-                f"HEAD of {place.root} is not on {session.branch}",
-                hint=f"git {f'-C {place.root} ' if place.apart else ''}switch {session.branch}",
-            )
+        repository = _standing(context, settings, store, session)
         commit = target(session, [c.sha for c in repository.session_commits(session.id)], to)
         backup = repository.backup(session.id)
+        before = papers(context.root, session.module)
         repository.reset_to(commit)
+        after = papers(context.root, session.module)
+        changed_papers = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
         left = {c.sha for c in repository.session_commits(session.id)}
         gone = [t.id for t in session.tree.tasks if t.commit and t.commit not in left]
         tree = reopened(session.tree, gone)
@@ -80,9 +72,53 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     context.say(f"reverted to {commit[:12]}; what was there is kept in {backup}")
     if gone:
         context.say(f"open again: {', '.join(gone)}")
-    context.emit("reverted", session=session.id, to=commit, backup=backup, reopened=gone)
-    context.say(f"go on with: lopen resume {session.id}")
+    for path in changed_papers:
+        before_it = (
+            f"as it was before: git show {backup}:{path}" if path in before else "it was not there before"
+        )
+        context.say(f"{path} was set back too; {before_it}")
+    context.emit(
+        "reverted", session=session.id, to=commit, backup=backup, reopened=gone, papers=changed_papers
+    )
+    if changed.finished:
+        context.say(f"nothing is open again: {session.id} is complete")
+    else:
+        context.say(f"go on with: lopen resume {session.id}")
     return ExitCode.OK
+
+
+def _standing(
+    context: CommandContext, settings: Settings, store: SessionStore, session: Session
+) -> Repository:
+    """The repository the session works in, its HEAD on the session's branch."""
+    from lopen.cli.workplaces import workplace_of
+    from lopen.clock import SystemClock
+    from lopen.git.repository import versioned
+    from lopen.sandbox.known_secrets import KnownSecrets
+
+    if session.branch is None:
+        raise LopenError(
+            f"{session.module} has no commits to go back to",
+            hint="work is committed from the gate on, unless git.enabled or git.auto_commit is off",
+        )
+    secrets = KnownSecrets(context.root, os.environ)
+    place = workplace_of(context, settings, store, session, SystemClock(), secrets)
+    repository = versioned(place.repository)
+    if repository.branch_tip(session.branch) is None:
+        raise LopenError(f"there is no branch {session.branch} any more", hint="what was merged: git revert")
+    if repository.head().branch != session.branch:
+        where = f"-C {shlex.quote(str(place.root))} " if place.apart else ""
+        raise LopenError(
+            f"HEAD of {place.root} is not on {session.branch}", hint=f"git {where}switch {session.branch}"
+        )
+    return repository
+
+
+def papers(root: Path, module: str) -> dict[str, bytes]:
+    """The module's specification and research as they lie in the person's checkout: path → content."""
+    folder = root / "specs" / module
+    found = (path for pattern in PAPERS for path in folder.glob(pattern) if path.is_file())
+    return {f"specs/{module}/{path.name}": path.read_bytes() for path in found}
 
 
 def body(event: Reverted) -> str:

@@ -18,6 +18,7 @@ from lopen.cli.views import shown, view_for
 from lopen.cli.workplaces import workplace_of
 from lopen.clock import Clock, SystemClock
 from lopen.completion import Committer
+from lopen.events import Subscriber
 from lopen.guardrails.calls import Limits as HabitLimits
 from lopen.journal import Journal
 from lopen.judgement import Jury
@@ -105,8 +106,9 @@ def wired(
     options: ResumeOptions,
     *,
     clock: Clock | None = None,
+    heard: bool = True,
 ) -> Iterator[Wired]:
-    """Everything a session needs, put together; taken apart again at the end."""
+    """Everything a session needs, put together; taken apart again at the end. `heard`: what happens is shown and kept."""
     settings, clock = loaded.settings, clock or SystemClock()
     secrets = KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
@@ -116,12 +118,16 @@ def wired(
     with ExitStack() as stack:
         holder: list[Ports] = []
         view = stack.enter_context(view_for(context, options, secrets.redact, holder))
-        journal = _journal(context, settings, store, session, clock, view, secrets.redact)
+        subscribers = (
+            _hearing(context, settings, store, session, clock, view, secrets.redact) if heard else ()
+        )
+        journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
         commands = Commands(sandbox, repository, ProtectedPaths(root), journal)
-        approval = session.approval or store.approval(session.module)
-        verifier = _verifier(settings, commands, approval, clock, root)
+        verifier = _verifier(
+            settings, commands, session.approval or store.approval(session.module), clock, root
+        )
         asker = _asker(settings, options, model, meter, journal, clock)
         ports = Ports(
             place=place,
@@ -140,14 +146,7 @@ def wired(
             verifier=verifier,
             registry=Registry(catalogue(verifier.commands)),
             audit=AuditTrail(store.database, session.id, secrets.redact),
-            watch=Watch(
-                meter.gate,
-                journal,
-                store.database,
-                clock,
-                _habit_limits(settings),
-                lambda: verifier.commands.get("verify-tests"),
-            ),
+            watch=_watch(settings, meter, journal, store, clock, verifier),
             person=person_for(context, settings, view),
             approver=approver_for(context, settings, store, view),
             specifications=Specifications(home, store),
@@ -159,7 +158,7 @@ def wired(
         yield Wired(context, ports, view)
 
 
-def _journal(
+def _hearing(
     context: CommandContext,
     settings: Settings,
     store: SessionStore,
@@ -167,12 +166,12 @@ def _journal(
     clock: Clock,
     view: View,
     hide: Callable[[str], str],
-) -> Journal:
-    """With everybody who hears of the session: the view, the log, the upkeep of `.lopen/`."""
+) -> tuple[Subscriber, ...]:
+    """Everybody who hears of the session: the view, the log, the upkeep of `.lopen/`."""
     policy, state = policy_of(settings), context.root / ".lopen"
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
-    return Journal(store, session, clock, redact=hide, subscribers=(shown(context, view), log, upkeep))
+    return (shown(context, view), log, upkeep)
 
 
 def _meter(
@@ -202,6 +201,15 @@ def _verifier(
         timeout_s=settings.sandbox.verify_timeout_s,
         network=settings.sandbox.network,
     )
+
+
+def _watch(
+    settings: Settings, meter: Meter, journal: Journal, store: SessionStore, clock: Clock, verifier: Verifier
+) -> Watch:
+    def tests() -> str | None:
+        return verifier.commands.get("verify-tests")
+
+    return Watch(meter.gate, journal, store.database, clock, _habit_limits(settings), tests)
 
 
 def _asker(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from pathlib import Path
 
@@ -14,7 +15,15 @@ LARGEST = 16 * 1024 * 1024
 
 
 class UnreadableSource(LopenError):
-    """The file is missing, too large, no text, or cannot be read."""
+    """The file is missing, too large, no text, or cannot be read.
+
+    `what` is wrong, `line` where it is; 0 where no line is to blame. The message holds the path too.
+    """
+
+    def __init__(self, path: Path, what: str, *, hint: str, line: int = 0) -> None:
+        super().__init__(f"{path}:{line}: {what}" if line else f"{path} {what}", hint=hint)
+        self.what = what
+        self.line = line
 
 
 def read_source(path: Path) -> str:
@@ -23,16 +32,17 @@ def read_source(path: Path) -> str:
     if b"\0" in content:
         line = _line(content, content.index(b"\0"))
         raise UnreadableSource(
-            f"{path}:{line}: a NUL byte: this is no text",
-            hint="save the specification as a UTF-8 text file",
+            path, "a NUL byte: this is no text", hint="save it as a UTF-8 text file", line=line
         )
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         line = _line(content, error.start)
         raise UnreadableSource(
-            f"{path}:{line}: not UTF-8 at byte {error.start} ({error.reason})",
-            hint="save the specification as UTF-8",
+            path,
+            f"not UTF-8 at byte {error.start} ({error.reason})",
+            hint="save it as UTF-8",
+            line=line,
         ) from error
 
 
@@ -47,8 +57,13 @@ def _require_inside(path: Path, descriptor: int) -> None:
     root = os.path.join(os.path.realpath(path.parents[2]), "")
     if not (real.startswith(root) and os.path.samestat(os.fstat(descriptor), os.lstat(real))):
         raise UnreadableSource(
-            f"{path} leads out of the project through a link", hint="replace the link by the file itself"
+            path, "leads out of the project through a link", hint="replace the link by the file itself"
         )
+
+
+def _module(path: Path) -> str:
+    """The module whose specification would lie at `path`, as a person types it."""
+    return shlex.quote(path.parent.name)
 
 
 def _line(content: bytes, offset: int) -> int:
@@ -61,23 +76,22 @@ def _bytes(path: Path) -> bytes:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             _require_inside(path, file.fileno())
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UnreadableSource(f"{path} is no regular file", hint="put a markdown file there")
+                raise UnreadableSource(path, "is no regular file", hint="put a markdown file there")
             content = file.read(LARGEST + 1)
     except FileNotFoundError as error:
         raise UnreadableSource(
-            f"{path} does not exist",
-            hint="write it, draft it with: lopen spec MODULE, or list what there is with: lopen modules",
+            path, "does not exist", hint=f"write it, or have it drafted: lopen spec {_module(path)} -p TEXT"
         ) from error
     except IsADirectoryError as error:
-        raise UnreadableSource(f"{path} is a folder", hint="put a markdown file there") from error
+        raise UnreadableSource(path, "is a folder", hint="put a markdown file there") from error
     except OSError as error:
         raise UnreadableSource(
-            f"{path} cannot be read: {error.strerror or error}",
-            hint="check the file and its permissions",
+            path, f"cannot be read: {error.strerror or error}", hint="check the file and its permissions"
         ) from error
     if len(content) > LARGEST:
         raise UnreadableSource(
-            f"{path} is larger than {LARGEST // 1024 // 1024} MB",
+            path,
+            f"is larger than {LARGEST // 1024 // 1024} MB",
             hint="split the module, or move material into research files beside the specification",
         )
     return content

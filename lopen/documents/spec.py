@@ -28,7 +28,8 @@ SKILLS_AND_HOOKS = "Skills & Hooks"
 REQUIRED = (OVERVIEW, ACCEPTANCE_CRITERIA, DEPENDENCIES, SKILLS_AND_HOOKS)
 OPTIONAL = ("Notes", "References")
 
-_MODULE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+LONGEST_NAME = 64
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 _NO_IDS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -122,13 +123,34 @@ def load(path: Path, *, module: str, known_ids: Mapping[str, str] = _NO_IDS) -> 
 
 def module_name(name: str) -> str:
     """`name`, if a module may be called so: it becomes a folder, a part of ids and of a branch's name."""
-    fits = _MODULE_NAME.fullmatch(name) and ".." not in name and not name.endswith((".", ".lock"))
-    if not fits:
+    if broken := _broken_rule(name):
         raise WrongUsage(
-            f"{name!r} is no module name",
-            hint="letters, digits, '-', '_' and '.', beginning with a letter, a digit or '_', at most 64",
+            f"{name!r} is no module name: {broken}",
+            hint="letters, digits, '-', '_' and single '.', beginning with a letter, a digit or '_', at most 64",
         )
     return name
+
+
+def is_module_name(name: str) -> bool:
+    """Whether a module may be called so."""
+    return not _broken_rule(name)
+
+
+def _broken_rule(name: str) -> str:
+    """What forbids the name, which becomes a branch's too; empty where nothing does."""
+    if not name:
+        return "it is empty"
+    if len(name) > LONGEST_NAME:
+        return f"it has {len(name)} characters"
+    if (strange := _NOT_IN_NAMES.search(name)) is not None:
+        return f"it holds {strange[0]!r}"
+    if name[0] in "-.":
+        return f"it begins with {name[0]!r}"
+    if ".." in name:
+        return "it holds '..'"
+    return next(
+        (f"it ends with {end!r}, which git refuses" for end in (".", ".lock") if name.endswith(end)), ""
+    )
 
 
 def spec_path(root: Path, module: str) -> Path:
@@ -141,21 +163,27 @@ def find_modules(root: Path) -> list[str]:
 
     None where `specs` itself is a link out of the project.
     """
+    return [name for name in _specified(root) if is_module_name(name)]
+
+
+def misnamed(root: Path) -> Iterator[Problem]:
+    """Specifications that are no module's, because their folder's name can be none."""
+    for name in _specified(root):
+        if broken := _broken_rule(name):
+            path = root / "specs" / name / FILE_NAME
+            yield Problem(
+                path, 1, f"the folder's name {name!r} can be no module's: {broken}; rename the folder"
+            )
+
+
+def _specified(root: Path) -> list[str]:
     specs = root / "specs"
     try:
         if not specs.resolve().is_relative_to(root.resolve()):
             return []
-        folders = [f.name for f in specs.iterdir() if (f / FILE_NAME).is_file()]
+        return sorted(f.name for f in specs.iterdir() if (f / FILE_NAME).is_file())
     except OSError:  # no specs folder, or one that cannot be listed: no modules
         return []
-    return sorted(filter(_is_module_name, folders))
-
-
-def _is_module_name(name: str) -> bool:
-    try:
-        return module_name(name) == name
-    except WrongUsage:
-        return False
 
 
 def _in_order(path: Path, remarks: list[Remark]) -> tuple[Problem, ...]:

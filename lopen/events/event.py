@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ class Event:
 
     def body(self) -> str:
         """The event's own fields as one JSON object on one line."""
-        own = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
         return json.dumps(own, ensure_ascii=False, default=_as_json)
 
 
@@ -46,8 +46,8 @@ class Recorded:
             "event": self.event.name,
             "session": self.session,
         }
-        fields = (self.body or self.event.body())[1:]
-        return json.dumps(head, ensure_ascii=False)[:-1] + (", " if len(fields) > 1 else "") + fields
+        own = (self.body or self.event.body())[1:]
+        return json.dumps(head, ensure_ascii=False)[:-1] + (", " if len(own) > 1 else "") + own
 
 
 Subscriber = Callable[[Recorded], None]

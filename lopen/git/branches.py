@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 from lopen.git import trees
 from lopen.git.command import Command
-from lopen.git.errors import GitError, RefMoved
+from lopen.git.errors import GitError, OtherWork, RefMoved
 from lopen.git.layout import Layout
 from lopen.git.refs import HEADS, Head, References, checked_id
 
@@ -27,11 +29,28 @@ def unfinished_operation(layout: Layout) -> str | None:
 def start_branch(layout: Layout, references: References, git: Command, name: str) -> Head:
     """Put HEAD on `name`, made from the current head where it is new. Index and work tree stay as they are.
 
-    A branch that the current head contains (it was merged) is moved up to it.
+    A branch that the current head contains (it was merged) is moved up to it. Raises as `check_start` does.
+    """
+    check_start(layout, references, git, name)
+    head = references.head()
+    if head.branch == name:
+        return head
+    tip = references.tip(HEADS + name)
+    if tip is None:
+        if head.commit is not None:
+            references.move(HEADS + name, head.commit, None, f"start {name}")
+    elif head.commit not in (None, tip) and references.reachable(tip, "HEAD"):
+        references.move(HEADS + name, checked_id(head.commit or ""), tip, f"take {name} up again")
+    references.attach_head(name)
+    return references.head()
+
+
+def check_start(layout: Layout, references: References, git: Command, name: str) -> None:
+    """Whether `start_branch` can be done; nothing changes.
 
     Raises:
-        GitError: the name is none; an operation is under way; the branch is checked out in another work
-            tree; or it exists with other content, so that files would have to change.
+        OtherWork: the branch exists with other content, so that files would have to change.
+        GitError: the name is none; an operation is under way; the branch is checked out in another work tree.
     """
     _check_name(git, name)
     if operation := unfinished_operation(layout):
@@ -40,21 +59,23 @@ def start_branch(layout: Layout, references: References, git: Command, name: str
         )
     head = references.head()
     if head.branch == name:
-        return head
+        return
     if elsewhere := references.checked_out_elsewhere(name):
         raise GitError(
             f"{name} is checked out in another work tree ({elsewhere})", hint="see: git worktree list"
         )
     tip = references.tip(HEADS + name)
-    if tip is None:
-        if head.commit is not None:
-            references.move(HEADS + name, head.commit, None, f"start {name}")
-    elif head.commit not in (None, tip) and references.reachable(tip, "HEAD"):
-        references.move(HEADS + name, checked_id(head.commit or ""), tip, f"take {name} up again")
-    else:
-        _check_same_files(git, name, tip, head)
-    references.attach_head(name)
-    return references.head()
+    merged = tip is not None and head.commit is not None and references.reachable(tip, "HEAD")
+    if tip is not None and not merged:
+        _check_same_files(git, references, name, tip, head)
+
+
+def likely_home(references: References, git: Command, other: str) -> str | None:
+    """The branch that work on `other` is most likely meant for, where nobody noted it; None where none is."""
+    configured = git.run("config", "--get", "init.defaultBranch", accept=(0, 1)).text.strip()
+    there = [name.removeprefix(HEADS) for name in references.names(HEADS) if name != HEADS + other]
+    usual = next((name for name in (configured, "main", "master") if name in there), None)
+    return usual or (there[0] if len(there) == 1 else None)
 
 
 def check_head(head: Head, branch: str, commit: str | None) -> None:
@@ -78,11 +99,18 @@ def _check_name(git: Command, name: str) -> None:
         raise GitError(f"{name!r} is no name for a branch", hint="set another git.branch_prefix")
 
 
-def _check_same_files(git: Command, name: str, tip: str, head: Head) -> None:
+def _check_same_files(git: Command, references: References, name: str, tip: str, head: Head) -> None:
     """Refuse a switch that would change files."""
     if head.commit is not None and trees.tree_of(git, tip) == trees.tree_of(git, head.commit):
         return
-    raise GitError(
+    raise OtherWork(
         f"the branch {name} exists already and its files differ from the ones here",
-        hint=f"to go on with it: git switch {name}; to start afresh: git branch -m {name} {name}-old",
+        hint=f"to go on with it: git switch {name}; to start afresh: git branch -m {name} {free_name(references, name)}",
     )
+
+
+def free_name(references: References, name: str) -> str:
+    """A name that the branch can be put aside under."""
+    taken = set(references.names(HEADS))
+    ends = itertools.chain(["-old"], (f"-old-{n}" for n in itertools.count(2)))
+    return next(name + end for end in ends if f"{HEADS}{name}{end}" not in taken)

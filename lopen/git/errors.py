@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from lopen.errors import LopenError
 
@@ -31,6 +32,10 @@ class Locked(GitError):
 
 class TimedOut(GitError):
     """git did not end in time and was ended."""
+
+
+class OtherWork(GitError):
+    """The branch is there already, with other files than the ones here."""
 
 
 class RefMoved(GitError):
@@ -92,7 +97,7 @@ def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> G
     if _DUBIOUS.search(stderr):
         return NotARepository(
             f"{folder} belongs to somebody else, so git refuses to work in it",
-            hint=f"where you trust it: git config --global --add safe.directory {folder}",
+            hint=f"where you trust it: git config --global --add safe.directory {shlex.quote(folder)}",
             stderr=stderr,
         )
     if _NO_WORK_TREE.search(stderr):
@@ -103,7 +108,9 @@ def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> G
         )
     if _NO_REPOSITORY.search(stderr):
         return NotARepository(
-            f"{folder} is no git repository", hint=f"make it one: git -C {folder} init", stderr=stderr
+            f"{folder} is no git repository",
+            hint=f"make it one: git -C {shlex.quote(folder)} init",
+            stderr=stderr,
         )
     return GitError(f"git {subcommand} failed ({exit_code}): {_tail(stderr)}", stderr=stderr)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +79,6 @@ def discover(git: Command) -> Layout:
     if top.resolve() != root:
         raise NotARepository(
             f"{root} is not the top of its repository, {top} is",
-            hint=f"work from {top} (lopen -C {top}), or make the folder a repository of its own: git init",
+            hint=f"work from {top} (lopen -C {shlex.quote(str(top))}), or make the folder a repository of its own: git init",
         )
     return Layout(root, git_dir, common_dir, objects, parts[4])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import tempfile
 from collections.abc import Mapping
@@ -168,7 +169,8 @@ def _own_folder(path: Path) -> None:
     path.mkdir(mode=0o700, exist_ok=True)
     if not stat.S_ISDIR(path.lstat().st_mode):
         raise GitError(
-            f"{path} is a link where lopen keeps a folder of its own", hint=f"remove it: rm {path}"
+            f"{path} is a link where lopen keeps a folder of its own",
+            hint=f"remove it: rm {shlex.quote(str(path))}",
         )
 
 

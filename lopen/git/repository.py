@@ -7,6 +7,7 @@ the two doors.
 from __future__ import annotations
 
 import os
+import shlex
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -135,6 +136,14 @@ class Repository(Checkout):
         """The commit of a branch, or None where there is no such branch."""
         return self._references.tip(HEADS + name)
 
+    def likely_home(self, other: str) -> str | None:
+        """The branch that work on the branch `other` is most likely meant for, where nobody noted it."""
+        return branches.likely_home(self._references, self._git, other)
+
+    def free_name(self, name: str) -> str:
+        """A name that the branch `name` can be put aside under."""
+        return branches.free_name(self._references, name)
+
     def reachable(self, commit: str, from_ref: str) -> bool:
         """Whether `commit` is in the history of `from_ref`: a branch name, `HEAD`, `refs/…` or an id."""
         return self._references.reachable(commit, from_ref)
@@ -185,6 +194,10 @@ class Repository(Checkout):
             GitError: that would change files, or an operation of git is under way; the hint says what to do.
         """
         return branches.start_branch(self.layout, self._references, self._git, name)
+
+    def check_start(self, name: str) -> None:
+        """Raises what `start_branch` would; nothing changes."""
+        branches.check_start(self.layout, self._references, self._git, name)
 
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
         """Remove what a killed run left: locks on index, HEAD and `branch`, half-written files; the paths removed."""
@@ -257,7 +270,7 @@ class Repository(Checkout):
         first = self.leaks[0]
         raise GitError(
             f"{first} holds what looks like a secret ({first.kind}); it would be {what}, in the repository for good",
-            hint=f"take it out of the file, or have git ignore the file: echo /{first.path} >> .gitignore",
+            hint=f"take it out of the file, or have git ignore the file: echo {shlex.quote(f'/{first.path}')} >> .gitignore",
         )
 
     def reset_to(self, commit: str) -> None:
@@ -371,7 +384,7 @@ class Repository(Checkout):
         if left:
             raise GitError(
                 f"{path} holds uncommitted work: {', '.join(left[:5])}",
-                hint=f"git worktree remove --force {path}",
+                hint=f"git worktree remove --force {shlex.quote(str(path))}",
             )
         isolation.remove(self._git, path)
 

@@ -30,10 +30,13 @@ class Failing:
     name: str
     failures: int
     note: str = ""
+    given_up: bool = False
 
     @property
     def reason(self) -> str:
         """Why it stands where it does."""
+        if self.given_up:
+            return "a person gave it up"
         if not self.failures:
             return "no failures in a row any more"
         return f"failed {times(self.failures)} in a row" + (f" ({one_line(self.note)})" if self.note else "")
@@ -57,7 +60,10 @@ def escalated(
 
 def _all(session: Session) -> Iterator[Failing]:
     """Every task, the present step, and what was on a rung but is no longer there."""
-    found = {t.id: Failing(t.id, t.name, 0 if t.given_up else t.failures, t.note) for t in session.tree.tasks}
+    found = {
+        t.id: Failing(t.id, t.name, 0 if t.given_up else t.failures, t.note, bool(t.given_up))
+        for t in session.tree.tasks
+    }
     step = session.step.value
     if session.step_failures or step in session.pressure:
         why = session.corrections[-1] if session.corrections else ""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
+
 from lopen.limits.debts import NO_LEDGER, DatabaseLedger, Ledger
+from lopen.limits.outage import StoreUnreachable
 from lopen.limits.records import EVIDENCE_KEPT
 from lopen.limits.sqlite_store import SqliteStore
-from lopen.limits.store import LimitsStore
+from lopen.limits.store import LimitsStore, Rows
 from lopen.settings.schema import Budget
 from lopen.storage.database import Database
 
@@ -22,3 +25,19 @@ def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDE
 def open_ledger(budget: Budget, database: Database) -> Ledger:
     """Where is kept what the store is owed while it is gone: beside the sessions, unless it lies there itself."""
     return NO_LEDGER if budget.store == "sqlite" else DatabaseLedger(database)
+
+
+def copy_shared(budget: Budget, database: Database) -> None:
+    """Bring what a shared store counted into `database`, a copy to look at. Where the store is gone, work goes on without."""
+    if budget.store == "sqlite":
+        return
+    with suppress(StoreUnreachable), closing(open_limits(budget, database)) as shared:
+        budgets, circuits = shared.budgets(), shared.circuits()
+
+        def put(rows: Rows) -> None:
+            for state in budgets:
+                rows.put_budget(state)
+            for circuit in circuits:
+                rows.put_circuit(circuit)
+
+        SqliteStore(database).atomically(put)

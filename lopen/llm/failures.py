@@ -104,5 +104,8 @@ def _hint(status: int, message: str, model: str) -> str:
     if status == 404:
         return f"Check the model's name ({model}; settings models.*, oracle.model or --model) and the endpoint's address."
     if status == 400:
-        return "The endpoint found a fault in the request itself. `lopen log` shows what was sent last; -v shows more."
+        return (
+            f"The endpoint found a fault in the request itself, which {model} may not take as it is. Try another with"
+            " --model, or other settings: `lopen config show model` lists them."
+        )
     return "Run `lopen doctor` to see which part of the connection does not work."

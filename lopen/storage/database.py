@@ -224,6 +224,13 @@ class Database:
         for act in waiting:
             act()
 
+    def in_memory(self) -> Database:
+        """A copy that nothing outlives: for trying what would happen. Its `path` still names where it came from."""
+        copy = Database(Path(":memory:"))
+        self._connection.backup(copy._connection)
+        copy.path = self.path
+        return copy
+
     def close(self) -> None:
         """Close the connection; the WAL is folded in by SQLite."""
         self._connection.close()

@@ -29,7 +29,13 @@ def read_spec(bench: Workbench, wanted: inputs.ReadSpec) -> Result:
     except (AmbiguousSection, NoSuchSection) as error:
         return failed(error.message, error.hint or "read_spec without a section gives the outline")
     except LopenError as error:
-        return failed(error.message, error.hint)
+        drafting = bench.session.step is Step.DRAFT_SPECIFICATION and wanted.module in (
+            None,
+            bench.session.module,
+        )
+        return failed(
+            error.message, "write_spec records it" if drafting else "list_files shows what lies in specs/"
+        )
     text = spec.outline.full_text(section)
     return _readable(text, paper(spec.module), section.line, section=" > ".join(section.path))
 

@@ -57,8 +57,9 @@ def stuck_pause(session: Session, left: Sequence[Component]) -> Pause:
     criteria = ", ".join(i for c in left for i in c.criteria) or "none"
     return Pause(
         "guardrail",
-        f"not complete: {names} cannot go on because tasks were given up; open criteria: {criteria}",
-        f"lopen status {session.module}",
+        f"not complete: {names} cannot go on because tasks were given up; open criteria: {criteria}; "
+        "a new session plans what is left",
+        f"lopen run {session.module} --new",
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from lopen.cli.programs import programs
 from tests.cli_basic.conftest import Lopen, json_lines
 
 SPEC = "specs/calc/SPECIFICATION.md"
@@ -134,6 +136,40 @@ def test_check_names_every_problem_with_its_line(lopen: Lopen, project: Path) ->
     assert lopen("check", "other").returncode == 0
 
 
+def test_check_tells_of_an_unreadable_specification_once_where_it_is_and_how_to_mend_it(
+    lopen: Lopen, project: Path
+) -> None:
+    lopen("init", "calc")
+    (project / SPEC).write_bytes(b"# a\nb\n\xff\n")
+    done = lopen("check")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == (
+        f"{SPEC}:3: not UTF-8 at byte 6 (invalid start byte); save it as UTF-8"
+    )
+    [problem, _] = json_lines(lopen("check", "--json").stdout)
+    assert (problem["path"], problem["line"]) == (SPEC, 3)
+
+
+def test_check_finds_the_specification_in_a_folder_that_can_be_no_module(lopen: Lopen, project: Path) -> None:
+    lopen("init", "calc")
+    text = (project / SPEC).read_text()
+    for name, rule in (("my module", "' '"), ("x.lock", "'.lock', which git refuses")):
+        (project / "specs" / name).mkdir()
+        (project / "specs" / name / "SPECIFICATION.md").write_text(text)
+        done = lopen("check")
+        assert done.returncode == 1
+        line = next(line for line in done.stdout.splitlines() if line.startswith(f"specs/{name}/"))
+        assert rule in line
+        refused = lopen("check", name)
+        assert refused.returncode == 2
+        assert rule in refused.stderr
+    assert done.stdout.splitlines()[-1] == "calc: 2 problems"
+    (project / SPEC).unlink()
+    done = lopen("check")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "no module: 2 problems")
+    assert "my module" in done.stdout
+
+
 def test_check_shows_hostile_text_inert(lopen: Lopen, project: Path) -> None:
     lopen("init", "calc")
     with (project / SPEC).open("a") as file:
@@ -229,6 +265,47 @@ def test_doctor_names_programs_that_are_not_there(lopen: Lopen, project: Path) -
     (project / ".golangci.yml").write_text("")
     done = lopen("doctor", env={"PATH": "/usr/bin:/bin"})
     assert "golangci-lint not found" in done.stdout
+
+
+def test_doctor_reads_the_commands_of_the_specifications(lopen: Lopen, project: Path) -> None:
+    lopen("init", "calc")
+    text = (project / SPEC).read_text()
+    lines = {
+        "verify-build": "cd sub && CI=1 no-such-tool build | tee out",
+        "verify-tests": "true && echo fine",
+        "verify-lint": "./lint.sh",
+    }
+    for name, command in lines.items():
+        text = re.sub(rf"- \*\*{name}\*\*: .*", f"- **{name}**: `{command}`", text)
+    (project / SPEC).write_text(text)
+    (project / "specs" / "bad").mkdir()
+    (project / "specs" / "bad" / "SPECIFICATION.md").write_bytes(b"\xff")
+    done = lopen("doctor")
+    said = done.stdout.splitlines()
+    broken = next(i for i, line in enumerate(said) if "calc: verify-build" in line)
+    assert said[broken].endswith("no-such-tool not found")
+    assert said[broken + 1].strip() == f"→ install no-such-tool, or correct the command in {SPEC}"
+    assert "ok    calc: verify-tests: true && echo fine" in said
+    assert any(line.endswith("./lint.sh not found") for line in said)
+    assert any("bad: verify commands" in line and "not UTF-8" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("command", "started"),
+    [
+        ("pytest -q", ["pytest"]),
+        ("A=1 B='x y' make -C sub && npm test", ["make", "npm"]),
+        ("cd web && ./run.sh; /usr/bin/env x", ["/usr/bin/env"]),
+        ("if test -f a; then b c; else d; fi", ["b", "d"]),
+        ("for f in *; do lint $f; done", ["lint"]),
+        ("(a; b) > out 2>&1 || c", ["a", "b", "c"]),
+        ("$TOOL x", []),
+        ("a 'unclosed", []),
+        ("echo 'a && b' | grep b", ["grep"]),
+    ],
+)
+def test_the_programs_of_a_command(command: str, started: list[str]) -> None:
+    assert list(programs(command)) == started
 
 
 def test_doctor_never_prints_the_key(lopen: Lopen) -> None:

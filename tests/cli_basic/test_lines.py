@@ -216,6 +216,7 @@ def test_json_lines_are_one_line_each_and_lose_nothing(name: str, text: str) -> 
     assert not any(unicodedata.category(c) == "Cc" for c in written)
     found = json.loads(written)
     assert (found["ts"], found["event"], found["session"]) == ("2026-01-02T03:04:05.000Z", name, "s")
+    assert set(found) == {"ts", "event", "session"} | {f.name for f in fields(e.EVENTS[name])}
     assert found == json.loads(recorded.to_json())
 
 

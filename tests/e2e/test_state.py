@@ -369,7 +369,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     project = make_project(script)
     project.specify(text=specification(criteria=("it adds", "it reports")))
     assert "calc: specified, no tasks yet" in project.lopen("modules").out
-    assert project.lopen("build", "calc").code == 3  # the gate holds here too
+    assert project.lopen("plan", "calc").code == 3  # the gate holds here too
     assert project.lopen("approve", "calc").code == 0
 
     planned = project.lopen("plan", "calc")
@@ -450,7 +450,7 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
 
     assert on.code == 3, on.out + on.err
     assert "open criteria: AC-1" in on.out
-    assert on.last_line == "go on with: lopen status calc"
+    assert on.last_line == "go on with: lopen run calc --new"
     assert "given up: not needed any more" in project.lopen("status", "calc").out
     assert project.subjects()[-1] == "feat(calc): complete Report in report"
     done = project.lopen("skip", "calc-t2", "--reason", "late")

@@ -57,6 +57,16 @@ def test_it_is_named_can_be_compared_and_is_not_committed(
     assert run_git(root, "show", "HEAD:other.txt") == "other"
 
 
+def test_the_line_to_paste_quotes_the_file_s_name(root: Path, screened: Repository) -> None:
+    (root / "a; touch PWNED").write_text(f"{KNOWN}\n")
+    with pytest.raises(GitError) as caught:
+        screened.backup("s")
+    line = caught.value.hint.rpartition("have git ignore the file: ")[2]
+    subprocess.run(["bash", "-c", line], cwd=root, check=True)
+    assert not (root / "PWNED").exists()
+    assert (root / ".gitignore").read_text().splitlines()[-1] == "/a; touch PWNED"
+
+
 def test_what_the_last_commit_holds_is_no_news(root: Path, screened: Repository) -> None:
     (root / "README").write_text(f"key {LOOKS}\n")
     run_git(root, "commit", "-qam", "Known to all")

@@ -62,8 +62,8 @@ def test_what_was_given_up_is_named_with_its_open_criteria() -> None:
     left = [Component("a", "A", criteria=("AC-1",)), Component("b", "B", criteria=("AC-2", "AC-3"))]
     pause = pauses.stuck_pause(session(), left)
     assert "A, B cannot go on" in pause.message
-    assert pause.message.endswith("open criteria: AC-1, AC-2, AC-3")
-    assert pause.command == "lopen status calc"
+    assert "open criteria: AC-1, AC-2, AC-3;" in pause.message
+    assert pause.command == "lopen run calc --new"
 
 
 @pytest.mark.parametrize(

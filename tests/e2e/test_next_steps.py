@@ -1,0 +1,250 @@
+"""What a command says to do next can be done, as it stands there, and does it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import status, tools
+from tests.project import Project, build, component, plan, specification, verified
+
+HOSTILE = "x'; touch PWNED; echo '"
+
+
+def pasted(project: Project, line: str) -> subprocess.CompletedProcess[str]:
+    """The line as a person's shell takes it, with `lopen` this one."""
+    script = f'lopen() {{ {shlex.quote(sys.executable)} -m lopen "$@"; }}\n{line}'
+    return subprocess.run(
+        ["bash", "-c", script],
+        cwd=project.root,
+        env=project.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def merge_line(out: str) -> str:
+    """The merge command of a run's last report."""
+    return out.rpartition("merge with: ")[2].splitlines()[0]
+
+
+def again(task_id: str) -> object:
+    """Another session's task, with work of its own."""
+    more = ("write_file", {"path": "more.py", "content": f"WHO = {task_id!r}\n"})
+    return tools(more, *verified(task_id))
+
+
+# Merging
+
+
+def test_a_second_session_is_merged_where_the_first_began(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1"), plan(component("core", "AC-2")), again("calc-t2")])
+    project.git("switch", "-q", "-c", "trunk")
+    project.specify()
+    assert project.approved_run().code == 0
+    project.specify(text=specification(criteria=("add(1, 2) is 3 at once",)))
+    ran = project.approved_run()
+    assert ran.code == 0, ran.out + ran.err
+    line = merge_line(ran.out)
+    assert line == "git switch trunk && git merge lopen/calc"
+    assert_merges(project, line, "trunk")
+
+
+def test_from_a_detached_head_it_is_merged_into_the_usual_branch(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.git("switch", "-q", "--detach")
+    project.specify()
+    ran = project.approved_run()
+    assert ran.code == 0, ran.out + ran.err
+    assert_merges(project, merge_line(ran.out), "main")
+
+
+def test_where_no_other_branch_is_left_one_is_made(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.git("switch", "-q", "--detach")
+    project.git("branch", "-q", "-D", "main")
+    project.specify()
+    ran = project.approved_run()
+    assert ran.code == 0, ran.out + ran.err
+    assert_merges(project, merge_line(ran.out), "main")
+
+
+def test_after_a_lost_database_it_is_merged_into_the_usual_branch(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1"), status(400, "no more")])
+    project.specify()
+    assert project.approved_run("calc", "--max-iterations", "1").code == 3
+    for path in (project.root / ".lopen").glob("state.db*"):
+        path.write_bytes(b"gone" * 200)
+    assert project.lopen("approve", "calc").code == 0
+    ran = project.lopen("run", "calc")
+    assert ran.code == 0, ran.out + ran.err
+    assert_merges(project, merge_line(ran.out), "main")
+
+
+def assert_merges(project: Project, line: str, into: str) -> None:
+    done = pasted(project, line)
+    assert done.returncode == 0, line + done.stderr
+    assert project.git("symbolic-ref", "--short", "HEAD") == into
+    assert project.git("rev-parse", "HEAD") == project.git("rev-parse", "lopen/calc")
+
+
+# The branch of an earlier run that nobody merged
+
+
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize("way", ["to go on with it: ", "to start afresh: "])
+def test_both_ways_out_beside_an_unmerged_branch_work(
+    make_project: MakeProject, way: str, committed: bool
+) -> None:
+    project = make_project([plan(), build("calc-t1"), status(400, "no more")])
+    project.specify()
+    assert project.approved_run().code == 0
+    project.git("switch", "-q", "main")
+    project.write("other.py", "1\n")
+    project.git("add", "other.py")
+    project.git("commit", "-q", "-m", "Move on")
+    project.specify(text=specification(criteria=("add(1, 2) is 3 at once",)))
+    if committed:
+        project.git("add", "-A")
+        project.git("commit", "-q", "-m", "Specify")
+    warned = project.lopen("approve", "calc")
+    assert (warned.code, warned.last_line.startswith("to start afresh")) == (0, False)
+    assert "exists already and its files differ" in warned.err
+    refused = project.lopen("run", "calc", "--dry-run")
+    assert refused.code == 1
+    assert refused.err == project.lopen("run", "calc").err
+    lines = [line.strip() for line in refused.err.splitlines()]
+    line = next(line for line in lines if line.startswith(way)).removeprefix(way)
+    done = pasted(project, line)
+    assert done.returncode == 0, line + done.stderr
+    assert "at once" in project.read("specs/calc/SPECIFICATION.md")
+    assert "then: lopen run calc" in lines
+    assert "no more" in project.lopen("run", "calc").err  # it came to the model
+
+
+# Pauses and refusals
+
+
+def test_what_skipping_left_stuck_goes_on_with_the_command_it_names(make_project: MakeProject) -> None:
+    fails = [tools(("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "no"}))] * 3
+    project = make_project([plan(), *fails, plan(), build("calc-t2")])
+    project.specify()
+    assert project.approved_run().code == 3
+    assert project.lopen("skip", "calc-t1", "--reason", "not now").code == 0
+    stuck = project.lopen("resume")
+    assert stuck.code == 3, stuck.out + stuck.err
+    assert "no failures in a row" not in stuck.out + stuck.err
+    assert "a person gave it up" in stuck.out
+    assert stuck.last_line == "go on with: lopen run calc --new"
+    on = pasted(project, stuck.last_line.removeprefix("go on with: "))
+    assert on.returncode == 0, on.stdout + on.stderr
+    assert project.status()["status"] == "complete"
+
+
+def test_building_wants_a_plan(make_project: MakeProject) -> None:
+    project = make_project([plan()])
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    refused = project.lopen("build", "calc")
+    assert (refused.code, "lopen plan calc" in refused.err) == (1, True)
+    assert project.endpoint is not None
+    assert project.endpoint.requests == []
+    assert project.lopen("plan", "calc").code == 0
+    assert project.lopen("build", "calc", "--new").code == 1
+
+
+def test_a_specification_that_is_missing_is_asked_for_by_its_name(make_project: MakeProject) -> None:
+    asked = tools(("read_spec", {}))
+    project = make_project([asked, status(400, "no more")])
+    assert "lopen spec calc -p TEXT" in project.lopen("run", "calc").err
+    project.lopen("spec", "calc", "-p", "Make it")
+    assert project.endpoint is not None
+    told = json.dumps(project.endpoint.requests[1]["messages"])
+    assert "does not exist" in told
+    assert "lopen spec" not in told
+    assert "write_spec" in told
+
+
+def test_a_refused_request_names_settings_that_can_be_seen(make_project: MakeProject) -> None:
+    project = make_project([status(400, "thinking is not supported")])
+    project.specify()
+    refused = project.approved_run()
+    assert refused.code == 1
+    assert "`lopen config show model`" in refused.err
+    shown = pasted(project, "lopen config show model")
+    assert "model.max_tokens" in shown.stdout
+    assert "models.planning" in shown.stdout
+
+
+# What a repository says is data
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("models.building", HOSTILE), ("models.fallback", [HOSTILE, "$(touch PWNED)"])],
+)
+def test_a_model_that_a_repository_names_is_quoted_in_the_command(
+    make_project: MakeProject, key: str, value: str | list[str]
+) -> None:
+    project = make_project([status(400, "no more")])
+    section, _, name = key.partition(".")
+    project.write(".lopen/config.toml", f"[{section}]\n{name} = {json.dumps(value)}\n")
+    project.git("add", "-f", ".lopen/config.toml")
+    project.git("commit", "-q", "-m", "Configure")
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    asked = project.lopen("run", "calc")
+    assert asked.code == 3
+    assert "for this project alone" in asked.err
+    line = asked.last_line.removeprefix("go on with: ")
+    done = pasted(project, line)
+    assert done.returncode == 0, line + done.stderr
+    assert not (project.root / "PWNED").exists()
+    assert "no more" in project.lopen("run", "calc").err  # confirmed, and so it came to the model
+
+
+def test_a_rebuilt_session_takes_no_name_from_a_repository(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    state = project.root / ".lopen"
+    (state / "modules" / "a; touch PWNED").mkdir()
+    (state / "modules" / "a; touch PWNED" / "plan.md").write_text(
+        (state / "modules/calc/plan.md").read_text()
+    )
+    message = project.git("log", "-1", "--format=%B").replace("Lopen-Session: calc", "Lopen-Session: x;calc")
+    project.git("commit", "-q", "--amend", "-m", message)
+    for path in state.glob("state.db*"):
+        path.write_bytes(b"gone" * 200)
+    said = project.lopen("status", "calc")
+    assert "; touch" not in said.out + said.err
+    assert ";calc" not in said.out + said.err
+    assert "rebuilt session calc-" in said.err
+
+
+# Going back
+
+
+def test_revert_says_what_it_set_back_and_names_no_command_that_does_nothing(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([plan(tasks=("Write it",)), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    edited = specification(criteria=("add(1, 2) is 3, always",))
+    project.specify(text=edited)
+    done = project.lopen("revert", "calc")
+    assert done.code == 0, done.err
+    assert "lopen resume" not in done.out
+    assert "nothing is open again" in done.last_line
+    line = next(line for line in done.out.splitlines() if "SPECIFICATION.md was set back too" in line)
+    old = pasted(project, line.rpartition("as it was before: ")[2])
+    assert old.stdout == edited
