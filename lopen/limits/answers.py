@@ -36,6 +36,7 @@ class ToolPass(Value):
     signature: str
     counted: bool = True
     ended: str = ""
+    nonce: str = ""  # this call's, which no other with the same signature has
 
 
 class ToolTrip(Value):
