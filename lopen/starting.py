@@ -42,7 +42,7 @@ def start(ports: Ports, *, resumed: bool) -> Pause | None:
         hooks=hooks,
     )
     ports.meter.open(session.id, session.module, agent=ports.agent_for(session.step))
-    told = ports.meter.recover(session.id) if resumed else ()
+    told = ports.meter.recover(session.id)
     told = (*told, *ports.meter.gate.lift_spawn_limits(ports.request))
     ports.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
     begun = SessionStarted(session.module, session.step.value, resumed)

@@ -67,7 +67,8 @@ class BudgetReached(PersonNeeded):
 def no_room(state: BudgetState, need: int, alerts: tuple[Alert, ...]) -> BudgetReached:
     """The budget has no room for a request of `need` tokens."""
     usage = format_usage(state.tokens_used, state.max_tokens)
-    message = f"budget {state.budget_id} has no room for another request: {usage} tokens used"
+    promised = f", {state.reserved:,} more reserved for requests under way" if state.reserved else ""
+    message = f"budget {state.budget_id} has no room for another request: {usage} tokens used{promised}"
     return BudgetReached(state.budget_id, message, extend_command(state, need), raised(alerts))
 
 

@@ -69,6 +69,7 @@ class Meter:
         self._late: tuple[Alert, ...] = ()  # raised when debts were paid, told with the next settlement
         self._specs: tuple[BudgetSpec, ...] = ()
         self._session = ""
+        self._to_recover = ""  # the session in whose stead `recover` waits for the store
         self._agent = ""
         book = rule_book(
             settings.circuit.model_dump(),
@@ -112,15 +113,25 @@ class Meter:
         )
 
     def recover(self, session_id: str) -> tuple[Event, ...]:
-        """What dead processes left unsettled in this session counts as spent; their probe as failed.
+        """What dead processes left unsettled counts as spent, in every session of this module; a probe as failed.
 
-        To be called by whoever holds the session's lock, before anything is reserved.
+        To be called after `open` by whoever holds the module's lock, before anything is reserved. While the
+        store is gone it waits until the store is back.
         """
+        self._to_recover = session_id
+        self._tried(lambda: None, lambda: None)
+        late, self._late = self._late, ()
+        return raised(late)
+
+    def _recovered(self) -> tuple[Alert, ...]:
+        session_id = self._to_recover
+        modules = {spec.budget_id for spec in self._specs if spec.budget_type == "module"}
 
         def work(rows: Rows) -> tuple[Alert, ...]:
             alerts: list[Alert] = []
-            for left in rows.reservations(session_id):
-                if is_gone(left.owner):
+            for left in rows.promised():
+                ours = left.session == session_id or not modules.isdisjoint(left.budget_ids)
+                if ours and is_gone(left.owner):
                     release(rows, left)
                     alerts += self._charged_as_left(rows, left)
             circuit_id = f"session:{session_id}"
@@ -130,7 +141,7 @@ class Meter:
                 put_agents(rows, circuit_id, agents.replace(running=()))
             return tuple(alerts)
 
-        return raised(self._tried(lambda: self._store.atomically(work), tuple))
+        return self._store.atomically(work)
 
     def _charged_as_left(self, rows: Rows, left: Reservation) -> list[Alert]:
         states = [rows.budget(budget_id) for budget_id in left.budget_ids]
@@ -222,9 +233,12 @@ class Meter:
 
     def abandon(self, grant: Grant) -> None:
         """The request failed and nothing is billed: give the promise back."""
-        self._tried(
-            lambda: self._store.atomically(lambda rows: release(rows, grant.reservation)), lambda: False
-        )
+
+        def later() -> bool:
+            self._debts.owe(Debt(grant.specs, Charge(0), grant.reservation, grant.sure))
+            return False
+
+        self._tried(lambda: self._store.atomically(lambda rows: release(rows, grant.reservation)), later)
 
     # looking
 
@@ -268,6 +282,9 @@ class Meter:
         try:
             if self._debts.due:
                 self._late += self._debts.pay(self._store, self._known, self._clock.now())
+            if self._to_recover:
+                self._late += self._recovered()
+                self._to_recover = ""
             return work()
         except StoreUnreachable as error:
             self._debts.outage(error, self._clock.monotonic())

@@ -99,6 +99,8 @@ def _budget_line(state: BudgetState, width: int) -> str:
         filled = min(BAR, int(state.token_utilization * BAR))
         parts.append(f"[{'=' * filled}{'-' * (BAR - filled)}]")
     parts.append(f"{format_usage(state.tokens_used, state.max_tokens)} tokens")
+    if state.reserved:
+        parts.append(f"{state.reserved:,} reserved")
     if state.max_requests > 0:
         parts.append(f"{format_usage(state.requests_used, state.max_requests)} requests")
     parts += [state.status, cost_text(state.cost_usd, state.unpriced_tokens)]

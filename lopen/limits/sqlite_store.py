@@ -126,6 +126,12 @@ class SqliteRows:
         rows = self._connection.execute("SELECT body FROM reservations WHERE session = ?", (session,))
         return [load(Reservation, row[0]) for row in rows]
 
+    def promised(self) -> list[Reservation]:
+        """Every reservation, whosever."""
+        return [
+            load(Reservation, row[0]) for row in self._connection.execute("SELECT body FROM reservations")
+        ]
+
     def reservation(self, session: str, reservation_id: str) -> Reservation | None:
         sql = "SELECT body FROM reservations WHERE session = ? AND reservation_id = ?"
         return self._one(Reservation, sql, session, reservation_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from lopen.limits.breaker import PROBE_LOST_S, after_call, before_call, is_failure
 from lopen.limits.circuit import (
@@ -19,8 +19,19 @@ from lopen.limits.circuit import (
 from lopen.limits.records import dump, load
 from lopen.limits.rules import HISTORY, RuleBook, rule_book
 
-BOOK: RuleBook = rule_book({"max_iterations": {"threshold": 12}, "rapid_fire": {"threshold": 6}})
-TOOLS = st.sampled_from(["read_file", "run_command", "edit_file"])
+# Low, so that sixty steps meet every rule, and go on after it.
+LOW = {
+    "max_iterations": 7,
+    "duplicate_call": 4,
+    "rapid_fire": 5,
+    "tool_failure": 1,
+    "sequential_tool": 4,
+    "hook_recursion": 2,
+    "agent_spawn": 2,
+    "external_api": 3,
+}
+BOOK: RuleBook = rule_book({name: {"threshold": most} for name, most in LOW.items()})
+TOOLS = st.sampled_from(["read_file", "run_command"])
 KINDS = st.sampled_from(["tool", "tool", "external", "agent", "hook"])
 
 
@@ -32,9 +43,14 @@ class Seen:
         self.failures: list[tuple[str, int]] = []
         self.since_verify = 0
 
-    def counts(self, rule_name: str, now: float, turn: int, tool: str) -> int:
+    @property
+    def turn(self) -> int:
+        """The turn of the newest call: none is over before the next one's first call."""
+        return self.calls[-1][2]
+
+    def counts(self, rule_name: str, now: float, tool: str) -> int:
         """Calls that fall into the rule's window, the newest included."""
-        window = BOOK[rule_name].window
+        window, turn = BOOK[rule_name].window, self.turn
         recent = [c for c, _, at_turn in self.calls if turn - at_turn < window]
         within = [c for c, at, _ in self.calls if now - at < window]
         match rule_name:
@@ -76,7 +92,7 @@ class Circuits(RuleBasedStateMachine):
         self.probe: Call | None = None
         self.seen = Seen()
 
-    @rule(tool=TOOLS, argument=st.integers(0, 2), kind=KINDS, task=st.booleans(), inner=st.booleans())
+    @rule(tool=TOOLS, argument=st.integers(0, 1), kind=KINDS, task=st.booleans(), inner=st.booleans())
     def call(self, tool: str, argument: int, kind: str, task: bool, inner: bool) -> None:
         self.made += 1
         call = Call(
@@ -104,6 +120,19 @@ class Circuits(RuleBasedStateMachine):
         if self.state.state == "closed":
             assert before.state == "closed", "closed without a success"
 
+    @precondition(lambda self: self.under_way)
+    @rule(which=st.integers(0, 5))
+    def call_again(self, which: int) -> None:
+        """What is still under way, once more: only the mark tells one from the other."""
+        earlier = self.under_way[which % len(self.under_way)]
+        argument = int(earlier.signature.split(":")[1])
+        self.call(earlier.tool, argument, earlier.kind, bool(earlier.task), inner=False)
+
+    @precondition(lambda self: self.state.probe)
+    @rule(ok=st.booleans())
+    def oldest_ends(self, ok: bool) -> None:
+        self.end(ok, 0, passed_verify=False)
+
     def _saw(self, call: Call) -> None:
         self.seen.calls.append((call, self.now, self.turn))
         if call.kind in ("tool", "external") and call.task and not call.inner:
@@ -120,7 +149,7 @@ class Circuits(RuleBasedStateMachine):
         """Opened for a count that its rule's threshold asks for, and for nothing less."""
         if "external calls were made in this session" in decision.seen or "probe" in decision.seen:
             return
-        count = self.seen.counts(decision.rule, self.now, self.turn, tool)
+        count = self.seen.counts(decision.rule, self.now, tool)
         assert BOOK[decision.rule].trips(count), f"{decision.rule} opened at {count}"
 
     @rule(ok=st.booleans(), which=st.integers(0, 5), passed_verify=st.booleans())
@@ -131,7 +160,7 @@ class Circuits(RuleBasedStateMachine):
         before = self.state
         outcome = Outcome(call.tool, call.signature, ok, nonce=call.nonce)
         if is_failure(before, outcome):
-            self.seen.failures.append((call.tool, self.turn))
+            self.seen.failures.append((call.tool, self.seen.turn))
         self.state, decision = after_call(before, outcome, self.now, BOOK)
         if decision is not None and before.state == "closed":
             self._has_cause(decision, call.tool)
@@ -147,7 +176,7 @@ class Circuits(RuleBasedStateMachine):
         if self.state.state != "half_open" or not self.state.probe:
             self.probe = None
 
-    @rule(seconds=st.sampled_from([0.1, 1.0, 5.0, 30.0, 60.0, 300.0, PROBE_LOST_S + 1]))
+    @rule(seconds=st.sampled_from([0.1, 4.0, 5.0, 6.0, 30.0, 60.0, PROBE_LOST_S + 1]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
 
@@ -155,6 +184,7 @@ class Circuits(RuleBasedStateMachine):
     def next_turn(self) -> None:
         self.turn += 1
 
+    @precondition(lambda self: self.state.tripped)
     @rule()
     def acknowledge(self) -> None:
         self.state = acknowledged(self.state)
@@ -173,5 +203,5 @@ class Circuits(RuleBasedStateMachine):
             assert self.state.trip_reason
 
 
-Circuits.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+Circuits.TestCase.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
 TestCircuits = Circuits.TestCase

@@ -274,6 +274,36 @@ def test_what_a_crash_left_unsettled_counts_as_spent_once(
     meter.abandon(own)
 
 
+def test_a_new_session_settles_what_a_dead_one_of_its_module_left(
+    store: LimitsStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings.model_validate({"budget": {"token_budget_per_module": 100_000}})
+
+    def opened(session: str, module: str) -> Meter:
+        meter = Meter(store, settings, clock)
+        meter.open(session, module, f"{session}-t1")
+        return meter
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lopen.limits.meter.this_process", lambda: "elsewhere/1/1")
+        opened("m-1", "m").reserve(70_000, 16_000)
+        opened("other-1", "other").reserve(5_000, 2_000)
+    living = opened("m-2", "m").reserve(1_000, 2_000)
+    new = opened("m-3", "m")
+    with pytest.raises(BudgetReached, match="89,000 more reserved"):
+        new.reserve(20_000, 16_000)
+
+    new.recover("m-3")
+    new.recover("m-3")
+
+    found = {s.budget_id: (s.tokens_used, s.reserved) for s in store.budgets()}
+    assert found["module:m"] == (86_000, 3_000)
+    assert found["session:m-1"] == (86_000, 0)
+    assert found["module:other"] == (0, 7_000)
+    new.abandon(living)
+    assert store.atomically(lambda rows: [r.session for r in rows.promised()]) == ["other-1"]
+
+
 def test_a_process_is_known_to_be_gone_only_when_it_is() -> None:
     assert not is_gone(this_process())
     host, pid, started = this_process().split("/")
