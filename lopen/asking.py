@@ -110,10 +110,12 @@ class Asker:
             weighted = estimate.cache_write_tokens + round(
                 estimate.cache_read_tokens * self.cache_read_weight
             )
-            return self.meter.reserve(weighted, request.max_tokens, agent, quote)
+            grant = self.meter.reserve(weighted, request.max_tokens, agent, quote)
         except BudgetReached as reached:
             self.journal.tell(*reached.events)
             raise Held(Pause("budget", reached.message, reached.command)) from reached
+        self.journal.tell(*grant.events)
+        return grant
 
     def _translated(self, error: ModelError) -> Exception:
         match error:

@@ -119,6 +119,7 @@ def completed(ports: Ports) -> SessionComplete:
         branch=session.branch or "",
         merge_command=merge_command(ports, session),
         assumptions=session.assumptions,
+        unpriced_tokens=state.unpriced_tokens if state else 0,
     )
 
 

@@ -16,7 +16,7 @@ class Grant(Value):
     """Leave to make one request with an answer of at most `max_tokens`.
 
     `sure` is false where the store was gone when it was asked for: what the request uses is then counted
-    when the store is back.
+    when the store is back. `events`: what a person should know of it.
     """
 
     max_tokens: int
@@ -24,6 +24,7 @@ class Grant(Value):
     agent: str
     reservation: Reservation
     sure: bool = True
+    events: tuple[Event, ...] = ()
 
 
 class ToolPass(Value):

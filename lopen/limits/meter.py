@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from lopen.clock import Clock
-from lopen.events import Event
+from lopen.events import Event, Notice
 from lopen.limits.agents import AgentLimits, agent_limits
 from lopen.limits.answers import BudgetReached, Grant, no_room, raised
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, opened
@@ -68,6 +68,7 @@ class Meter:
         self._known: dict[str, int] = {}
         self._late: tuple[Alert, ...] = ()  # raised when debts were paid, told with the next settlement
         self._specs: tuple[BudgetSpec, ...] = ()
+        self._said: set[str] = set()  # limits on cost of which was told that they do not hold
         self._session = ""
         self._to_recover = ""  # the session in whose stead `recover` waits for the store
         self._agent = ""
@@ -166,6 +167,7 @@ class Meter:
         now = self._clock.now()
         ids = tuple(spec.budget_id for spec in self._specs)
         agent = agent or self._agent
+        told = self._unlimited_cost(quote, agent)
         wanted = Reservation(new_id(), self._session, this_process(), ids, max(0, estimate_input), agent, now)
         specs = self._specs
         answer = self._tried(
@@ -173,12 +175,23 @@ class Meter:
             lambda: None,
         )
         if answer is None:
-            return Grant(max_tokens, specs, agent, wanted, sure=False)
+            return Grant(max_tokens, specs, agent, wanted, sure=False, events=told)
         if isinstance(answer[0], BudgetState):
             state, alerts = answer[0], answer[1]
             raise no_room(state, wanted.tokens + max_tokens, alerts if isinstance(alerts, tuple) else ())
         kept, room = answer
-        return Grant(room if isinstance(room, int) else max_tokens, specs, agent, kept)
+        return Grant(room if isinstance(room, int) else max_tokens, specs, agent, kept, events=told)
+
+    def _unlimited_cost(self, quote: Quote, agent: str) -> tuple[Event, ...]:
+        """Said once: a limit in dollars that does not hold for a model without a known price."""
+        external = agent in EXTERNAL_AGENTS
+        most = self._resources.cost_block_usd if external and not self._max_cost else self._max_cost
+        what = "resources.cost_block_usd" if external and not self._max_cost else "the limit on cost"
+        if most <= 0 or what in self._said or quote(0) is not None:
+            return ()
+        self._said.add(what)
+        line = f"no price is known for the {agent}'s model: {what} (${most:.2f}) does not hold for it"
+        return (Notice("warning", line, "Budgets in tokens do: lopen budget show"),)
 
     def _affordable(self, quote: Quote, max_tokens: int) -> int:
         """The answer's length that `--max-cost` leaves money for; BudgetReached where it leaves none."""

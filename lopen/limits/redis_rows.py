@@ -162,6 +162,10 @@ class RedisRows:
         for name, amount in spend_fields(charge).items():
             self._write(key, partial(self._pipe.hincrbyfloat, key, name, amount))
 
+    def drop_spend(self, budget_id: str) -> None:
+        key = self._key("budget:spend", budget_id)
+        self._writes.append(lambda: self._pipe.delete(key))
+
     # circuits
 
     def circuit(self, circuit_id: str) -> CircuitState | None:

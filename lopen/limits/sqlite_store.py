@@ -108,6 +108,12 @@ class SqliteRows:
         key = (budget_id, charge.agent, charge.model)
         self._connection.execute(_SPEND, (*key, *charge.usage.fields().values(), *counted))
 
+    def drop_spend(self, budget_id: str) -> None:
+        """Nothing was spent of this budget; the running totals keep it."""
+        from lopen.storage.archives import fold_spend
+
+        fold_spend(self._connection, budget_id)
+
     def circuit(self, circuit_id: str) -> CircuitState | None:
         return self._body(CircuitState, "SELECT body FROM circuits WHERE circuit_id = ?", circuit_id)
 

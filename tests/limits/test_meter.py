@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lopen.clock import FakeClock
 from lopen.errors import ExitCode
-from lopen.events import AlertRaised, CircuitChanged
+from lopen.events import AlertRaised, CircuitChanged, Notice
 from lopen.limits import orders
 from lopen.limits.answers import BudgetReached, ToolPass, ToolTrip
 from lopen.limits.guarding import read_agents
@@ -231,6 +231,24 @@ def test_external_calls_warn_at_one_dollar_and_block_at_five_until_acknowledged(
     assert stopped.command == "lopen circuit ack session:s1"
     orders.acknowledge_circuit(store, "session:s1", clock.now())
     assert isinstance(meter.gate.external_call(3), ToolPass)
+
+
+def test_a_limit_on_cost_that_does_not_hold_for_a_model_is_said_once(
+    store: LimitsStore, clock: FakeClock
+) -> None:
+    meter = Meter(store, Settings(), clock, max_cost_usd=1.0)
+    meter.open("s1", "m", "t1")
+    assert meter.reserve(10, 2_000, "builder", lambda answer: 0.1).events == ()
+    [said] = meter.reserve(10, 2_000, "builder").events
+    assert isinstance(said, Notice)
+    assert "no price is known for the builder's model: the limit on cost ($1.00)" in said.message
+    assert meter.reserve(10, 2_000, "oracle").events == ()
+    other = Meter(store, Settings(), clock)
+    other.open("s2", "m", "t1")
+    assert other.reserve(10, 2_000, "builder").events == ()
+    [said] = other.reserve(10, 2_000, "oracle").events
+    assert isinstance(said, Notice)
+    assert "resources.cost_block_usd ($5.00)" in said.message
 
 
 def test_unknown_models_count_in_tokens_and_are_said(make_meter: MakeMeter) -> None:
