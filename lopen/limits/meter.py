@@ -20,7 +20,7 @@ from lopen.limits.answers import BudgetReached, Grant, no_room, raised
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, opened
 from lopen.limits.charging import charge_all, open_all, promise, release
 from lopen.limits.circuit import CircuitState
-from lopen.limits.cost import EXTERNAL_AGENTS, Quote, affordable, charge_external, unpriced
+from lopen.limits.cost import EXTERNAL_AGENTS, Quote, affordable, charge_external, unheld, unpriced
 from lopen.limits.debts import NO_LEDGER, Debt, Debts, Ledger
 from lopen.limits.gate import Gate
 from lopen.limits.guarding import lose_probe, put_agents, read_agents
@@ -29,7 +29,7 @@ from lopen.limits.owner import is_gone, this_process
 from lopen.limits.records import Alert, Reservation
 from lopen.limits.report import snapshot_line
 from lopen.limits.rules import rule_book
-from lopen.limits.specs import specs_for
+from lopen.limits.specs import spec_of, specs_for
 from lopen.limits.store import LimitsStore, Rows
 from lopen.limits.texts import new_id
 from lopen.llm import messages
@@ -147,10 +147,8 @@ class Meter:
     def _charged_as_left(self, rows: Rows, left: Reservation) -> list[Alert]:
         states = [rows.budget(budget_id) for budget_id in left.budget_ids]
         specs = [spec_of(state) for state in states if state is not None]
-        charge, now = (
-            Charge(left.tokens, requests=1, cost_usd=left.cost_usd, agent=left.agent),
-            self._clock.now(),
-        )
+        charge = Charge(left.tokens, requests=1, cost_usd=left.cost_usd, agent=left.agent)
+        now = self._clock.now()
         dear = charge_external(rows, f"session:{left.session}", charge, self._resources, now)
         return [*(a for _, alerts in charge_all(rows, specs, charge, now) for a in alerts), *dear]
 
@@ -183,14 +181,12 @@ class Meter:
         return Grant(room if isinstance(room, int) else max_tokens, specs, agent, kept, events=told)
 
     def _unlimited_cost(self, quote: Quote, agent: str) -> tuple[Event, ...]:
-        """Said once: a limit in dollars that does not hold for a model without a known price."""
-        external = agent in EXTERNAL_AGENTS
-        most = self._resources.cost_block_usd if external and not self._max_cost else self._max_cost
-        what = "resources.cost_block_usd" if external and not self._max_cost else "the limit on cost"
-        if most <= 0 or what in self._said or quote(0) is not None:
+        """Said once: a limit in dollars that does not hold for this model."""
+        what = unheld(quote, agent, self._max_cost, self._resources)
+        if not what or what in self._said:
             return ()
         self._said.add(what)
-        line = f"no price is known for the {agent}'s model: {what} (${most:.2f}) does not hold for it"
+        line = f"no price is known for the {agent}'s model: {what} does not hold for it"
         return (Notice("warning", line, "Budgets in tokens do: lopen budget show"),)
 
     def _affordable(self, quote: Quote, max_tokens: int) -> int:
@@ -302,8 +298,3 @@ class Meter:
         except StoreUnreachable as error:
             self._debts.outage(error, self._clock.monotonic())
             return otherwise()
-
-
-def spec_of(state: BudgetState) -> BudgetSpec:
-    """The spec that opens this budget again as it is."""
-    return BudgetSpec(**{name: getattr(state, name) for name in BudgetSpec.names})

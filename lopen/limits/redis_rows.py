@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from lopen.limits.budget import CONFIRMATION, PAUSE, WARNING, BudgetState, Charge
 from lopen.limits.circuit import CircuitState
-from lopen.limits.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, load
+from lopen.limits.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, held_s, load
 from lopen.limits.value import Value
 
 SEPARATOR = "\x1f"
@@ -289,11 +289,6 @@ class RedisRows:
         self._pipe.watch(name)
         self._seen[name] = text
         self._write(name, lambda: self._pipe.set(name, text))
-
-
-def held_s(incident: Incident) -> float:
-    """Seconds for which it held calls back; 0 where a person had to let them go on."""
-    return max(0.0, (incident.until or 0.0) - int(incident.at.timestamp()))
 
 
 def _appended(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
