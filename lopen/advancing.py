@@ -168,6 +168,8 @@ def begin(ports: Ports, corrections: tuple[str, ...]) -> Session | Pause:
         ports.meter.open(
             session.id, session.module, task.id, task.type, "builder", task_description=task.name
         )
+    else:  # the last task is not this step's
+        ports.meter.open(session.id, session.module, agent=ports.agent_for(session.step))
     model = ports.model_for(session.step)
     task_now = session.task
     ports.watch.begin_iteration(task_now.id if task_now else session.step.value)

@@ -27,7 +27,6 @@ from lopen.llm.messages import (
     Request,
     Response,
     Unavailable,
-    Usage,
 )
 from lopen.llm.patience import RetryPolicy, ask
 from lopen.llm.prices import cost_usd
@@ -61,7 +60,6 @@ class Asker:
     rng: random.Random
     cache_read_weight: float
     _sizes: RequestSizes = field(default_factory=RequestSizes)
-    _sent: dict[int, int] = field(default_factory=dict)  # prefix → tokens the endpoint has seen of it
 
     def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
         """The whole response, paid for and told of. Raises `Held`, `ContextTooLong` or `ModelRejected`."""
@@ -104,7 +102,7 @@ class Asker:
 
     def _reserved(self, request: Request, agent: str) -> Grant:
         try:
-            estimate = self._estimate(request)
+            estimate = self._sizes.estimate(request, self.clock.monotonic())
 
             def quote(answer_tokens: int) -> float | None:
                 return cost_usd(request.model, replace(estimate, output_tokens=answer_tokens))
@@ -112,18 +110,12 @@ class Asker:
             weighted = estimate.cache_write_tokens + round(
                 estimate.cache_read_tokens * self.cache_read_weight
             )
-            return self.meter.reserve(weighted, request.max_tokens, agent, quote)
+            grant = self.meter.reserve(weighted, request.max_tokens, agent, quote)
         except BudgetReached as reached:
             self.journal.tell(*reached.events)
             raise Held(Pause("budget", reached.message, reached.command)) from reached
-
-    def _estimate(self, request: Request) -> Usage:
-        """A request's input: a prefix that was sent before is read from the cache, the rest written to it."""
-        whole = self._sizes.tokens(request)
-        head = hash((request.model, *(b.text for b in request.system), *(t.name for t in request.tools)))
-        known = min(self._sent.get(head, 0), whole)
-        self._sent = {head: whole}
-        return Usage(cache_write_tokens=whole - known, cache_read_tokens=known)
+        self.journal.tell(*grant.events)
+        return grant
 
     def _translated(self, error: ModelError) -> Exception:
         match error:
@@ -138,6 +130,7 @@ class Asker:
 
     def _settle(self, grant: Grant, request: Request, response: Response, turn: int, seconds: float) -> None:
         usage = response.usage
+        self._sizes.learn(request, usage, self.clock.monotonic())
         cost = cost_usd(response.model, usage)
         with self.journal.together():
             told = self.meter.settle(grant, usage, cost, response.model)

@@ -28,7 +28,7 @@ def start(ports: Ports, *, resumed: bool) -> Pause | None:
         versioned(ports.repository).align_index()
     session = taken_up(ports, session, resumed=resumed)
     ports.meter.open(session.id, session.module, agent=ports.agent_for(session.step))
-    told = ports.meter.recover(session.id) if resumed else ()
+    told = ports.meter.recover(session.id)
     told = (*told, *ports.meter.gate.lift_spawn_limits(ports.request))
     ports.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
     begun = SessionStarted(session.module, session.step.value, resumed)
@@ -131,6 +131,7 @@ def completed(ports: Ports) -> SessionComplete:
         branch=session.branch or "",
         merge_command=merge_command(ports, session),
         assumptions=session.assumptions,
+        unpriced_tokens=state.unpriced_tokens if state else 0,
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lopen.limits.budget import BudgetState
     from lopen.limits.store import LimitsStore
 
+GRANTED = ("extension", "reset")
 app = group("Token budgets of modules, sessions and tasks.")
 BudgetId = Annotated[str, typer.Argument(help="module:NAME, session:ID or task:ID")]
 OneBudget = Annotated[str | None, typer.Argument(help="Only this budget.", show_default=False)]
@@ -25,7 +26,7 @@ ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
 @app.command()
 @command
 def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
-    """Every budget with its use, status and cost."""
+    """Every budget with its use, status and cost; one by name with what was granted it, and why."""
     from lopen.limits import report
 
     with opened_limits(context) as (store, _):
@@ -33,9 +34,12 @@ def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
         if budget_id is not None and not states:
             raise no_such("budget", budget_id)
         states = [_with_cost(store, state) for state in states]
+        granted = [i for i in store.incidents(budget_id) if i.rule in GRANTED] if budget_id else []
     for state in states:
         context.emit("budget", **report.budget_object(state))
-    tell(context, report.budget_lines(states))
+    for incident in granted:
+        context.emit("incident", **report.incident_object(incident))
+    tell(context, [*report.budget_lines(states), *report.incident_log(granted)])
     return ExitCode.OK
 
 

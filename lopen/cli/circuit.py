@@ -13,6 +13,9 @@ from lopen.errors import ExitCode
 app = group("Circuit breakers.")
 CircuitId = Annotated[str, typer.Argument(help="session:ID")]
 OneCircuit = Annotated[str | None, typer.Argument(help="Only this circuit.", show_default=False)]
+OneOwner = Annotated[
+    str | None, typer.Argument(help="Only this circuit's, or this budget's.", show_default=False)
+]
 
 
 @app.command()
@@ -26,18 +29,32 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
         states = [c for c in store.circuits() if circuit_id in (None, c.circuit_id)]
         if circuit_id is not None and not states:
             raise no_such("circuit", circuit_id)
-        incidents = store.incidents(circuit_id)
+        happened = store.incidents(circuit_id)
         agents = store.atomically(lambda rows: [read_agents(rows, s.circuit_id) for s in states])
     present, limits = now(), resource_limits(settings)
     lines = ["Circuit breakers"] if states else ["No circuits yet."]
     for state, theirs in zip(states, agents, strict=True):
-        own = [i for i in incidents if i.circuit_id == state.circuit_id]
+        own = [i for i in happened if i.circuit_id == state.circuit_id]
         resources = report.resource_object(theirs, state, limits, present)
         counts = report.incident_counts(own, present)
         context.emit("circuit", **report.circuit_object(state), resources=resources, incidents_24h=counts)
         lines += report.circuit_lines(state, present)
         lines += report.resource_lines(theirs, state, limits, present)
-    tell(context, [*lines, *report.incident_lines(incidents, present)])
+    tell(context, [*lines, *report.incident_lines(happened, present)])
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
+    """The incident log: trips, extensions, overrides, acknowledgements and resets, oldest first, with reasons."""
+    from lopen.limits import report
+
+    with opened_limits(context) as (store, _):
+        found = store.incidents(circuit_id)
+    for incident in found:
+        context.emit("incident", **report.incident_object(incident))
+    tell(context, report.incident_log(found) or ["No incidents."])
     return ExitCode.OK
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lopen.cli.context import CommandContext
 from lopen.errors import WrongUsage
 from lopen.limits.agents import AgentLimits, agent_limits
+from lopen.limits.budget import BudgetState
+from lopen.limits.circuit import CircuitState
+from lopen.limits.outage import StoreUnreachable
 from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings
+from lopen.storage.database import Database
 
+GONE = "start it, or name another store: lopen config set --user budget.store sqlite"
 LISTED = {"budget": "lopen budget show", "circuit": "lopen circuit status"}
 
 
@@ -30,9 +36,42 @@ def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settin
         for debt in ledger.debts():  # of a process that ended while the store was gone
             pay(store, ledger, debt, {}, resource_limits(settings), now())
         yield store, settings
+    except StoreUnreachable as error:
+        if settings.budget.store == "sqlite":
+            raise
+        raise StoreUnreachable(error.message, hint=error.hint or GONE) from error
     finally:
         store.close()
         sessions.database.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Budgets and circuits as they stand; `unknown` says why nothing can be told of them."""
+
+    budgets: tuple[BudgetState, ...] = ()
+    circuits: tuple[CircuitState, ...] = ()
+    unknown: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """Why they are not known, for people."""
+        return [f"limits unknown: {self.unknown}"] if self.unknown else []
+
+
+def looked_up(context: CommandContext, database: Database) -> Limits:
+    """The limits beside something else that is shown: a store that is gone does not keep that from view."""
+    from lopen.limits.opening import open_limits
+
+    settings = context.load().settings
+    try:
+        store = open_limits(settings.budget, database)
+        try:
+            return Limits(tuple(store.budgets()), tuple(store.circuits()))
+        finally:
+            store.close()
+    except (StoreUnreachable, WrongUsage) as error:
+        return Limits(unknown=f"{error.message}; {error.hint or GONE}")
 
 
 def resource_limits(settings: Settings) -> AgentLimits:

@@ -64,6 +64,7 @@ def listing(context: CommandContext) -> ExitCode:
 @command
 def show(context: CommandContext, session: SessionArgument, format: FormatOption = "md") -> ExitCode:
     """One session, whole: its plan, verdicts and history. Archived ones are read back."""
+    from lopen.cli.limits import looked_up
     from lopen.cli.status import fields, lines
     from lopen.cli.store import holding, open_store
 
@@ -72,7 +73,8 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
     if context.json:
         context.emit("session", **fields(store, found))
     elif format == "md":
-        context.say("\n".join(["# " + found.id, "", *lines(context, store, found)]))
+        limits = looked_up(context, store.database)
+        context.say("\n".join(["# " + found.id, "", *lines(context, store, found, limits)]))
     else:
         whole = fields(store, found)
         if format == "json":

@@ -16,6 +16,7 @@ from lopen.workflow.steps import number, phase_of
 
 if TYPE_CHECKING:
     from lopen.cli.counters import Counter
+    from lopen.cli.limits import Limits
 
 MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
 
@@ -23,6 +24,8 @@ MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", 
 @command
 def status(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Where a module's session stands, and what waits for you."""
+    from lopen.cli.counters import counter_objects
+    from lopen.cli.limits import looked_up
     from lopen.cli.store import open_store, store_of
 
     store = open_store(context)
@@ -34,8 +37,12 @@ def status(context: CommandContext, module: OptionalModule = None) -> ExitCode:
             raise LopenError(f"{module} has no session yet", hint=f"lopen run {module} starts one")
         context.say("no session yet; lopen run MODULE starts one")
     for session in sessions:
-        context.emit("status", **fields(store, session), counters=counter_fields(context, store, session))
-        context.say("\n".join(lines(context, store, session)))
+        limits = looked_up(context, store.database)
+        counted = counter_objects(session_counters(context, store, session, limits))
+        context.emit(
+            "status", **fields(store, session), counters=counted, limits_unknown=limits.unknown or None
+        )
+        context.say("\n".join(lines(context, store, session, limits)))
     return ExitCode.OK
 
 
@@ -49,7 +56,7 @@ def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
     return unfinished or ([newest] if newest else [])
 
 
-def lines(context: CommandContext, store: SessionStore, session: Session) -> list[str]:
+def lines(context: CommandContext, store: SessionStore, session: Session, limits: Limits) -> list[str]:
     """The status of a session for a person."""
     done, scope = progress(session.tree), scope_of(session)
     told = [
@@ -63,7 +70,7 @@ def lines(context: CommandContext, store: SessionStore, session: Session) -> lis
             f"tasks: {done.tasks_done} of {done.tasks}; components: {done.components_done} of {done.components}"
         )
     told += tree_lines(session.tree, session.selected)
-    told += limits_lines(context, store, session)
+    told += limits_lines(context, store, session, limits)
     for verdict in store.verdicts(session.id)[-3:]:
         word = "passed" if verdict["passed"] else "failed"
         told.append(f"verdict on {verdict['scope']} {verdict['subject']}: {word} ({verdict['confidence']})")
@@ -100,37 +107,27 @@ def tree_lines(tree: Tree, selected: str | None) -> list[str]:
     return told
 
 
-def limits_lines(context: CommandContext, store: SessionStore, session: Session) -> list[str]:
+def limits_lines(context: CommandContext, store: SessionStore, session: Session, limits: Limits) -> list[str]:
     """Budgets and circuits against their limits."""
-    from lopen.limits.opening import open_limits
     from lopen.limits.report import budget_lines, circuit_lines
 
-    limits = open_limits(context.load().settings.budget, store.database)
     task = session.task
     wanted = {f"module:{session.module}", f"session:{session.id}", f"task:{task.id}" if task else ""}
-    budgets = [b for b in limits.budgets() if b.budget_id in wanted]
-    circuits = [c for c in limits.circuits() if c.circuit_id == f"session:{session.id}"]
-    told = budget_lines(budgets) if budgets else []
-    counted = [f"  {line}" for line in session_counters(context, store, session)]
+    budgets = [b for b in limits.budgets if b.budget_id in wanted]
+    circuits = [c for c in limits.circuits if c.circuit_id == f"session:{session.id}"]
+    told = [*limits.lines, *(budget_lines(budgets) if budgets else [])]
+    counted = [f"  {line}" for line in session_counters(context, store, session, limits)]
     return [*told, *(line for c in circuits for line in circuit_lines(c, datetime.now(UTC))), *counted]
 
 
-def session_counters(context: CommandContext, store: SessionStore, session: Session) -> list[Counter]:
+def session_counters(
+    context: CommandContext, store: SessionStore, session: Session, limits: Limits
+) -> list[Counter]:
     """The guardrails' counters against their limits."""
     from lopen.cli.counters import counters, kept_habits
-    from lopen.limits.opening import open_limits
 
-    settings = context.load().settings
-    limits = open_limits(settings.budget, store.database)
-    circuit = next((c for c in limits.circuits() if c.circuit_id == f"session:{session.id}"), None)
-    return counters(session, settings, kept_habits(store.database, session.id), circuit)
-
-
-def counter_fields(context: CommandContext, store: SessionStore, session: Session) -> list[dict[str, Any]]:
-    """The same for a program."""
-    from lopen.cli.counters import counter_objects
-
-    return counter_objects(session_counters(context, store, session))
+    circuit = next((c for c in limits.circuits if c.circuit_id == f"session:{session.id}"), None)
+    return counters(session, context.load().settings, kept_habits(store.database, session.id), circuit)
 
 
 def fields(store: SessionStore, session: Session) -> dict[str, Any]:

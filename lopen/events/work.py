@@ -43,6 +43,7 @@ class SessionComplete(Event):
     branch: str
     merge_command: str
     assumptions: tuple[str, ...] = ()
+    unpriced_tokens: int = 0  # of `tokens`, those that `cost_usd` says nothing of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ class Grant(Value):
     """Leave to make one request with an answer of at most `max_tokens`.
 
     `sure` is false where the store was gone when it was asked for: what the request uses is then counted
-    when the store is back.
+    when the store is back. `events`: what a person should know of it.
     """
 
     max_tokens: int
@@ -24,6 +24,7 @@ class Grant(Value):
     agent: str
     reservation: Reservation
     sure: bool = True
+    events: tuple[Event, ...] = ()
 
 
 class ToolPass(Value):
@@ -36,6 +37,7 @@ class ToolPass(Value):
     signature: str
     counted: bool = True
     ended: str = ""
+    nonce: str = ""  # this call's, which no other with the same signature has
 
 
 class ToolTrip(Value):
@@ -66,7 +68,8 @@ class BudgetReached(PersonNeeded):
 def no_room(state: BudgetState, need: int, alerts: tuple[Alert, ...]) -> BudgetReached:
     """The budget has no room for a request of `need` tokens."""
     usage = format_usage(state.tokens_used, state.max_tokens)
-    message = f"budget {state.budget_id} has no room for another request: {usage} tokens used"
+    promised = f", {state.reserved:,} more reserved for requests under way" if state.reserved else ""
+    message = f"budget {state.budget_id} has no room for another request: {usage} tokens used{promised}"
     return BudgetReached(state.budget_id, message, extend_command(state, need), raised(alerts))
 
 

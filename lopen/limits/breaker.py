@@ -50,7 +50,7 @@ def before_call(state: CircuitState, call: Call, now: float, book: RuleBook) -> 
         tripped = opened(counted, book["external_api"], seen, now, ack=True)
         return tripped, held(tripped, book).replace(kind=TRIP)
     if state.state == "half_open" and not state.probe:
-        counted = counted.replace(probe=call.signature, probe_at=now)
+        counted = counted.replace(probe=call.mark, probe_at=now)
     return counted, Decision(ALLOW, state.circuit_id)
 
 
@@ -62,7 +62,7 @@ def after_call(
         return state, None
     failed = is_failure(state, outcome)
     state = _remembered(state, outcome, book).replace(last_updated=now)
-    if state.state == "half_open" and state.probe == outcome.signature:
+    if state.state == "half_open" and state.probe == outcome.mark:
         if not failed:
             return closed(state), None
         reopened = opened(
@@ -114,7 +114,7 @@ def _turned(state: CircuitState, call: Call) -> CircuitState:
         state = state.replace(
             turn=state.turn + _turns(state.turn_label, call.turn), turn_label=call.turn, turn_calls={}
         )
-    if call.task != state.task:
+    if call.task != state.task and not call.inner:
         state = state.replace(task=call.task, iteration_count=0)
     return state
 
@@ -131,7 +131,7 @@ def _turns(before: str, after: str) -> int:
 def _tool_counted(state: CircuitState, call: Call, now: float, book: RuleBook) -> CircuitState:
     same = call.signature == state.last_tool_call
     return state.replace(
-        iteration_count=state.iteration_count + 1,
+        iteration_count=state.iteration_count + _of_task(call),
         max_iterations=book["max_iterations"].threshold,
         duplicate_call_count=state.duplicate_call_count + 1 if same else 1,
         duplicate_threshold=book["duplicate_call"].threshold,
@@ -140,6 +140,11 @@ def _tool_counted(state: CircuitState, call: Call, now: float, book: RuleBook) -
         times=_in_seconds(state.times, now, book["rapid_fire"]),
         history=(*state.history, call.signature)[-book.history :],
     )
+
+
+def _of_task(call: Call) -> bool:
+    """It counts towards the task's iterations: a sub-agent's calls are part of the one that started it."""
+    return bool(call.task) and not call.inner
 
 
 def _in_seconds(times: tuple[float, ...], now: float, rule: Rule) -> tuple[float, ...]:
@@ -184,10 +189,12 @@ def _tool_rules(state: CircuitState, call: Call, book: RuleBook) -> list[tuple[R
             same,
             f"{call.tool} was called {same} times in a row with the same arguments",
         ),
-        (book["max_iterations"], total, f"{total} tool calls since the last passing verify command"),
         (book["sequential_tool"], in_turn, f"{call.tool} was called {in_turn} times in one turn"),
         (book["rapid_fire"], recent, f"{recent} calls within {book['rapid_fire'].window:g} s"),
     ]
+    if _of_task(call):
+        seen = f"{total} tool calls since the last passing verify command"
+        found.insert(1, (book["max_iterations"], total, seen))
     if call.kind == "external":
         rule, calls = book["external_api"], len(state.external)
         found.append((rule, calls, f"{calls} external calls within {rule.window:g} s"))

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+WHOLE_SESSION = "*"  # the task of a caller whose whole session is one
 ALLOW, TRIP, WAIT, ACK, LATER = "allow", "trip", "wait", "ack", "later"
 
 
@@ -23,25 +24,38 @@ class Call(Value):
     `turn` is the caller's label of the turn; a new label is a new turn (`head/7` is two after `head/5`). `kind`: "tool", "hook", "agent",
     "external" (a script that calls an outside model), or "oracle" (lopen's own such call, which waits
     for its turn instead of tripping). `inner`: made by a call that was let through (a sub-agent's, the
-    oracle's): it belongs to the probe where that one is the probe.
+    oracle's): it belongs to the probe where that one is the probe. `task` is "" where there is none, and so
+    no verify command that could end a count. `nonce` is this one call's own mark, where its maker has one.
     """
 
     tool: str
     signature: str
     turn: str
     kind: str = "tool"
-    task: str = ""
+    task: str = WHOLE_SESSION
     inner: bool = False
+    nonce: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What its outcome is known by."""
+        return self.nonce or self.signature
 
 
 class Outcome(Value):
-    """How a call ended. `exit_code` and `tree` (id of the work tree) are given for commands."""
+    """How a call ended. `exit_code` and `tree` (id of the work tree) are given for commands, `nonce` as in its `Call`."""
 
     tool: str
     signature: str
     ok: bool
     exit_code: int | None = None
     tree: str = ""
+    nonce: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What its call is known by."""
+        return self.nonce or self.signature
 
 
 class Decision(Value):
@@ -83,7 +97,7 @@ class CircuitState(Value):
     needs_ack: bool = False
     trips_in_row: int = 0
     trips: int = 0
-    probe: str = ""  # signature of the probe under way
+    probe: str = ""  # mark of the probe under way
     probe_at: float = 0.0
     task: str = ""
     turn: int = 0

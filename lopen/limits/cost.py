@@ -34,6 +34,16 @@ def affordable(quote: Quote, max_tokens: int, left_usd: float) -> int:
     return room if room >= min(SMALLEST_ANSWER, max_tokens) else 0
 
 
+def unheld(quote: Quote, agent: str, max_cost_usd: float, limits: AgentLimits) -> str:
+    """The limit in dollars that should hold for this request and cannot, since its model has no known price."""
+    if quote(0) is not None:
+        return ""
+    if max_cost_usd > 0:
+        return f"the limit on cost (${max_cost_usd:.2f})"
+    block = limits.cost_block_usd if agent in EXTERNAL_AGENTS else 0.0
+    return f"resources.cost_block_usd (${block:.2f})" if block > 0 else ""
+
+
 def charge_external(
     rows: Rows, circuit_id: str, charge: Charge, limits: AgentLimits, now: datetime
 ) -> tuple[Alert, ...]:

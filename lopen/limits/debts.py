@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from lopen.limits.agents import AgentLimits
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage
-from lopen.limits.charging import open_all, settle
+from lopen.limits.charging import open_all, release, settle
 from lopen.limits.cost import charge_external
 from lopen.limits.outage import StoreUnreachable
 from lopen.limits.records import Alert, Reservation, dump, from_fields
@@ -27,7 +27,7 @@ KEPT = "debt:"
 
 
 class Debt(Value):
-    """A charge that waits, with the promise that it settles.
+    """A charge that waits, with the promise that it settles; a charge of nothing only gives the promise back.
 
     `sure`: the promise was certainly made, so that one that is gone means that it was settled already.
     """
@@ -120,6 +120,9 @@ Charged = list[tuple[BudgetState, tuple[Alert, ...]]]
 def _paid(
     debt: Debt, known: dict[str, int], limits: AgentLimits, now: datetime, rows: Rows
 ) -> tuple[Charged, tuple[Alert, ...]]:
+    if debt.charge == Charge(0):
+        release(rows, debt.reservation)
+        return [], ()
     open_all(rows, debt.specs, now, known)
     charged = settle(rows, debt.specs, debt.charge, now, debt.reservation, sure=debt.sure)
     circuit_id = f"session:{debt.reservation.session}"

@@ -84,7 +84,7 @@ class Gate:
         """
         if not passed.counted:
             return None
-        outcome = Outcome(passed.tool, passed.signature, ok, exit_code, tree)
+        outcome = Outcome(passed.tool, passed.signature, ok, exit_code, tree, passed.nonce)
         now = self._clock.now()
         unknown: tuple[Decision | None, tuple[Alert, ...]] = (None, ())
         decision, alerts = self._atomically(
@@ -100,14 +100,14 @@ class Gate:
     def external_call(self, turn: int, name: str = "oracle") -> ToolPass | ToolTrip:
         """Leave for one of lopen's own calls to another model; a full window is answered with `until`."""
         now = self._clock.now()
+        call = self._call(name, f"external:{name}", turn, "oracle", inner=True)
 
         def work(rows: Rows) -> tuple[Decision, tuple[Alert, ...]]:
             if dear := self._too_dear(rows, now):
                 return dear
-            call = self._call(name, f"external:{name}", turn, "oracle", inner=True)
             return announce_call(rows, self.circuit_id, call, self._agent, now, self.book)
 
-        return self._answered(work, name, f"external:{name}", now)
+        return self._answered(work, call, now)
 
     def external_done(self, passed: ToolPass, ok: bool) -> ToolTrip | None:
         """The external call ended."""
@@ -148,7 +148,7 @@ class Gate:
     def spawn_agent(self, agent_id: str, turn: int) -> ToolPass | ToolTrip:
         """Whether the sub-agent may start; `ended` in the pass names the one that has to end for it."""
         now = self._clock.now()
-        call = self._call("agent", f"agent:{agent_id}", turn, "agent", inner=True)
+        call = self._call("agent", f"agent:{agent_id}", turn, "agent", inner=True).replace(nonce="")
         oldest: list[str] = []
         no_alerts: tuple[Alert, ...] = ()
 
@@ -170,7 +170,7 @@ class Gate:
                 oldest.extend([answer.ended] if answer.ended else [])
             return decision, alerts
 
-        answer = self._answered(work, "agent", call.signature, now)
+        answer = self._answered(work, call, now)
         return answer.replace(ended=oldest[0]) if oldest and isinstance(answer, ToolPass) else answer
 
     def agent_done(self, agent_id: str, ok: bool = True) -> ToolTrip | None:
@@ -186,25 +186,26 @@ class Gate:
 
     def _call(self, tool: str, sign: str, turn: int, kind: str, *, inner: bool = False) -> Call:
         label = f"{self._here}{self._inside}/{turn}"
-        return Call(tool, sign, label, kind, self._task, inner or bool(self._inside))
+        return Call(tool, sign, label, kind, self._task, inner or bool(self._inside), new_id())
 
     def _asked(self, call: Call) -> ToolPass | ToolTrip:
         now = self._clock.now()
         return self._answered(
-            lambda rows: announce_call(rows, self.circuit_id, call, self._agent, now, self.book),
-            call.tool,
-            call.signature,
-            now,
+            lambda rows: announce_call(rows, self.circuit_id, call, self._agent, now, self.book), call, now
         )
 
     def _answered(
-        self, work: Callable[[Rows], tuple[Decision, tuple[Alert, ...]]], tool: str, sign: str, now: datetime
+        self, work: Callable[[Rows], tuple[Decision, tuple[Alert, ...]]], call: Call, now: datetime
     ) -> ToolPass | ToolTrip:
         answer = self._atomically(work, None)
         if answer is None:
-            return ToolPass(tool, sign, counted=False)
+            return ToolPass(call.tool, call.signature, counted=False)
         decision, alerts = answer
-        return ToolPass(tool, sign) if decision.allowed else self._tripped(decision, alerts, now)
+        return (
+            ToolPass(call.tool, call.signature, nonce=call.nonce)
+            if decision.allowed
+            else self._tripped(decision, alerts, now)
+        )
 
     def _atomically(self, work: Callable[[Rows], T], otherwise: T) -> T:
         return self._tried(lambda: self._store.atomically(work), lambda: otherwise)

@@ -14,13 +14,13 @@ from datetime import datetime
 from typing import TypeVar
 
 from lopen.clock import Clock
-from lopen.events import Event
+from lopen.events import Event, Notice
 from lopen.limits.agents import AgentLimits, agent_limits
 from lopen.limits.answers import BudgetReached, Grant, no_room, raised
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, opened
 from lopen.limits.charging import charge_all, open_all, promise, release
 from lopen.limits.circuit import CircuitState
-from lopen.limits.cost import EXTERNAL_AGENTS, Quote, affordable, charge_external, unpriced
+from lopen.limits.cost import EXTERNAL_AGENTS, Quote, affordable, charge_external, unheld, unpriced
 from lopen.limits.debts import NO_LEDGER, Debt, Debts, Ledger
 from lopen.limits.gate import Gate
 from lopen.limits.guarding import lose_probe, put_agents, read_agents
@@ -29,7 +29,7 @@ from lopen.limits.owner import is_gone, this_process
 from lopen.limits.records import Alert, Reservation
 from lopen.limits.report import snapshot_line
 from lopen.limits.rules import rule_book
-from lopen.limits.specs import specs_for
+from lopen.limits.specs import spec_of, specs_for
 from lopen.limits.store import LimitsStore, Rows
 from lopen.limits.texts import new_id
 from lopen.llm import messages
@@ -68,7 +68,9 @@ class Meter:
         self._known: dict[str, int] = {}
         self._late: tuple[Alert, ...] = ()  # raised when debts were paid, told with the next settlement
         self._specs: tuple[BudgetSpec, ...] = ()
+        self._said: set[str] = set()  # limits on cost of which was told that they do not hold
         self._session = ""
+        self._to_recover = ""  # the session in whose stead `recover` waits for the store
         self._agent = ""
         book = rule_book(
             settings.circuit.model_dump(),
@@ -112,15 +114,25 @@ class Meter:
         )
 
     def recover(self, session_id: str) -> tuple[Event, ...]:
-        """What dead processes left unsettled in this session counts as spent; their probe as failed.
+        """What dead processes left unsettled counts as spent, in every session of this module; a probe as failed.
 
-        To be called by whoever holds the session's lock, before anything is reserved.
+        To be called after `open` by whoever holds the module's lock, before anything is reserved. While the
+        store is gone it waits until the store is back.
         """
+        self._to_recover = session_id
+        self._tried(lambda: None, lambda: None)
+        late, self._late = self._late, ()
+        return raised(late)
+
+    def _recovered(self) -> tuple[Alert, ...]:
+        session_id = self._to_recover
+        modules = {spec.budget_id for spec in self._specs if spec.budget_type == "module"}
 
         def work(rows: Rows) -> tuple[Alert, ...]:
             alerts: list[Alert] = []
-            for left in rows.reservations(session_id):
-                if is_gone(left.owner):
+            for left in rows.promised():
+                ours = left.session == session_id or not modules.isdisjoint(left.budget_ids)
+                if ours and is_gone(left.owner):
                     release(rows, left)
                     alerts += self._charged_as_left(rows, left)
             circuit_id = f"session:{session_id}"
@@ -130,15 +142,13 @@ class Meter:
                 put_agents(rows, circuit_id, agents.replace(running=()))
             return tuple(alerts)
 
-        return raised(self._tried(lambda: self._store.atomically(work), tuple))
+        return self._store.atomically(work)
 
     def _charged_as_left(self, rows: Rows, left: Reservation) -> list[Alert]:
         states = [rows.budget(budget_id) for budget_id in left.budget_ids]
         specs = [spec_of(state) for state in states if state is not None]
-        charge, now = (
-            Charge(left.tokens, requests=1, cost_usd=left.cost_usd, agent=left.agent),
-            self._clock.now(),
-        )
+        charge = Charge(left.tokens, requests=1, cost_usd=left.cost_usd, agent=left.agent)
+        now = self._clock.now()
         dear = charge_external(rows, f"session:{left.session}", charge, self._resources, now)
         return [*(a for _, alerts in charge_all(rows, specs, charge, now) for a in alerts), *dear]
 
@@ -155,6 +165,7 @@ class Meter:
         now = self._clock.now()
         ids = tuple(spec.budget_id for spec in self._specs)
         agent = agent or self._agent
+        told = self._unlimited_cost(quote, agent)
         wanted = Reservation(new_id(), self._session, this_process(), ids, max(0, estimate_input), agent, now)
         specs = self._specs
         answer = self._tried(
@@ -162,12 +173,21 @@ class Meter:
             lambda: None,
         )
         if answer is None:
-            return Grant(max_tokens, specs, agent, wanted, sure=False)
+            return Grant(max_tokens, specs, agent, wanted, sure=False, events=told)
         if isinstance(answer[0], BudgetState):
             state, alerts = answer[0], answer[1]
             raise no_room(state, wanted.tokens + max_tokens, alerts if isinstance(alerts, tuple) else ())
         kept, room = answer
-        return Grant(room if isinstance(room, int) else max_tokens, specs, agent, kept)
+        return Grant(room if isinstance(room, int) else max_tokens, specs, agent, kept, events=told)
+
+    def _unlimited_cost(self, quote: Quote, agent: str) -> tuple[Event, ...]:
+        """Said once: a limit in dollars that does not hold for this model."""
+        what = unheld(quote, agent, self._max_cost, self._resources)
+        if not what or what in self._said:
+            return ()
+        self._said.add(what)
+        line = f"no price is known for the {agent}'s model: {what} does not hold for it"
+        return (Notice("warning", line, "Budgets in tokens do: lopen budget show"),)
 
     def _affordable(self, quote: Quote, max_tokens: int) -> int:
         """The answer's length that `--max-cost` leaves money for; BudgetReached where it leaves none."""
@@ -222,9 +242,12 @@ class Meter:
 
     def abandon(self, grant: Grant) -> None:
         """The request failed and nothing is billed: give the promise back."""
-        self._tried(
-            lambda: self._store.atomically(lambda rows: release(rows, grant.reservation)), lambda: False
-        )
+
+        def later() -> bool:
+            self._debts.owe(Debt(grant.specs, Charge(0), grant.reservation, grant.sure))
+            return False
+
+        self._tried(lambda: self._store.atomically(lambda rows: release(rows, grant.reservation)), later)
 
     # looking
 
@@ -268,12 +291,10 @@ class Meter:
         try:
             if self._debts.due:
                 self._late += self._debts.pay(self._store, self._known, self._clock.now())
+            if self._to_recover:
+                self._late += self._recovered()
+                self._to_recover = ""
             return work()
         except StoreUnreachable as error:
             self._debts.outage(error, self._clock.monotonic())
             return otherwise()
-
-
-def spec_of(state: BudgetState) -> BudgetSpec:
-    """The spec that opens this budget again as it is."""
-    return BudgetSpec(**{name: getattr(state, name) for name in BudgetSpec.names})

@@ -44,6 +44,7 @@ def reset_budget(store: LimitsStore, budget_id: str, now: datetime) -> BudgetSta
     def work(rows: Rows) -> BudgetState:
         before = _budget(rows, budget_id)
         rows.put_budget(cleared(before, now))
+        rows.drop_spend(budget_id)
         rows.add_incident(Incident(budget_id, "reset", f"{before.tokens_used:,} tokens were used", now))
         return cleared(before, now)
 

@@ -42,6 +42,11 @@ class Incident(Value):
     needs_ack: bool = False
 
 
+def held_s(incident: Incident) -> float:
+    """Seconds for which it held calls back; 0 where a person had to let them go on."""
+    return max(0.0, (incident.until or 0.0) - int(incident.at.timestamp()))
+
+
 class Reservation(Value):
     """Tokens promised to a request that is under way; what a crash leaves here counts as spent."""
 

@@ -1,7 +1,7 @@
 """How the limits lie in Redis: keys, fields, and one optimistic transaction over them (contract §7).
 
 Key layout: `<prefix>:budget:state:<id>` hash, `:budget:usage:<id>` counter, `:budget:spend:<id>` hash,
-`:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations:<session>` hash, `:budget:dropped:<id>`
+`:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations:<session>` hash, `:budget:reserving` set of their sessions, `:budget:dropped:<id>`
 and `:circuit:dropped:<id>` hashes with count and total of what their capped lists let go, `:circuit:state:<id>` hash, `:circuit:iterations:<id>` counter, `:circuit:toollog:<id>` list of at most 50,
 `:circuit:incidents:<id>` list, `:circuit:toolcounts:<id>` hash, `:circuit:active` set, `:memo:<key>` string.
 Every key expires after the configured time without a write.
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from lopen.limits.budget import CONFIRMATION, PAUSE, WARNING, BudgetState, Charge
 from lopen.limits.circuit import CircuitState
-from lopen.limits.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, load
+from lopen.limits.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, held_s, load
 from lopen.limits.value import Value
 
 SEPARATOR = "\x1f"
@@ -52,6 +52,8 @@ def read_budget(fields: Mapping[str, str], used: str | int | None) -> BudgetStat
     """The budget of a state hash and its counter; None where the hash is not there (any more)."""
     if "budget_id" not in fields:
         return None
+    if lacking := sorted(BudgetState.required - fields.keys()):
+        raise ValueError(f"the budget {fields['budget_id']} is kept without {', '.join(lacking)}")
     values: dict[str, Any] = {n: _typed(n, fields[n]) for n in BudgetState.names if n in fields}
     told = tuple(c for c in (WARNING, CONFIRMATION, PAUSE) if announcement(c) in fields)
     return BudgetState(**values | {"tokens_used": int(used or 0), "announced": told})
@@ -83,11 +85,20 @@ class RedisRows:
 
     forgets = True
 
-    def __init__(self, pipe: Any, key: Keys, ttl_s: int, evidence_max: int = EVIDENCE_KEPT) -> None:
+    def __init__(
+        self,
+        pipe: Any,
+        key: Keys,
+        ttl_s: int,
+        evidence_max: int = EVIDENCE_KEPT,
+        in_time: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`in_time` is called before the server is: it raises where the time for all of this is over."""
         self._pipe = pipe
         self._key = key
         self._ttl = ttl_s
         self._evidence_max = evidence_max
+        self._in_time = in_time
         self._writes: list[Callable[[], object]] = []
         self._touched: set[str] = set()
         self._seen: dict[str, Any] = {}
@@ -95,7 +106,9 @@ class RedisRows:
     def _read(self, key: str, read: Callable[[], T]) -> T:
         """What lies at `key`, as this transaction left it."""
         if key not in self._seen:
+            self._in_time()
             self._pipe.watch(key)
+            self._in_time()
             self._seen[key] = read()
         found: T = self._seen[key]
         return found
@@ -109,6 +122,7 @@ class RedisRows:
         if not self._writes:
             self._pipe.reset()
             return
+        self._in_time()
         self._pipe.multi()
         for send in self._writes:
             send()
@@ -147,6 +161,10 @@ class RedisRows:
         key = self._key("budget:spend", budget_id)
         for name, amount in spend_fields(charge).items():
             self._write(key, partial(self._pipe.hincrbyfloat, key, name, amount))
+
+    def drop_spend(self, budget_id: str) -> None:
+        key = self._key("budget:spend", budget_id)
+        self._writes.append(lambda: self._pipe.delete(key))
 
     # circuits
 
@@ -211,6 +229,15 @@ class RedisRows:
         found = self._read(key, lambda: {k: load(Reservation, v) for k, v in self._pipe.hgetall(key).items()})
         return list(found.values())
 
+    def promised(self) -> list[Reservation]:
+        """Every reservation, whosever; sessions that have none left are forgotten."""
+        key = self._key("budget:reserving")
+        sessions = self._read(key, lambda: sorted(self._pipe.smembers(key)))
+        found = {session: self.reservations(session) for session in sessions}
+        if gone := [session for session, theirs in found.items() if not theirs]:
+            self._write(key, lambda: self._pipe.srem(key, *gone))
+        return [each for theirs in found.values() for each in theirs]
+
     def reservation(self, session: str, reservation_id: str) -> Reservation | None:
         return next((r for r in self.reservations(session) if r.reservation_id == reservation_id), None)
 
@@ -219,6 +246,8 @@ class RedisRows:
         self.reservations(reservation.session)
         self._seen[key] = self._seen[key] | {name: reservation}
         self._write(key, lambda: self._pipe.hset(key, name, dump(reservation)))
+        reserving = self._key("budget:reserving")
+        self._write(reserving, lambda: self._pipe.sadd(reserving, reservation.session))
 
     def drop_reservation(self, reservation: Reservation) -> None:
         key, name = self._key("budget:reservations", reservation.session), reservation.reservation_id
@@ -260,11 +289,6 @@ class RedisRows:
         self._pipe.watch(name)
         self._seen[name] = text
         self._write(name, lambda: self._pipe.set(name, text))
-
-
-def held_s(incident: Incident) -> float:
-    """Seconds for which it held calls back; 0 where a person had to let them go on."""
-    return max(0.0, (incident.until or 0.0) - int(incident.at.timestamp()))
 
 
 def _appended(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:

@@ -25,8 +25,8 @@ from lopen.limits.redis_scripts import CHARGE, PRUNE
 from lopen.limits.store import Rows
 from lopen.limits.texts import budget_alert
 
-ANSWER_S = 1.0  # a Redis that takes longer is treated as gone
-CONTENDED_S = 5.0
+ANSWER_S = 1.0  # a Redis that takes longer for one answer is treated as gone
+OPERATION_S = 2.0  # and one that takes longer for all that changes together, other writers' turns included
 
 T = TypeVar("T")
 
@@ -41,9 +41,12 @@ class RedisStore:
         prefix: str = "lopen",
         ttl_s: int = 86_400,
         answer_s: float = ANSWER_S,
+        operation_s: float = OPERATION_S,
         evidence_max: int = EVIDENCE_KEPT,
     ) -> None:
-        """`answer_s`: a server that takes longer is gone. `evidence_max`: see `SqliteStore`."""
+        """`answer_s`, `operation_s`: a server that takes longer for an answer, or for a whole operation, is gone.
+
+        `evidence_max`: see `SqliteStore`."""
         try:
             import redis
             from redis.backoff import NoBackoff
@@ -71,6 +74,7 @@ class RedisStore:
         self._key = Keys(prefix)
         self._ttl = ttl_s
         self._evidence_max = evidence_max
+        self._operation_s = operation_s
 
     def _reached(self, work: Callable[[], T]) -> T:
         try:
@@ -79,21 +83,32 @@ class RedisStore:
             raise StoreUnreachable(f"the limits' store at {self._where}: {error}") from error
 
     def atomically(self, work: Callable[[Rows], T]) -> T:
-        """`work` under WATCH, again where another writer came between; gives up after 5 s of that."""
-        return self._reached(lambda: self._transacted(work))
+        """`work` under WATCH, again where another writer came between, as long as an operation may take."""
+        return self._reached(lambda: self._transacted(work, self._deadline()))
 
-    def _transacted(self, work: Callable[[Rows], T]) -> T:
-        until = time.monotonic() + CONTENDED_S
-        while time.monotonic() < until:
+    def _deadline(self) -> Callable[[], None]:
+        """Raises once an operation that begins now has taken too long."""
+        until = time.monotonic() + self._operation_s
+
+        def in_time() -> None:
+            if time.monotonic() >= until:
+                raise StoreUnreachable(
+                    f"the limits' store at {self._where} took more than {self._operation_s:g} s"
+                )
+
+        return in_time
+
+    def _transacted(self, work: Callable[[Rows], T], in_time: Callable[[], None]) -> T:
+        while True:
+            in_time()
             with self._client.pipeline() as pipe:
-                rows = RedisRows(pipe, self._key, self._ttl, self._evidence_max)
+                rows = RedisRows(pipe, self._key, self._ttl, self._evidence_max, in_time)
                 try:
                     result = work(rows)
                     rows.commit()
                 except self._conflict:
                     continue
                 return result
-        raise StoreUnreachable(f"the limits' store at {self._where}: too many writers at once")
 
     def record(
         self,
@@ -115,6 +130,7 @@ class RedisStore:
         promised: Reservation | None,
         sure: bool,
     ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
+        in_time = self._deadline()
         parts = ("state", "usage", "spend")
         keys = [self._key(f"budget:{part}", spec.budget_id) for spec in specs for part in parts]
         session, promise, tokens = ("", "", 0)
@@ -135,20 +151,25 @@ class RedisStore:
             ],
         )
         if answer is None:
-            return self._transacted(lambda rows: settle(rows, specs, charge, now, promised, sure=sure))
+            return self._transacted(
+                lambda rows: settle(rows, specs, charge, now, promised, sure=sure), in_time
+            )
         states = [_charged(*found) for found in zip(answer[::2], answer[1::2], strict=True)]
         return [
-            (state, tuple(a for crossing in due(state) for a in self._claimed(state, crossing, now)))
+            (state, tuple(a for crossing in due(state) for a in self._claimed(state, crossing, now, in_time)))
             for state in states
         ]
 
-    def _claimed(self, state: BudgetState, crossing: str, now: datetime) -> tuple[Alert, ...]:
-        """The alert, if no other writer has announced this crossing."""
+    def _claimed(
+        self, state: BudgetState, crossing: str, now: datetime, in_time: Callable[[], None]
+    ) -> tuple[Alert, ...]:
+        """The alert, if no other writer has announced this crossing; out of time, the next charge raises it."""
+        in_time()
         key = self._key("budget:state", state.budget_id)
         if not self._client.hsetnx(key, announcement(crossing), "1"):
             return ()
         alert = budget_alert(state, crossing, now)
-        self._transacted(lambda rows: rows.add_alert(alert))
+        self._transacted(lambda rows: rows.add_alert(alert), self._deadline())  # claimed: nobody else will
         return (alert,)
 
     def budgets(self) -> list[BudgetState]:
@@ -181,8 +202,9 @@ class RedisStore:
     def alerts(self, budget_id: str | None = None, acknowledged: bool | None = None) -> list[Alert]:
         def read() -> list[Alert]:
             ids = [budget_id] if budget_id else self._client.smembers(self._key("budget:alerted"))
-            texts = [t for i in ids for t in self._client.lrange(self._key("budget:alerts", i), 0, -1)]
-            return [load(Alert, text) for text in texts]
+            texts = {i: self._client.lrange(self._key("budget:alerts", i), 0, -1) for i in ids}
+            self._forget("budget:alerted", ("budget:alerts",), [i for i, found in texts.items() if not found])
+            return [load(Alert, text) for found in texts.values() for text in found]
 
         found = sorted(self._reached(read), key=lambda a: a.timestamp)
         return [a for a in found if acknowledged in (None, a.acknowledged)]

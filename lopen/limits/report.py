@@ -71,9 +71,9 @@ def alert_object(alert: Alert) -> dict[str, Any]:
     return alert.fields() | {"timestamp": instant(alert.timestamp)}
 
 
-def cost_text(cost_usd: float, unpriced_tokens: int) -> str:
+def cost_text(cost_usd: float, unpriced_tokens: int, digits: int = 2) -> str:
     """`$0.42`, and how many tokens no price is known for."""
-    said = f"${cost_usd:.2f}"
+    said = f"${cost_usd:.{digits}f}"
     return f"{said} and {unpriced_tokens:,} tokens without a known price" if unpriced_tokens else said
 
 
@@ -99,6 +99,8 @@ def _budget_line(state: BudgetState, width: int) -> str:
         filled = min(BAR, int(state.token_utilization * BAR))
         parts.append(f"[{'=' * filled}{'-' * (BAR - filled)}]")
     parts.append(f"{format_usage(state.tokens_used, state.max_tokens)} tokens")
+    if state.reserved:
+        parts.append(f"{state.reserved:,} reserved")
     if state.max_requests > 0:
         parts.append(f"{format_usage(state.requests_used, state.max_requests)} requests")
     parts += [state.status, cost_text(state.cost_usd, state.unpriced_tokens)]
@@ -157,6 +159,21 @@ def resource_lines(agents: Agents, circuit: CircuitState, limits: AgentLimits, n
     ]
 
 
+def incident_object(incident: Incident) -> dict[str, Any]:
+    """One entry of the incident log."""
+    return incident.fields() | {"at": instant(incident.at), "until": _epoch(incident.until)}
+
+
+def incident_log(incidents: Sequence[Incident]) -> list[str]:
+    """One line an entry: what tripped, what was granted, acknowledged, reset or lifted, and why."""
+    return [
+        f"{instant(i.at)}  {i.circuit_id}  {i.rule}: {i.seen}"
+        + (f" (until {_epoch(i.until)})" if i.until else "")
+        + (" (a person had to let it go on)" if i.needs_ack else "")
+        for i in incidents
+    ]
+
+
 def incident_counts(incidents: Sequence[Incident], now: datetime) -> dict[str, int]:
     """How often what happened in the last 24 hours."""
     return dict(sorted(Counter(i.rule for i in incidents if now - i.at < timedelta(hours=24)).items()))
@@ -165,7 +182,11 @@ def incident_counts(incidents: Sequence[Incident], now: datetime) -> dict[str, i
 def incident_lines(incidents: Sequence[Incident], now: datetime) -> list[str]:
     """The same in a line."""
     said = ", ".join(f"{rule} x{count}" for rule, count in incident_counts(incidents, now).items())
-    return [f"Incidents in the last 24 h: {said or 'none'}"]
+    return [
+        f"Incidents in the last 24 h: {said}; lopen circuit incidents tells more"
+        if said
+        else "Incidents in the last 24 h: none"
+    ]
 
 
 def alert_lines(alerts: Sequence[Alert]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lopen.limits.budget import BudgetSpec
+from lopen.limits.budget import BudgetSpec, BudgetState
 from lopen.settings.schema import Budget
 
 DEFAULT_TASK_TYPE = "implement"
@@ -51,3 +51,8 @@ def specs_for(
         return of_module, of_session
     of_task = spec(f"task:{task}", "task", task_tokens(budget, task_type))
     return of_module, of_session, of_task.replace(task_description=task_description)
+
+
+def spec_of(state: BudgetState) -> BudgetSpec:
+    """The spec that opens this budget again as it is."""
+    return BudgetSpec(**{name: getattr(state, name) for name in BudgetSpec.names})

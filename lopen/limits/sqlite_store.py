@@ -109,6 +109,12 @@ class SqliteRows:
         key = (budget_id, charge.agent, charge.model)
         self._connection.execute(_SPEND, (*key, *charge.usage.fields().values(), *counted))
 
+    def drop_spend(self, budget_id: str) -> None:
+        """Nothing was spent of this budget; the running totals keep it."""
+        from lopen.storage.archives import fold_spend
+
+        fold_spend(self._connection, budget_id)
+
     def circuit(self, circuit_id: str) -> CircuitState | None:
         return self._body(CircuitState, "SELECT body FROM circuits WHERE circuit_id = ?", circuit_id)
 
@@ -129,6 +135,12 @@ class SqliteRows:
     def reservations(self, session: str) -> list[Reservation]:
         rows = self._connection.execute("SELECT body FROM reservations WHERE session = ?", (session,))
         return [load(Reservation, row[0]) for row in rows]
+
+    def promised(self) -> list[Reservation]:
+        """Every reservation, whosever."""
+        return [
+            load(Reservation, row[0]) for row in self._connection.execute("SELECT body FROM reservations")
+        ]
 
     def reservation(self, session: str, reservation_id: str) -> Reservation | None:
         sql = "SELECT body FROM reservations WHERE session = ? AND reservation_id = ?"

@@ -129,10 +129,16 @@ SELECT substr(circuit_id, 1, instr(circuit_id, ':')) || ?, agent, tool, calls FR
 ON CONFLICT DO UPDATE SET calls = calls + excluded.calls"""
 
 
+def fold_spend(connection: sqlite3.Connection, budget_id: str) -> None:
+    """Add what was spent of a budget to the running totals, and begin it anew."""
+    connection.execute(_FOLD_SPEND, (TOTALS, budget_id))
+    connection.execute("DELETE FROM spend WHERE budget_id = ?", (budget_id,))
+
+
 def forget_limits(connection: sqlite3.Connection, ids: list[str]) -> None:
     """Delete what the limits keep of these; running totals (tokens, cost, calls by tool) are added up first."""
     for one in ids:
-        connection.execute(_FOLD_SPEND, (TOTALS, one))
+        fold_spend(connection, one)
         connection.execute(_FOLD_CALLS, (TOTALS, one))
         for table, column in _BY_LIMIT.items():
             connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (one,))  # noqa: S608 - fixed words only

@@ -126,6 +126,10 @@ def test_a_model_without_a_known_price_is_counted_in_tokens(make_project: MakePr
     assert complete["cost_usd"] is None
     assert complete["tokens"] == sum(billed(t) for t in ran.named("turn_ended"))
     assert budgets(project)["session"]["unpriced_tokens"] == complete["tokens"]
+    assert complete["unpriced_tokens"] == complete["tokens"]
+    [module] = project.lopen("modules", "--json").named("module")
+    assert module["unpriced_tokens"] == module["tokens"] > 0
+    assert "tokens without a known price" in project.lopen("modules").out
 
 
 def test_a_task_budget_shortens_the_answer_and_then_pauses(make_project: MakeProject) -> None:

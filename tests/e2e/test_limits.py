@@ -48,8 +48,8 @@ def test_a_used_up_task_budget_is_told_once_and_pauses_until_a_person_extends_it
     review = tools(*[(b["name"], b["input"]) for b in plan().content][:3], ("record_tasks", _one("review")))
     script = [
         review,
-        tools(*code()[:1], usage=Usage(70_000, 0)),
-        tools(*code()[1:], usage=Usage(60_000, 0)),  # over two thresholds at once
+        tools(*code()[:1], usage=Usage(40_000, 0)),
+        tools(*code()[1:], usage=Usage(90_000, 0)),  # over two thresholds at once
         build("calc-t1"),
     ]
     project = specified(make_project(script, **variables))

@@ -110,6 +110,30 @@ def billed_turn(turn: dict[str, Any]) -> int:
     return whole + round(int(turn["cache_read_tokens"]) * 0.1)
 
 
+def test_what_needs_no_limits_is_shown_while_redis_is_gone(
+    redis: RedisServer, make_project: MakeProject
+) -> None:
+    project = make_project([plan()], LOPEN_BUDGET__STORE=redis.url)
+    project.specify()
+    assert project.lopen("run", "calc").code == 3
+    redis.stop()
+
+    [module] = project.lopen("modules", "--json").named("module")
+    assert module["state"] == "paused"
+    assert (module["tokens"], module["cost_usd"], module["unpriced_tokens"]) == (None, None, None)
+    shown = project.lopen("status")
+    assert shown.code == 0, shown.err
+    assert "limits unknown: the limits' store at" in shown.out + shown.err
+    assert "lopen approve calc" in shown.out + shown.err
+    [state] = project.lopen("status", "--json").named("status")
+    assert "limits' store" in state["limits_unknown"]
+    assert project.lopen("session", "show", state["session"]).code == 0
+    for command in (["budget", "show"], ["alerts"], ["circuit", "status"]):
+        refused = project.lopen(*command)
+        assert refused.code == 1
+        assert "start it, or name another store" in refused.err
+
+
 def test_commands_say_what_a_person_did_wrong(kept_in: dict[str, str], make_project: MakeProject) -> None:
     project = make_project([plan()], **kept_in)
     project.specify()

@@ -19,7 +19,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def opened(where: str) -> LimitsStore:
     """A Redis, or a database that does not wait for the disk: exactness is what is tested, not durability."""
     if where.startswith("redis"):
-        return RedisStore(where, prefix="counting", answer_s=30)
+        return RedisStore(where, prefix="counting", answer_s=30, operation_s=60)
     database = Database(Path(where), timeout_s=60)
     database.connection.execute("PRAGMA synchronous=OFF")
     return SqliteStore(database)

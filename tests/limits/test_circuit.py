@@ -80,6 +80,28 @@ def test_a_passing_verify_and_another_task_count_from_nothing() -> None:
     assert run.state.iteration_count == 1
 
 
+def test_calls_without_a_task_have_no_verify_command_to_wait_for() -> None:
+    run = Run()
+    for _ in range(60):
+        run.now += 10
+        run.turn += 1
+        assert run.call(task="").allowed
+    assert run.state.iteration_count == 0
+    run.call(task="t")
+    assert run.state.iteration_count == 1
+
+
+def test_a_sub_agents_calls_are_not_the_tasks() -> None:
+    run = Run()
+    run.slowly()
+    for i in range(60):
+        run.now += 10
+        inner = Call("read_file", f"inner:{i}", f"research/{i}", task="t", inner=True)
+        run.state, decision = before_call(run.state, inner, run.now, BOOK)
+        assert decision.allowed
+    assert run.state.iteration_count == 1
+
+
 def test_twenty_calls_in_ten_seconds_trip_for_a_minute() -> None:
     run = Run()
     for i in range(19):
@@ -263,6 +285,20 @@ def test_the_result_of_a_call_begun_before_the_trip_neither_closes_nor_opens() -
     run.call("edit_file")
     run.end("read_file", signature="read_file")
     assert run.state.state == "half_open"
+
+
+def test_an_older_call_with_the_probes_signature_is_not_the_probe() -> None:
+    state, _ = before_call(CircuitState("s"), Call("bash", "make", "1", nonce="old"), START, BOOK)
+    for i in range(4):
+        state, _ = after_call(state, Outcome("edit", f"e{i}", False), START, BOOK)
+    assert state.tripped
+    later = START + 100
+    state, decision = before_call(state, Call("bash", "make", "2", nonce="probe"), later, BOOK)
+    assert decision.allowed
+    state, _ = after_call(state, Outcome("bash", "make", True, nonce="old"), later, BOOK)
+    assert state.state == "half_open"
+    state, _ = after_call(state, Outcome("bash", "make", True, nonce="probe"), later, BOOK)
+    assert state.state == "closed"
 
 
 def test_a_clock_set_back_does_not_hold_calls_for_ever() -> None:

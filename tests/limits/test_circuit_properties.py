@@ -4,15 +4,81 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from lopen.limits.breaker import PROBE_LOST_S, after_call, before_call
-from lopen.limits.circuit import Call, CircuitState, Outcome, acknowledged
+from lopen.limits.breaker import PROBE_LOST_S, after_call, before_call, is_failure
+from lopen.limits.circuit import (
+    TRIP,
+    Call,
+    CircuitState,
+    Decision,
+    Outcome,
+    acknowledged,
+    verified,
+)
 from lopen.limits.records import dump, load
 from lopen.limits.rules import HISTORY, RuleBook, rule_book
 
-BOOK: RuleBook = rule_book({"max_iterations": {"threshold": 12}, "rapid_fire": {"threshold": 6}})
-TOOLS = st.sampled_from(["read_file", "run_command", "edit_file"])
+# Low, so that sixty steps meet every rule, and go on after it.
+LOW = {
+    "max_iterations": 7,
+    "duplicate_call": 4,
+    "rapid_fire": 5,
+    "tool_failure": 1,
+    "sequential_tool": 4,
+    "hook_recursion": 2,
+    "agent_spawn": 2,
+    "external_api": 3,
+}
+BOOK: RuleBook = rule_book({name: {"threshold": most} for name, most in LOW.items()})
+TOOLS = st.sampled_from(["read_file", "run_command"])
+KINDS = st.sampled_from(["tool", "tool", "external", "agent", "hook"])
+
+
+class Seen:
+    """Everything that happened, kept whole: what each rule could count at most."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Call, float, int]] = []
+        self.failures: list[tuple[str, int]] = []
+        self.since_verify = 0
+
+    @property
+    def turn(self) -> int:
+        """The turn of the newest call: none is over before the next one's first call."""
+        return self.calls[-1][2]
+
+    def counts(self, rule_name: str, now: float, tool: str) -> int:
+        """Calls that fall into the rule's window, the newest included."""
+        window, turn = BOOK[rule_name].window, self.turn
+        recent = [c for c, _, at_turn in self.calls if turn - at_turn < window]
+        within = [c for c, at, _ in self.calls if now - at < window]
+        match rule_name:
+            case "max_iterations":
+                return self.since_verify
+            case "duplicate_call":
+                return self._row()
+            case "rapid_fire":
+                return sum(c.kind in ("tool", "external") for c in within)
+            case "external_api":
+                return sum(c.kind == "external" for c in within)
+            case "sequential_tool":
+                return sum(c.tool == tool for c in recent)
+            case "hook_recursion":
+                return sum(c.kind == "hook" for c in recent)
+            case "agent_spawn":
+                return sum(c.kind == "agent" for c in recent)
+            case _:
+                return sum(t == tool for t, at_turn in self.failures if turn - at_turn < window)
+
+    def _row(self) -> int:
+        called = [c.signature for c, _, _ in self.calls if c.kind in ("tool", "external")]
+        same = 0
+        for signature in reversed(called):
+            if signature != called[-1]:
+                break
+            same += 1
+        return same
 
 
 class Circuits(RuleBasedStateMachine):
@@ -21,53 +87,104 @@ class Circuits(RuleBasedStateMachine):
         self.state = CircuitState("session:s")
         self.now = 0.0
         self.turn = 0
+        self.made = 0
         self.under_way: list[Call] = []
-        self.probes: list[Call] = []
+        self.probe: Call | None = None
+        self.seen = Seen()
 
-    @rule(
-        tool=TOOLS,
-        argument=st.integers(0, 2),
-        kind=st.sampled_from(["tool", "tool", "external", "agent", "hook"]),
-    )
-    def call(self, tool: str, argument: int, kind: str) -> None:
-        call = Call(tool, f"{tool}:{argument}:{kind}", str(self.turn), kind)
+    @rule(tool=TOOLS, argument=st.integers(0, 1), kind=KINDS, task=st.booleans(), inner=st.booleans())
+    def call(self, tool: str, argument: int, kind: str, task: bool, inner: bool) -> None:
+        self.made += 1
+        call = Call(
+            tool,
+            f"{tool}:{argument}:{kind}",
+            str(self.turn),
+            kind,
+            "t" if task else "",
+            inner,
+            f"{self.made}",
+        )
         before = self.state
         self.state, decision = before_call(before, call, self.now, BOOK)
+        if self.probe is not None and self.now - before.probe_at > PROBE_LOST_S:
+            self.probe = None
+        if decision.allowed or decision.kind == TRIP:
+            self._saw(call)
         if decision.allowed:
-            if self.state.state == "half_open":
-                assert not self.probes, "two probes at once"
-                self.probes.append(call)
-            self.under_way.append(call)
+            self._allowed(call)
         else:
             assert decision.seen
             assert decision.until is not None or decision.needs_ack
+        if decision.kind == TRIP:
+            self._has_cause(decision, call.tool)
         if self.state.state == "closed":
             assert before.state == "closed", "closed without a success"
 
-    @rule(ok=st.booleans(), which=st.integers(0, 5))
-    def end(self, ok: bool, which: int) -> None:
+    @precondition(lambda self: self.under_way)
+    @rule(which=st.integers(0, 5))
+    def call_again(self, which: int) -> None:
+        """What is still under way, once more: only the mark tells one from the other."""
+        earlier = self.under_way[which % len(self.under_way)]
+        argument = int(earlier.signature.split(":")[1])
+        self.call(earlier.tool, argument, earlier.kind, bool(earlier.task), inner=False)
+
+    @precondition(lambda self: self.state.probe)
+    @rule(ok=st.booleans())
+    def oldest_ends(self, ok: bool) -> None:
+        self.end(ok, 0, passed_verify=False)
+
+    def _saw(self, call: Call) -> None:
+        self.seen.calls.append((call, self.now, self.turn))
+        if call.kind in ("tool", "external") and call.task and not call.inner:
+            self.seen.since_verify += 1
+
+    def _allowed(self, call: Call) -> None:
+        if self.state.state == "half_open" and not call.inner:
+            assert self.probe is None, "two probes at once"
+        if self.state.state == "half_open" and self.probe is None:
+            self.probe = call
+        self.under_way.append(call)
+
+    def _has_cause(self, decision: Decision, tool: str) -> None:
+        """Opened for a count that its rule's threshold asks for, and for nothing less."""
+        if "external calls were made in this session" in decision.seen or "probe" in decision.seen:
+            return
+        count = self.seen.counts(decision.rule, self.now, tool)
+        assert BOOK[decision.rule].trips(count), f"{decision.rule} opened at {count}"
+
+    @rule(ok=st.booleans(), which=st.integers(0, 5), passed_verify=st.booleans())
+    def end(self, ok: bool, which: int, passed_verify: bool) -> None:
         if not self.under_way:
             return
         call = self.under_way.pop(which % len(self.under_way))
         before = self.state
-        self.state, _ = after_call(before, Outcome(call.tool, call.signature, ok), self.now, BOOK)
+        outcome = Outcome(call.tool, call.signature, ok, nonce=call.nonce)
+        if is_failure(before, outcome):
+            self.seen.failures.append((call.tool, self.seen.turn))
+        self.state, decision = after_call(before, outcome, self.now, BOOK)
+        if decision is not None and before.state == "closed":
+            self._has_cause(decision, call.tool)
         if before.state == "half_open" and self.state.state == "closed":
             assert ok
-            assert call.signature == before.probe
+            assert call is self.probe, "closed by another call than the probe"
             assert self.state.trips_in_row == 0
+        if before.state == "closed" and call is not self.probe and ok:
+            assert self.state.state == "closed"
+        if passed_verify and ok:
+            self.state = verified(self.state)
+            self.seen.since_verify = 0
         if self.state.state != "half_open" or not self.state.probe:
-            self.probes.clear()
+            self.probe = None
 
-    @rule(seconds=st.sampled_from([0.1, 1.0, 5.0, 30.0, 60.0, 300.0, PROBE_LOST_S + 1]))
+    @rule(seconds=st.sampled_from([0.1, 4.0, 5.0, 6.0, 30.0, 60.0, PROBE_LOST_S + 1]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        if self.now - self.state.probe_at > PROBE_LOST_S:
-            self.probes.clear()
 
     @rule()
     def next_turn(self) -> None:
         self.turn += 1
 
+    @precondition(lambda self: self.state.tripped)
     @rule()
     def acknowledge(self) -> None:
         self.state = acknowledged(self.state)
@@ -86,5 +203,5 @@ class Circuits(RuleBasedStateMachine):
             assert self.state.trip_reason
 
 
-Circuits.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+Circuits.TestCase.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
 TestCircuits = Circuits.TestCase

@@ -131,3 +131,32 @@ def test_hooks_tokens_have_a_cost_where_the_model_has_a_price(folder: Path) -> N
     [shown] = objects(run(budget.app, "show", "session:claude", "--json", folder=folder))
     assert shown["cost_usd"] > 0
     assert shown["unpriced_tokens"] == 1_000
+
+
+def test_a_reset_budget_costs_nothing_of_what_was_spent_before(folder: Path) -> None:
+    database = Database(folder / ".lopen" / "state.db")
+    spec = BudgetSpec("session:claude", "session", 500_000, agent="claude-code")
+    charge = Charge(1_000, Usage(1_000), 1, None, "claude-code", "claude-opus-5-5")
+    store = SqliteStore(database)
+    store.record([spec], charge.replace(tokens=400_000, usage=Usage(400_000)), NOW)
+    run(budget.app, "reset", "session:claude", folder=folder)
+    store.record([spec], charge, NOW)
+    [shown] = objects(run(budget.app, "show", "session:claude", "--json", folder=folder))[:1]
+    assert shown["tokens_used"] == 1_000
+    assert 0 < shown["cost_usd"] < 0.1
+    [totals] = store.spend("session:archived")
+    assert totals.tokens == 400_000
+    database.close()
+
+
+def test_what_tripped_and_what_was_granted_is_told_with_its_reason(folder: Path) -> None:
+    run(budget.app, "extend", "session:s", "--tokens", "500", "--reason", "it was too small", folder=folder)
+    run(circuit.app, "ack", "session:s", folder=folder)
+    told = objects(run(circuit.app, "incidents", "session:s", "--json", folder=folder))
+    assert [i["rule"] for i in told] == ["duplicate_call", "extension", "ack"]
+    assert told[1]["seen"] == "500 tokens: it was too small"
+    said = run(circuit.app, "incidents", folder=folder)
+    assert "duplicate_call: read_file was called 5 times in a row" in said
+    assert "lopen circuit incidents" in run(circuit.app, "status", folder=folder)
+    assert "No incidents." in run(circuit.app, "incidents", "session:x", folder=folder)
+    assert "extension: 500 tokens: it was too small" in run(budget.app, "show", "session:s", folder=folder)

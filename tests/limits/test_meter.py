@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lopen.clock import FakeClock
 from lopen.errors import ExitCode
-from lopen.events import AlertRaised, CircuitChanged
+from lopen.events import AlertRaised, CircuitChanged, Notice
 from lopen.limits import orders
 from lopen.limits.answers import BudgetReached, ToolPass, ToolTrip
 from lopen.limits.guarding import read_agents
@@ -233,6 +233,24 @@ def test_external_calls_warn_at_one_dollar_and_block_at_five_until_acknowledged(
     assert isinstance(meter.gate.external_call(3), ToolPass)
 
 
+def test_a_limit_on_cost_that_does_not_hold_for_a_model_is_said_once(
+    store: LimitsStore, clock: FakeClock
+) -> None:
+    meter = Meter(store, Settings(), clock, max_cost_usd=1.0)
+    meter.open("s1", "m", "t1")
+    assert meter.reserve(10, 2_000, "builder", lambda answer: 0.1).events == ()
+    [said] = meter.reserve(10, 2_000, "builder").events
+    assert isinstance(said, Notice)
+    assert "no price is known for the builder's model: the limit on cost ($1.00)" in said.message
+    assert meter.reserve(10, 2_000, "oracle").events == ()
+    other = Meter(store, Settings(), clock)
+    other.open("s2", "m", "t1")
+    assert other.reserve(10, 2_000, "builder").events == ()
+    [said] = other.reserve(10, 2_000, "oracle").events
+    assert isinstance(said, Notice)
+    assert "resources.cost_block_usd ($5.00)" in said.message
+
+
 def test_unknown_models_count_in_tokens_and_are_said(make_meter: MakeMeter) -> None:
     meter = make_meter()
     spend(meter, 500, None)
@@ -272,6 +290,36 @@ def test_what_a_crash_left_unsettled_counts_as_spent_once(
         meter.recover("s1")
         assert [(s.tokens_used, s.reserved) for s in meter.states()] == [(19_000, 2_010)] * 3
     meter.abandon(own)
+
+
+def test_a_new_session_settles_what_a_dead_one_of_its_module_left(
+    store: LimitsStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings.model_validate({"budget": {"token_budget_per_module": 100_000}})
+
+    def opened(session: str, module: str) -> Meter:
+        meter = Meter(store, settings, clock)
+        meter.open(session, module, f"{session}-t1")
+        return meter
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lopen.limits.meter.this_process", lambda: "elsewhere/1/1")
+        opened("m-1", "m").reserve(70_000, 16_000)
+        opened("other-1", "other").reserve(5_000, 2_000)
+    living = opened("m-2", "m").reserve(1_000, 2_000)
+    new = opened("m-3", "m")
+    with pytest.raises(BudgetReached, match="89,000 more reserved"):
+        new.reserve(20_000, 16_000)
+
+    new.recover("m-3")
+    new.recover("m-3")
+
+    found = {s.budget_id: (s.tokens_used, s.reserved) for s in store.budgets()}
+    assert found["module:m"] == (86_000, 3_000)
+    assert found["session:m-1"] == (86_000, 0)
+    assert found["module:other"] == (0, 7_000)
+    new.abandon(living)
+    assert store.atomically(lambda rows: [r.session for r in rows.promised()]) == ["other-1"]
 
 
 def test_a_process_is_known_to_be_gone_only_when_it_is() -> None:

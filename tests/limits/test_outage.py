@@ -95,6 +95,39 @@ def test_what_a_gone_redis_is_owed_is_paid_by_the_next_process_once(
     assert agents.cost_usd == pytest.approx(1.5)
 
 
+def test_a_promise_given_back_while_the_store_is_gone_is_not_charged_later(
+    own_redis: RedisServer, database: Database, clock: FakeClock
+) -> None:
+    first = owing(database, own_redis.url, clock)
+    under_way = first.meter.reserve(50_000, 16_000)
+    own_redis.hang()
+    first.meter.abandon(under_way)
+    own_redis.go_on()
+    assert len(DatabaseLedger(database).debts()) == 1
+
+    next_one = owing(database, own_redis.url, clock)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
+        next_one.meter.recover("s1")
+
+    assert [(s.tokens_used, s.reserved) for s in next_one.meter.states()] == [(0, 0)] * 3
+    assert DatabaseLedger(database).debts() == ()
+
+
+def test_what_a_crash_left_is_charged_when_the_store_is_back_if_it_was_gone_at_the_start(
+    own_redis: RedisServer, database: Database, clock: FakeClock
+) -> None:
+    owing(database, own_redis.url, clock).meter.reserve(1_000, 2_000)
+    own_redis.hang()
+    resumed = owing(database, own_redis.url, clock)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
+        assert resumed.meter.recover("s1") == ()
+        own_redis.go_on()
+        clock.advance(RETRY_S)
+        assert [(s.tokens_used, s.reserved) for s in resumed.meter.states()] == [(3_000, 0)] * 3
+
+
 def test_a_debt_that_another_version_kept_is_passed_over(database: Database) -> None:
     database.write("INSERT INTO memos VALUES ('debt:1', '{\"specs\": 3}'), ('debt:2', 'x')")
     assert DatabaseLedger(database).debts() == ()

@@ -108,7 +108,9 @@ def test_resources_and_incidents_are_shown_against_their_limits() -> None:
         assert part in said
     old = Incident("s", "rapid_fire", "", NOW - timedelta(hours=25))
     new = Incident("s", "tool_failure", "", NOW - timedelta(hours=1))
-    assert report.incident_lines([old, new, new], NOW) == ["Incidents in the last 24 h: tool_failure x2"]
+    assert report.incident_lines([old, new, new], NOW) == [
+        "Incidents in the last 24 h: tool_failure x2; lopen circuit incidents tells more"
+    ]
     assert report.incident_lines([], NOW) == ["Incidents in the last 24 h: none"]
 
 

@@ -141,11 +141,16 @@ def _complete(event: e.SessionComplete) -> str:
         counted(event.tasks, "task"),
         counted(event.commits, "commit"),
         f"{event.tokens:,} tokens",
-        money(event.cost_usd),
+        money(event.cost_usd) + _unpriced(event),
     )
     assumed = f"; assumed: {'; '.join(event.assumptions)}" if event.assumptions else ""
     merge = f"; on {event.branch}, merge with: {event.merge_command}" if event.merge_command else ""
     return f"{event.module} is complete: {', '.join(parts)}{assumed}{merge}"
+
+
+def _unpriced(event: e.SessionComplete) -> str:
+    some = event.unpriced_tokens and event.cost_usd is not None
+    return f" and {event.unpriced_tokens:,} tokens without a known price" if some else ""
 
 
 def counted(count: int, noun: str) -> str:
