@@ -99,6 +99,16 @@ def test_lines_of_other_sessions_sidechains_and_halves_are_not_counted(project: 
     assert project.budget().tokens_used == 1_000
 
 
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\u0085"])
+def test_a_message_with_a_sign_that_elsewhere_ends_a_line_is_counted(
+    project: HookedProject, sign: str
+) -> None:
+    line = json.dumps(message("m1", 800, text=f"one{sign}two"), ensure_ascii=False)
+    project.transcript.write_text(line + "\n", "utf-8")
+    project.before("Read", {"file_path": "a"}, transcript_path=str(project.transcript))
+    assert project.budget().tokens_used == 1_000
+
+
 def test_a_transcript_that_is_none_or_shrank_costs_nothing(project: HookedProject) -> None:
     for where in ("/dev/zero", "/nonexistent", str(project.root), "a\0b"):
         assert project.before("Read", {"file_path": where}, transcript_path=where).code == 0
@@ -149,6 +159,12 @@ def test_the_fifth_identical_call_is_blocked_until_a_person_acknowledges(project
     }
     assert project.send("post-tool-use", **probe).code == 0
     assert project.circuit().state == "closed"
+
+
+def test_the_same_command_worded_anew_is_the_same_call(project: HookedProject) -> None:
+    calls = [{"command": "make", "description": f"Attempt {i}", "timeout": 1_000 * i} for i in range(5)]
+    assert [project.before("Bash", call).code for call in calls] == [0, 0, 0, 0, 2]
+    assert project.circuit().rule == "duplicate_call"
 
 
 def test_four_failures_of_a_tool_trip_also_when_only_the_transcript_shows_them(
