@@ -25,7 +25,7 @@ _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FILES = frozenset({"-fprint", "-fprint0", "-fprintf", "-fls"})
 _CHANGE = "rm rmdir unlink mv cp ln shred truncate dd tee chmod chown install sed perl"
 _CHANGING = frozenset(_CHANGE.split())
-_PATTERNS = {"-name": str, "-iname": str.casefold, "-path": str, "-wholename": str, "-ipath": str.casefold}
+_PATTERNS = {"-name", "-iname", "-path", "-wholename", "-ipath"}
 
 
 def by_rsync(words: Sequence[str], cwd: str, root: str) -> str:
@@ -123,12 +123,12 @@ def _depth(candidate: str, start: str) -> int:
 def _passes(branch: Sequence[str], candidate: str) -> bool:
     path, name = candidate.rstrip("/"), os.path.basename(candidate.rstrip("/"))
     for i, test in enumerate(branch[:-1]):
-        value, fold = branch[i + 1], _PATTERNS.get(test)
-        negated = branch[i - 1] in ("!", "-not") if i else False
-        if fold is not None:
-            said = fnmatchcase(
-                fold(name if test.endswith("name") and "whole" not in test else path), fold(value)
-            )
+        value, negated = branch[i + 1], (branch[i - 1] in ("!", "-not") if i else False)
+        if test in _PATTERNS:
+            seen = name if test in ("-name", "-iname") else path
+            if test.startswith("-i"):
+                seen, value = seen.casefold(), value.casefold()
+            said = fnmatchcase(seen, value)
         elif test == "-type":
             said = candidate.endswith("/") if value == "d" else value == "f" and not candidate.endswith("/")
         else:

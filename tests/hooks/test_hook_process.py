@@ -129,7 +129,7 @@ def test_the_prompt_event_gives_the_budget_status(project: HookedProject) -> Non
     assert answered.context.splitlines() == [
         "## Budget Status",
         "Session budget: 45,000 / 100,000 tokens (45%)",
-        "Circuit breaker: closed (1/50 iterations)",
+        "Circuit breaker: closed (1 iterations)",
     ]
 
 
@@ -390,6 +390,49 @@ def test_parallel_calls_after_an_acknowledgement_get_one_probe_between_them(proj
     with ThreadPoolExecutor(4) as pool:
         codes = list(pool.map(lambda i: project.before("Edit", {"file_path": f"b{i}"}).code, range(4)))
     assert sorted(codes) == [0, 2, 2, 2]
+
+
+def acknowledged_agent(project: HookedProject) -> None:
+    """The circuit tripped, a person acknowledged, and a sub-agent is the probe."""
+    for i in range(5):
+        project.before("Read", {"file_path": f"{'./' * i}a.py"})
+    orders.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
+    assert project.before("Task", {"prompt": "look"}, tool_use_id="task").code == 0
+
+
+def test_a_sub_agent_that_is_the_probe_makes_its_own_calls(project: HookedProject) -> None:
+    acknowledged_agent(project)
+    for name in "bcd":
+        assert project.before("Read", {"file_path": name}).code == 0
+        ended: dict[str, Any] = {"tool_name": "Read", "tool_input": {"file_path": name}, "tool_response": {}}
+        project.send("post-tool-use", tool_use_id=f"call{project.calls}", **ended)
+    assert project.circuit().state == "half_open"
+    done: dict[str, Any] = {"tool_name": "Task", "tool_input": {"prompt": "look"}}
+    assert project.send("post-tool-use", tool_use_id="task", tool_response={}, **done).code == 0
+    assert project.circuit().state == "closed"
+
+
+def test_a_call_beside_the_probe_is_told_what_it_waits_for(project: HookedProject) -> None:
+    for i in range(5):
+        project.before("Read", {"file_path": f"{'./' * i}a.py"})
+    orders.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
+    project.before("Edit", {"file_path": "b.py"})
+    beside = project.before("Edit", {"file_path": "c.py"})
+    assert beside.code == 2
+    assert "one call (Edit) is being tried" in beside.err
+    assert "Cooldown" not in beside.err
+
+
+def test_a_warning_is_given_with_the_reason_where_the_same_event_blocks(project: HookedProject) -> None:
+    project.environ["TOKEN_BUDGET_SESSION_DEFAULT"] = "1000"
+    where = {"transcript_path": str(project.transcript)}
+    for i in range(4):
+        project.before("Read", {"file_path": f"{'./' * i}a.py"}, **where)
+    project.says(message("m1", 700))
+    blocked = project.before("Read", {"file_path": "a.py"}, **where)
+    assert blocked.code == 2
+    assert "Read was called 5 times in a row" in blocked.err
+    assert "## Budget Warning\nToken usage at 90%" in blocked.err
 
 
 def test_the_hooks_count_in_redis_where_the_person_says_so(project: HookedProject, tmp_path: Path) -> None:
