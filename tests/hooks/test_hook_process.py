@@ -133,6 +133,21 @@ def test_the_prompt_event_gives_the_budget_status(project: HookedProject) -> Non
     ]
 
 
+def test_wrong_settings_are_said_at_the_start_and_logged_once(project: HookedProject) -> None:
+    (project.root / ".lopen" / "config.toml").write_text("[budget]\nsession_tokens = 1000\n[circuit\n")
+    project.environ["TOKEN_BUDGET_PAUSE_THRESHOLD"] = "0"
+    said = [project.before("Read", {"file_path": name}) for name in "ab"]
+    assert [answered.code for answered in said] == [0, 0]
+    assert "TOKEN_BUDGET_PAUSE_THRESHOLD is not a number above 0 and at most 1" in said[0].err
+    assert "config.toml is not valid TOML (line 3, column 9): nothing in it holds" in said[0].err
+    assert said[1].err == ""
+    log = (project.root / ".lopen" / "logs" / "hooks.jsonl").read_text("utf-8").splitlines()
+    assert len(log) == 2
+    start = project.send("session-start", source="startup")
+    assert "TOKEN_BUDGET_PAUSE_THRESHOLD is not" in start.context
+    assert "session_tokens" not in start.context
+
+
 def test_session_start_says_what_guards_it(project: HookedProject) -> None:
     answered = project.send("session-start", source="startup")
     assert answered.code == 0
