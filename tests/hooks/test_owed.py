@@ -17,7 +17,7 @@ from lopen.limits.budget import BudgetSpec, Charge
 from tests.hooks.process import Answered, HookedProject
 from tests.project import Project
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = datetime.now(UTC)
 
 
 @contextmanager
