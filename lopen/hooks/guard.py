@@ -197,7 +197,11 @@ class Guard:
         return Call(self.event.tool, self._signature, self._turn(), self._kind(), task, self._in_probe())
 
     def _in_probe(self) -> bool:
-        """A sub-agent is at work and is the probe: while it runs, the session's calls are its own."""
+        """The call is made by a sub-agent that is the probe; while it runs, every call is, where nothing tells."""
+        if self.event.agent:
+            self.memo["tells_agents"] = True
+        elif self.memo.get("tells_agents"):
+            return False
         agents = [s for tool, s in self.memo.get("pending", {}).values() if tool in AGENT_TOOLS]
         circuit = self.rows.circuit(self.id) if agents else None
         return circuit is not None and circuit.state == "half_open" and circuit.probe in agents

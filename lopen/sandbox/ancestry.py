@@ -70,8 +70,10 @@ def _program(pid: int) -> str:
 
 def _is_interpreter(pid: int) -> bool:
     """Whether the process runs Python: `timeout 60 lopen approve`, `sudo lopen …` only name it in their arguments."""
-    program = _program(pid)
-    return not program or os.path.basename(program).startswith(("python", "pypy"))  # else its arguments decide
+    program = os.path.basename(_program(pid))
+    return not program or program.startswith(
+        ("python", "pypy")
+    )  # where it cannot be told, the arguments decide
 
 
 def _is_lopen(arguments: Sequence[str]) -> bool:

@@ -427,6 +427,14 @@ def test_a_sub_agent_that_is_the_probe_makes_its_own_calls(project: HookedProjec
     assert project.circuit().state == "closed"
 
 
+def test_beside_a_sub_agent_that_is_told_apart_the_main_thread_waits(project: HookedProject) -> None:
+    acknowledged_agent(project)
+    assert project.before("Read", {"file_path": "b"}, agent_id="a1").code == 0
+    beside = project.before("Read", {"file_path": "c"})
+    assert (beside.code, "one call (Task) is being tried" in beside.err) == (2, True)
+    assert project.before("Read", {"file_path": "d"}, agent_id="a1").code == 0
+
+
 def test_a_call_beside_the_probe_is_told_what_it_waits_for(project: HookedProject) -> None:
     for i in range(5):
         project.before("Read", {"file_path": f"{'./' * i}a.py"})
