@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,6 +72,17 @@ def test_a_command_counts_it_too_and_another_session_s_event(begun: HookedProjec
     begun.send("session-start", "three", source="startup")
     assert begun.budget("two").tokens_used == 7_000
     assert kept(begun) == []
+
+
+def test_what_a_time_out_interrupted_is_counted_once(project: HookedProject) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:  # takes the connection and never answers
+        project.environ["LOPEN_BUDGET__STORE"] = f"redis://127.0.0.1:{mute.getsockname()[1]}/0"
+        project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "0.3"
+        missed = used(project, 5_000)
+    assert (missed.code, "took too long" in missed.err) == (0, True)
+    project.environ.clear()
+    for _ in range(2):
+        assert "5,000 / 500,000" in project.send("user-prompt-submit", prompt="on").context
 
 
 def test_what_was_counted_and_kept_all_the_same_is_not_counted_again(begun: HookedProject) -> None:
