@@ -66,9 +66,8 @@ _READING_TOOL = re.compile(
 )
 _WRITING = re.compile(r"(?i)replace|write|edit|update|set|delete|remove|move")
 _REMOVING_TOOL = re.compile(r"(?i)delete|remove|move|rename|rmdir|unlink")
-_SHOWN = re.compile(
-    r"(?i)\.(md|markdown|rst|txt|adoc|html?|json|jsonl|log|csv|tex|org)$|^/dev/"
-)  # run by nobody
+# Files that a shell may be given to run: those without an ending, scripts, and what a shell reads at its start
+_SCRIPT = re.compile(r"(?i)^(?!/dev/).*?((^|/)[^/.]+|\.(sh|bash|zsh|ksh|fish|command|mk)|rc|profile)$")
 DEEPEST_ARGUMENT = 50
 _VALUED = frozenset({"-C", "--project"})
 
@@ -94,7 +93,11 @@ def forbidden(tool: str, arguments: Any, cwd: str, root: str) -> str:
                 return reason
             continue
         path = value.removeprefix("file://")
-        if "\n" not in path and ((hit := protected(path, cwd)) or (removing and is_claude(path))):
+        if (
+            "\n" not in path
+            and "://" not in path
+            and ((hit := protected(path, cwd)) or (removing and is_claude(path)))
+        ):
             return _no_edit(hit or path)
     return ""
 
@@ -218,12 +221,12 @@ def _inner(command: Command, before: Command | None) -> Iterator[str]:
 def _scripts(command: Command, before: Command | None) -> Iterator[str]:
     """Text that is put into a file which a shell may run later."""
     names = [os.path.basename(w) for w in command.words[:1]]
-    if names in (["echo"], ["printf"]) and any(not _SHOWN.search(t) for t in command.writes):
+    if names in (["echo"], ["printf"]) and any(_SCRIPT.match(t) for t in command.writes):
         yield _said(command)
-    if names == ["cat"] and command.fed and any(not _SHOWN.search(t) for t in command.writes):
+    if names == ["cat"] and command.fed and any(_SCRIPT.match(t) for t in command.writes):
         yield command.fed
     into = [w for w in command.words[1:] if not w.startswith("-")] if names == ["tee"] else []
-    if any(not _SHOWN.search(t) for t in into):
+    if any(_SCRIPT.match(t) for t in into):
         yield command.fed or (_said(before) if command.piped and before is not None else "")
 
 

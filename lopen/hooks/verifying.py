@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST_SPECIFICATIONS = 200
 MOST_BYTES = 1_000_000
+LONGEST = 4_000  # characters of a text, from its end
+MOST_OUTPUTS = 10
 _LINE = re.compile(
     r"(?m)^[ \t]*[-*+][ \t]+(?:\*\*|__)[ \t]*(verify-[a-z0-9-]+)[ \t]*(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)"
     r"[ \t]*(`+)(?!`)(.+?)(?<!`)\2[ \t]*$"
@@ -56,7 +58,7 @@ def runs_one(text: str, lines: Iterator[str]) -> bool:
     What only leads there (`cd`, variables, `timeout`) may stand before it, a redirection behind it; behind a
     pipe only with `pipefail`, for else the filter's exit is all that is told.
     """
-    text = _without_output(text.strip().rstrip(";").rstrip(), filtered="pipefail" in text)
+    text = _without_output(text[-LONGEST:].strip().rstrip(";").rstrip(), filtered="pipefail" in text)
     bare = _blanks(text)
     for line in lines:
         wanted = _blanks(_without_output(line, filtered=False))
@@ -80,12 +82,13 @@ def _blanks(text: str) -> str:
 
 def _without_output(text: str, *, filtered: bool) -> str:
     """The text without where its output goes."""
-    while True:
+    for _ in range(MOST_OUTPUTS):
         shorter = _REDIRECTED.sub("", text)
         shorter = _FILTERED.sub("", shorter) if filtered else shorter
         if shorter == text:
-            return text
+            break
         text = shorter
+    return text
 
 
 def _text(path: str) -> str:

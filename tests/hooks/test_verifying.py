@@ -117,6 +117,11 @@ def test_what_hides_its_exit_or_only_names_it_does_not(text: str) -> None:
     assert not runs_one(text, iter(["make check", "npm test && npm run lint"]))
 
 
+def test_a_hostile_text_is_read_in_no_time() -> None:
+    assert not runs_one("set -o pipefail; a" + " | tail" * 20_000, iter(["make"]))
+    assert runs_one("x;" * 20_000 + "make", iter(["make"]))
+
+
 def test_the_commands_are_those_the_documents_reader_finds(tmp_path: Path) -> None:
     specified(tmp_path, verify_tests="a `b` c", verify_lint="ruff check .", verify_build="none")
     path = tmp_path / "specs" / "calc" / "SPECIFICATION.md"
