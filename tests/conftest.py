@@ -29,7 +29,9 @@ def nobody_s_configuration(tmp_path_factory: pytest.TempPathFactory, monkeypatch
     """A home of its own, and none of the surroundings' keys or settings."""
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
-        if name.startswith(("ANTHROPIC_", "LOPEN_", "TOKEN_BUDGET_", "CIRCUIT_BREAKER_", "GIT_", "XDG_")):
+        if name.startswith(
+            ("ANTHROPIC_", "LOPEN_", "TOKEN_BUDGET_", "CIRCUIT_BREAKER_", "GIT_", "XDG_", "CLAUDE")
+        ):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))

@@ -13,11 +13,19 @@ app = group("Guards for Claude Code sessions.")
 @app.command()
 @command
 def install(context: CommandContext) -> ExitCode:
-    """Write the hooks into .claude/settings.json; what else stands there stays. A person's command."""
+    """Write the hooks into .claude/settings.json; what else stands there stays. A person's command.
+
+    They count in .lopen/, which is made where there is none.
+    """
     from lopen.cli.person import require_person
     from lopen.hooks import install as hooks
+    from lopen.storage.folder import state_folder
 
     require_person("hooks install", context.root)
+    new = not (context.root / ".lopen").exists()
+    folder = state_folder(context.root)
+    if new:
+        context.say(f"made {folder}, where they keep what they count")
     path, backup = hooks.install(context.root)
     return _said(context, "hooks_installed", "installed in", path, backup)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ LISTED = {"budget": "lopen budget show", "circuit": "lopen circuit status"}
 def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settings]]:
     """The store, and the settings in force."""
     from lopen.cli.store import open_store
+    from lopen.hooks.config import load as hook_settings
+    from lopen.hooks.owed import settle
     from lopen.limits.debts import pay
     from lopen.limits.opening import open_ledger, open_limits
 
@@ -35,6 +38,7 @@ def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settin
     try:
         for debt in ledger.debts():  # of a process that ended while the store was gone
             pay(store, ledger, debt, {}, resource_limits(settings), now())
+        settle(store, hook_settings(str(context.root), os.environ)[0], str(context.root), now())
         yield store, settings
     except StoreUnreachable as error:
         if settings.budget.store == "sqlite":

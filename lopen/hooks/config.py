@@ -1,12 +1,14 @@
 """The few settings a hook needs, read without the schema (which costs more than a hook may take).
 
-`KEYS` repeats the schema's defaults and trust rules; a test holds the two together. Order and trust are
+`KEYS` and `BOUNDS` repeat the schema's defaults, trust rules and limits; a test holds them together. What is wrong
+does not hold, and is said. Order and trust are
 the contract's (§12, §13): defaults, the user's file, the project's file where it tightens, the environment.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from lopen.limits.budget import BudgetSpec
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 AGENT = "claude-code"
+INFINITE = float("inf")
 
 # key → (default, trust: lower, raise or user_only)
 KEYS: dict[str, tuple[Any, str]] = {
@@ -25,6 +28,7 @@ KEYS: dict[str, tuple[Any, str]] = {
     "budget.enforcement": ("hard", "user_only"),
     "budget.session_tokens": (500_000, "lower"),
     "budget.warning_threshold": (0.8, "lower"),
+    "budget.confirmation_threshold": (0.9, "lower"),  # read for the order of the three alone
     "budget.pause_threshold": (1.0, "lower"),
     "budget.cache_read_weight": (0.1, "user_only"),
     "budget.store": ("sqlite", "user_only"),
@@ -35,8 +39,8 @@ KEYS: dict[str, tuple[Any, str]] = {
     "resources.max_agents_per_session": (10, "lower"),
     "resources.agent_spawn_cooldown_s": (10.0, "user_only"),
     "resources.api_session_max": (50, "lower"),
-    "resources.cost_warn_usd": (1.0, "lower"),
-    "resources.cost_block_usd": (5.0, "lower"),
+    "memory.evidence_max": (100, "anyone"),
+    "memory.tool_history_max": (50, "anyone"),
     "hooks.external_commands": (["oracle.py", "swarm.py", "research.py"], "user_only"),
     "hooks.timeout_s": (2.0, "user_only"),
 }
@@ -45,6 +49,33 @@ for _rule in RULES:
     KEYS[f"circuit.{_rule.name}.threshold"] = (None, "lower")
     KEYS[f"circuit.{_rule.name}.window"] = (None, "user_only")
     KEYS[f"circuit.{_rule.name}.cooldown_base"] = (None, "user_only")
+
+# key → (the lowest, whether that itself may be, the highest); of texts, what they must look like
+BOUNDS: dict[str, tuple[float, bool, float]] = {
+    "budget.session_tokens": (0, True, INFINITE),
+    "budget.warning_threshold": (0, False, 1),
+    "budget.confirmation_threshold": (0, False, 1),
+    "budget.pause_threshold": (0, False, 1),
+    "budget.cache_read_weight": (0, True, 1),
+    "budget.ttl_s": (1, True, INFINITE),
+    "resources.max_concurrent_agents": (1, True, INFINITE),
+    "resources.max_agents_per_session": (1, True, INFINITE),
+    "resources.agent_spawn_cooldown_s": (0, True, INFINITE),
+    "resources.api_session_max": (1, True, INFINITE),
+    "memory.evidence_max": (1, True, 100_000),
+    "memory.tool_history_max": (1, True, 100_000),
+    "hooks.timeout_s": (0, False, 30),
+}
+PATTERNS = {
+    "budget.enforcement": r"^(hard|warn)$",
+    "budget.store": r"^(sqlite|rediss?://.+|unix://.+)$",
+    "budget.key_prefix": r"^[A-Za-z0-9_.-]{1,64}$",
+}
+for _rule in RULES:
+    BOUNDS[f"circuit.{_rule.name}.threshold"] = (1, True, INFINITE)
+    BOUNDS[f"circuit.{_rule.name}.window"] = (0, False, INFINITE)
+    BOUNDS[f"circuit.{_rule.name}.cooldown_base"] = (0, True, INFINITE)
+_THRESHOLDS = ("budget.warning_threshold", "budget.confirmation_threshold", "budget.pause_threshold")
 
 ENVIRONMENT = {
     "TOKEN_BUDGET_ENABLED": "budget.enabled",
@@ -59,22 +90,47 @@ ENVIRONMENT = {
     "CIRCUIT_BREAKER_RAPID_FIRE_THRESHOLD": "circuit.rapid_fire.threshold",
     "CIRCUIT_BREAKER_COOLDOWN": "circuit.rapid_fire.cooldown_base",
 }
-_WORDS = ("budget", "circuit", "resources", "hooks")
+_WORDS = ("budget", "circuit", "resources", "memory", "hooks")
 
 
-def load(root: str, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Every key of `KEYS` with its value; what a file or variable says wrongly is left out."""
+def load(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Every key of `KEYS` with its value, and what a file or variable says wrongly, which is left out.
+
+    The faults name the place and the key, never the value: that may be a secret, or a repository's words.
+    """
     values = {key: default for key, (default, _) in KEYS.items()}
-    for key, value in _file(user_config(environ)):
-        if _fits(key, value):
-            values[key] = value
-    for key, value in _file(os.path.join(root, ".lopen", "config.toml")):
-        if _fits(key, value) and _tightens(key, value, values[key]):
-            values[key] = value
-    for key, value in _variables(environ):
-        if _fits(key, value):
-            values[key] = value
-    return values
+    faults: list[str] = []
+
+    def take(found: Iterator[tuple[str, str, Any]], *, tightening: bool = False) -> None:
+        for place, key, value in found:
+            if key not in KEYS:
+                continue
+            if not _fits(key, value):
+                faults.append(f"{place} is not {_wanted(key)}")
+            elif not tightening or _tightens(key, value, values[key]):
+                values[key] = value
+
+    take(_file(user_config(environ), faults))
+    take(_file(os.path.join(root, ".lopen", "config.toml"), faults), tightening=True)
+    take(_variables(environ))
+    warning, confirmation, pause = (values[key] for key in _THRESHOLDS)
+    if not warning < confirmation <= pause:
+        faults.append(
+            "budget: warning_threshold < confirmation_threshold <= pause_threshold must hold; the defaults do"
+        )
+        values |= {key: KEYS[key][0] for key in _THRESHOLDS}
+    return values, tuple(faults)
+
+
+def _wanted(key: str) -> str:
+    """What a value of this key is."""
+    if key not in BOUNDS:
+        kind = {bool: "true or false", list: "a list of texts"}.get(type(KEYS[key][0]), "one of its texts")
+        return f"{kind}, as {key} is"
+    low, itself, high = BOUNDS[key]
+    kind = "a whole number" if _is_whole(key) else "a number"
+    most = "" if high == INFINITE else f" and at most {high:g}"
+    return f"{kind} {'from' if itself else 'above'} {low:g}{most}, as {key} is"
 
 
 def table(values: Mapping[str, Any], section: str) -> dict[str, Any]:
@@ -114,12 +170,15 @@ def user_config(environ: Mapping[str, str]) -> str:
     return os.path.join(base, "lopen", "config.toml")
 
 
-def _file(path: str) -> Iterator[tuple[str, Any]]:
+def _file(path: str, faults: list[str]) -> Iterator[tuple[str, str, Any]]:
     """The file's values by dotted key. A TOML parser is loaded only where a line speaks of these tables."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(1_000_000)
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        faults.append(f"{path} cannot be read ({type(error).__name__}): nothing in it holds")
         return
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
     if not any(word in line for line in lines for word in _WORDS):
@@ -127,9 +186,15 @@ def _file(path: str) -> Iterator[tuple[str, Any]]:
     import tomllib
 
     try:
-        yield from _dotted(tomllib.loads(text), "")
-    except (ValueError, RecursionError):
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        place = re.search(r"line \d+, column \d+|end of document", str(error))
+        faults.append(
+            f"{path} is not valid TOML ({place[0] if place else type(error).__name__}): nothing in it holds"
+        )
         return
+    for key, value in _dotted(found, ""):
+        yield f"{path}: {key}", key, value
 
 
 def _dotted(tree: Mapping[str, Any], head: str) -> Iterator[tuple[str, Any]]:
@@ -140,18 +205,18 @@ def _dotted(tree: Mapping[str, Any], head: str) -> Iterator[tuple[str, Any]]:
             yield head + name, value
 
 
-def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
     for name, key in ENVIRONMENT.items():
         if name in environ:
-            yield key, _parsed(key, environ[name])
+            yield name, key, _parsed(key, environ[name])
     for name, text in environ.items():
         if name.startswith("LOPEN_") and "__" in name:
             key = name[len("LOPEN_") :].lower().replace("__", ".")
-            yield key, _parsed(key, text)
+            yield name, key, _parsed(key, text)
 
 
 def _parsed(key: str, text: str) -> Any:
-    """A variable's text as the key's kind of value; None (which fits no key that matters) if it is none."""
+    """A variable's text as the key's kind of value; None, which fits no key, if it is none."""
     default = KEYS.get(key, ("",))[0]
     text = text.strip()
     if isinstance(default, bool):
@@ -170,30 +235,38 @@ def _parsed(key: str, text: str) -> Any:
     if isinstance(default, str):
         return text
     try:
-        return float(text) if "." in text else int(text)
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
     except ValueError:
         return None
 
 
 def _fits(key: str, value: Any) -> bool:
-    """Of the right kind and not negative; integers serve as numbers, booleans only as themselves."""
-    if key not in KEYS or value is None:
-        return False
+    """Of the right kind and within its bounds; whole numbers serve as numbers, booleans only as themselves."""
     default = KEYS[key][0]
-    if isinstance(default, bool) or isinstance(value, bool):
+    if value is None or isinstance(default, bool) or isinstance(value, bool):
         return isinstance(default, bool) and isinstance(value, bool)
     if isinstance(default, str):
-        return isinstance(value, str)
+        return isinstance(value, str) and re.search(PATTERNS[key], value) is not None
     if isinstance(default, list):
         return isinstance(value, list) and all(isinstance(v, str) for v in value)
-    if isinstance(default, int) or key.endswith(".threshold"):
-        return isinstance(value, int) and value >= 0
-    return isinstance(value, int | float) and value >= 0
+    low, itself, high = BOUNDS[key]
+    kind = isinstance(value, int if _is_whole(key) else int | float)
+    return kind and (low <= value if itself else low < value) and value <= high
+
+
+def _is_whole(key: str) -> bool:
+    return isinstance(KEYS[key][0], int) or (key.startswith("circuit.") and key.endswith(".threshold"))
 
 
 def _tightens(key: str, value: Any, current: Any) -> bool:
     """A repository's file may only tighten; 0 is "unlimited" and the loosest."""
     trust = KEYS[key][1]
+    if trust == "anyone":
+        return True
     if trust == "raise":
         return value is True
     if trust != "lower" or value == 0:

@@ -14,7 +14,7 @@ import time
 from datetime import UTC, datetime
 
 from lopen.errors import LopenError
-from lopen.hooks import config, protect
+from lopen.hooks import config, owed, protect
 from lopen.hooks.event import LARGEST, HookEvent, Malformed, parse
 from lopen.hooks.guard import EVENTS, Answer, Guard
 from lopen.limits.outage import StoreUnreachable
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, BinaryIO, NoReturn, TextIO
 
-    from lopen.limits.store import LimitsStore
+    from lopen.limits.store import LimitsStore, Rows
 
 ALLOWED, USAGE, BLOCKED = 0, 2, 2
-SLOW = ("session-start", "user-prompt-submit")  # events that a person waits for anyway
 _left_open: list[Any] = []  # held until the process is gone
 
 
@@ -55,11 +54,12 @@ def main(
     began, root = time.monotonic(), ""
     settings: dict[str, Any] = {}
     disarm = _nothing
+    attempt = _Attempt()
     try:
         root = project_root(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
-        settings = config.load(root, os.environ)
+        settings, attempt.faults = config.load(root, os.environ)
         disarm = _arm(settings["hooks.timeout_s"])
-        answer, plain = answered(argv[0], stdin, root, settings, leaving)
+        answer, plain = answered(argv[0], stdin, root, settings, attempt, leaving)
     except TimedOut:
         answer, plain = Answer(log=("the hook took too long; the call is allowed",)), False
     except Malformed as error:
@@ -68,15 +68,42 @@ def main(
         answer, plain = Answer(log=(f"{type(error).__name__}: {error}; the call is allowed",)), False
     finally:
         disarm()
-    _log(answer.log, root, stderr)
+    _log((*answer.log, *attempt.owe(root)), root, stderr)
     code = _say(argv[0], answer, plain, stdout, stderr)
     if argv[0] == "session-start" and os.path.isdir(os.path.join(root, ".lopen")):
         _tidy(root, settings.get("hooks.timeout_s", 0.0) - (time.monotonic() - began), stderr)
     return code
 
 
+class _Attempt:
+    """What of an event must outlive a failure: its tokens, until a store took them."""
+
+    def __init__(self) -> None:
+        self.id = os.urandom(8).hex()
+        self.event: HookEvent | None = None
+        self.faults: tuple[str, ...] = ()
+
+    def owe(self, root: str) -> tuple[str, ...]:
+        """Keep the tokens of an event that came to no end; what is to be logged."""
+        if self.event is None or not self.event.usage:
+            return ()
+        if not os.path.isdir(os.path.join(root, ".lopen")):
+            return ()
+        counts = tuple(self.event.usage.fields().values())
+        try:
+            owed.keep(root, owed.Owed(self.id, self.event.session, self.event.model, counts))
+        except OSError as error:
+            return (f"the tokens of this event are lost: {error.strerror or error}",)
+        return ("the tokens of this event are counted with the next event or command",)
+
+
 def answered(
-    name: str, stdin: TextIO | BinaryIO, root: str, settings: dict[str, Any], leaving: bool = False
+    name: str,
+    stdin: TextIO | BinaryIO,
+    root: str,
+    settings: dict[str, Any],
+    attempt: _Attempt,
+    leaving: bool = False,
 ) -> tuple[Answer, bool]:
     """The answer, and whether it is wanted in seed 003's plain shape."""
     raw = getattr(stdin, "buffer", stdin).read(LARGEST + 1)
@@ -85,32 +112,38 @@ def answered(
         reason = protect.forbidden(event.tool, event.arguments, event.cwd or root, root)
         if reason:
             return Answer(reason), event.plain
+    attempt.event = event
     try:
-        return _guarded(name, event, settings, root, leaving), event.plain
+        return _guarded(name, event, settings, attempt, root, leaving), event.plain
     except LopenError as error:
         return Answer(log=(f"{error.message}; the call is allowed",)), event.plain
 
 
-def _guarded(name: str, event: HookEvent, settings: dict[str, Any], root: str, leaving: bool) -> Answer:
+def _guarded(
+    name: str, event: HookEvent, settings: dict[str, Any], attempt: _Attempt, root: str, leaving: bool
+) -> Answer:
     store, close = _store(settings, root)
     if leaving and settings["budget.store"] == "sqlite":
         _left_open.append(store)
         close = _nothing
     now = datetime.now(UTC)
+    waits = owed.waiting(root)
+
+    def work(rows: Rows) -> Answer:
+        alerts = owed.count(rows, waits, settings, now)
+        guard = Guard(rows, event, settings, now, root, attempt.id, attempt.faults)
+        return guard.run(name, alerts.get(event.session, ()))
+
     try:
-        if name in SLOW and settings["budget.store"] != "sqlite":
-            from lopen.hooks.owing import settle_debts
-
-            settle_debts(store, settings, root, now)
-        return store.atomically(lambda rows: Guard(rows, event, settings, now).run(name))
-    except StoreUnreachable:
-        if event.usage and settings["budget.store"] != "sqlite":
-            from lopen.hooks.owing import owe
-
-            owe(event, settings, root, now)
+        answer = store.atomically(work)
+        attempt.event = None
+        owed.forget(root, waits)
+    except Malformed:
+        attempt.event = None  # nothing of it is a Claude Code session's
         raise
     finally:
         close()
+    return answer
 
 
 def _store(settings: dict[str, Any], root: str) -> tuple[LimitsStore, Any]:
@@ -122,6 +155,7 @@ def _store(settings: dict[str, Any], root: str) -> tuple[LimitsStore, Any]:
             prefix=settings["budget.key_prefix"],
             ttl_s=settings["budget.ttl_s"],
             answer_s=0.5,
+            evidence_max=settings["memory.evidence_max"],
         )
         return redis, redis.close
     if not os.path.isdir(os.path.join(root, ".lopen")):
@@ -130,7 +164,7 @@ def _store(settings: dict[str, Any], root: str) -> tuple[LimitsStore, Any]:
     from lopen.limits.sqlite_store import SqliteStore
 
     database = LeanDatabase(os.path.join(root, ".lopen", "state.db"), settings["hooks.timeout_s"] / 2)
-    return SqliteStore(database), database.close
+    return SqliteStore(database, evidence_max=settings["memory.evidence_max"]), database.close
 
 
 def project_root(start: str) -> str:

@@ -32,6 +32,7 @@ class HookEvent(Value):
     transcript: str = ""
     prompt: str = ""
     cwd: str = ""
+    agent: str = ""  # the sub-agent that makes the call; older versions of Claude Code do not tell
     source: str = ""  # why a session starts: startup, resume, clear, compact
     plain: bool = False
 
@@ -57,6 +58,7 @@ def parse(raw: bytes, name: str) -> HookEvent:
         transcript=_text(fields, "transcript_path"),
         prompt=_text(fields, "prompt"),
         cwd=_text(fields, "cwd"),
+        agent=_text(fields, "agent_id")[:200],
         source=_text(fields, "source"),
         plain="session_id" not in fields,
     )

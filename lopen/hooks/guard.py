@@ -6,20 +6,23 @@ not be stored is read again with the next event, so that nothing is lost and not
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 
+from lopen.hooks import owed
 from lopen.hooks.config import AGENT, session_spec, table
 from lopen.hooks.event import HookEvent, Malformed
+from lopen.hooks.kinds import AGENT_TOOLS, kind_of
+from lopen.hooks.texts import budget_line, circuit_line, exhausted, warning
+from lopen.hooks.verifying import passed, verify_commands
 from lopen.limits.agents import OVERRIDE, Agents, agent_limits, ended, spawn
-from lopen.limits.budget import BudgetState, Charge, Usage, opened, percent
+from lopen.limits.budget import BudgetState, Charge, Usage, opened
 from lopen.limits.charging import charge_all
-from lopen.limits.circuit import ALLOW, LATER, Call, CircuitState, Decision, Outcome
+from lopen.limits.circuit import ALLOW, LATER, WAIT, Call, CircuitState, Decision, Outcome
 from lopen.limits.guarding import announce_call, end_call, put_agents, read_agents, trip
 from lopen.limits.records import Alert, Incident
 from lopen.limits.rules import rule_book
 from lopen.limits.signature import signature
-from lopen.limits.texts import NEAR_LIMIT, extend_command, trip_text, used_of
+from lopen.limits.texts import NEAR_LIMIT, trip_text
 from lopen.limits.value import Value
 
 TYPE_CHECKING = False
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
 
     from lopen.limits.store import Rows
 
-AGENT_TOOLS = ("Task", "Agent")
 PENDING_KEPT = 64
 EVENTS = ("pre-tool-use", "post-tool-use", "user-prompt-submit", "session-start")
 
@@ -44,13 +46,32 @@ class Answer(Value):
 class Guard:
     """One event of one session, inside one transaction."""
 
-    def __init__(self, rows: Rows, event: HookEvent, settings: dict[str, Any], now: datetime) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        event: HookEvent,
+        settings: dict[str, Any],
+        now: datetime,
+        root: str,
+        event_id: str,
+        faults: tuple[str, ...] = (),
+    ) -> None:
+        """`event_id`: the event's own, by which its tokens are counted once. `faults`: of the settings."""
+        self.event_id = event_id
+        self.faults = faults
         self.rows = rows
+        self.root = root
         self.event = event
         self.now = now
         self.settings = settings
         self.limits = agent_limits(table(settings, "resources"))
-        self.book = rule_book(table(settings, "circuit"), api_session_max=self.limits.api_session_max)
+        verifiable = next(verify_commands(root), None) is not None
+        self.book = rule_book(
+            table(settings, "circuit"),
+            api_session_max=self.limits.api_session_max,
+            exempt=() if verifiable else ("max_iterations",),  # nothing could ever set the count back
+            history=settings["memory.tool_history_max"],
+        )
         self.id = f"session:{event.session}"
         self.memo: dict[str, Any] = rows.memo(f"hooks:{event.session}") or {}
         self.alerts: list[Alert] = []
@@ -67,16 +88,22 @@ class Guard:
         self.spec = spec
         return state
 
-    def run(self, name: str) -> Answer:
-        """What to answer the event `name`."""
+    def run(self, name: str, alerts: tuple[Alert, ...] = ()) -> Answer:
+        """What to answer the event `name`. `alerts`: of what was counted late for this session."""
+        self.alerts += alerts
         answer = {
             "pre-tool-use": self.before_tool,
             "post-tool-use": self.after_tool,
             "user-prompt-submit": self.prompted,
             "session-start": self.started,
         }[name]()
+        if self.memo.get("faults", []) != list(self.faults):  # once a session, and when they change
+            self.memo["faults"] = list(self.faults)
+            answer = answer.replace(log=(*self.faults, *answer.log))
         self.rows.put_memo(f"hooks:{self.event.session}", self.memo)
-        warnings = tuple(_warning(self.budget, a) for a in self.alerts if a.alert_type == "warning_threshold")
+        warnings = tuple(warning(self.budget, a) for a in self.alerts if a.alert_type == "warning_threshold")
+        if answer.block:  # then nothing is given into the context, and the warning comes but once
+            return answer.replace(block="\n\n".join((answer.block, *warnings)))
         return answer.replace(context=(*warnings, *answer.context))
 
     # the four events
@@ -89,11 +116,22 @@ class Guard:
             return Answer(exhausted(self.budget))
         decision = self._asked(self._call())
         if not decision.allowed:
-            return Answer(trip_text(decision, self.now))
+            return Answer(self._refusal(decision))
         pending = self.memo.get("pending", {})
         pending[self.event.call_id or self._signature] = [self.event.tool, self._signature]
         self.memo["pending"] = dict(list(pending.items())[-PENDING_KEPT:])
         return Answer()
+
+    def _refusal(self, decision: Decision) -> str:
+        """Why a call is held back; one beside a probe waits for that one's end, not for a time."""
+        circuit = self.rows.circuit(self.id) if decision.kind == WAIT else None
+        if circuit is None or circuit.state != "half_open":
+            return trip_text(decision, self.now)
+        tool = circuit.probe.partition(":")[0]
+        return (
+            f"Circuit breaker half-open after {circuit.rule}: one call ({tool}) is being tried, and no other is"
+            " let through before it ends. Make this call again then."
+        )
 
     def after_tool(self) -> Answer:
         self.memo["posted"] = True
@@ -101,10 +139,11 @@ class Guard:
         if self.event.tool in AGENT_TOOLS:
             self._agent_done(self.event.call_id or self._signature)
         outcome = Outcome(self.event.tool, self._signature, self.event.ok)
-        decision = self._ended(outcome)
+        decision = self._ended(outcome, verified=passed(self.event, self.root))
         failed: Answer | None = None
         if self.event.usage:
             self._charged({self.event.model: self.event.usage})
+            owed.note(self.memo, self.event_id)
         else:
             failed = self._catch_up()
         if self.budget.stopped:
@@ -116,6 +155,7 @@ class Guard:
     def prompted(self) -> Answer:
         self._catch_up()
         log: tuple[str, ...] = ()
+        self.memo["prompts"] = int(self.memo.get("prompts", 0)) + 1
         self.memo["lifted"] = OVERRIDE in self.event.prompt
         if self.memo["lifted"]:
             self.rows.add_incident(Incident(self.id, "override", f"{OVERRIDE} in the prompt", self.now))
@@ -123,7 +163,7 @@ class Guard:
         circuit = self.rows.circuit(self.id) or CircuitState(
             self.id, max_iterations=self.book["max_iterations"].threshold
         )
-        lines = [f"## Budget Status\n{_budget_line(self.budget)}\n{_circuit_line(circuit)}"]
+        lines = [f"## Budget Status\n{budget_line(self.budget)}\n{circuit_line(circuit, self.book)}"]
         if self.budget.stopped:
             lines.append(exhausted(self.budget))
         elif self.budget.utilization >= self.budget.alert_threshold or circuit.state != "closed":
@@ -137,9 +177,10 @@ class Guard:
             put_agents(self.rows, self.id, agents.replace(running=()))
         text = (
             "lopen guards this session: token budget, circuit breaker, limits on sub-agents and external calls."
-            f" {NEAR_LIMIT}\n{_budget_line(self.budget)}"
+            f" {NEAR_LIMIT}\n{budget_line(self.budget)}"
         )
-        return Answer(context=(text,))
+        wrong = "\n".join(("Settings that are wrong and do not hold (tell the person):", *self.faults))
+        return Answer(context=(text, *((wrong,) if self.faults else ())))
 
     # calls
 
@@ -151,7 +192,19 @@ class Guard:
         return found
 
     def _call(self) -> Call:
-        return Call(self.event.tool, self._signature, self._turn(), self._kind())
+        """What a person asks for in one prompt is one task: `max_iterations` counts from there."""
+        task = f"prompt/{self.memo.get('prompts', 0)}"
+        return Call(self.event.tool, self._signature, self._turn(), self._kind(), task, self._in_probe())
+
+    def _in_probe(self) -> bool:
+        """The call is made by a sub-agent that is the probe; while it runs, every call is, where nothing tells."""
+        if self.event.agent:
+            self.memo["tells_agents"] = True
+        elif self.memo.get("tells_agents"):
+            return False
+        agents = [s for tool, s in self.memo.get("pending", {}).values() if tool in AGENT_TOOLS]
+        circuit = self.rows.circuit(self.id) if agents else None
+        return circuit is not None and circuit.state == "half_open" and circuit.probe in agents
 
     def _turn(self) -> str:
         """The transcript's newest message; without one, a call after a finished call is a new turn."""
@@ -162,26 +215,7 @@ class Guard:
         return f"turn/{self.memo.get('turn', 0)}"
 
     def _kind(self) -> str:
-        if self.event.tool in AGENT_TOOLS:
-            return "agent"
-        command = self.event.arguments.get("command") if isinstance(self.event.arguments, dict) else None
-        if not isinstance(command, str):
-            return "tool"
-        scripts = table(self.settings, "hooks")["external_commands"]
-        external = any(script and script in command for script in scripts)
-        if not external and "lopen" not in command:
-            return "tool"
-        from lopen.hooks.protect import simple_commands  # only for a command that may be one of these
-
-        words = [c.words for c in simple_commands(command)]
-        if any(os.path.basename(word) in scripts for line in words for word in line):
-            return "external"
-        called = any(
-            os.path.basename(word) == "lopen" and line[i + 1 : i + 2] == ("hook",)
-            for line in words
-            for i, word in enumerate(line)
-        )
-        return "hook" if called else "tool"
+        return kind_of(self.event, table(self.settings, "hooks")["external_commands"])
 
     def _asked(self, call: Call) -> Decision:
         agents: Agents | None = None
@@ -219,8 +253,8 @@ class Guard:
     def _agent_done(self, name: str) -> None:
         put_agents(self.rows, self.id, ended(read_agents(self.rows, self.id), name))
 
-    def _ended(self, outcome: Outcome) -> Decision | None:
-        decision, alerts = end_call(self.rows, self.id, outcome, self.now, self.book)
+    def _ended(self, outcome: Outcome, *, verified: bool = False) -> Decision | None:
+        decision, alerts = end_call(self.rows, self.id, outcome, self.now, self.book, passed_verify=verified)
         self.alerts += alerts
         return decision
 
@@ -262,28 +296,3 @@ class Guard:
             charge = Charge(counts.billed(weight), counts, 1, None, AGENT, model)
             [(self.budget, alerts)] = charge_all(self.rows, [self.spec], charge, self.now)
             self.alerts += alerts
-
-
-def exhausted(state: BudgetState) -> str:
-    """Why nothing more may be done (seed 003 §7.1), and how to go on."""
-    return (
-        f"Token budget exhausted ({used_of(state)} tokens used). HITL review required to continue."
-        f" A person lets it go on with: {extend_command(state)}"
-    )
-
-
-def _warning(state: BudgetState, alert: Alert) -> str:
-    return (
-        f"## Budget Warning\nToken usage at {percent(alert.utilization)} ({used_of(state)})."
-        " Consider wrapping up current task."
-    )
-
-
-def _budget_line(state: BudgetState) -> str:
-    if state.max_tokens <= 0:
-        return f"Session budget: {state.tokens_used:,} tokens (unlimited)"
-    return f"Session budget: {used_of(state)} tokens ({percent(state.utilization)})"
-
-
-def _circuit_line(circuit: CircuitState) -> str:
-    return f"Circuit breaker: {circuit.state} ({circuit.iteration_count}/{circuit.max_iterations} iterations)"

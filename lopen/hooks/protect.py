@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 
+from lopen.hooks.places import LONGEST, READERS, head_of, is_claude, protected, reads_git, written
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,18 +31,44 @@ _VERBS = (
 )
 SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish", "eval"})
 INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
-# Commands whose arguments are text to show or to look for, and files they only read.
-_READ = (
-    "cat less more head tail ls ll stat file wc grep egrep fgrep rg ag diff cmp jq tree du echo printf test [ [["
-    " realpath readlink basename dirname md5sum sha256sum sha1sum which type man true false pwd"
-)
-READERS = frozenset(_READ.split())
-_GIT_READ = "log diff show status ls-files blame grep check-ignore rev-parse cat-file commit add"
-_GIT_READS = frozenset(_GIT_READ.split())
 READ_TOOLS = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
 )
-LONGEST = 200_000
+# Tools whose strings are text, but for those named as paths
+_TEXT_TOOLS = frozenset(
+    {"Write", "Edit", "MultiEdit", "NotebookEdit", "Task", "Agent", "Skill", "SlashCommand", "ExitPlanMode"}
+    | {"WebFetch", "WebSearch", "TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "BashOutput"}
+)
+_TEXTS = frozenset(
+    [
+        "content",
+        "contents",
+        "text",
+        "body",
+        "message",
+        "prompt",
+        "query",
+        "pattern",
+        "title",
+        "description",
+        "comment",
+        "summary",
+        "old_string",
+        "new_string",
+        "oldtext",
+        "newtext",
+        "old_text",
+        "new_text",
+    ]
+)
+_READING_TOOL = re.compile(
+    r"(?i)(read|list|get|search|find|stat|view|show|tree|directory_tree|head|tail|grep|glob)(_|$|(?-i:[A-Z]))"
+)
+_WRITING = re.compile(r"(?i)replace|write|edit|update|set|delete|remove|move")
+_REMOVING_TOOL = re.compile(r"(?i)delete|remove|move|rename|rmdir|unlink")
+# Files that a shell may be given to run: those without an ending, scripts, and what a shell reads at its start
+_SCRIPT = re.compile(r"(?i)^(?!/dev/).*?((^|/)[^/.]+|\.(sh|bash|zsh|ksh|fish|command|mk)|rc|profile)$")
+DEEPEST_ARGUMENT = 50
 _VALUED = frozenset({"-C", "--project"})
 
 
@@ -48,30 +76,59 @@ def forbidden(tool: str, arguments: Any, cwd: str, root: str) -> str:
     """Why this call is not allowed; empty where it is."""
     if not isinstance(arguments, dict):
         return ""
-    command = arguments.get("command")
-    if isinstance(command, str) and tool not in READ_TOOLS:
-        return in_shell(command, cwd, root)
     if tool in READ_TOOLS:
         return ""
-    for name, value in arguments.items():
-        if isinstance(value, str) and "path" in name.lower() and (hit := protected(value, cwd)):
-            return _no_edit(hit)
+    command = arguments.get("command")
+    if isinstance(command, str):
+        return in_shell(command, cwd, root)
+    own = tool.rpartition("__")[2]
+    if _READING_TOOL.match(own) and not _WRITING.search(own):
+        return ""
+    removing = tool not in _TEXT_TOOLS and _REMOVING_TOOL.search(own)
+    for name, value in _strings(arguments, "", 0):
+        if "path" not in name.lower() and (tool in _TEXT_TOOLS or name.lower() in _TEXTS):
+            continue
+        if name.lower() in ("command", "cmd", "script"):
+            if reason := in_shell(value, cwd, root):
+                return reason
+            continue
+        path = value.removeprefix("file://")
+        if (
+            "\n" not in path
+            and "://" not in path
+            and ((hit := protected(path, cwd)) or (removing and is_claude(path)))
+        ):
+            return _no_edit(hit or path)
     return ""
+
+
+def _strings(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
+    """Every string in a call's arguments, with the name that it or its list stands under."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict) and depth < DEEPEST_ARGUMENT:
+        for key, inner in value.items():
+            yield from _strings(inner, str(key), depth + 1)
+    elif isinstance(value, list) and depth < DEEPEST_ARGUMENT:
+        if name.lower() in ("command", "cmd") and all(isinstance(v, str) for v in value):
+            yield name, " ".join("'" + v.replace("'", "'\\''") + "'" for v in value)
+        for inner in value:
+            yield from _strings(inner, name, depth + 1)
 
 
 def in_shell(text: str, cwd: str, root: str) -> str:
     """Why this shell text is not allowed; empty where it is."""
     if len(text) > LONGEST:
         return _no_person("a command that long") if re.search(_VERBS, text) else ""
-    here = cwd
+    here, before = cwd, None
     for command in _all(text, 0):
         verb = persons_command(command.words, text)
         if verb:
             return _no_person(f"lopen {verb}")
-        hit = _written(command, here, root)
+        hit = written(command, before, here, root)
         if hit:
             return _no_edit(hit)
-        here = _moved(command, here)
+        here, before = _moved(command, here), command
     return ""
 
 
@@ -82,8 +139,8 @@ def simple_commands(text: str) -> list[Command]:
 
 def persons_command(words: Sequence[str], whole: str = "") -> str:
     """The person's command of lopen that these words give; empty if they give none."""
-    head = _head(words)
-    if not head or os.path.basename(head) in READERS or _reads_git(words):
+    head = head_of(words)
+    if not head or os.path.basename(head) in READERS or reads_git(words):
         return ""
     if os.path.basename(head).startswith(INTERPRETERS):
         code = next((w for w in words if re.search(_VERBS, w)), "")
@@ -112,73 +169,6 @@ def _persons_verb(rest: Sequence[str]) -> str:
     return f"{verb} {following}" if following in PERSONS[verb] or following.startswith("$") else ""
 
 
-def protected(path: str, cwd: str) -> str:
-    """`path` as it was given, if it is one of the protected places, also through a symbolic link or a glob."""
-    path = os.path.expanduser(path)
-    if "\0" in path or len(path) > 4_096:
-        return ""
-    joined = os.path.normpath(os.path.join(cwd, path))
-    return path if _is_protected(joined) or _is_protected(os.path.realpath(joined)) else ""
-
-
-def _is_protected(path: str) -> bool:
-    parts = path.casefold().split("/")
-    for i, part in enumerate(parts):
-        if _may_be(part, ".lopen"):
-            return True
-        if (
-            _may_be(part, ".claude")
-            and i + 1 < len(parts)
-            and _may_be(parts[i + 1], "settings.json", "settings")
-        ):
-            return True
-    return False
-
-
-def _may_be(part: str, name: str, start: str = "") -> bool:
-    """`part` is the name (or begins so), or a shell pattern or brace list that may become it."""
-    if part == name or (start and part.startswith(start)):
-        return True
-    wild = any(c in part for c in "*?[")
-    if not wild and "{" not in part:
-        return False
-    from fnmatch import fnmatchcase  # read only for the rare pattern
-
-    return (wild and part.strip("*") != "" and fnmatchcase(name, part)) or ("{" in part and name in part)
-
-
-def _written(command: Command, cwd: str, root: str) -> str:
-    """The protected place that this command may change."""
-    for target in command.writes:
-        if hit := protected(target, cwd):
-            return hit
-    head = os.path.basename(_head(command.words))
-    if head in READERS or _reads_git(command.words) or head in ("cd", "pushd", "lopen"):
-        return ""
-    if head == "find" and not {"-delete", "-exec", "-execdir", "-fprint", "-ok"} & set(command.words):
-        return ""
-    words = command.words[-1:] if head == "cp" else command.words[:500]
-    gone = command.words[1:] if head in ("rm", "rmdir") else command.words[1:-1] if head == "mv" else ()
-    if hit := next((w for w in gone if _holds(w, cwd, root)), ""):
-        return hit
-    return next((hit for word in words if (hit := _mentions(word, cwd))), "")
-
-
-def _mentions(word: str, cwd: str) -> str:
-    for part in re.split(r"[=:,;'\"\s()]", word) if len(word) < LONGEST else ():
-        if part and not part.startswith("-") and (hit := protected(part, cwd)):
-            return hit
-    return ""
-
-
-def _holds(word: str, cwd: str, root: str) -> bool:
-    """The word names the project's folder, or one above it."""
-    if word.startswith("-"):
-        return False
-    path = os.path.realpath(os.path.join(cwd, os.path.expanduser(word)))
-    return root == path or root.startswith(path.rstrip("/") + "/")
-
-
 def _moved(command: Command, cwd: str) -> str:
     operands = [w for w in command.words[1:] if not w.startswith("-")]
     if command.words[:1] in (("cd",), ("pushd",)) and operands:
@@ -201,12 +191,18 @@ def _all(text: str, depth: int) -> list[Command]:
     return found
 
 
+_ALIAS = re.compile(r"(?s)(?:alias\.[\w-]+=)?!(.*)")  # `!` before a git alias: a shell runs the rest
+
+
 def _inner(command: Command, before: Command | None) -> Iterator[str]:
     """Texts that a shell in this command will run."""
     names = [os.path.basename(w) for w in command.words]
     shell = next((i for i, name in enumerate(names) if name in SHELLS), None)
-    if names and names[0] not in READERS and not _reads_git(command.words):
+    if names and names[0] in ("git", "git.exe"):
+        yield from (found[1] for w in command.words if (found := _ALIAS.match(w)))
+    if names and names[0] not in READERS and not reads_git(command.words):
         yield from (w for w in command.words if "lopen" in w and any(c.isspace() for c in w.strip()))
+    yield from _scripts(command, before)
     if shell is None:
         return
     if names[shell] == "eval":
@@ -222,15 +218,21 @@ def _inner(command: Command, before: Command | None) -> Iterator[str]:
         yield before.fed or " ".join(before.words[1:])
 
 
-def _head(words: Sequence[str]) -> str:
-    """The command's own name, behind assignments."""
-    return next((w for w in words if not re.match(r"[A-Za-z_]\w*\+?=", w)), "")
+def _scripts(command: Command, before: Command | None) -> Iterator[str]:
+    """Text that is put into a file which a shell may run later."""
+    names = [os.path.basename(w) for w in command.words[:1]]
+    if names in (["echo"], ["printf"]) and any(_SCRIPT.match(t) for t in command.writes):
+        yield _said(command)
+    if names == ["cat"] and command.fed and any(_SCRIPT.match(t) for t in command.writes):
+        yield command.fed
+    into = [w for w in command.words[1:] if not w.startswith("-")] if names == ["tee"] else []
+    if any(_SCRIPT.match(t) for t in into):
+        yield command.fed or (_said(before) if command.piped and before is not None else "")
 
 
-def _reads_git(words: Sequence[str]) -> bool:
-    if os.path.basename(_head(words)) not in ("git", "gh"):
-        return False
-    return any(w in _GIT_READS for w in words[1:4]) or os.path.basename(_head(words)) == "gh"
+def _said(command: Command) -> str:
+    """What an echo or printf prints."""
+    return " ".join(command.words[1:]).replace("\\n", "\n")
 
 
 def _after_lopen(words: Sequence[str]) -> list[str] | None:

@@ -43,7 +43,7 @@ class _Reader:
         self.fed = ""
         self.word: list[str] | None = None
         self.goes_to = ""  # what the next word is: "" an argument, "write", "skip", "heredoc", "fed"
-        self.heredocs: list[str] = []
+        self.heredocs: list[tuple[str, int]] = []  # what ends it; which command it feeds, -1 the present one
         self.piped = False
 
     def read(self) -> list[Command]:
@@ -95,7 +95,7 @@ class _Reader:
         if goes_to == "write":
             self.writes.append(word)
         elif goes_to == "heredoc":
-            self.heredocs.append(word)
+            self.heredocs.append((word, -1))
         elif goes_to == "fed":
             self.fed += word
         elif goes_to != "skip" and (self.words or word not in _KEYWORDS):
@@ -105,6 +105,8 @@ class _Reader:
         self._end_word()
         if self.words or self.writes:
             self.found.append(Command(tuple(self.words), tuple(self.writes), self.fed, self.piped))
+            last = len(self.found) - 1
+            self.heredocs = [(end, last if fed < 0 else fed) for end, fed in self.heredocs]
         self.words, self.writes, self.fed, self.piped = [], [], "", pipe
 
     def _break(self, c: str) -> None:
@@ -113,8 +115,8 @@ class _Reader:
             self.at += 1
             self._redirect(">")
             return
+        self._end_word()  # it may be the word that ends a here-document
         if c == "\n" and self.heredocs:
-            self._end_word()
             self.at += 1
             self._here_documents()
         else:
@@ -124,7 +126,7 @@ class _Reader:
             self.at += 1
 
     def _here_documents(self) -> None:
-        for delimiter in self.heredocs:
+        for delimiter, fed in self.heredocs:
             body = []
             while self.at < len(self.text):
                 end = self._find("\n", self.at)
@@ -132,7 +134,11 @@ class _Reader:
                 if line.strip() == delimiter:
                     break
                 body.append(line)
-            self.fed += "\n".join(body) + "\n"
+            text = "\n".join(body) + "\n"
+            if fed < 0:
+                self.fed += text
+            else:
+                self.found[fed] = self.found[fed].replace(fed=self.found[fed].fed + text)
         self.heredocs = []
 
     def _redirect(self, c: str) -> None:

@@ -40,7 +40,7 @@ def read(path: str, session: str, offset: int, seen: dict[str, list[int]]) -> Re
     failed: list[str] = []
     last_id = ""
     text, offset = _new_text(path, offset)
-    for line in text.splitlines():
+    for line in text.split("\n"):  # not splitlines: a message may hold U+2028 and its kin unescaped
         entry = _entry(line, session)
         message = entry.get("message")
         if not isinstance(message, dict):

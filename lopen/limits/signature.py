@@ -1,6 +1,7 @@
 """When two calls are the same call: tool and arguments after whitespace and path normalisation.
 
-(DECISIONS, open questions of 003 §18.) The signature is a hash, so that no argument lies in the store.
+(DECISIONS, open questions of 003 §18.) What only words or times a call is no part of it. The signature is a
+hash, so that no argument lies in the store.
 """
 
 from __future__ import annotations
@@ -15,12 +16,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST_PATH = 4_096
+# Of a call that runs a command: how it is worded, how long it may take, where it waits
+_COMMAND_SAYS = frozenset({"description", "timeout", "timeout_s", "run_in_background"})
+_AGENT_SAYS = frozenset({"description"})  # a sub-agent's title beside its prompt
 
 
 def signature(tool: str, arguments: Any) -> str:
     """`tool` and 16 hex digits over its normalised arguments."""
-    text = json.dumps(_normal(arguments, 0), sort_keys=True, ensure_ascii=False, default=str)
+    text = json.dumps(_normal(_effective(arguments), 0), sort_keys=True, ensure_ascii=False, default=str)
     return f"{tool}:{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def _effective(arguments: Any) -> Any:
+    """The arguments that change what the call does. Elsewhere a `description` may be what is written."""
+    if not isinstance(arguments, dict):
+        return arguments
+    idle = _COMMAND_SAYS if "command" in arguments else _AGENT_SAYS if "prompt" in arguments else frozenset()
+    return {name: value for name, value in arguments.items() if name not in idle} if idle else arguments
 
 
 def _normal(value: Any, depth: int) -> Any:

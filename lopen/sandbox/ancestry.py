@@ -54,12 +54,26 @@ def below_lopen() -> bool:
     )
 
 
+def commands_above() -> Iterator[tuple[str, list[str]]]:
+    """Each process above this one: its program's file ("" where that cannot be told) and its command line."""
+    for pid in _ancestors():
+        if pid != os.getpid():
+            yield _program(pid), _arguments(pid)
+
+
+def _program(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+    except OSError:
+        return ""
+
+
 def _is_interpreter(pid: int) -> bool:
     """Whether the process runs Python: `timeout 60 lopen approve`, `sudo lopen …` only name it in their arguments."""
-    try:
-        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith(("python", "pypy"))
-    except OSError:
-        return True  # where that cannot be told, the arguments decide
+    program = os.path.basename(_program(pid))
+    return not program or program.startswith(
+        ("python", "pypy")
+    )  # where it cannot be told, the arguments decide
 
 
 def _is_lopen(arguments: Sequence[str]) -> bool:

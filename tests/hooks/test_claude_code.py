@@ -112,6 +112,17 @@ def test_a_person_s_command_is_blocked_and_the_rest_goes_on(make_claude: MakeCla
     assert "lopen guards this session" in json.dumps(claude.endpoint.requests[0])
 
 
+def test_a_person_s_command_in_a_script_is_refused_by_the_command_itself(make_claude: MakeClaude) -> None:
+    claude = make_claude([bash("sh a.sh"), bash("env -i PATH=$PATH HOME=$HOME sh a.sh"), text("done")])
+    claude.project.write("a.sh", "lopen config set budget.enabled false; echo ended with $?\n")
+
+    claude.runs()
+
+    for result in tool_results(claude.endpoint.requests[-1]):
+        assert "given from inside a Claude Code session" in result.text
+        assert "ended with 1" in result.text
+
+
 def test_an_exhausted_budget_stops_the_session_until_a_person_extends_it(make_claude: MakeClaude) -> None:
     steps = [bash(f"touch {name}", 9_000) for name in ("one", "two", "three", "four")]
     claude = make_claude([*steps, text("stopped"), bash("touch five", 1_000), text("done")])

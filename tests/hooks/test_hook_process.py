@@ -99,6 +99,16 @@ def test_lines_of_other_sessions_sidechains_and_halves_are_not_counted(project: 
     assert project.budget().tokens_used == 1_000
 
 
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\u0085"])
+def test_a_message_with_a_sign_that_elsewhere_ends_a_line_is_counted(
+    project: HookedProject, sign: str
+) -> None:
+    line = json.dumps(message("m1", 800, text=f"one{sign}two"), ensure_ascii=False)
+    project.transcript.write_text(line + "\n", "utf-8")
+    project.before("Read", {"file_path": "a"}, transcript_path=str(project.transcript))
+    assert project.budget().tokens_used == 1_000
+
+
 def test_a_transcript_that_is_none_or_shrank_costs_nothing(project: HookedProject) -> None:
     for where in ("/dev/zero", "/nonexistent", str(project.root), "a\0b"):
         assert project.before("Read", {"file_path": where}, transcript_path=where).code == 0
@@ -119,8 +129,23 @@ def test_the_prompt_event_gives_the_budget_status(project: HookedProject) -> Non
     assert answered.context.splitlines() == [
         "## Budget Status",
         "Session budget: 45,000 / 100,000 tokens (45%)",
-        "Circuit breaker: closed (1/50 iterations)",
+        "Circuit breaker: closed (1 iterations)",
     ]
+
+
+def test_wrong_settings_are_said_at_the_start_and_logged_once(project: HookedProject) -> None:
+    (project.root / ".lopen" / "config.toml").write_text("[budget]\nsession_tokens = 1000\n[circuit\n")
+    project.environ["TOKEN_BUDGET_PAUSE_THRESHOLD"] = "0"
+    said = [project.before("Read", {"file_path": name}) for name in "ab"]
+    assert [answered.code for answered in said] == [0, 0]
+    assert "TOKEN_BUDGET_PAUSE_THRESHOLD is not a number above 0 and at most 1" in said[0].err
+    assert "config.toml is not valid TOML (line 3, column 9): nothing in it holds" in said[0].err
+    assert said[1].err == ""
+    log = (project.root / ".lopen" / "logs" / "hooks.jsonl").read_text("utf-8").splitlines()
+    assert len(log) == 2
+    start = project.send("session-start", source="startup")
+    assert "TOKEN_BUDGET_PAUSE_THRESHOLD is not" in start.context
+    assert "session_tokens" not in start.context
 
 
 def test_session_start_says_what_guards_it(project: HookedProject) -> None:
@@ -149,6 +174,12 @@ def test_the_fifth_identical_call_is_blocked_until_a_person_acknowledges(project
     }
     assert project.send("post-tool-use", **probe).code == 0
     assert project.circuit().state == "closed"
+
+
+def test_the_same_command_worded_anew_is_the_same_call(project: HookedProject) -> None:
+    calls = [{"command": "make", "description": f"Attempt {i}", "timeout": 1_000 * i} for i in range(5)]
+    assert [project.before("Bash", call).code for call in calls] == [0, 0, 0, 0, 2]
+    assert project.circuit().rule == "duplicate_call"
 
 
 def test_four_failures_of_a_tool_trip_also_when_only_the_transcript_shows_them(
@@ -374,6 +405,57 @@ def test_parallel_calls_after_an_acknowledgement_get_one_probe_between_them(proj
     with ThreadPoolExecutor(4) as pool:
         codes = list(pool.map(lambda i: project.before("Edit", {"file_path": f"b{i}"}).code, range(4)))
     assert sorted(codes) == [0, 2, 2, 2]
+
+
+def acknowledged_agent(project: HookedProject) -> None:
+    """The circuit tripped, a person acknowledged, and a sub-agent is the probe."""
+    for i in range(5):
+        project.before("Read", {"file_path": f"{'./' * i}a.py"})
+    orders.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
+    assert project.before("Task", {"prompt": "look"}, tool_use_id="task").code == 0
+
+
+def test_a_sub_agent_that_is_the_probe_makes_its_own_calls(project: HookedProject) -> None:
+    acknowledged_agent(project)
+    for name in "bcd":
+        assert project.before("Read", {"file_path": name}).code == 0
+        ended: dict[str, Any] = {"tool_name": "Read", "tool_input": {"file_path": name}, "tool_response": {}}
+        project.send("post-tool-use", tool_use_id=f"call{project.calls}", **ended)
+    assert project.circuit().state == "half_open"
+    done: dict[str, Any] = {"tool_name": "Task", "tool_input": {"prompt": "look"}}
+    assert project.send("post-tool-use", tool_use_id="task", tool_response={}, **done).code == 0
+    assert project.circuit().state == "closed"
+
+
+def test_beside_a_sub_agent_that_is_told_apart_the_main_thread_waits(project: HookedProject) -> None:
+    acknowledged_agent(project)
+    assert project.before("Read", {"file_path": "b"}, agent_id="a1").code == 0
+    beside = project.before("Read", {"file_path": "c"})
+    assert (beside.code, "one call (Task) is being tried" in beside.err) == (2, True)
+    assert project.before("Read", {"file_path": "d"}, agent_id="a1").code == 0
+
+
+def test_a_call_beside_the_probe_is_told_what_it_waits_for(project: HookedProject) -> None:
+    for i in range(5):
+        project.before("Read", {"file_path": f"{'./' * i}a.py"})
+    orders.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
+    project.before("Edit", {"file_path": "b.py"})
+    beside = project.before("Edit", {"file_path": "c.py"})
+    assert beside.code == 2
+    assert "one call (Edit) is being tried" in beside.err
+    assert "Cooldown" not in beside.err
+
+
+def test_a_warning_is_given_with_the_reason_where_the_same_event_blocks(project: HookedProject) -> None:
+    project.environ["TOKEN_BUDGET_SESSION_DEFAULT"] = "1000"
+    where = {"transcript_path": str(project.transcript)}
+    for i in range(4):
+        project.before("Read", {"file_path": f"{'./' * i}a.py"}, **where)
+    project.says(message("m1", 700))
+    blocked = project.before("Read", {"file_path": "a.py"}, **where)
+    assert blocked.code == 2
+    assert "Read was called 5 times in a row" in blocked.err
+    assert "## Budget Warning\nToken usage at 90%" in blocked.err
 
 
 def test_the_hooks_count_in_redis_where_the_person_says_so(project: HookedProject, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from lopen.errors import LopenError
 from lopen.hooks.install import HOOKED, install, settings_path, uninstall
+from tests.project import Project
 
 THEIRS = {
     "model": "opus",
@@ -74,6 +75,21 @@ def test_a_malformed_file_is_left_as_it_is_and_said(tmp_path: Path, content: str
         assert "left as it is" in raised.value.hint
     assert path.read_text() == content
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_hooks_in_a_project_without_a_state_folder_have_one_made(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    ran = project.lopen("hooks", "install")
+    assert ran.code == 0, ran.err
+    assert "made " in ran.out
+    assert project.git("status", "--porcelain", "--untracked-files=all").split() == [
+        *["??", ".claude/settings.json"],
+        *["??", ".lopen/.gitignore"],
+    ]
+    event = {"session_id": "abc", "tool_name": "Read", "tool_input": {"file_path": "a"}}
+    blocked = [project.lopen("hook", "pre-tool-use", stdin=json.dumps(event)).code for _ in range(5)]
+    assert blocked == [0, 0, 0, 0, 2]
+    assert "made " not in project.lopen("hooks", "install").out
 
 
 def test_odd_entries_of_others_survive(tmp_path: Path) -> None:

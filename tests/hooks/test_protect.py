@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,18 @@ PERSONS = [
     "python -c \"import subprocess; subprocess.run(['lopen', 'approve', 'auth'])\"",
     "echo a # b\nlopen approve auth",
     "$'lopen' approve auth",
+    "git config alias.x '!lopen approve demo' && git x",
+    "git config --global alias.x '! sh -c \"lopen approve demo\"'",
+    "git -c alias.x='!lopen approve demo' x",
+    "git -c 'alias.x=!cd /tmp; lopen approve demo' x log",
+    "echo 'cd x; lopen budget extend s --tokens 1 --reason r' > a.sh",
+    "printf '#!/bin/sh\\nlopen approve auth\\n' > bin/go && bin/go",
+    "echo lopen approve auth | tee -a a.sh",
+    "cat > a.sh <<'EOF'\nlopen approve auth\nEOF",
+    "cat > a.md <<EOF\ntext\nEOF\nlopen approve auth",
+    "sh <<'EOF' | cat\nlopen approve auth\nEOF",
+    "cat <<'EOF' | sh\nlopen approve auth\nEOF",
+    "sh <<'EOF' && true\nlopen approve auth\nEOF",
 ]
 FREE = [
     "lopen status",
@@ -79,6 +92,16 @@ FREE = [
     "cat docs/lopen-approve.md",
     "cat <<'EOF' > docs/a.md\nRun `lopen approve`.\nEOF",
     "# lopen approve auth",
+    "echo 'then run lopen approve auth' >> README.md",
+    "echo 'lopen status' > a.sh",
+    "cat > x.py <<'EOF'\nprint('lopen approve')\nEOF",
+    "echo lopen > names",
+    "cat > docs/a.md <<'EOF'\nRun `lopen approve auth`.\nEOF",
+    "cat > a.py <<EOF\nopen('.lopen/x', 'w'); rm('.lopen')\nEOF\necho done",
+    "echo 'lopen approve auth' 2>/dev/null",
+    "git config alias.st status",
+    "git config alias.x '!lopen status'",
+    "git tag -m 'lopen approve works' v1",
     "pytest tests/test_approve.py",
     "approve auth",
     "cd lopen && ls",
@@ -115,6 +138,46 @@ EDITS = [
     "bash -c 'rm .lopen/state.db'",
     "echo x > '.lopen/a'",
     "ln -sf /tmp/x .claude/settings.json",
+    "rm -rf .claude",
+    "rm -rf ./.claude/",
+    "cd src && rm -rf ../.claude",
+    "git rm -rf .claude",
+    "mv .claude x",
+    "mv .claude /tmp/old && mkdir .claude",
+    "mv new .claude",
+    "cp -r new .claude",
+    "cp -R new/. .claude/",
+    "cp -a /tmp/.claude .",
+    "cp settings.json .claude/",
+    "cp -t .claude a.md settings.local.json",
+    "mv /tmp/.lopen .",
+    "rsync -a new/ .claude/",
+    "git checkout other -- .claude",
+    "git checkout other .claude",
+    "git -C /home/ann/project checkout other -- .claude",
+    "git checkout log -- .claude",
+    "git restore --source=HEAD~1 .",
+    "git restore -s HEAD~1 -- .claude",
+    "git clean -fdx",
+    "git clean -xdf",
+    "git clean -f -d -X",
+    "git clean -ffdx .",
+    "cd src && git clean -fdx ..",
+    "git stash --all",
+    "git stash push -u -a",
+    "find . -delete",
+    "find . -type f -delete",
+    "find /home/ann -name '*.db' -delete",
+    "find . -name state.db -delete",
+    "find . -name 'st*' -exec rm {} +",
+    "find . -name .claude -exec rm -rf {} ';'",
+    "find . -type d -exec sh -c 'rm -rf \"$1\"' _ {} ';'",
+    "find . '(' -name '*.pyc' -o -name '*.toml' ')' -delete",
+    "find . -name config.toml | xargs rm -f",
+    "find . -path '*/.lopen/*' -print0 | xargs -0 rm",
+    "rsync -a --delete /tmp/empty/ ./",
+    "rsync -a --delete-after /tmp/empty/ /home/ann",
+    "rsync -a --delete --exclude=.lopen /tmp/empty/ .",
 ]
 READS = [
     "cat .lopen/config.toml",
@@ -131,6 +194,41 @@ READS = [
     "cat .lopen/logs/x.jsonl 2>/dev/null | head",
     "echo x > .claude/commands/settings.md",
     "make test 2>&1",
+    "rm -rf .claude/commands",
+    "mv .claude/commands/a.md .claude/commands/b.md",
+    "mv notes.md .claude/",
+    "cp a.md .claude/agents/",
+    "cp -r agents .claude/agents",
+    "cp -r .lopen /tmp/copy",
+    "cp -r .claude /tmp/copy",
+    "rsync -a .lopen/ /tmp/copy/",
+    "git checkout main",
+    "git checkout -b feature",
+    "git checkout -- src",
+    "git checkout HEAD~1 -- src/a.py",
+    "git restore src/a.py",
+    "git restore --staged .",
+    "git clean -fd",
+    "git clean -fdx build",
+    "git clean -ndx",
+    "git stash",
+    "git stash pop",
+    "git stash -u -- src",
+    "git add -A .claude",
+    "find . -name '*.pyc' -delete",
+    "find . -name __pycache__ -type d -exec rm -rf {} +",
+    "find . '(' -name '*.pyc' -o -name '*.pyo' ')' -delete",
+    "find src -type f -delete",
+    "find . -name .lopen -prune -o -name .claude -prune -o -type f -delete",
+    "find . -not -path './.lopen/*' -not -path './.claude/*' -type f -delete",
+    "find . -maxdepth 1 -type f -delete",
+    "find . -type f -exec wc -l {} +",
+    "find . -name '*.py' -exec sed -i s/a/b/ {} +",
+    "find . -type f -name '*.orig' | xargs rm -f",
+    "find . -type f | xargs grep budget",
+    "rsync -a --delete build/ dist/",
+    "rsync -an --delete /tmp/empty/ ./ --dry-run",
+    "rsync -a --delete --exclude=.lopen --exclude=.claude /tmp/new/ ./",
 ]
 
 
@@ -163,6 +261,23 @@ def test_a_command_that_only_reads_or_changes_something_else_is_not(command: str
         ("NotebookEdit", {"notebook_path": ".lopen/a.ipynb"}, False),
         ("mcp__files__write", {"path": ".LOPEN/config.toml"}, False),
         ("Write", {"file_path": "~/.claude/settings.json"}, False),
+        ("mcp__fs__move_file", {"source": "a.json", "destination": ".claude/settings.json"}, False),
+        ("mcp__fs__write", {"file": ".lopen/config.toml", "content": "x"}, False),
+        ("mcp__fs__edit", {"edits": [{"path": ".claude/settings.json", "new": "{}"}]}, False),
+        ("mcp__fs__write", {"targets": [["a", ["file:///home/ann/project/.lopen/a"]]]}, False),
+        ("mcp__fs__delete_directory", {"at": ".claude"}, False),
+        ("mcp__sh__run", {"cmd": "rm -rf .lopen"}, False),
+        ("mcp__sh__run", {"command": ["sh", "-c", "lopen approve auth"]}, False),
+        ("mcp__fs__find_replace", {"file": ".lopen/config.toml"}, False),
+        ("mcp__fs__read_file", {"path": ".claude/settings.json"}, True),
+        ("mcp__fs__list_directory", {"path": ".lopen"}, True),
+        ("mcp__web__navigate", {"url": "http://localhost/.lopen/a"}, True),
+        ("mcp__git__status", {"repo_path": "."}, True),
+        ("mcp__fs__write", {"path": "a.md", "content": ".lopen/config.toml"}, True),
+        ("mcp__gh__create_issue", {"title": ".lopen/", "body": "see .lopen/config.toml"}, True),
+        ("mcp__fs__list_and_move", {"path": "src", "to": ["dst", 5, None, {"deep": "x"}]}, True),
+        ("Edit", {"file_path": "README.md", "old_string": ".lopen/", "new_string": ".lopen/x"}, True),
+        ("Task", {"prompt": ".lopen/config.toml", "description": "look"}, True),
         ("Read", {"file_path": ".claude/settings.json"}, True),
         ("Write", {"file_path": "docs/.claude.md"}, True),
         ("Write", {"file_path": "src/settings.py"}, True),
@@ -182,6 +297,63 @@ def test_a_symbolic_link_to_a_protected_place_is_seen_through(tmp_path: Path) ->
     where = str(tmp_path)
     assert forbidden("Write", {"file_path": "innocent/config.toml"}, where, where)
     assert in_shell("echo x > innocent/config.toml", where, where)
+
+
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Hooks were installed after the first commit; the settings are tracked, lopen's state is ignored."""
+    git(tmp_path, "init", "-q")
+    for name in ("state.db", ".gitignore"):
+        (tmp_path / ".lopen").mkdir(exist_ok=True)
+        (tmp_path / ".lopen" / name).write_text("*\n")
+    (tmp_path / ".claude").mkdir()
+    settings = tmp_path / ".claude" / "settings.json"
+    for text in ("{}", '{"hooks": {}}'):
+        settings.write_text(text)
+        git(tmp_path, "add", "-f", ".claude")
+        git(tmp_path, "commit", "-q", "-m", "settings", "--allow-empty")
+    return tmp_path
+
+
+def test_git_is_asked_whether_the_settings_would_change(repository: Path) -> None:
+    where = str(repository)
+    assert in_shell("git restore --source=HEAD~1 .", where, where)
+    assert in_shell("git checkout HEAD~1 -- .", where, where)
+    assert in_shell("cd src; git checkout HEAD~1 ..", where, where)
+    for harmless in (
+        "git restore --source=HEAD .",
+        "git checkout .",
+        "git restore .",
+        "git checkout HEAD -- .",
+    ):
+        assert in_shell(harmless, where, where) == ""
+    (repository / ".claude" / "settings.json").write_text('{"hooks": {"more": 1}}')
+    for command in ("git checkout .", "git restore :/", "git checkout -- ."):
+        assert in_shell(command, where, where)
+
+
+def test_git_is_asked_what_a_clean_would_remove(repository: Path) -> None:
+    where = str(repository)
+    for command in ("git clean -fdx", "git clean -fdxq", "git clean -dX --force", "git clean -fdx -- .lopen"):
+        assert in_shell(command, where, where), command
+    for command in ("git clean -fd", "git clean -fdx -e .lopen", "git clean -fdx build", "git stash -u"):
+        assert in_shell(command, where, where) == "", command
+    git(repository, "rm", "-q", "--cached", ".claude/settings.json")
+    for command in ("git clean -fd", "git clean -fd .", "git stash -u"):
+        assert in_shell(command, where, where), command
+
+
+def test_what_lies_in_the_state_folder_tells_what_a_find_would_delete(repository: Path) -> None:
+    where = str(repository)
+    (repository / ".lopen" / "sessions").mkdir()
+    (repository / ".lopen" / "sessions" / "x.part").touch()
+    assert in_shell("find . -name '*.part' -delete", where, where)
+    assert in_shell("find . -maxdepth 2 -name '*.part' -delete", where, where) == ""
+    assert in_shell("find . -name '*.half' -delete", where, where) == ""
 
 
 def test_relative_paths_are_read_from_where_the_session_stands() -> None:

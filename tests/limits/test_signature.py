@@ -11,6 +11,11 @@ from lopen.limits.signature import signature
         ({"path": "src/a.py"}, {"path": "./src/a.py"}),
         ({"path": "src/a.py"}, {"path": "src/../src//a.py"}),
         ({"command": "pytest -q tests/a.py"}, {"command": "  pytest  -q\ttests/./a.py\n"}),
+        (
+            {"command": "make", "description": "Build it", "timeout": 5_000, "run_in_background": True},
+            {"command": "make", "description": "Try again", "timeout_s": 9},
+        ),
+        ({"prompt": "look", "description": "one"}, {"prompt": "look", "description": "two"}),
         ({"a": 1, "b": [1, " x  y "]}, {"b": [1.0, "x y"], "a": 1}),
     ],
 )
@@ -25,6 +30,8 @@ def test_calls_that_differ_in_blanks_and_spelling_of_paths_are_the_same(one: obj
         ({"command": "pytest -q"}, {"command": "pytest"}),
         ({"url": "https://a//b"}, {"url": "https://a/b"}),
         ({"n": 1}, {"n": 2}),
+        ({"title": "bug", "description": "one"}, {"title": "bug", "description": "two"}),
+        ({"url": "a", "timeout": 1}, {"url": "a", "timeout": 2}),
         ({"n": 1}, {"n": "1"}),
     ],
 )

@@ -1,0 +1,140 @@
+"""`max_iterations` in a Claude Code session: what counts as a passing verify command, and where a task begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lopen.documents.spec import load
+from lopen.hooks.verifying import runs_one, verify_commands
+from tests.hooks.process import Answered, HookedProject
+from tests.project import specification
+
+TESTS = "python -m pytest -q tests"
+
+
+def specified(root: Path, **commands: str) -> None:
+    file = root / "specs" / "calc" / "SPECIFICATION.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(specification(commands={k.replace("_", "-"): v for k, v in commands.items()}))
+
+
+def made(project: HookedProject, number: int, command: str = "", **response: object) -> Answered:
+    given = {"command": command or f"make part{number}"}
+    before = project.before("Bash", given)
+    if before.code:
+        return before
+    more: dict[str, Any] = {
+        "tool_use_id": f"call{project.calls}",
+        "tool_response": {"stdout": "", **response},
+    }
+    return project.send("post-tool-use", tool_name="Bash", tool_input=given, **more)
+
+
+@pytest.fixture
+def quiet(project: HookedProject) -> HookedProject:
+    """Five calls are enough, and the rules that a fast test meets are off."""
+    for rule in ("RAPID_FIRE", "SEQUENTIAL_TOOL"):
+        project.environ[f"LOPEN_CIRCUIT__{rule}__ENABLED"] = "false"
+    project.environ["CIRCUIT_BREAKER_MAX_ITERATIONS"] = "5"
+    return project
+
+
+def test_a_passing_verify_command_sets_the_count_back(quiet: HookedProject) -> None:
+    specified(quiet.root, verify_tests=TESTS)
+    for i in range(3):
+        assert made(quiet, i).code == 0
+    assert made(quiet, 3, f"cd {quiet.root} && {TESTS} 2>&1").code == 0
+    assert quiet.circuit().iteration_count == 0
+    assert [made(quiet, i).code for i in range(5)] == [0] * 4 + [2]
+    assert quiet.circuit().rule == "max_iterations"
+
+
+def test_a_failing_one_does_not(quiet: HookedProject) -> None:
+    specified(quiet.root, verify_tests=TESTS)
+    made(quiet, 0, TESTS, is_error=True)
+    made(quiet, 1, f"{TESTS} | tail -5")
+    made(quiet, 2, f"{TESTS} || true")
+    assert quiet.circuit().iteration_count == 3
+
+
+def test_a_prompt_of_the_person_begins_a_task(quiet: HookedProject) -> None:
+    specified(quiet.root, verify_tests=TESTS)
+    for _ in range(2):
+        assert [made(quiet, i).code for i in range(4)] == [0] * 4
+        quiet.send("user-prompt-submit", prompt="and now the next thing")
+    assert made(quiet, 0).code == 0
+    assert quiet.circuit().iteration_count == 1
+
+
+def test_without_verify_commands_the_rule_does_not_apply(quiet: HookedProject) -> None:
+    specified(quiet.root, verify_tests="none")
+    assert [made(quiet, i).code for i in range(6)] == [0] * 6
+    assert "Circuit breaker: closed (6 iterations)" in quiet.send("user-prompt-submit", prompt="on").context
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "make check",
+        "  make   check ;",
+        "./x/../y; make check",
+        "cd src && make check",
+        "cd src\nmake check",
+        "X=1 timeout 60 make check 2>&1 > out.txt",
+        "time nice -n 5 make check",
+        "set -o pipefail; make check 2>&1 | tail -20",
+        "set -euo pipefail\nmake check | grep -v ok | tail -3",
+        "npm test && npm run\n lint",
+    ],
+)
+def test_what_ends_with_a_verify_command_runs_it(text: str) -> None:
+    assert runs_one(text, iter(["make check", "npm test && npm run lint"]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "make",
+        "make check | tail -20",
+        "make check || true",
+        "make check; echo done",
+        "make check &",
+        "ls || make check",
+        "echo make check",
+        "remake check",
+        "cmake check",
+        "echo 'x && make check'",
+        "make check -n",
+        "npm run lint",
+        "# make check",
+    ],
+)
+def test_what_hides_its_exit_or_only_names_it_does_not(text: str) -> None:
+    assert not runs_one(text, iter(["make check", "npm test && npm run lint"]))
+
+
+def test_a_hostile_text_is_read_in_no_time() -> None:
+    assert not runs_one("set -o pipefail; a" + " | tail" * 20_000, iter(["make"]))
+    assert runs_one("x;" * 20_000 + "make", iter(["make"]))
+
+
+def test_the_commands_are_those_the_documents_reader_finds(tmp_path: Path) -> None:
+    specified(tmp_path, verify_tests="a `b` c", verify_lint="ruff check .", verify_build="none")
+    path = tmp_path / "specs" / "calc" / "SPECIFICATION.md"
+    text = path.read_text().replace("`a `b` c`", "``a `b` c``")
+    text += "* __verify-more__: `more  -x`\n+ **verify-colon:** `colon`\n- **other**: `no`\n"
+    path.write_text(text)
+    theirs = load(path, module="calc").command_lines
+    assert sorted(verify_commands(str(tmp_path))) == sorted(line for line in theirs.values() if line)
+
+
+def test_specifications_that_lead_out_of_the_project_give_none(tmp_path: Path) -> None:
+    specified(tmp_path / "other", verify_tests=TESTS)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "specs").symlink_to(tmp_path / "other" / "specs")
+    assert list(verify_commands(str(tmp_path / "mine"))) == []
+    assert list(verify_commands(str(tmp_path / "nowhere"))) == []
