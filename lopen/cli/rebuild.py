@@ -10,11 +10,11 @@ from pathlib import Path
 from lopen.clock import SystemClock
 from lopen.documents.plan_file import parse
 from lopen.documents.source import LARGEST
-from lopen.documents.spec import load, spec_path
+from lopen.documents.spec import is_module_name, load, spec_path
 from lopen.errors import LopenError
 from lopen.git.commits import CommitInfo
 from lopen.git.repository import Repository
-from lopen.storage.sessions import SessionStore
+from lopen.storage.sessions import SessionStore, is_session_id
 from lopen.tasks.tree import State, Tree
 from lopen.workflow.session import Session
 
@@ -26,6 +26,8 @@ def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str
     """
     for plan in sorted((root / ".lopen" / "modules").glob("*/plan.md")):
         module = plan.parent.name
+        if not is_module_name(module):
+            continue
         tree = _tree(plan)
         if tree is None or not tree.components:
             yield f"{module}: its plan cannot be read; a new run plans it again"
@@ -57,7 +59,8 @@ def rebuilt(root: Path, store: SessionStore, module: str, tree: Tree, commits: l
         tree = tree.with_task(replace(task, state=state, commit=found.sha if found else None, base=None))
     tree = Tree(tuple(replace(c, broken_down=bool(c.tasks), verified=False) for c in tree.components))
     now = datetime.now(UTC)
-    ids = [done[t.id].session for t in tree.tasks if t.id in done]
+    # Anybody can write a trailer, and files are called by this id.
+    ids = [c.session for t in tree.tasks if (c := done.get(t.id)) and is_session_id(c.session, module)]
     criteria = _criteria(root, module)
     # Where the specification is not the one that was planned, step 3 is recorded again.
     same = set(criteria) == {i for c in tree.components for i in c.criteria}

@@ -120,10 +120,15 @@ def load(path: Path, *, module: str, known_ids: Mapping[str, str] = _NO_IDS) -> 
     return parse(read_source(path), module=module, path=path, known_ids=known_ids)
 
 
+def is_module_name(name: str) -> bool:
+    """Whether a module may be called so."""
+    fits = _MODULE_NAME.fullmatch(name) is not None
+    return fits and ".." not in name and not name.endswith((".", ".lock"))
+
+
 def module_name(name: str) -> str:
     """`name`, if a module may be called so: it becomes a folder, a part of ids and of a branch's name."""
-    fits = _MODULE_NAME.fullmatch(name) and ".." not in name and not name.endswith((".", ".lock"))
-    if not fits:
+    if not is_module_name(name):
         raise WrongUsage(
             f"{name!r} is no module name",
             hint="letters, digits, '-', '_' and '.', beginning with a letter, a digit or '_', at most 64",
