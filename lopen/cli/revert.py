@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lopen.cli.completion import OptionalModule, tasks
 from lopen.cli.context import CommandContext, command
 from lopen.errors import ExitCode, LopenError
-from lopen.events import Reverted
-from lopen.tasks.tree import reopened
-from lopen.workflow.session import Session
+from lopen.workflow.session import RevertIntent, Session
+
+if TYPE_CHECKING:
+    from lopen.git.repository import Repository
 
 ToOption = Annotated[
     str | None, typer.Option("--to", metavar="TASK", help="Back to this task's commit.", autocompletion=tasks)
@@ -30,6 +30,7 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     are open again.
     """
     from lopen.cli.person import require_person
+    from lopen.cli.reverting import recorded
     from lopen.cli.store import alone, one_session, open_store
     from lopen.cli.workplaces import apart, workplace_of
     from lopen.clock import SystemClock
@@ -60,23 +61,18 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
                 f"HEAD of {place.root} is not on {session.branch}",
                 hint=f"git {f'-C {place.root} ' if place.apart else ''}switch {session.branch}",
             )
-        commit = target(session, [c.sha for c in repository.session_commits(session.id)], to)
-        backup = repository.backup(session.id)
-        repository.reset_to(commit)
-        left = {c.sha for c in repository.session_commits(session.id)}
-        gone = [t.id for t in session.tree.tasks if t.commit and t.commit not in left]
-        tree = reopened(session.tree, gone)
-        note = f"A person reverted the work to commit {commit[:12]}; what was there is kept in {backup}."
-        now = datetime.now(UTC)
-        status = "paused" if session.finished and gone else session.status
-        changed = replace(
-            session, tree=tree, status=status, leftovers={}, commit_intent=None, notes=(*session.notes, note)
-        )
-        event = Reverted(commit, backup, tuple(gone))
-        with store.database.transaction():
-            store.save(changed, now)
-            store.append_event(session.id, now, event.name, body(event))
+        intent = begun(session, repository, to)
+        # From here on until the record has followed the branch, a process that dies is heard of.
+        store.save(replace(session, revert_intent=intent), datetime.now(UTC))
+        try:
+            repository.reset_to(intent.commit)
+        except LopenError:
+            store.save(session, datetime.now(UTC))  # it is told now, and can be tried again
+            context.warn(f"what was there is kept in {intent.backup}")
+            raise
+        changed, event = recorded(store, session, repository, intent)
         draw(context.root, changed)
+    commit, backup, gone = event.to, event.backup, event.reopened
     context.say(f"reverted to {commit[:12]}; what was there is kept in {backup}")
     if gone:
         context.say(f"open again: {', '.join(gone)}")
@@ -85,9 +81,18 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     return ExitCode.OK
 
 
-def body(event: Reverted) -> str:
-    """The event's own fields as kept."""
-    return json.dumps(asdict(event))
+def begun(session: Session, repository: Repository, to: str | None) -> RevertIntent:
+    """What is to be done, once what is there now is kept. A revert that was cut off is taken up where nothing else is said.
+
+    The first backup is the one that is named: files may be half reverted since.
+    """
+    cut_off = session.revert_intent
+    commits = [c.sha for c in repository.session_commits(session.id)]
+    commit = cut_off.commit if cut_off is not None and to is None else target(session, commits, to)
+    head = repository.head().commit
+    assert head is not None
+    backup = repository.backup(session.id)
+    return RevertIntent(commit, cut_off.backup if cut_off is not None else backup, head)
 
 
 def target(session: Session, commits: list[str], to: str | None) -> str:

@@ -97,7 +97,9 @@ def test_a_damaged_database_is_kept_aside_and_the_session_rebuilt(
     assert project.git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("named", ["../../../outside/evil", "other-20260301-1", "calc-20260301-1/../x", "calc"])
+@pytest.mark.parametrize(
+    "named", ["../../../outside/evil", "other-20260301-1", "calc-20260301-1/../x", "calc"]
+)
 def test_no_trailer_says_where_files_are_written(make_project: MakeProject, named: str) -> None:
     project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), second()])
     project.specify()

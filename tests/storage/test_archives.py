@@ -181,7 +181,7 @@ def test_nothing_is_archived_under_a_name_that_leads_out(store: SessionStore, na
     for n in range(3):
         store.append_event(name, NOW, "notice", f'{{"level": "info", "message": "{n}"}}')
     with pytest.raises(StorageError, match="no plain file name"):
-        move(store.database, store.archives, name, "events", Keep(rows=1, size=1, most_rows=1, most_size=1))
+        move(store.database, store.archives, name, "events", Keep(rows=1, most_rows=1))
 
     assert store.load(name).finished
     assert not store.archives.exists()
