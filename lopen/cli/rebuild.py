@@ -14,9 +14,9 @@ from lopen.documents.spec import is_module_name, load, spec_path
 from lopen.errors import LopenError
 from lopen.git.commits import CommitInfo
 from lopen.git.repository import Repository
-from lopen.storage.sessions import SessionStore, is_session_id
+from lopen.storage.sessions import SessionStore
 from lopen.tasks.tree import State, Tree
-from lopen.workflow.session import Session
+from lopen.workflow.session import Session, is_session_id
 
 
 def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str]:

@@ -7,7 +7,6 @@ where they changed, so that saving costs the same with ten tasks and with ten th
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,11 +32,6 @@ _APPROVAL = TypeAdapter(Approval)
 
 class NoSuchSession(StorageError):
     """No session of that id, or none at all."""
-
-
-def is_session_id(text: str, module: str) -> bool:
-    """Whether `SessionStore.new_id` could have made `text` for the module: what a repository says is tried first."""
-    return re.fullmatch(rf"{re.escape(module)}-[0-9]{{8}}-[1-9][0-9]{{0,8}}", text) is not None
 
 
 class SessionStore:

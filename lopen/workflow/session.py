@@ -5,6 +5,7 @@ Only `lopen.storage` writes it down; only the journal replaces it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,6 +27,11 @@ PauseKind = Literal[
     "storage",
     "interrupted",
 ]
+
+
+def is_session_id(text: str, module: str) -> bool:
+    """Whether lopen could have made `text` for the module: what a repository says is tried first."""
+    return re.fullmatch(rf"{re.escape(module)}-[0-9]{{8}}-[1-9][0-9]{{0,8}}", text) is not None
 
 
 @dataclass(frozen=True, slots=True)
