@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import errno
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +77,79 @@ def test_links_and_large_files_are_looked_into(root: Path, screened: Repository)
     (root / "data.bin").write_bytes(b"\0" * 2_000_000 + KNOWN.encode())
     screened.snapshot()
     assert {str(leak) for leak in screened.leaks} == {"data.bin:1", "link:1"}
+
+
+RAW = KNOWN.encode()
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        KNOWN.encode("utf-16"),
+        KNOWN.encode("utf-16-le"),
+        b"\xfe\xff" + KNOWN.encode("utf-16-be"),
+        LOOKS.encode("utf-16"),
+        RAW.hex().encode(),
+        RAW.hex().upper().encode(),
+        *(base64.b64encode(b"y" * n + RAW + b"z" * m) for n in range(3) for m in range(3)),
+    ],
+)
+def test_other_spellings_are_found(root: Path, screened: Repository, spelling: bytes) -> None:
+    (root / "new.txt").write_bytes(spelling)
+    screened.snapshot()
+    assert {leak.path for leak in screened.leaks} == {"new.txt"}
+
+
+@pytest.mark.parametrize("known", ["a?known>value~1", "ÿ" * 9])
+def test_the_other_base64_alphabet_too(root: Path, clock: FakeClock, known: str) -> None:
+    screened = Repository.open(root, clock=clock, known=lambda: (known,))
+    (root / "new.txt").write_bytes(base64.urlsafe_b64encode(b"xy" + known.encode()))
+    screened.snapshot()
+    assert [str(leak) for leak in screened.leaks] == ["new.txt:1"]
+
+
+@pytest.mark.parametrize("name", [f"note-{KNOWN}.txt", f"{LOOKS}/x.txt"])
+def test_a_name_that_holds_a_secret_is_refused_and_not_repeated(
+    root: Path, screened: Repository, name: str
+) -> None:
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_text("nothing\n")
+    start = screened.head().commit
+    tree = screened.snapshot()
+    [leak] = screened.leaks
+    assert str(leak).startswith("the name of ")
+    assert KNOWN not in str(leak)
+    assert LOOKS not in str(leak)
+    with pytest.raises(GitError, match="the name of"):
+        screened.commit(tree, start, "x\n", "main")
+
+
+def test_files_of_any_size_are_searched_also_across_blocks(root: Path, screened: Repository) -> None:
+    for at in (1024 * 1024 - 5, 17 * 1024 * 1024, 18 * 1024 * 1024 - 1):
+        with (root / "big.dat").open("wb") as file:
+            file.write(b"one\ntwo\n")
+            file.seek(at)
+            file.write(b"\n" + RAW)
+        screened.snapshot()
+        assert [str(leak) for leak in screened.leaks] == ["big.dat:4"], at
+
+
+def test_a_file_that_cannot_be_read_is_refused_with_its_place(
+    root: Path, screened: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def failing(path: Any, *given: Any, **named: Any) -> int:
+        if str(path).endswith("torn.txt"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return opened(path, *given, **named)
+
+    (root / "torn.txt").write_text("x\n")
+    monkeypatch.setattr("lopen.git.screening.os.open", failing)
+    screened.snapshot()
+    assert [(str(leak), leak.kind) for leak in screened.leaks] == [
+        ("torn.txt:1", "cannot be looked into: Input/output error")
+    ]
 
 
 def test_looking_over_starts_no_process(
