@@ -131,7 +131,7 @@ def wired(
             store=store,
             journal=journal,
             repository=repository,
-            workspace=Workspace(root, repository.files),
+            workspace=Workspace(root, repository.files, secrets.take_in),
             commands=commands,
             sandbox_rules=sandbox_rules(sandbox, settings),
             meter=meter,
