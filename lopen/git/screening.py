@@ -7,6 +7,7 @@ so that a refused commit leaves nothing of it behind.
 from __future__ import annotations
 
 import codecs
+import hashlib
 import io
 import os
 import stat
@@ -23,6 +24,7 @@ _LOOKED_OVER = (
 )  # of a longer file only known values are looked for: what looks random in data is data
 
 Values = Callable[[], Sequence[str]]
+Before = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,30 @@ class Screen:
         self._known = known
         self._clean: dict[str, tuple[object, ...]] = {}  # path → what it was when nothing was found
 
-    def leaks(self, paths: Iterable[str], before: Callable[[str], bytes | None]) -> tuple[Leak, ...]:
+    def leaks(self, paths: Iterable[str], before: Before) -> tuple[Leak, ...]:
         """Every secret that `paths` would add. `before` is what the last commit has at a path."""
         known = tuple(self._known())
         return tuple(leak for path in paths for leak in self._in(path, before, known))
 
-    def _in(
-        self, path: str, before: Callable[[str], bytes | None], known: tuple[str, ...]
+    def stored(
+        self, blobs: Iterable[tuple[str, str]], form: str, read: Callable[[str], bytes], before: Before
     ) -> tuple[Leak, ...]:
+        """Every secret in what git stored: (path, blob id) pairs, `form` being "sha1" or "sha256".
+
+        A filter, a hook or another process may have made it something else than what was looked over.
+        """
+        known = tuple(self._known())
+        pairs = list(blobs)
+        found = list(self.leaks([path for path, _ in pairs], before))
+        for path, blob in pairs:
+            if _blob_id(self._root / path, form) != blob:
+                content = read(blob)
+                if _places(io.BytesIO(content), b"", known):
+                    old = before(path) or b""
+                    found += [Leak(path, *place) for place in _places(io.BytesIO(content), old, known)]
+        return tuple(found)
+
+    def _in(self, path: str, before: Before, known: tuple[str, ...]) -> tuple[Leak, ...]:
         place = self._root / path
         signature = _signature(place)
         state = (signature, known)
@@ -63,10 +81,10 @@ class Screen:
             return ()
         named = added("", path, known)
         try:
-            found = _places(place, b"", known)
+            found = self._places(place, b"", known)
             old = before(path) if found or named else None
             if found and old:
-                found = _places(place, old, known)
+                found = self._places(place, old, known)
         except OSError as error:
             return (Leak(redact(path, known), 1, f"cannot be looked into: {error.strerror or error}"),)
         if named and old is None:
@@ -75,18 +93,38 @@ class Screen:
             self._clean[path] = state
         return tuple(Leak(path, line, kind) for line, kind in found)
 
+    @staticmethod
+    def _places(path: Path, before: bytes, known: tuple[str, ...]) -> list[tuple[int, str]]:
+        file = _opened(path)
+        if file is None:
+            return []
+        with file:
+            return _places(file, before, known)
 
-def _places(path: Path, before: bytes, known: tuple[str, ...]) -> list[tuple[int, str]]:
+
+def _places(file: BinaryIO, before: bytes, known: tuple[str, ...]) -> list[tuple[int, str]]:
     """(line, kind) of every secret in a file that `before` did not hold."""
-    file = _opened(path)
-    if file is None:
-        return []
-    with file:
-        text = _in_text(before, file.read(_LOOKED_OVER + 1), known)
-        file.seek(0)
-        values = _search(file, spelt_in_bytes(known))
+    text = _in_text(before, file.read(_LOOKED_OVER + 1), known)
+    file.seek(0)
+    values = _search(file, spelt_in_bytes(known))
     places = {(line, "known") for value, line in values.items() if value not in before}
     return sorted({*text, *places})
+
+
+def _blob_id(path: Path, form: str) -> str:
+    """The id that the file or link as it lies there would have, empty where there is none."""
+    try:
+        file = _opened(path)
+        if file is None:
+            return ""
+        with file:
+            digest = hashlib.new(form, b"blob %d\0" % file.seek(0, os.SEEK_END), usedforsecurity=False)
+            file.seek(0)
+            while block := file.read(_BLOCK):
+                digest.update(block)
+            return digest.hexdigest()
+    except OSError:
+        return ""
 
 
 def _in_text(before: bytes, after: bytes, known: tuple[str, ...]) -> list[tuple[int, str]]:

@@ -167,7 +167,7 @@ def _client(connection: Connection, deadline: Deadline) -> _Client:
         options["api_key"] = connection.api_key
         options["default_headers"] = {"x-api-key": connection.api_key}  # over ANTHROPIC_CUSTOM_HEADERS
     # With a transport of our own the client looks for no other.
-    own = {"transport": httpx2.HTTPTransport()} if connection.local else {}
+    own: dict[str, Any] = {"transport": httpx2.HTTPTransport()} if connection.local else {}
     options["http_client"] = anthropic.DefaultHttpxClient(**own)
     guard(options["http_client"], deadline)
     match connection.provider:

@@ -15,6 +15,7 @@ import pytest
 from lopen.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
+from lopen.git.screening import Screen
 from tests.git.conftest import run_git
 
 KNOWN = "a-known-value-1"
@@ -161,3 +162,39 @@ def test_looking_over_starts_no_process(
     (root / "README").write_text("changed\n")
     repository.snapshot()
     assert len(spawned()) == 3
+
+
+def test_what_a_filter_makes_of_a_file_is_looked_over_too(root: Path, clock: FakeClock) -> None:
+    run_git(root, "config", "--global", "filter.fill.clean", f"sed s/PLACE/{KNOWN}/")
+    (root / ".gitattributes").write_text("*.txt filter=fill\n")
+    screened = Repository.open(root, clock=clock, known=lambda: (KNOWN,))
+    (root / "new.txt").write_text("one\nPLACE\n")
+    start = screened.head().commit
+    tree = screened.snapshot()
+    assert not screened.leaks
+    with pytest.raises(GitError, match=r"new\.txt:2 holds what looks like a secret"):
+        screened.commit(tree, start, "x\n", "main")
+    with pytest.raises(GitError, match=r"new\.txt:2"):
+        screened.backup("s")
+    assert screened.head().commit == start
+
+
+def test_what_changed_since_it_was_looked_over_is_looked_over_again(
+    root: Path, screened: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "new.txt"
+    path.write_text("nothing\n")
+    looked = Screen.leaks
+
+    def then_changed(self: Screen, *given: Any) -> Any:
+        found = looked(self, *given)
+        path.write_text(f"one\n{KNOWN}\n")
+        return found
+
+    monkeypatch.setattr(Screen, "leaks", then_changed)
+    start = screened.head().commit
+    tree = screened.snapshot()
+    monkeypatch.undo()
+    path.write_text("nothing\n")
+    with pytest.raises(GitError, match=r"new\.txt:2 holds what looks like a secret"):
+        screened.commit(tree, start, "x\n", "main")

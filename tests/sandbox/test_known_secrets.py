@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,12 @@ def test_looking_again_walks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     known = KnownSecrets(tmp_path, {})
     opened: list[str] = []
     scandir = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: (opened.append(str(path)), scandir(path))[1])
+
+    def seen(path: str) -> Any:
+        opened.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", seen)
     known.now()
     assert opened == [str(tmp_path), str(tmp_path / "a")]
 
