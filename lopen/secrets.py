@@ -19,7 +19,8 @@ from functools import lru_cache
 from urllib.parse import quote
 
 SHORTEST_KNOWN = 6
-LONG_ENOUGH = 12  # bytes, to be looked for in Base64 too
+LONG_ENOUGH = 12  # bytes, to be looked for in Base64 and hexadecimal too
+_URL_SAFE = str.maketrans("+/", "-_")
 _LEAST_BITS = 3.0  # a character, of a value that looks drawn at random
 
 
@@ -209,6 +210,16 @@ def spelt(value: str) -> tuple[str, ...]:
     return _spellings((value,))
 
 
+@lru_cache(maxsize=64)
+def spelt_in_bytes(known: tuple[str, ...]) -> tuple[bytes, ...]:
+    """The same for what files hold, whose text may be UTF-16 too; several spellings of one value are all there."""
+    forms = {form.encode("utf-8", "surrogatepass") for form in _spellings(known)}
+    for value in known:
+        if len(value) >= SHORTEST_KNOWN:
+            forms |= {value.encode(code, "surrogatepass") for code in ("utf-16-le", "utf-16-be")}
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
 def is_placeholder(value: str) -> bool:
     """Whether a value stands for a secret that is to be put there."""
     return bool(_PLACEHOLDER.search(value))
@@ -251,7 +262,7 @@ def _bits(value: str) -> float:
 
 @lru_cache(maxsize=256)
 def _spellings(known: tuple[str, ...]) -> tuple[str, ...]:
-    """Each known value as it is, and as JSON, URLs and Base64 write it, longest first.
+    """Each known value as it is, and as JSON, URLs, hexadecimal and Base64 write it, longest first.
 
     Short ones would tear text apart, in Base64 all the more.
     """
@@ -260,5 +271,14 @@ def _spellings(known: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
         raw = value.encode("utf-8", "surrogatepass")
         if len(raw) >= LONG_ENOUGH:
-            forms.add(base64.b64encode(raw[: len(raw) // 3 * 3]).decode())  # whatever follows it
+            forms |= {raw.hex(), raw.hex().upper(), *_in_base64(raw)}
     return tuple(sorted(forms, key=len, reverse=True))
+
+
+def _in_base64(raw: bytes) -> Iterator[str]:
+    """Those characters that are the same whatever stands before and after it, at each of the three alignments."""
+    for shift in range(3):
+        coded = base64.b64encode(b"\0" * shift + raw).decode()
+        certain = coded[-(-shift * 8 // 6) : (shift + len(raw)) * 8 // 6]
+        yield certain
+        yield certain.translate(_URL_SAFE)

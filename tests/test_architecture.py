@@ -45,7 +45,7 @@ ORDER = list(LAYERS)
 # Library → the modules (or rooms, ending in a dot) that import it
 LIBRARIES = {
     "anthropic": ["lopen.llm.sdk"],
-    "httpx2": ["lopen.llm.sdk"],
+    "httpx2": ["lopen.llm.sdk", "lopen.llm.transport"],
     "tenacity": ["lopen.llm.patience"],
     "genai_prices": ["lopen.llm.prices"],
     "git": ["lopen.git.command"],

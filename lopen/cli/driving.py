@@ -10,6 +10,7 @@ from typing import Literal
 from lopen.cli.context import CommandContext
 from lopen.cli.ending import confirm_models
 from lopen.cli.options import ResumeOptions, RunOptions
+from lopen.cli.reverting import refuse_unfinished
 from lopen.cli.store import alone, one_session, open_store, store_of
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import load, module_name, spec_path
@@ -119,6 +120,7 @@ def _drive(
         stack.enter_context(alone(context.root, session.module, checkout=not apart(loaded.settings)))
         if resumed:
             session = store.load(session.id)
+            refuse_unfinished(session)
         if dry_run:
             from lopen.cli.preview import preview
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from lopen.git.commits import CommitInfo
 from lopen.git.repository import Repository
 from lopen.storage.sessions import SessionStore
 from lopen.tasks.tree import State, Tree
-from lopen.workflow.session import Session
+from lopen.workflow.session import Session, is_session_id
 
 
 def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str]:
@@ -60,8 +59,8 @@ def rebuilt(root: Path, store: SessionStore, module: str, tree: Tree, commits: l
         tree = tree.with_task(replace(task, state=state, commit=found.sha if found else None, base=None))
     tree = Tree(tuple(replace(c, broken_down=bool(c.tasks), verified=False) for c in tree.components))
     now = datetime.now(UTC)
-    own = re.compile(rf"{re.escape(module)}-\d{{8}}-\d{{1,9}}")  # what a commit says is data
-    ids = [done[t.id].session for t in tree.tasks if t.id in done and own.fullmatch(done[t.id].session)]
+    # Anybody can write a trailer, and files are called by this id.
+    ids = [c.session for t in tree.tasks if (c := done.get(t.id)) and is_session_id(c.session, module)]
     criteria = _criteria(root, module)
     # Where the specification is not the one that was planned, step 3 is recorded again.
     same = set(criteria) == {i for c in tree.components for i in c.criteria}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +14,7 @@ import typer
 from lopen.cli.completion import OptionalModule, tasks
 from lopen.cli.context import CommandContext, command
 from lopen.errors import ExitCode, LopenError
-from lopen.events import Reverted
-from lopen.tasks.tree import reopened
-from lopen.workflow.session import Session
+from lopen.workflow.session import RevertIntent, Session
 from lopen.workplace import PAPERS
 
 if TYPE_CHECKING:
@@ -38,6 +35,7 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     are open again.
     """
     from lopen.cli.person import require_person
+    from lopen.cli.reverting import recorded
     from lopen.cli.store import alone, one_session, open_store
     from lopen.cli.workplaces import apart
     from lopen.storage.plan import draw
@@ -49,26 +47,21 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     with alone(context.root, session.module, checkout=not apart(settings)):
         session = store.load(session.id)
         repository = _standing(context, settings, store, session)
-        commit = target(session, [c.sha for c in repository.session_commits(session.id)], to)
-        backup = repository.backup(session.id)
+        intent = begun(session, repository, to)
         before = papers(context.root, session.module)
-        repository.reset_to(commit)
+        # From here on until the record has followed the branch, a process that dies is heard of.
+        store.save(replace(session, revert_intent=intent), datetime.now(UTC))
+        try:
+            repository.reset_to(intent.commit)
+        except LopenError:
+            store.save(session, datetime.now(UTC))  # it is told now, and can be tried again
+            context.warn(f"what was there is kept in {intent.backup}")
+            raise
         after = papers(context.root, session.module)
         changed_papers = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
-        left = {c.sha for c in repository.session_commits(session.id)}
-        gone = [t.id for t in session.tree.tasks if t.commit and t.commit not in left]
-        tree = reopened(session.tree, gone)
-        note = f"A person reverted the work to commit {commit[:12]}; what was there is kept in {backup}."
-        now = datetime.now(UTC)
-        status = "paused" if session.finished and gone else session.status
-        changed = replace(
-            session, tree=tree, status=status, leftovers={}, commit_intent=None, notes=(*session.notes, note)
-        )
-        event = Reverted(commit, backup, tuple(gone))
-        with store.database.transaction():
-            store.save(changed, now)
-            store.append_event(session.id, now, event.name, body(event))
+        changed, event = recorded(store, session, repository, intent)
         draw(context.root, changed)
+    commit, backup, gone = event.to, event.backup, event.reopened
     context.say(f"reverted to {commit[:12]}; what was there is kept in {backup}")
     if gone:
         context.say(f"open again: {', '.join(gone)}")
@@ -121,9 +114,18 @@ def papers(root: Path, module: str) -> dict[str, bytes]:
     return {f"specs/{module}/{path.name}": path.read_bytes() for path in found}
 
 
-def body(event: Reverted) -> str:
-    """The event's own fields as kept."""
-    return json.dumps(asdict(event))
+def begun(session: Session, repository: Repository, to: str | None) -> RevertIntent:
+    """What is to be done, once what is there now is kept. A revert that was cut off is taken up where nothing else is said.
+
+    The first backup is the one that is named: files may be half reverted since.
+    """
+    cut_off = session.revert_intent
+    commits = [c.sha for c in repository.session_commits(session.id)]
+    commit = cut_off.commit if cut_off is not None and to is None else target(session, commits, to)
+    head = repository.head().commit
+    assert head is not None
+    backup = repository.backup(session.id)
+    return RevertIntent(commit, cut_off.backup if cut_off is not None else backup, head)
 
 
 def target(session: Session, commits: list[str], to: str | None) -> str:

@@ -44,6 +44,7 @@ def open_store(context: CommandContext) -> SessionStore:
         context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}")
         store = SessionStore(Database(path))
     _rebuild(context, store)
+    _settle(context, store)
     return store
 
 
@@ -74,6 +75,13 @@ def _rebuild(context: CommandContext, store: SessionStore) -> None:
         store.note_rebuilt(lost)
     for line in found:
         context.warn(line)
+
+
+def _settle(context: CommandContext, store: SessionStore) -> None:
+    if cut_off := store.reverting():
+        from lopen.cli.reverting import settle
+
+        settle(context, store, cut_off)
 
 
 def _branch_prefix(context: CommandContext) -> str:

@@ -47,6 +47,7 @@ from lopen.settings.sources import Loaded
 from lopen.specifications import Specifications
 from lopen.storage.aside import set_aside
 from lopen.storage.audit import AuditTrail
+from lopen.storage.files import plain_name
 from lopen.storage.folder import state_folder
 from lopen.storage.plan import draw
 from lopen.storage.sessions import SessionStore
@@ -72,8 +73,8 @@ class Wired:
 
 
 def recording_path(root: Path, session: str) -> Path:
-    """Where a session's exchanges are kept."""
-    return root / ".lopen" / "recordings" / f"{session}.jsonl.gz"
+    """Where a session's exchanges are kept; `StorageError` for an id that would lead out of that folder."""
+    return root / ".lopen" / "recordings" / plain_name(f"{session}.jsonl.gz")
 
 
 def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
@@ -136,7 +137,7 @@ def wired(
             store=store,
             journal=journal,
             repository=repository,
-            workspace=Workspace(root, repository.files),
+            workspace=Workspace(root, repository.files, secrets.take_in),
             commands=commands,
             sandbox_rules=sandbox_rules(sandbox, settings),
             meter=meter,

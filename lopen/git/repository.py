@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from lopen.git.layout import Layout, check_version, discover
 from lopen.git.private import Carried, PrivateFolder, carried, write_if_different
 from lopen.git.protection import ProtectedState, Tampering
 from lopen.git.refs import HEADS, Head, References
-from lopen.git.screening import Screen, Values
+from lopen.git.screening import Leak, Screen, Values
 from lopen.git.shadow import ShadowTree, shadow
 from lopen.git.snapshot import Snapshots
 from lopen.git.worktree import NO_EXCLUSIONS
@@ -56,7 +56,8 @@ class Repository(Checkout):
         )
         self._references = References(layout, self._git)
         private = PrivateFolder(scratch, layout, git, settings=settings, info=layout.common_dir / "info")
-        snapshots = Snapshots(private, seed=layout.index, screen=Screen(layout.root, known))
+        self._screen = Screen(layout.root, known)
+        snapshots = Snapshots(private, seed=layout.index, screen=self._screen)
         super().__init__(private, snapshots, base=lambda: self._references.head().commit)
         self._clock = git.clock
         self._sign = sign
@@ -218,6 +219,7 @@ class Repository(Checkout):
         if self.leaks and tree == self._snapshots.latest:
             self._refuse_leaks("committed")
         self._private.prepare(parent)
+        self._refuse_stored(parent, tree, "committed")
         git = self._private.git().having(self._committer())
         sha = commits.write_commit(git, tree, parent, message, sign=self._sign)
         self._references.move(HEADS + branch, sha, parent, message.partition("\n")[0])
@@ -257,6 +259,7 @@ class Repository(Checkout):
         if head is not None and trees.tree_of(self._private.git(), head) == tree:
             kept = head
         else:
+            self._refuse_stored(head, tree, "kept in a backup")
             git = self._private.git().having(self._committer())
             message = "Keep uncommitted work before a revert\n"
             kept = commits.write_commit(git, tree, head, message, sign=False)
@@ -264,10 +267,26 @@ class Repository(Checkout):
         self._references.move(name, kept, None, "backup before a revert")
         return name
 
-    def _refuse_leaks(self, what: str) -> None:
-        if not self.leaks:
+    def _refuse_stored(self, parent: str | None, tree: str, what: str) -> None:
+        """As it is in git's objects by now, whatever was looked over before."""
+        git = self._private.git()
+        old = parent or self.layout.empty_tree
+        changed = [(c.path, c.after) for c in trees.changes(git, old, tree) if c.mode_after != trees.GITLINK]
+        self._refuse_leaks(
+            what,
+            self._screen.stored(
+                [(path, blob) for path, blob in changed if blob],
+                self.layout.object_format,
+                lambda blob: git.run("cat-file", "blob", blob).stdout,
+                lambda path: trees.file_at(git, old, path),
+            ),
+        )
+
+    def _refuse_leaks(self, what: str, leaks: Sequence[Leak] | None = None) -> None:
+        leaks = self.leaks if leaks is None else leaks
+        if not leaks:
             return
-        first = self.leaks[0]
+        first = leaks[0]
         raise GitError(
             f"{first} holds what looks like a secret ({first.kind}); it would be {what}, in the repository for good",
             hint=f"take it out of the file, or have git ignore the file: echo {shlex.quote(f'/{first.path}')} >> .gitignore",

@@ -13,7 +13,7 @@ from lopen.git.refs import checked_id
 Kind = Literal["added", "modified", "deleted"]
 
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted"}
-_GITLINK = "160000"
+GITLINK = "160000"
 _BIG_FILE = "2m"  # a larger file counts as binary in a diff that is read by a model or a person
 
 
@@ -39,7 +39,7 @@ class Entry:
     @property
     def is_submodule(self) -> bool:
         """Whether it is no file but a pointer into another repository."""
-        return self.mode == _GITLINK
+        return self.mode == GITLINK
 
 
 def is_own_path(path: str) -> bool:

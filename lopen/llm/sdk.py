@@ -20,11 +20,11 @@ from lopen.clock import Clock
 from lopen.errors import LopenError
 from lopen.llm.failures import Refusal, classify
 from lopen.llm.messages import ModelError, NoCredentials, Rejected, TransientFailure
+from lopen.llm.transport import Deadline, guard
 
 Provider = Literal["anthropic", "bedrock", "vertex", "foundry"]
 T = TypeVar("T")
 
-MOST_BYTES: Final = 256 * 2**20  # of one streamed answer; the longest real one is a tenth of it
 KEY: Final = re.compile(r"sk-ant-[A-Za-z0-9_-]+|(?<=Bearer )\S+")
 SCRUBBED: Final = "[key]"
 NO_KEY: Final = "no key for the model endpoint was found"
@@ -59,7 +59,8 @@ class Sdk:
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
-        self._client = self._translated("", lambda: _client(connection))
+        self._deadline = Deadline(clock)
+        self._client = self._translated("", lambda: _client(connection, self._deadline))
 
     def close(self) -> None:
         """Let go of the kept connections."""
@@ -76,7 +77,7 @@ class Sdk:
 
     def send(self, body: Mapping[str, Any]) -> Exchange:
         """Send `body`; returns once the answer's headers are there."""
-        deadline = self._clock.monotonic() + self._connection.total_timeout_s
+        self._deadline.begin(self._connection.total_timeout_s)
         model = str(body["model"])
         # The plain `post` gives each event as the JSON object it is: blocks and deltas that the SDK's
         # types do not know survive, and no typed object is built for every piece of text.
@@ -90,7 +91,6 @@ class Sdk:
                 stream_cls=anthropic.Stream[object],
             ),
         )
-        stream.response.stream = _Bounded(stream.response.stream, self._clock, deadline)
         return Exchange(stream, lambda step: self._translated(model, step))
 
     def _translated(self, model: str, step: Callable[[], T]) -> T:
@@ -112,6 +112,9 @@ class Sdk:
             )
             return classify(refusal, model=model, now=self._clock.now())
         cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
+        if isinstance(cause, ModelError):
+            cause.message = self._scrubbed(cause.message)
+            return cause
         said = self._scrubbed(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__)
         return _unanswered(error, cause, said, self._connection)
 
@@ -150,31 +153,7 @@ class Exchange:
             yield event
 
 
-class _Bounded(httpx2.SyncByteStream):
-    """The bytes of an answer, up to a deadline and a size: pings keep a stream alive, but not for ever."""
-
-    def __init__(self, inner: object, clock: Clock, deadline: float) -> None:
-        if not isinstance(inner, httpx2.SyncByteStream):
-            raise TypeError("a synchronous client gave an asynchronous stream")
-        self._inner = inner
-        self._clock = clock
-        self._deadline = deadline
-
-    def __iter__(self) -> Iterator[bytes]:
-        taken = 0
-        for chunk in self._inner:
-            taken += len(chunk)
-            if taken > MOST_BYTES:
-                raise TransientFailure("the endpoint's answer is longer than any real one; it was dropped")
-            if self._clock.monotonic() > self._deadline:
-                raise TransientFailure("the endpoint's answer took longer than any real one; it was dropped")
-            yield chunk
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-def _client(connection: Connection) -> _Client:
+def _client(connection: Connection, deadline: Deadline) -> _Client:
     """The SDK's own client of the provider. Retries are lopen's (`patience`), and no telemetry leaves from here."""
     timeout = anthropic.Timeout(
         connection.silence_timeout_s,
@@ -187,8 +166,10 @@ def _client(connection: Connection) -> _Client:
     if connection.api_key:
         options["api_key"] = connection.api_key
         options["default_headers"] = {"x-api-key": connection.api_key}  # over ANTHROPIC_CUSTOM_HEADERS
-    if connection.local:  # with a transport of our own the client looks for no other
-        options["http_client"] = anthropic.DefaultHttpxClient(transport=httpx2.HTTPTransport())
+    # With a transport of our own the client looks for no other.
+    own: dict[str, Any] = {"transport": httpx2.HTTPTransport()} if connection.local else {}
+    options["http_client"] = anthropic.DefaultHttpxClient(**own)
+    guard(options["http_client"], deadline)
     match connection.provider:
         case "anthropic":
             return anthropic.Anthropic(**options)

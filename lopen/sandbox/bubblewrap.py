@@ -16,6 +16,7 @@ from pathlib import Path
 from lopen.sandbox import folders
 from lopen.sandbox.cache_home import cache_home
 from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
+from lopen.sandbox.credentials import named_credentials
 from lopen.sandbox.environment import command_environment
 from lopen.sandbox.namespace import Namespace, Pipes
 from lopen.sandbox.policy import Policy, bwrap_argv
@@ -84,7 +85,9 @@ class Bubblewrap:
             )
         hidden = self._hidden
         shown = [*self._tools, *self._shown(hidden, command.network)]
-        masked = folders.masked(self._homes, [*shown, self._root], hidden)
+        masked = folders.masked(
+            self._homes, [*shown, self._root], hidden, named_credentials(self._environ, self._root)
+        )
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as listing:
             masked += tuple(s for s in folders.sockets(listing.read()) if self._visible(s, shown))
         existing, missing, pinned = self._protected()

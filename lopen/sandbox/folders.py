@@ -81,11 +81,16 @@ def tools(
     )
 
 
-def masked(homes: Iterable[Path], visible: Iterable[Path], hidden: Iterable[Path]) -> tuple[Path, ...]:
-    """Credentials that can be seen, being in something `visible` or in nothing `hidden`, and the system's own."""
+def masked(
+    homes: Iterable[Path], visible: Iterable[Path], hidden: Iterable[Path], named: Iterable[Path] = ()
+) -> tuple[Path, ...]:
+    """Credentials that can be seen, being in something `visible` or in nothing `hidden`, and the system's own.
+
+    `named` are those that lie elsewhere than usual, links resolved.
+    """
     shown, gone = tuple(visible), tuple(hidden)
     personal = (os.path.join(home, name) for home in homes for name in CREDENTIALS)
-    real = [Path(name).resolve() for name in personal if os.path.exists(name)]
+    real = [*(Path(name).resolve() for name in personal if os.path.exists(name)), *named]
     found = [p for p in real if any(inside(p, v) for v in shown) or not any(inside(p, h) for h in gone)]
     system = [Path(p) for p in SYSTEM_SECRETS if os.path.lexists(p) and not os.path.islink(p)]
     return tuple(p for p in outermost([*found, *system]) if not any(inside(v, p) for v in shown))

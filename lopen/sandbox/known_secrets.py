@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,7 +18,15 @@ from lopen.settings.files import read_own
 
 SHORTEST = 8  # a shorter value is a word that stands in texts by chance
 LONGEST_WORD = 12
-MOST_FOLDERS = 200  # beside the project's root, that are looked into
+MOST_FOLDERS = 200  # beside the project's root, that are looked into again and again
+MOST_WALKED = 5_000  # folders, once at the start
+DEEPEST = 12  # below the project's root
+_SKIPPED = frozenset(
+    (
+        ".git", ".gradle", ".hypothesis", ".lopen", ".mypy_cache", ".next", ".nox", ".nuxt", ".pytest_cache",
+        ".ruff_cache", ".terraform", ".tox", ".venv", "__pycache__", "node_modules", "target", "venv",
+    )
+)  # fmt: skip
 _FILE = re.compile(r"\.env(\.[\w.-]+)?|[\w-]+\.env|\.envrc|\.npmrc|\.pypirc|\.netrc")
 _SAMPLE = re.compile(r"example|sample|template|dist|default", re.IGNORECASE)
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.-]*)\s*=\s*(?P<value>.*?)\s*$", re.MULTILINE)
@@ -25,18 +34,23 @@ _Signature = tuple[int, int, int]
 
 
 class KnownSecrets:
-    """Every known value, by where it stands. `look` reads the files that changed since."""
+    """Every known value, by where it stands. `look` reads the files that changed since.
+
+    The whole project is walked once, at the start; after that the files found then and those near the root are
+    looked at, and what `take_in` is told of.
+    """
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self._root = root
         self._variables = {v: n for n, v in environ.items() if looks_secret_name(n) and telling(v)}
         self._files: dict[str, tuple[_Signature, dict[str, str]]] = {}
         self._values: tuple[str, ...] = tuple(sorted(self._variables))
+        self._further = list(_walked(str(root)))
         self.look()
 
     def look(self) -> None:
         """Take in what the project's files hold now. A value stays known when its file is gone."""
-        for path in _candidates(str(self._root)):
+        for path in dict.fromkeys((*_candidates(str(self._root)), *self._further)):
             try:
                 found = os.stat(path)
             except OSError:
@@ -49,6 +63,12 @@ class KnownSecrets:
         values = {*self._variables, *(v for _, held in self._files.values() for v in held)}
         if len(values) != len(self._values):
             self._values = tuple(sorted(values))
+
+    def take_in(self, path: str) -> None:
+        """A tool reads the file at this absolute path: from now on it is one of those looked at, if it is of the kind."""
+        if _of_the_kind(os.path.basename(path)) and path not in self._further:
+            self._further.append(path)
+            self.look()
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -94,13 +114,30 @@ def _candidates(root: str) -> Iterator[str]:
         yield from (f"{root}/{folder}/{name}" for name in _listed(f"{root}/{folder}")[0])
 
 
+def _walked(root: str) -> Iterator[str]:
+    """Files of this kind in the whole project, nearest first, as far as is bearable; caches and links left out."""
+    waiting = deque([(root, 0)])
+    for _ in range(MOST_WALKED):
+        if not waiting:
+            return
+        folder, depth = waiting.popleft()
+        files, folders = _listed(folder)
+        yield from (f"{folder}/{name}" for name in files)
+        if depth < DEEPEST:
+            waiting.extend((f"{folder}/{name}", depth + 1) for name in folders if name not in _SKIPPED)
+
+
+def _of_the_kind(name: str) -> bool:
+    return bool(_FILE.fullmatch(name)) and not _SAMPLE.search(name)
+
+
 def _listed(folder: str) -> tuple[list[str], list[str]]:
     """The files of this kind in a folder, and its folders; sorted."""
     files, folders = [], []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if _FILE.fullmatch(entry.name) and not _SAMPLE.search(entry.name):
+                if _of_the_kind(entry.name):
                     files.append(entry.name)
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)

@@ -17,6 +17,7 @@ from pathlib import Path
 from lopen.sandbox import folders
 from lopen.sandbox.cache_home import cache_home
 from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
+from lopen.sandbox.credentials import named_credentials
 from lopen.sandbox.environment import command_environment
 from lopen.sandbox.supervision import follow, spawn
 from lopen.sandbox.tree import LINUX, adopting
@@ -93,7 +94,10 @@ class Landlock:
                 hint="run lopen in a folder of its own, or install bubblewrap",
             )
         hidden, shown = self._hidden, self._tools
-        secret = {*hidden, *folders.masked(homes, shown, hidden)}
+        secret = {
+            *hidden,
+            *folders.masked(homes, shown, hidden, named_credentials(self._environ, self._root)),
+        }
         readable = [*visible(Path("/"), secret), str(self._root)]
         for tool in shown:
             readable += visible(tool, secret - set(hidden))

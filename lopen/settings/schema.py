@@ -1,7 +1,7 @@
 """Every setting, its default, its limits, and who may set it (contract §12, §13).
 
 Trust is part of the schema: a cloned repository's `.lopen/config.toml` may set an `anyone` key, may only
-lower (`LOWER`) or raise (`RAISE`) a limit in the safe direction, has a model it names confirmed once by
+lower a limit (`LOWER`) or turn a switch to its safe side (`RAISE`, `CLEAR`), has a model it names confirmed once by
 the person (`CONFIRM`), and may never set a `USER_ONLY` key.
 """
 
@@ -17,11 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 class Trust:
     """Who may set a key from within a repository."""
 
-    rule: Literal["anyone", "lower", "raise", "confirm", "user_only"]
+    rule: Literal["anyone", "lower", "raise", "clear", "confirm", "user_only"]
 
 
 LOWER = Trust("lower")  # 0 means "off" or "unlimited" and counts as the loosest value
 RAISE = Trust("raise")  # for switches: true is the safe side
+CLEAR = Trust("clear")  # for switches: false is the safe side
 CONFIRM = Trust("confirm")
 USER_ONLY = Trust("user_only")
 
@@ -54,11 +55,11 @@ class Model(Section):
     provider: Annotated[Literal["anthropic", "bedrock", "vertex", "foundry"], USER_ONLY] = "anthropic"
     base_url: Annotated[str, USER_ONLY] = ""
     max_tokens: Annotated[int, Field(ge=1024, le=128_000), LOWER] = 16_000
-    retry_base_s: Annotated[float, Field(gt=0, le=30)] = 0.5
+    retry_base_s: Annotated[float, Field(gt=0, le=30), LOWER] = 0.5
     max_retries: Annotated[int, Field(ge=0, le=20), LOWER] = 8
-    connect_timeout_s: Annotated[float, Field(gt=0, le=300)] = 10.0
-    silence_timeout_s: Annotated[float, Field(gt=0, le=3600)] = 120.0
-    context_tokens: Annotated[int, Field(ge=8_000, le=1_000_000)] = 60_000
+    connect_timeout_s: Annotated[float, Field(gt=0, le=300), LOWER] = 10.0
+    silence_timeout_s: Annotated[float, Field(gt=0, le=3600), LOWER] = 120.0
+    context_tokens: Annotated[int, Field(ge=8_000, le=1_000_000), LOWER] = 60_000
 
 
 class TaskTypeBudgets(Section):
@@ -98,7 +99,7 @@ class Budget(Section):
 
 
 class Workflow(Section):
-    unattended: bool = False
+    unattended: Annotated[bool, CLEAR] = False
     max_iterations: Annotated[Positive, LOWER] = 100
     failure_threshold: Annotated[Positive, LOWER] = 3
     max_nudges: Annotated[Count, LOWER] = 2
@@ -108,13 +109,13 @@ class Workflow(Section):
 
 class SessionSettings(Section):
     auto_resume: bool = True
-    retention: Annotated[Positive, Field(le=10_000)] = 10
-    retention_days: Annotated[Positive, Field(le=3_650)] = 7
+    retention: Annotated[Positive, Field(le=10_000), LOWER] = 10
+    retention_days: Annotated[Positive, Field(le=3_650), LOWER] = 7
 
 
 class Git(Section):
-    enabled: bool = True
-    auto_commit: bool = True
+    enabled: Annotated[bool, RAISE] = True
+    auto_commit: Annotated[bool, RAISE] = True
     convention: Literal["conventional", "plain"] = "conventional"
     branch_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,60}$")] = "lopen/"
     isolation: Literal["branch", "worktree"] = "branch"
@@ -148,7 +149,7 @@ class Sandbox(Section):
     max_processes: Annotated[Positive, USER_ONLY] = 512
     max_memory_mb: Annotated[Positive, USER_ONLY] = 4_096
     max_file_mb: Annotated[Positive, USER_ONLY] = 1_024
-    verify_timeout_s: Annotated[float, Field(gt=0, le=7_200)] = 600.0
+    verify_timeout_s: Annotated[float, Field(gt=0, le=7_200), LOWER] = 600.0
 
 
 class Rule(Section):
@@ -182,13 +183,13 @@ class Resources(Section):
 
 
 class Memory(Section):
-    log_max_kb: Annotated[Positive, Field(le=1_000_000)] = 50
-    log_max_lines: Annotated[Positive, Field(le=10_000_000)] = 1_000
-    log_max_age_days: Annotated[Positive, Field(le=3_650)] = 7
-    log_keep: Annotated[Positive, Field(le=1_000)] = 5
-    evidence_max: Annotated[Positive, Field(le=100_000)] = 100
-    tool_history_max: Annotated[Positive, Field(le=100_000)] = 50
-    state_max_mb: Annotated[Positive, Field(le=10_000)] = 5
+    log_max_kb: Annotated[Positive, Field(le=1_000_000), LOWER] = 50
+    log_max_lines: Annotated[Positive, Field(le=10_000_000), LOWER] = 1_000
+    log_max_age_days: Annotated[Positive, Field(le=3_650), LOWER] = 7
+    log_keep: Annotated[Positive, Field(le=1_000), LOWER] = 5
+    evidence_max: Annotated[Positive, Field(le=100_000), LOWER] = 100
+    tool_history_max: Annotated[Positive, Field(le=100_000), USER_ONLY] = 50
+    state_max_mb: Annotated[Positive, Field(le=10_000), LOWER] = 5
 
 
 class Hooks(Section):

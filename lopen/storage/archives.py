@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lopen.storage.database import Database, NewerSchema, StorageError, migrations
-from lopen.storage.files import write_bytes
+from lopen.storage.files import plain_name, write_bytes
 from lopen.storage.segments import KINDS, segments
 from lopen.storage.sessions import NoSuchSession, SessionStore
 from lopen.tasks.tree import progress
@@ -58,7 +58,7 @@ def archive(store: SessionStore, session_id: str, now: datetime) -> Path:
     session = store.load(session_id)
     if not session.finished:
         raise StorageError(f"{session_id} is not finished; it is not archived")
-    path = folder / session.created_at.date().isoformat() / f"{session_id}{ENDING}"
+    path = folder / session.created_at.date().isoformat() / plain_name(f"{session_id}{ENDING}")
     with database.transaction() as connection:
         ids = limit_ids(session_id, [task.id for task in session.tree.tasks])
         tables = dict(_rows_of(connection, session_id, ids))

@@ -37,6 +37,13 @@ def write_bytes(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         ) from error
 
 
+def plain_name(name: str) -> str:
+    """`name`, if it names a file in the folder it is put into; `StorageError` where it could lead elsewhere."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise StorageError(f"{name!r} is no plain file name; nothing is read or written under it")
+    return name
+
+
 def refuse_link(folder: Path) -> None:
     """OSError where a folder of lopen's own was replaced by a link: it is not written through."""
     if folder.is_symlink():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lopen.storage.database import Database, StorageError
-from lopen.storage.files import write_bytes
+from lopen.storage.files import plain_name, write_bytes
 
 Kind = Literal["calls", "events"]
 FOLDER = "session_archives"
@@ -84,7 +84,7 @@ def _compressed(rows: list[dict[str, Any]]) -> bytes:
 def _path(database: Database, folder: Path, session: str, first: int, kind: Kind) -> Path:
     row = database.connection.execute("SELECT created_at FROM sessions WHERE id=?", (session,)).fetchone()
     began: str = row["created_at"]
-    return folder / began[:10] / f"{session}.{first}.{kind}{SUFFIX}"
+    return folder / began[:10] / plain_name(f"{session}.{first}.{kind}{SUFFIX}")
 
 
 def segments(folder: Path, session: str, kind: Kind) -> list[tuple[int, Path]]:

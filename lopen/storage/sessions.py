@@ -115,6 +115,13 @@ class SessionStore:
         sql = f"SELECT id FROM sessions WHERE {' AND '.join(where)} ORDER BY rowid DESC"  # noqa: S608 - fixed words only
         return tuple(row["id"] for row in self.database.connection.execute(sql, values))
 
+    def reverting(self) -> tuple[str, ...]:
+        """Sessions whose revert was begun and is not recorded as done."""
+        found = self.database.connection.execute(
+            """SELECT id FROM sessions WHERE body LIKE '%"revert_intent":{%' ORDER BY rowid"""
+        )
+        return tuple(row["id"] for row in found)
+
     def latest(self, *, module: str | None = None, unfinished: bool = False) -> Session | None:
         """The newest session that fits, or None."""
         ids = self.ids(module=module, unfinished=unfinished)

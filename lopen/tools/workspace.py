@@ -6,6 +6,7 @@ Every refusal is a `ToolRefused`, worded for the model. Paths are relative to th
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from lopen.content_hash import content_hash
@@ -28,10 +29,19 @@ from lopen.tools.search import Found, check_pattern, run_search
 
 
 class Workspace:
-    """A project's files. `list_tracked` names the files that .gitignore leaves; without it they are walked."""
+    """A project's files. `list_tracked` names the files that .gitignore leaves; without it they are walked.
 
-    def __init__(self, root: Path, list_tracked: ListTracked | None = None) -> None:
+    `reading` hears of every file, by its absolute path, before its text is given away.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        list_tracked: ListTracked | None = None,
+        reading: Callable[[str], None] = lambda path: None,
+    ) -> None:
         self._root = Root(root)
+        self._reading = reading
         self._list_tracked: ListTracked = list_tracked or (lambda: walk(self._root.path))
 
     @property
@@ -42,6 +52,7 @@ class Workspace:
     def read(self, path: str, offset: int = 1, limit: int | None = None) -> FileText:
         """`limit` lines of a text file from line `offset` (1-based) on, at most 100,000 characters."""
         raw, real = self._bytes(path)
+        self._reading(os.path.join(self.root, real))
         decoded = decode(raw, path)
         content, truncated, note = excerpt(decoded.text, offset, limit)
         return FileText(

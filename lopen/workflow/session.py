@@ -5,6 +5,7 @@ Only `lopen.storage` writes it down; only the journal replaces it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,6 +27,11 @@ PauseKind = Literal[
     "storage",
     "interrupted",
 ]
+
+
+def is_session_id(text: str, module: str) -> bool:
+    """Whether lopen could have made `text` for the module: what a repository says is tried first."""
+    return re.fullmatch(rf"{re.escape(module)}-[0-9]{{8}}-[1-9][0-9]{{0,8}}", text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,15 @@ class CommitIntent:
 
 
 @dataclass(frozen=True, slots=True)
+class RevertIntent:
+    """A person's revert about to move the branch, recorded first: if the process dies, the next one tells or ends it."""
+
+    commit: str  # where to
+    backup: str  # the reference that keeps what was there
+    head: str  # the branch's tip before
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One drive of one module through the workflow."""
 
@@ -119,6 +134,7 @@ class Session:
     budget_told: int = 0  # percent of the module's budget that the guard last told people of
     context_level: int = 0  # 0 whole; each context overflow makes the next prompt smaller
     commit_intent: CommitIntent | None = None
+    revert_intent: RevertIntent | None = None
     leftovers: Mapping[str, str] = field(default_factory=dict)  # what verify commands left: path → blob id
     hooks: str = ""  # the repository's commit hooks as they were when the session began, as JSON
 

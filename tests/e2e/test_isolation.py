@@ -327,11 +327,11 @@ def test_commands_read_the_history_and_write_nothing_of_the_checkout(
 def test_settings_that_leave_no_commit_are_refused(make_project: MakeProject) -> None:
     project = make_project()
     project.specify()
-    project.write(".lopen/config.toml", '[git]\nisolation = "worktree"\nauto_commit = false\n')
+    project.write(".lopen/config.toml", '[git]\nisolation = "worktree"\n')
 
-    ran = project.lopen("run", "calc")
+    ran = project.lopen("run", "calc", LOPEN_GIT__AUTO_COMMIT="false")
 
     assert ran.code == 2
     assert "git.isolation from" in ran.err
-    assert "git.auto_commit from" in ran.err
+    assert "git.auto_commit from LOPEN_GIT__AUTO_COMMIT" in ran.err
     assert ".lopen/config.toml" in ran.err

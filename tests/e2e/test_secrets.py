@@ -166,3 +166,18 @@ def test_without_commits_none_is_stored_either(make_project: MakeProject) -> Non
     assert ran.code == 0, ran.err
     assert "notes.txt:1 holds what looks like a secret" in json.dumps(project.endpoint.requests)  # type: ignore[union-attr]  # made with one
     nowhere(project, ran.out + ran.err)
+
+
+def test_a_file_deep_in_the_project_is_known_too(make_project: MakeProject) -> None:
+    project = make_project([plan(), tools(("read_file", {"path": "services/api/.env"})), build("calc-t1")])
+    project.write("services/api/.env", f"DEPLOY_TOKEN={FILED}\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Known to all")
+    project.specify()
+
+    assert project.approved_run().code == 0
+
+    assert project.endpoint is not None
+    assert "DEPLOY_TOKEN=[redacted:known]" in json.dumps(project.endpoint.requests)
+    assert FILED not in json.dumps([project.endpoint.requests, project.endpoint.oracle_requests])
+    assert not [path for path, raw in whole(project.root / ".lopen") if FILED.encode() in raw]

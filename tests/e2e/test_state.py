@@ -97,6 +97,27 @@ def test_a_damaged_database_is_kept_aside_and_the_session_rebuilt(
     assert project.git("status", "--porcelain") == ""
 
 
+@pytest.mark.parametrize(
+    "named", ["../../../outside/evil", "other-20260301-1", "calc-20260301-1/../x", "calc"]
+)
+def test_no_trailer_says_where_files_are_written(make_project: MakeProject, named: str) -> None:
+    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), second()])
+    project.specify()
+    assert project.approved_run("calc", "--max-iterations", "2").code == 3
+    trailers = f"Lopen-Session: {named}\nLopen-Task: calc-t1\nLopen-Verdict: passed (high)"
+    project.git("commit", "-q", "--allow-empty", "-m", f"feat(calc): complete Add in core\n\n{trailers}")
+    (project.root / DATABASE).write_bytes(b"this is no database" * 20)
+    outside = project.root.parent / "outside"
+    outside.mkdir()
+
+    told = project.lopen("status")
+
+    assert re.search(r"rebuilt session calc-\d{8}-1, 1 of 2 tasks complete", told.err), told.err
+    assert project.lopen("approve", "calc", "--run").code == 0
+    assert list(outside.iterdir()) == []
+    assert project.status()["session"] != named
+
+
 def test_a_database_of_a_newer_lopen_is_left_as_it_is(make_project: MakeProject) -> None:
     project = make_project()
     project.specify()

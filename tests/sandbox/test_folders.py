@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lopen.sandbox.credentials import named_credentials
 from lopen.sandbox.folders import homes, inside, masked, outermost, replaced, sockets, tools
 from lopen.sandbox.landlock import visible
 
@@ -82,3 +83,41 @@ def test_the_fewest_trees_hold_all_but_what_is_hidden(tmp_path: Path) -> None:
     assert visible(tmp_path, {tmp_path / "a/x"}) == [str(tmp_path / n) for n in ("a/y", "b", "c")]
     assert visible(tmp_path, set()) == [str(tmp_path)]
     assert visible(tmp_path, {tmp_path}) == []
+
+
+def test_credentials_that_variables_name_are_covered_wherever_they_lie(tmp_path: Path) -> None:
+    place, project = tmp_path / "elsewhere", tmp_path / "project"
+    files = (
+        "aws",
+        "kube1",
+        "kube2",
+        "gcp.json",
+        "cargo/credentials.toml",
+        "data/lopen/seal.key",
+        "config/gh/hosts.yml",
+    )
+    for name in (*files, "cargo/bin/tool", "data/other"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).touch()
+    project.mkdir()
+    (project / "key.json").touch()
+    (tmp_path / "link").symlink_to(place / "gcp.json")
+    environ = {
+        "AWS_SHARED_CREDENTIALS_FILE": str(place / "aws"),
+        "KUBECONFIG": f"{place / 'kube1'}:{place / 'kube2'}",
+        "GOOGLE_APPLICATION_CREDENTIALS": str(tmp_path / "link"),
+        "CARGO_HOME": str(place / "cargo"),
+        "XDG_DATA_HOME": str(place / "data"),
+        "XDG_CONFIG_HOME": str(place / "config"),
+        "NETRC": str(project / "key.json"),
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "DOCKER_CONFIG": "/etc",
+        "PIP_CONFIG_FILE": "relative",
+    }
+
+    named = named_credentials(environ, project)
+
+    covered = ("aws", "cargo/credentials.toml", "config", "data/lopen", "gcp.json", "kube1", "kube2")
+    assert named == tuple(place / name for name in covered)
+    assert set(named) <= set(masked([], [project], [], named))
+    assert not set(named) & set(masked([], [project], [tmp_path], named))  # hidden already

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,3 +52,42 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
 )
 def test_words_placeholders_and_paths_are_no_secrets(value: str) -> None:
     assert not telling(value)
+
+
+def test_files_at_any_depth_are_known_but_not_those_of_caches(tmp_path: Path) -> None:
+    for n, folder in enumerate(
+        ["a/b", "a/b/c/d/e", ".devcontainer/x", "node_modules/x", "a/.venv/y", ".git/z"]
+    ):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / ".env").write_text(f"TOKEN=the-secret-value-{n}\n")
+    (tmp_path / "loop").symlink_to(tmp_path)
+
+    known = KnownSecrets(tmp_path, {})
+
+    assert known.values == tuple(f"the-secret-value-{n}" for n in range(3))
+    (tmp_path / "a/b/.env").write_text("TOKEN=another-secret-value\n")
+    assert "another-secret-value" in known.now()
+
+
+def test_looking_again_walks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    known = KnownSecrets(tmp_path, {})
+    opened: list[str] = []
+    scandir = os.scandir
+
+    def seen(path: str) -> Any:
+        opened.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", seen)
+    known.now()
+    assert opened == [str(tmp_path), str(tmp_path / "a")]
+
+
+def test_a_file_that_a_tool_reads_is_known_from_then_on(tmp_path: Path) -> None:
+    known = KnownSecrets(tmp_path, {})
+    (tmp_path / "a/b").mkdir(parents=True)
+    for name in (".env", ".env.example", "notes.txt"):
+        (tmp_path / "a/b" / name).write_text(f"TOKEN=secret-in-{name}-1\n")
+        known.take_in(str(tmp_path / "a/b" / name))
+    assert known.values == ("secret-in-.env-1",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -274,3 +275,23 @@ def test_the_fake_keeps_commands_and_answers_from_its_list(tmp_path: Path) -> No
     fake = FakeSandbox()
     assert fake.run(Command("x", tmp_path)).exit_code == 0
     assert [c.line for c in fake.commands] == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["bwrap", "landlock"])
+def test_a_seal_and_credentials_outside_every_home_are_not_read(kind: Mode, world: World) -> None:
+    outside = Path("/opt")
+    if not os.access(outside, os.W_OK):
+        pytest.skip(f"{outside} cannot be written")
+    with tempfile.TemporaryDirectory(dir=outside) as folder:
+        place = Path(folder)
+        (place / "lopen").mkdir()
+        for name in ("lopen/seal.key", "aws", "plain"):
+            (place / name).write_text(f"in {name}\n")
+        variables = {"XDG_DATA_HOME": folder, "AWS_SHARED_CREDENTIALS_FILE": f"{folder}/aws"}
+        sandbox = KINDS[kind](world.root, environ=dict(world.environ) | variables)
+
+        result = sandbox.run(Command(f"cat {folder}/lopen/seal.key {folder}/aws {folder}/plain", world.root))
+
+        assert "in plain" in result.output
+        assert "in lopen" not in result.output
+        assert "in aws" not in result.output

@@ -170,3 +170,18 @@ def test_a_deleted_session_leaves_no_file_behind(store: SessionStore) -> None:
     erase(store, session)
     assert list(store.archives.glob("*/*")) == []
     assert archived(store.database) == []
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "a/b"])
+def test_nothing_is_archived_under_a_name_that_leads_out(store: SessionStore, name: str) -> None:
+    lived(store, name)
+
+    with pytest.raises(StorageError, match="no plain file name"):
+        archive(store, name, NOW)
+    for n in range(3):
+        store.append_event(name, NOW, "notice", f'{{"level": "info", "message": "{n}"}}')
+    with pytest.raises(StorageError, match="no plain file name"):
+        move(store.database, store.archives, name, "events", Keep(rows=1, most_rows=1))
+
+    assert store.load(name).finished
+    assert not store.archives.exists()

@@ -1,0 +1,122 @@
+"""A person's own commands, killed before and after each of their effects: done or not done, and said which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.crash.building import Site, git
+from tests.crash.conftest import Place
+
+DIE = "tests.crash.faults:die"
+BACKUP = "refs/lopen/backup/"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Where a command is killed, and at which of its times."""
+
+    name: str
+    where: str
+    times: Sequence[int] = (1,)
+
+
+REVERTING = (
+    Effect("the backup is made", "lopen.git.repository:Repository.backup"),
+    Effect("the state is saved", "lopen.storage.sessions:SessionStore.save", (1, 2)),
+    Effect("files are put back", "lopen.git.repository:Repository.restore"),
+    Effect("a reference is moved", "lopen.git.refs:References.move", (1, 2)),
+    Effect("the index follows", "lopen.git.repository:Repository.align_index"),
+    Effect("it is undone", "lopen.git.repository:Repository.reset_to"),
+    Effect("it is told", "lopen.storage.sessions:SessionStore.append_event"),
+    Effect("the plan is drawn", "lopen.storage.plan:draw"),
+)
+POINTS = [(effect, when, nth) for effect in REVERTING for nth in effect.times for when in ("before", "after")]
+
+
+@pytest.mark.parametrize(("effect", "when", "nth"), POINTS, ids=[f"{w} {e.name} {n}" for e, w, n in POINTS])
+def test_a_revert_cut_off_is_ended_or_told(effect: Effect, when: str, nth: int, place: Place) -> None:
+    site = place.site
+    with site.project() as root:
+        assert site.lopen(root, "run", "calc").code == 0
+        head = tip(site, root)
+        (root / "mine.txt").write_text("not committed\n", "utf-8")
+        killed = site.lopen(
+            root, "revert", "calc", "--to", "calc-t1", arrange=[[DIE, effect.where, when, nth]]
+        )
+        assert killed.code == -9, killed.ran.err
+        moved = tip(site, root) != head
+
+        said = site.lopen(root, "modules").ran
+        backups = git(root, site.environment, "for-each-ref", "--format=%(refname)", BACKUP).split()
+
+        if moved:
+            # The record has followed the branch, and the completed work that is gone is open again.
+            assert set(site.found(root).complete) == {"calc-t1"}
+            assert site.found(root).status == "paused"
+            if site.lopen(root, "log", "--json").ran.named("reverted") and "was cut off" in said.err:
+                assert f"is finished now; what was there is kept in {backups[0]}" in said.err
+        else:
+            assert len(site.found(root).complete) == 2
+            if "was cut off" in said.err:
+                assert (
+                    f"what was there is kept in {backups[0]}; finish it with: lopen revert calc" in said.err
+                )
+                assert site.lopen(root, "revert", "calc").code == 0
+            else:  # nothing had been touched yet
+                assert (root / "mine.txt").exists()
+                assert site.lopen(root, "revert", "calc", "--to", "calc-t1").code == 0
+
+        kept = git(root, site.environment, "for-each-ref", "--format=%(refname)", BACKUP).split()
+        assert git(root, site.environment, "show", f"{kept[0]}:mine.txt") == "not committed"
+        assert git(root, site.environment, "rev-parse", f"{kept[0]}^") == head
+        assert len(site.lopen(root, "log", "--json").ran.named("reverted")) == 1
+        assert git(root, site.environment, "status", "--porcelain") == ""
+        assert site.lopen(root, "modules").ran.err == ""
+        assert site.resume(root).code == 0
+        assert len(site.found(root).committed) == len(place.standard.found.committed)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_no_run_begins_over_files_that_are_half_reverted(when: str, place: Place) -> None:
+    site = place.site
+    with site.project() as root:
+        assert site.lopen(root, "run", "calc", "--max-iterations", "2").code == 3
+        die = [DIE, "lopen.git.repository:Repository.restore", when, 1]
+        (root / "calc.py").write_text("spoiled\n", "utf-8")
+        assert site.lopen(root, "revert", "calc", arrange=[die]).code == -9
+        asked = site.asked
+
+        refused = site.lopen(root, "run", "calc")
+
+        assert refused.code == 1
+        assert "finish it with: lopen revert calc" in refused.ran.err
+        assert site.asked == asked
+        assert site.lopen(root, "revert", "calc").code == 0
+        assert site.resume(root).code == 0
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    "where",
+    ["lopen.storage.sessions:SessionStore.remember_criteria", "lopen.storage.sessions:SessionStore.approve"],
+)
+def test_an_approval_cut_off_is_there_or_not(where: str, when: str, place: Place) -> None:
+    site = place.site
+    with site.project() as root:
+        spec = root / "specs" / "calc" / "SPECIFICATION.md"
+        spec.write_text(spec.read_text("utf-8") + "\nOne more line.\n", "utf-8")
+
+        assert site.lopen(root, "approve", "calc", arrange=[[DIE, where, when, 1]]).code == -9
+
+        assert site.lopen(root, "approve", "calc").code == 0
+        built = site.lopen(root, "run", "calc")
+        assert built.code == 0, built.ran.err
+        assert not site.found(root).damage
+
+
+def tip(site: Site, root: Path) -> str:
+    return git(root, site.environment, "rev-parse", "lopen/calc")

@@ -1,0 +1,199 @@
+"""What an endpoint that means harm, or a broken one, can do to a connection: little, and not for long."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from lopen.clock import FakeClock
+from lopen.llm.messages import ModelError, Rejected, TransientFailure
+from lopen.llm.transport import MOST_BYTES, MOST_ERROR_BYTES
+from tests.llm.conftest import Reach, ignore, request
+
+EVENT_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+
+
+class Server:
+    """Takes one request whole, says `answer`, and keeps the connection open until the client hangs up."""
+
+    def __init__(self, answer: bytes | Callable[[socket.socket], None]) -> None:
+        self.answer = answer
+        self.requests: list[bytes] = []
+        self.answers = threading.Event()
+        self.hung_up = threading.Event()
+        self._client = socket.socket()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Server:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            self._client.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join(10)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            with client:
+                self._client = client
+                self._answer(client)
+            self.hung_up.set()
+
+    def _answer(self, client: socket.socket) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            piece = client.recv(65536)
+            if not piece:
+                return
+            head += piece
+        head, _, body = head.partition(b"\r\n\r\n")
+        length = next(
+            int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")
+        )
+        while len(body) < length:
+            body += client.recv(65536)
+        self.requests.append(head)
+        self.answers.set()
+        try:
+            if callable(self.answer):
+                self.answer(client)
+            else:
+                client.sendall(self.answer)
+            while client.recv(65536):
+                pass
+        except OSError:
+            return
+
+
+class Hurrying(FakeClock):
+    """Once the endpoint begins to answer, hours have gone by at every look."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__()
+        self._server = server
+
+    def monotonic(self) -> float:
+        if self._server.answers.is_set():
+            self.advance(20_000)
+        return super().monotonic()
+
+
+def failure(reach: Reach, server: Server, clock: FakeClock | None = None) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        reach(server.url, clock=clock).send(request(), ignore)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"HTTP/1.1 200 OK\r\nx-a: a",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        EVENT_STREAM + b"transfer-encoding: chunked\r\n\r\n1;a",
+        b"HTTP/1.1 500 Oh\r\ntransfer-encoding: chunked\r\n\r\n1\r\n \r\n",
+        b"HTTP/1.1 401 No\r\ncontent-length: 9\r\n\r\n{",
+    ],
+)
+def test_no_answer_lasts_for_ever_whatever_its_status(reach: Reach, begun: bytes) -> None:
+    with Server(begun) as server:
+        said = failure(reach, server, Hurrying(server))
+        assert server.hung_up.wait(10)
+    assert isinstance(said, TransientFailure)
+    assert "took longer than any real one" in said.message
+
+
+def endless(head: bytes, piece: bytes = b"x" * 2**20) -> tuple[Callable[[socket.socket], None], list[int]]:
+    """An answer that goes on until the client hangs up, and how many pieces of a megabyte went out."""
+    sent: list[int] = []
+
+    def answer(client: socket.socket) -> None:
+        client.sendall(head + b"transfer-encoding: chunked\r\n\r\n")
+        while True:
+            client.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+            sent.append(1)
+
+    return answer, sent
+
+
+@pytest.mark.parametrize(("code", "kind"), [(500, TransientFailure), (401, Rejected)])
+def test_an_error_s_text_is_cut_and_its_status_counts(
+    reach: Reach, code: int, kind: type[ModelError]
+) -> None:
+    answer, sent = endless(b"HTTP/1.1 %d Oh\r\ncontent-type: text/plain\r\n" % code)
+    with Server(answer) as server:
+        said = failure(reach, server)
+        assert server.hung_up.wait(10)
+    assert (type(said), said.status) == (kind, code)
+    assert len(sent) * 2**20 < 16 * MOST_ERROR_BYTES
+
+
+@pytest.mark.parametrize(
+    "piece", [b"x" * 2**20, b"x\n" * 2**19, b'data: {"type": "%s"}\n\n' % (b"x" * 2**20)]
+)
+def test_an_answer_longer_than_any_real_one_is_dropped(reach: Reach, piece: bytes) -> None:
+    answer, sent = endless(EVENT_STREAM, piece)
+    with Server(answer) as server:
+        said = failure(reach, server)
+        assert server.hung_up.wait(10)
+    assert "longer than any real one" in said.message
+    assert len(sent) * len(piece) < MOST_BYTES + 16 * 2**20
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"500 Oh"])
+def test_a_small_answer_that_unpacks_to_a_huge_one_is_not_unpacked(reach: Reach, status: bytes) -> None:
+    packed = gzip.compress(b"data: " + b"x" * (MOST_BYTES + 1), 9)
+    head = b"HTTP/1.1 %s\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+    with Server(head % (status, len(packed)) + packed) as server:
+        said = failure(reach, server)
+        [asked] = server.requests
+    assert isinstance(said, TransientFailure)
+    assert ("longer than any real one" in said.message) == (status == b"200 OK")
+    assert b"accept-encoding: identity" in asked.lower().split(b"\r\n")
+
+
+def test_an_error_that_came_packed_is_read(reach: Reach) -> None:
+    packed = gzip.compress(
+        b'{"type": "error", "error": {"type": "authentication_error", "message": "bad key"}}'
+    )
+    head = b"HTTP/1.1 401 No\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+    with Server(head % len(packed) + packed) as server:
+        assert "bad key" in failure(reach, server).message
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_sends_the_prompt_nowhere(reach: Reach, code: int) -> None:
+    with Server(b"") as other:
+        answer = b"HTTP/1.1 %d Go\r\nlocation: %s/test-key/v1\r\ncontent-length: 0\r\n\r\n"
+        with Server(answer % (code, other.url.encode())) as server:
+            said = failure(reach, server)
+        assert other.requests == []
+    assert isinstance(said, Rejected)
+    assert f"redirects to {other.url}/[key]/v1 (HTTP {code}); nothing was sent there" in said.message
+    assert "model.base_url" in said.hint
+
+
+@contextmanager
+def _proxied(monkeypatch: pytest.MonkeyPatch, server: Server) -> Iterator[None]:
+    monkeypatch.setenv("HTTP_PROXY", server.url)
+    yield
+
+
+def test_the_bounds_hold_through_a_proxy_too(reach: Reach, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Server(b"HTTP/1.1 200 OK\r\nx-a: a") as proxy, _proxied(monkeypatch, proxy):
+        with pytest.raises(TransientFailure, match="took longer"):
+            reach("http://endpoint.invalid", clock=Hurrying(proxy)).send(request(), ignore)
+        assert proxy.requests[0].startswith(b"POST http://endpoint.invalid/")
