@@ -1,7 +1,7 @@
 """Every setting, its default, its limits, and who may set it (contract §12, §13).
 
 Trust is part of the schema: a cloned repository's `.lopen/config.toml` may set an `anyone` key, may only
-lower a limit (`LOWER`) or turn a switch to its safe side (`RAISE`, `CLEAR`), has a model it names confirmed once by
+lower a limit (`LOWER`) or turn a switch to its safe side (`RAISE`), has a model it names confirmed once by
 the person (`CONFIRM`), and may never set a `USER_ONLY` key.
 """
 
@@ -17,12 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 class Trust:
     """Who may set a key from within a repository."""
 
-    rule: Literal["anyone", "lower", "raise", "clear", "confirm", "user_only"]
+    rule: Literal["anyone", "lower", "raise", "confirm", "user_only"]
 
 
 LOWER = Trust("lower")  # 0 means "off" or "unlimited" and counts as the loosest value
 RAISE = Trust("raise")  # for switches: true is the safe side
-CLEAR = Trust("clear")  # for switches: false is the safe side
 CONFIRM = Trust("confirm")
 USER_ONLY = Trust("user_only")
 
@@ -99,7 +98,7 @@ class Budget(Section):
 
 
 class Workflow(Section):
-    unattended: Annotated[bool, CLEAR] = False
+    unattended: bool = False
     max_iterations: Annotated[Positive, LOWER] = 100
     failure_threshold: Annotated[Positive, LOWER] = 3
     max_nudges: Annotated[Count, LOWER] = 2
@@ -114,8 +113,8 @@ class SessionSettings(Section):
 
 
 class Git(Section):
-    enabled: Annotated[bool, RAISE] = True
-    auto_commit: Annotated[bool, RAISE] = True
+    enabled: bool = True
+    auto_commit: bool = True
     convention: Literal["conventional", "plain"] = "conventional"
     branch_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,60}$")] = "lopen/"
     isolation: Literal["branch", "worktree"] = "branch"

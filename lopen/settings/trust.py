@@ -52,8 +52,6 @@ def objection(key: Key, value: Value, own: Value) -> str:
             if _looseness(value) <= _looseness(bound):
                 return ""
             return f"is looser than your own {shown(key.name, bound)}, and a project may only lower it"
-        case "clear":
-            return "takes you out of what needs you; a project may not" if value and not own else ""
         case "raise":
             return "" if value or not own else "switches off what protects you; a project may not"
         case _:

@@ -153,9 +153,6 @@ def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write
         "[circuit.duplicate_call]\nenabled = false",
         "[resources]\ncost_block_usd = inf",
         "[workflow]\nmax_iterations = 101",
-        "[workflow]\nunattended = true",
-        "[git]\nenabled = false",
-        "[git]\nauto_commit = false",
         "[model]\ncontext_tokens = 60001",
         "[model]\nsilence_timeout_s = 121",
         "[model]\nconnect_timeout_s = 11",
@@ -181,7 +178,7 @@ def test_a_project_may_not_loosen_a_limit(project: Path, theirs: Write, text: st
 def test_a_project_may_tighten_limits(project: Path, theirs: Write) -> None:
     theirs(
         "[budget]\nsession_tokens = 1000\ntoken_budget_per_module = 5\n[circuit.rapid_fire]\nthreshold = 20\n"
-        "[workflow]\nunattended = false\n[git]\nenabled = true\n[memory]\nstate_max_mb = 4\n"
+        "[memory]\nstate_max_mb = 4\n"
         "[sandbox]\nverify_timeout_s = 60\n"
     )
     settings = _load(project).settings
@@ -196,9 +193,15 @@ def test_looser_is_measured_against_the_person_s_own_value(project: Path, own: W
     own("[budget]\nsession_tokens = 10\n")
     with pytest.raises(WrongUsage, match="looser than your own 10"):
         _load(project)
-    own("[git]\nenabled = false\n[workflow]\nunattended = true\n[memory]\nstate_max_mb = 50\n")
-    theirs("[git]\nenabled = false\n[workflow]\nunattended = true\n[memory]\nstate_max_mb = 50\n")
-    assert _load(project).settings.workflow.unattended
+    own("[memory]\nstate_max_mb = 50\n")
+    theirs("[memory]\nstate_max_mb = 50\n")
+    assert _load(project).settings.memory.state_max_mb == 50
+
+
+def test_how_a_project_is_worked_in_is_its_own_to_say(project: Path, theirs: Write) -> None:
+    theirs("[git]\nauto_commit = false\n[workflow]\nunattended = true\n")
+    settings = _load(project).settings
+    assert (settings.git.auto_commit, settings.workflow.unattended) == (False, True)
 
 
 def test_models_of_a_repository_wait_for_the_person_s_word(project: Path, theirs: Write) -> None:
