@@ -39,8 +39,8 @@ KEYS: dict[str, tuple[Any, str]] = {
     "resources.max_agents_per_session": (10, "lower"),
     "resources.agent_spawn_cooldown_s": (10.0, "user_only"),
     "resources.api_session_max": (50, "lower"),
-    "memory.evidence_max": (100, "anyone"),
-    "memory.tool_history_max": (50, "anyone"),
+    "memory.evidence_max": (100, "lower"),
+    "memory.tool_history_max": (50, "user_only"),
     "hooks.external_commands": (["oracle.py", "swarm.py", "research.py"], "user_only"),
     "hooks.timeout_s": (2.0, "user_only"),
 }

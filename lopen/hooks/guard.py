@@ -127,7 +127,7 @@ class Guard:
         circuit = self.rows.circuit(self.id) if decision.kind == WAIT else None
         if circuit is None or circuit.state != "half_open":
             return trip_text(decision, self.now)
-        tool = circuit.probe.partition(":")[0]
+        tool = self.memo.get("pending", {}).get(circuit.probe, [circuit.probe.partition(":")[0]])[0]
         return (
             f"Circuit breaker half-open after {circuit.rule}: one call ({tool}) is being tried, and no other is"
             " let through before it ends. Make this call again then."
@@ -135,10 +135,11 @@ class Guard:
 
     def after_tool(self) -> Answer:
         self.memo["posted"] = True
-        self._pending_done(self.event.call_id or self._signature)
+        name = self.event.call_id or self._pending_name()
+        self._pending_done(name)
         if self.event.tool in AGENT_TOOLS:
-            self._agent_done(self.event.call_id or self._signature)
-        outcome = Outcome(self.event.tool, self._signature, self.event.ok)
+            self._agent_done(name)
+        outcome = Outcome(self.event.tool, self._signature, self.event.ok, nonce=name)
         decision = self._ended(outcome, verified=passed(self.event, self.root))
         failed: Answer | None = None
         if self.event.usage:
@@ -194,7 +195,8 @@ class Guard:
     def _call(self) -> Call:
         """What a person asks for in one prompt is one task: `max_iterations` counts from there."""
         task = f"prompt/{self.memo.get('prompts', 0)}"
-        return Call(self.event.tool, self._signature, self._turn(), self._kind(), task, self._in_probe())
+        mark, inside = self.event.call_id, self._in_probe()
+        return Call(self.event.tool, self._signature, self._turn(), self._kind(), task, inside, mark)
 
     def _in_probe(self) -> bool:
         """The call is made by a sub-agent that is the probe; while it runs, every call is, where nothing tells."""
@@ -202,7 +204,10 @@ class Guard:
             self.memo["tells_agents"] = True
         elif self.memo.get("tells_agents"):
             return False
-        agents = [s for tool, s in self.memo.get("pending", {}).values() if tool in AGENT_TOOLS]
+        pending = self.memo.get("pending", {})
+        agents = {
+            mark for name, (tool, sign) in pending.items() if tool in AGENT_TOOLS for mark in (name, sign)
+        }
         circuit = self.rows.circuit(self.id) if agents else None
         return circuit is not None and circuit.state == "half_open" and circuit.probe in agents
 
@@ -258,6 +263,11 @@ class Guard:
         self.alerts += alerts
         return decision
 
+    def _pending_name(self) -> str:
+        """The oldest call of this signature that is under way, for an event that does not say which one ended."""
+        pending = self.memo.get("pending", {})
+        return next((name for name, (_, sign) in pending.items() if sign == self._signature), self._signature)
+
     def _pending_done(self, call_id: str) -> list[str] | None:
         pending = self.memo.get("pending", {})
         found: list[str] | None = pending.pop(call_id, None)
@@ -285,7 +295,7 @@ class Guard:
             call = self._pending_done(call_id)
             if call and call[0] in AGENT_TOOLS:  # refused by the person, or failed: no other event tells
                 self._agent_done(call_id)
-            decision = self._ended(Outcome(call[0], call[1], False)) if call else None
+            decision = self._ended(Outcome(call[0], call[1], False, nonce=call_id)) if call else None
             if decision is not None:
                 return Answer(trip_text(decision, self.now))
         return None
