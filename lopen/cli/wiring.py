@@ -36,6 +36,7 @@ from lopen.prompts.templates import check_templates
 from lopen.retention.log import StructuredLog
 from lopen.retention.policy import policy_of
 from lopen.retention.upkeep import Upkeep
+from lopen.sandbox.cache_home import cache_folder
 from lopen.sandbox.choice import choose
 from lopen.sandbox.command import Command, Sandbox
 from lopen.sandbox.command import Limits as SandboxLimits
@@ -58,6 +59,7 @@ from lopen.tools.workspace import Workspace
 from lopen.workflow.session import Approval, Session
 
 REPLAY = "replay:"
+HOOKS = "hooks"  # below .lopen/cache: where commit hooks may write
 EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
 
 
@@ -136,7 +138,7 @@ def wired(
             meter=meter,
             asker=asker,
             jury=Jury(asker, repository, store, settings.oracle.model),
-            committer=Committer(repository, _hook_runner(commands, root), _scratch(root)),
+            committer=Committer(repository, _hook_runner(commands, root), cache_folder(root, HOOKS)),
             verifier=verifier,
             registry=Registry(catalogue(verifier.commands)),
             audit=AuditTrail(store.database, session.id, secrets.redact),
@@ -269,15 +271,10 @@ def _habit_limits(settings: Settings) -> HabitLimits:
     )
 
 
-def _scratch(root: Path) -> Path:
-    folder = root / ".lopen" / "cache" / "hooks"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def _hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]]:
     def run(argv: tuple[str, ...], variables: Mapping[str, str]) -> tuple[int, str]:
-        ran = commands.run(Command(tuple(argv), cwd=root, timeout_s=600, env=variables))
+        scratch = cache_folder(root, HOOKS)
+        ran = commands.run(Command(tuple(argv), root, timeout_s=600, env=variables, scratch=scratch))
         return ran.exit_code, ran.output
 
     return run

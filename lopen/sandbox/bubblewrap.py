@@ -91,7 +91,7 @@ class Bubblewrap:
         return Policy(
             root=self._root,
             cwd=cwd,
-            home=home,
+            caches=(home, *([command.scratch] if command.scratch else [])),
             writable=command.writable,
             network=command.network,
             session=self._session,

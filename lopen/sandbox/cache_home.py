@@ -1,4 +1,4 @@
-"""`.lopen/cache/home`, the HOME of every command: made where it is missing, never through a link."""
+"""Folders below `.lopen/cache` that commands write to: made where they are missing, never through a link."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from pathlib import Path
 
 from lopen.sandbox.command import SandboxFailed
 
-PARTS = (".lopen", "cache", "home")
+_CACHE = (".lopen", "cache")
 
 
 def cache_home(root: Path) -> Path:
-    """The folder, real all the way down. What a repository or a command put in its way is taken away
+    """`.lopen/cache/home`, the HOME of every command."""
+    return cache_folder(root, "home")
+
+
+def cache_folder(root: Path, name: str) -> Path:
+    """The folder `name`, real all the way down. What a repository or a command put in its way is taken away
     below `.lopen/cache` (it can be deleted at any time), and refused above it.
     """
     place = root
-    for depth, name in enumerate(PARTS):
-        place = place / name
+    for depth, part in enumerate((*_CACHE, name)):
+        place = place / part
         try:
             mode = place.lstat().st_mode
         except FileNotFoundError:
