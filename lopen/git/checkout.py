@@ -29,6 +29,10 @@ class Checkout(WorkTree, ABC):
         """The commit of a branch, or None where there is no such branch."""
 
     @abstractmethod
+    def reachable(self, commit: str, from_ref: str) -> bool:
+        """Whether `commit` is in the history of `from_ref`: a branch name, `HEAD`, `refs/…` or an id."""
+
+    @abstractmethod
     def session_commits(
         self, session_id: str | None = None, *, within: str = "HEAD", since: str | None = None
     ) -> list[CommitInfo]:

@@ -52,6 +52,9 @@ class ShadowTree(Checkout):
     def branch_tip(self, name: str) -> str | None:
         return None
 
+    def reachable(self, commit: str, from_ref: str) -> bool:
+        return False
+
     def session_commits(
         self, session_id: str | None = None, *, within: str = "HEAD", since: str | None = None
     ) -> list[CommitInfo]:

@@ -9,7 +9,7 @@ import pytest
 from lopen.sandbox.choice import Mode, probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
-from tests.project import Project, build, plan
+from tests.project import Project, build, code, plan, verified
 
 MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
 every_mode = pytest.mark.parametrize("mode", MODES)
@@ -33,13 +33,32 @@ def write_hook(project: Project, name: str, line: str) -> Path:
     return file
 
 
+# What the repository's configuration decides
+
+
+def test_no_comment_character_has_tasks_done_again(make_project: MakeProject) -> None:
+    turns = [plan(tasks=("One", "Two")), build("calc-t1"), tools(*code("other"), *verified("calc-t2"))]
+    project = make_project(turns)
+    project.specify()
+    project.git("config", "core.commentChar", "L")
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert len(project.subjects("lopen/calc")) == 4
+
+
 # The repository's own hooks
 
 
 @every_mode
 def test_commit_hooks_write_where_git_lets_them(make_project: MakeProject, mode: Mode) -> None:
     project = make_project([plan(), build("calc-t1")], LOPEN_SANDBOX__MODE=require(mode))
-    write_hook(project, "pre-commit", "git add -u && test ! -e .lopen/cache/hooks/left && echo x > .lopen/cache/hooks/left")
+    write_hook(
+        project,
+        "pre-commit",
+        "git add -u && test ! -e .lopen/cache/hooks/left && echo x > .lopen/cache/hooks/left",
+    )
     write_hook(project, "commit-msg", 'echo "Change-Id: I123" >> "$1"')
     project.specify()
     left = project.write(".lopen/cache/hooks/left", "from before")
