@@ -122,7 +122,7 @@ def shadow(
     (folder / "objects").mkdir(parents=True, exist_ok=True)
     layout = Layout(top, folder, folder, folder / "objects", "sha1")
     own = TemporaryFolder()  # not beside the rest: that is kept
-    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None, quarantine=own.path)
+    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None, own=own.path)
     _check_history(private)
     tree = ShadowTree(private, guard, known)
     weakref.finalize(tree, own.remove)
