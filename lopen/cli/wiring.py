@@ -121,7 +121,7 @@ def wired(
         journal = _journal(context, settings, store, session, clock, view, secrets.redact)
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
-        commands = Commands(sandbox, repository, ProtectedPaths(root), journal)
+        commands = Commands(sandbox, repository, ProtectedPaths(root, repository.nested_settings), journal)
         approval = session.approval or store.approval(session.module)
         verifier = _verifier(settings, commands, approval, clock, root)
         asker = _asker(settings, options, model, meter, journal, clock)

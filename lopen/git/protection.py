@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lopen.git.layout import Layout
+from lopen.git.nested import NO_NESTED, Nested
 from lopen.git.private import write_if_different
 
 _GIT_DIR_FILES = (
@@ -103,16 +104,17 @@ NOTHING = Tampering((), False)
 NO_STATE = ProtectedState({}, ObjectNames({}, frozenset()))
 
 
-def take_state(layout: Layout, own: str = "") -> ProtectedState:
+def take_state(layout: Layout, own: str = "", nested: Nested = NO_NESTED) -> ProtectedState:
     """HEAD, references, configuration, hooks, `info`, alternates and the marks of unfinished operations.
 
     With `own` (a full reference name) that is the only shared reference looked at, and no other work tree is.
+    Of the `nested` repositories only what decides which programs git starts.
     """
-    return ProtectedState(_files(layout, own), _object_names(str(layout.objects)))
+    return ProtectedState(_files(layout, own, nested), _object_names(str(layout.objects)))
 
 
-def _files(layout: Layout, own: str) -> dict[str, Kept]:
-    starts, folders = _starts(layout, own)
+def _files(layout: Layout, own: str, nested: Nested) -> dict[str, Kept]:
+    starts, folders = _starts(layout, own, nested)
     files: dict[str, Kept] = {}
     for parent, children in starts:
         for name in children & _names_in(parent) if _EXACT_NAMES else children:
@@ -126,27 +128,33 @@ def _files(layout: Layout, own: str) -> dict[str, Kept]:
 
 
 @lru_cache(maxsize=8)
-def _starts(layout: Layout, own: str) -> tuple[tuple[tuple[str, frozenset[str]], ...], tuple[str, ...]]:
+def _starts(
+    layout: Layout, own: str, nested: Nested
+) -> tuple[tuple[tuple[str, frozenset[str]], ...], tuple[str, ...]]:
     """What is looked at whatever it is, by folder, and what only where it is no folder any more."""
     common = [name for name in _COMMON_FILES if not (own and name in _SHARED_FILES)]
     starts = [f"{layout.git_dir}/{name}" for name in _GIT_DIR_FILES]
     starts += [f"{layout.common_dir}/{name}" for name in (*common, *([own] if own else []))]
+    starts += nested.starts
     children: dict[str, set[str]] = {}
     for start in starts:
         parent, _, name = start.rpartition("/")
         children.setdefault(parent, set()).add(name)
     folders = [f"{layout.root}/.git", *(f"{layout.common_dir}/{name}" for name in _REAL_FOLDERS)]
-    return tuple((parent, frozenset(names)) for parent, names in children.items()), tuple(folders)
+    every = (*folders, *nested.folders)
+    return tuple((parent, frozenset(names)) for parent, names in children.items()), every
 
 
-def put_back(layout: Layout, before: ProtectedState, own: str = "") -> tuple[str, ...]:
+def put_back(
+    layout: Layout, before: ProtectedState, own: str = "", nested: Nested = NO_NESTED
+) -> tuple[str, ...]:
     """Make the protected files what they were; returns the paths that were not, sorted.
 
     More than one pass, because a link that was put in a folder's place hides what is to be compared behind it.
     """
     found: set[str] = set()
     for _ in range(_PASSES):
-        changed = _put_back_once(before, _files(layout, own))
+        changed = _put_back_once(before, _files(layout, own, nested))
         if not changed:
             break
         found |= changed

@@ -84,6 +84,15 @@ class ShadowTree(Checkout):
     def protected_state(self) -> ProtectedState:
         return self._guard.protected_state() if self._guard else NO_STATE
 
+    def exposed(self) -> tuple[str, ...]:
+        return self._guard.exposed() if self._guard else ()
+
+    def scattered(self) -> bool:
+        return self._guard is not None and self._guard.scattered()
+
+    def nested_settings(self) -> tuple[str, ...]:
+        return self._guard.nested_settings() if self._guard else ()
+
     def put_back(self, before: ProtectedState) -> Tampering:
         return self._guard.put_back(before) if self._guard else NOTHING
 

@@ -87,7 +87,7 @@ class Bubblewrap:
         masked = folders.masked(self._homes, [*shown, self._root], hidden)
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as listing:
             masked += tuple(s for s in folders.sockets(listing.read()) if self._visible(s, shown))
-        existing, missing, pinned = self._protected()
+        existing, missing, pinned = self._protected(command.guarded)
         return Policy(
             root=self._root,
             cwd=cwd,
@@ -120,10 +120,13 @@ class Bubblewrap:
             if path and path.exists() and any(folders.inside(path, h) for h in hidden):
                 yield path
 
-    def _protected(self) -> tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]:
+    def _protected(
+        self, guarded: Iterable[str]
+    ) -> tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]:
         """(existing, missing, pinned folders) of what stays read-only."""
         whole = [self._root / name for name in (".git", ".lopen", ".claude")]
         specs = [self._root / name for name in specifications(self._root)]
+        specs += [p for p in map(Path, guarded) if folders.inside(p.parent.resolve(), self._root)]
         real = tuple(p for p in (*whole, *specs) if os.path.lexists(p) and not p.is_symlink())
         missing = tuple(p for p in whole if not os.path.lexists(p) or _empty(p))
         above = {

@@ -35,7 +35,8 @@ class Command:
 
     `cwd` lies in the project. Without `writable` the project is read-only, as the planning steps want it.
     `env` is lopen's own addition to the cleaned environment. `output_limit` is in characters. `scratch` is a
-    folder below `.lopen/cache` that this command may write to besides.
+    folder below `.lopen/cache` that this command may write to besides; `guarded` are files and folders of the
+    project that it may only read, where the sandbox can see to that.
     """
 
     line: str | tuple[str, ...]
@@ -46,6 +47,7 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     output_limit: int = OUTPUT_CHARACTERS
     scratch: Path | None = None
+    guarded: tuple[str, ...] = ()
 
     @property
     def argv(self) -> tuple[str, ...]:

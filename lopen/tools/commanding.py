@@ -7,7 +7,7 @@ holds them (contract §13).
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lopen.errors import LopenError
@@ -39,14 +39,17 @@ class Commands:
         self.restored = ()
         files = self.protected.take()
         # Where the sandbox keeps .git from being written, only a new specification can appear.
-        state = None if self.sandbox.name == "bwrap" else self.repository.protected_state()
+        held = self.sandbox.name == "bwrap"
+        state = None if held and not self.repository.scattered() else self.repository.protected_state()
+        if exposed := self.repository.exposed():
+            command = replace(command, guarded=exposed)
         database = _identity(self.protected.state / DATABASE)
         try:
             return self.sandbox.run(command)
         finally:
             tampering = self.repository.put_back(state) if state is not None else NOTHING
             self.restored = (*self.protected.restore(files), *tampering.restored)
-            if state is not None:  # before anything is written there again
+            if not held:  # before anything is written there again
                 require_plain(self.protected.state)
                 if _identity(self.protected.state / DATABASE) != database:
                     raise ProtectedLost(

@@ -48,6 +48,85 @@ def test_no_comment_character_has_tasks_done_again(make_project: MakeProject) ->
     assert len(project.subjects("lopen/calc")) == 4
 
 
+# What would run later, outside of any sandbox
+
+
+@every_mode
+def test_a_git_folder_elsewhere_in_the_project_is_guarded(make_project: MakeProject, mode: Mode) -> None:
+    attempt = "git config core.fsmonitor evil; echo evil > meta.git/hooks/post-commit; true"
+    if mode == "bwrap":  # elsewhere a repository that was moved away ends the run
+        attempt += "; mv meta.git aside; mkdir meta.git; echo evil > .git; true"
+    project = make_project(
+        [plan(), tools(("run_command", {"command": attempt})), build("calc-t1")],
+        LOPEN_SANDBOX__MODE=require(mode),
+    )
+    (project.root / ".git").rename(project.root / "meta.git")
+    project.write(".git", "gitdir: meta.git\n")
+    project.write(".gitignore", "__pycache__/\nmeta.git/\naside/\n")
+    project.git("commit", "-qam", "Ignore")
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert "evil" not in project.read("meta.git/config")
+    assert not (project.root / "meta.git/hooks/post-commit").exists()
+    assert project.read(".git") == "gitdir: meta.git\n"
+
+
+@every_mode
+def test_what_is_planted_in_a_submodule_does_not_stay(
+    make_project: MakeProject, mode: Mode, tmp_path: Path
+) -> None:
+    attempt = (
+        "mkdir planted; cp -r .git/modules/sub/. planted; git config --file planted/config core.fsmonitor evil;"
+        " rm -f sub/.git; echo 'gitdir: ../planted' > sub/.git; mv sub away; mkdir sub; cp away/.git sub/;"
+        " git config --file .git/modules/sub/config core.fsmonitor evil; git init -q empty;"
+        " echo '{}' > packages/a/.claude/settings.json; rm -r away; rm -r planted; true"
+    )
+    project = make_project(
+        [plan(), tools(("run_command", {"command": attempt})), build("calc-t1")],
+        LOPEN_SANDBOX__MODE=require(mode),
+    )
+    library = tmp_path / "library"
+    project.git("clone", "-q", ".", str(library))
+    for name in ("sub", "empty"):
+        project.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), name)
+    project.write("packages/a/.claude/settings.json", '{"mine": 1}')
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Submodules")
+    project.git("submodule", "deinit", "-q", "-f", "empty")
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert project.read("sub/.git") == "gitdir: ../.git/modules/sub\n"
+    assert "evil" not in project.read(".git/modules/sub/config")
+    assert not (project.root / "empty/.git/HEAD").exists()
+    assert project.read("packages/a/.claude/settings.json") == '{"mine": 1}'
+    assert "put back" in alerts(project)
+
+
+def test_settings_that_a_command_adds_further_down_are_not_committed(make_project: MakeProject) -> None:
+    attempt = "mkdir -p packages/a/.claude; echo '{}' > packages/a/.claude/settings.json"
+    mended = ("run_command", {"command": "rm -r packages"})
+    turns = [
+        plan(),
+        tools(("run_command", {"command": attempt}), *code(), *verified("calc-t1")),
+        tools(mended, *verified("calc-t1")),
+    ]
+    project = make_project(turns)
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert "packages" not in project.git("log", "--name-only", "--format=", "lopen/calc")
+    assert project.endpoint is not None
+    assert "packages/a/.claude/settings.json: the person" in str(project.endpoint.requests[-1])
+
+
 # The repository's own hooks
 
 
