@@ -42,6 +42,7 @@ from lopen.sandbox.command import Command, Sandbox
 from lopen.sandbox.command import Limits as SandboxLimits
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.sandbox.protected import ProtectedPaths
+from lopen.sandbox.survivors import end_survivors
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.specifications import Specifications
@@ -114,6 +115,8 @@ def wired(
     check_templates(settings.workflow.templates)
     place = workplace_of(context, settings, store, session, clock, secrets)
     home, root, repository = place.home, place.root, place.repository
+    if ended := end_survivors(root):
+        context.warn(f"ended {ended} processes that commands of a killed run had left running")
     sandbox = sandbox_for(settings, root, session.id)
     with ExitStack() as stack:
         holder: list[Ports] = []

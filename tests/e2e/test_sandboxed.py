@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -125,6 +128,37 @@ def test_settings_that_a_command_adds_further_down_are_not_committed(make_projec
     assert "packages" not in project.git("log", "--name-only", "--format=", "lopen/calc")
     assert project.endpoint is not None
     assert "packages/a/.claude/settings.json: the person" in str(project.endpoint.requests[-1])
+
+
+# What a killed run leaves
+
+
+@every_mode
+def test_commands_of_a_killed_run_are_ended_before_anything_else_runs(
+    make_project: MakeProject, mode: Mode
+) -> None:
+    turns = [plan(), tools(("run_command", {"command": "cat pipe > late.txt & wait"})), build("calc-t1")]
+    project = make_project(turns, LOPEN_SANDBOX__MODE=require(mode))
+    os.mkfifo(project.root / "pipe")
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    process = project.start("run", "calc")
+    writing = None
+    while writing is None:  # until the command reads
+        assert process.poll() is None
+        threading.Event().wait(0.02)
+        with suppress(OSError):
+            writing = os.open(project.root / "pipe", os.O_WRONLY | os.O_NONBLOCK)
+    process.kill()
+    process.communicate()
+
+    ran = project.resume()
+
+    assert ran.code == 0, ran.out + ran.err
+    with pytest.raises(BrokenPipeError):
+        os.write(writing, b"late")
+    os.close(writing)
+    assert ("had left running" in ran.err) == (mode != "bwrap")
 
 
 # The repository's own hooks
