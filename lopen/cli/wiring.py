@@ -18,6 +18,7 @@ from lopen.cli.views import shown, view_for
 from lopen.cli.workplaces import workplace_of
 from lopen.clock import Clock, SystemClock
 from lopen.completion import Committer
+from lopen.git.checkout import Checkout
 from lopen.guardrails.calls import Limits as HabitLimits
 from lopen.journal import Journal
 from lopen.judgement import Jury
@@ -124,7 +125,8 @@ def wired(
         journal = _journal(context, settings, store, session, clock, view, secrets.redact)
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
-        commands = Commands(sandbox, repository, ProtectedPaths(root, repository.nested_settings), journal)
+        commands = _commands(context, session, sandbox, repository, journal)
+        stack.callback(commands.close)
         approval = session.approval or store.approval(session.module)
         verifier = _verifier(settings, commands, approval, clock, root)
         asker = _asker(settings, options, model, meter, journal, clock)
@@ -178,6 +180,15 @@ def _journal(
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
     return Journal(store, session, clock, redact=hide, subscribers=(shown(context, view), log, upkeep))
+
+
+def _commands(
+    context: CommandContext, session: Session, sandbox: Sandbox, repository: Checkout, journal: Journal
+) -> Commands:
+    locks = state_folder(context.root) / "locks"
+    watched = (locks / f"module-{session.module}.lock", recording_path(context.root, session.id))
+    protected = ProtectedPaths(repository.root, repository.nested_settings)
+    return Commands(sandbox, repository, protected, journal, watched=watched)
 
 
 def _meter(

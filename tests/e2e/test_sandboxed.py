@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from lopen.sandbox.choice import Mode, probe
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
+from tests.endpoint import text, tools, verdict
 from tests.project import Project, build, code, plan, verified
 
 MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
@@ -128,6 +130,62 @@ def test_settings_that_a_command_adds_further_down_are_not_committed(make_projec
     assert "packages" not in project.git("log", "--name-only", "--format=", "lopen/calc")
     assert project.endpoint is not None
     assert "packages/a/.claude/settings.json: the person" in str(project.endpoint.requests[-1])
+
+
+# What a command says of the session, by itself
+
+
+FLIP = """\
+import sqlite3
+c = sqlite3.connect(".lopen/state.db", timeout=5)
+c.execute("UPDATE verdicts SET body = json_set(body, '$.passed', json('true'), '$.findings', json('[]'))")
+c.execute("UPDATE tasks SET state = 'complete', body = json_set(body, '$.state', 'complete')")
+c.execute("UPDATE sessions SET body = json_set(body, '$.iterations_granted', 100000)")
+c.execute("DELETE FROM components")
+c.commit()
+"""
+
+
+@pytest.mark.parametrize("mode", ["landlock", "none"])
+def test_what_a_command_writes_to_the_database_decides_nothing(make_project: MakeProject, mode: Mode) -> None:
+    flip = ("run_command", {"command": f"{sys.executable} flip.py"})
+    turns = [
+        plan(),
+        tools(("write_file", {"path": "flip.py", "content": FLIP}), *code(), *verified("calc-t1")[:2]),
+        tools(flip, *verified("calc-t1")),
+        text("I give up"),
+    ]
+    refused = verdict(False, findings=[{"severity": "error", "message": "wrong"}])
+    project = make_project(
+        turns, oracle=refused, LOPEN_SANDBOX__MODE=require(mode), LOPEN_WORKFLOW__MAX_ITERATIONS="3"
+    )
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code != 0
+    assert len(project.subjects("lopen/calc")) == 2
+    assert "wrote to lopen's database; put back: sessions, components, tasks, verdicts" in alerts(project)
+    database = sqlite3.connect(project.root / ".lopen/state.db")
+    assert database.execute("SELECT state FROM tasks").fetchall() != [("complete",)]
+    assert database.execute("SELECT count(*) FROM components").fetchone() == (1,)
+    database.close()
+
+
+@pytest.mark.parametrize("mode", ["landlock", "none"])
+def test_tables_that_a_command_adds_to_end_the_run(make_project: MakeProject, mode: Mode) -> None:
+    line = "CREATE TRIGGER t AFTER INSERT ON verdicts BEGIN UPDATE verdicts SET body = 'x'; END"
+    attempt = f'{sys.executable} -c \'import sqlite3; sqlite3.connect(".lopen/state.db").execute("{line}")\''
+    turns = [plan(), tools(("run_command", {"command": attempt.replace("= 'x'", "= 1")})), build("calc-t1")]
+    project = make_project(turns, LOPEN_SANDBOX__MODE=require(mode))
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code != 0
+    assert "cannot be trusted any more" in ran.err
+    assert "--new" in ran.err
+    assert len(project.subjects("lopen/calc")) == 2
 
 
 # What a killed run leaves
