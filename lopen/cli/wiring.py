@@ -116,17 +116,14 @@ def wired(
     check_templates(settings.workflow.templates)
     place = workplace_of(context, settings, store, session, clock, secrets)
     home, root, repository = place.home, place.root, place.repository
-    if ended := end_survivors(root):
-        context.warn(f"ended {ended} processes that commands of a killed run had left running")
-    sandbox = sandbox_for(settings, root, session.id)
+    sandbox = _sandbox(context, settings, root, session.id)
     with ExitStack() as stack:
         holder: list[Ports] = []
         view = stack.enter_context(view_for(context, options, secrets.redact, holder))
         journal = _journal(context, settings, store, session, clock, view, secrets.redact)
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
-        commands = _commands(context, session, sandbox, repository, journal)
-        stack.callback(commands.close)
+        commands = _commands(stack, context, sandbox, repository, journal)
         approval = session.approval or store.approval(session.module)
         verifier = _verifier(settings, commands, approval, clock, root)
         asker = _asker(settings, options, model, meter, journal, clock)
@@ -182,13 +179,23 @@ def _journal(
     return Journal(store, session, clock, redact=hide, subscribers=(shown(context, view), log, upkeep))
 
 
+def _sandbox(context: CommandContext, settings: Settings, root: Path, session: str) -> Sandbox:
+    """The sandbox, once nothing of a run before is left in it."""
+    if ended := end_survivors(root):
+        context.warn(f"ended {ended} processes that commands of a killed run had left running")
+    return sandbox_for(settings, root, session)
+
+
 def _commands(
-    context: CommandContext, session: Session, sandbox: Sandbox, repository: Checkout, journal: Journal
+    stack: ExitStack, context: CommandContext, sandbox: Sandbox, repository: Checkout, journal: Journal
 ) -> Commands:
+    session = journal.session
     locks = state_folder(context.root) / "locks"
     watched = (locks / f"module-{session.module}.lock", recording_path(context.root, session.id))
     protected = ProtectedPaths(repository.root, repository.nested_settings)
-    return Commands(sandbox, repository, protected, journal, watched=watched)
+    commands = Commands(sandbox, repository, protected, journal, watched=watched)
+    stack.callback(commands.close)
+    return commands
 
 
 def _meter(

@@ -1,7 +1,9 @@
 """The middle sandbox: the kernel's Landlock. Files outside of the project are not written, credentials not read.
 
 No package and no namespace is needed. The network is not confined: rules by port would close loopback with
-it, which tests need. Landlock only ever allows whole trees, so protected paths inside the project are the
+it, which tests need. Nor are permissions, owners, times and extended attributes: the kernel asks Landlock about
+none of the calls that change them, and a filter of calls (seccomp) sees no paths, so that it could only refuse
+`chmod` in the project too. Landlock only ever allows whole trees, so protected paths inside the project are the
 caller's to compare and restore.
 """
 
@@ -33,8 +35,9 @@ class Landlock:
 
     name = "landlock"
     warning = (
-        "commands are confined by Landlock only: they cannot write outside the project, but they can reach "
-        "the network and local sockets, and protected files are put back only after each command"
+        "commands are confined by Landlock only: they cannot write files outside the project, but they can change "
+        "permissions and times of files that are yours, reach the network and local sockets, and protected files "
+        "are put back only after each command"
     )
 
     def __init__(
