@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.asking import Asker
+from lopen.cli.confinement import (
+    HOOKS,
+    commands_of,
+    hook_runner,
+    recording_path,
+    sandbox_of,
+    sandbox_rules,
+)
 from lopen.cli.context import CommandContext
 from lopen.cli.options import ResumeOptions
 from lopen.cli.rendering import View
@@ -18,7 +26,6 @@ from lopen.cli.views import shown, view_for
 from lopen.cli.workplaces import workplace_of
 from lopen.clock import Clock, SystemClock
 from lopen.completion import Committer
-from lopen.git.checkout import Checkout
 from lopen.guardrails.calls import Limits as HabitLimits
 from lopen.journal import Journal
 from lopen.judgement import Jury
@@ -38,12 +45,7 @@ from lopen.retention.log import StructuredLog
 from lopen.retention.policy import policy_of
 from lopen.retention.upkeep import Upkeep
 from lopen.sandbox.cache_home import cache_folder
-from lopen.sandbox.choice import choose
-from lopen.sandbox.command import Command, Sandbox
-from lopen.sandbox.command import Limits as SandboxLimits
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.sandbox.protected import ProtectedPaths
-from lopen.sandbox.survivors import end_survivors
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.specifications import Specifications
@@ -61,7 +63,6 @@ from lopen.tools.workspace import Workspace
 from lopen.workflow.session import Approval, Session
 
 REPLAY = "replay:"
-HOOKS = "hooks"  # below .lopen/cache: where commit hooks may write
 EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
 
 
@@ -72,32 +73,6 @@ class Wired:
     context: CommandContext
     ports: Ports
     view: View
-
-
-def recording_path(root: Path, session: str) -> Path:
-    """Where a session's exchanges are kept."""
-    return root / ".lopen" / "recordings" / f"{session}.jsonl.gz"
-
-
-def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
-    """The sandbox the settings ask for; `auto` takes the best that works."""
-    limits = SandboxLimits(
-        processes=settings.sandbox.max_processes,
-        memory_mb=settings.sandbox.max_memory_mb,
-        file_mb=settings.sandbox.max_file_mb,
-    )
-    return choose(settings.sandbox.mode, root, limits=limits, session=session)
-
-
-def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
-    """What the model is told of its commands' world."""
-    network = "network reachable" if settings.sandbox.network or sandbox.name == "none" else "no network"
-    where = {
-        "bwrap": "the project is writable, everything else read-only or hidden",
-        "landlock": "only the project is writable",
-        "none": "no sandbox; stay inside the project all the same",
-    }
-    return f"Commands run under {sandbox.name}: {where.get(sandbox.name, sandbox.name)}; {network}."
 
 
 @contextmanager
@@ -116,14 +91,14 @@ def wired(
     check_templates(settings.workflow.templates)
     place = workplace_of(context, settings, store, session, clock, secrets)
     home, root, repository = place.home, place.root, place.repository
-    sandbox = _sandbox(context, settings, root, session.id)
+    sandbox = sandbox_of(context, settings, root, session.id)
     with ExitStack() as stack:
         holder: list[Ports] = []
         view = stack.enter_context(view_for(context, options, secrets.redact, holder))
         journal = _journal(context, settings, store, session, clock, view, secrets.redact)
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
-        commands = _commands(stack, context, sandbox, repository, journal)
+        commands = commands_of(stack, context, sandbox, repository, journal)
         approval = session.approval or store.approval(session.module)
         verifier = _verifier(settings, commands, approval, clock, root)
         asker = _asker(settings, options, model, meter, journal, clock)
@@ -140,7 +115,7 @@ def wired(
             meter=meter,
             asker=asker,
             jury=Jury(asker, repository, store, settings.oracle.model),
-            committer=Committer(repository, _hook_runner(commands, root), cache_folder(root, HOOKS)),
+            committer=Committer(repository, hook_runner(commands, root), cache_folder(root, HOOKS)),
             verifier=verifier,
             registry=Registry(catalogue(verifier.commands)),
             audit=AuditTrail(store.database, session.id, secrets.redact),
@@ -177,25 +152,6 @@ def _journal(
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
     return Journal(store, session, clock, redact=hide, subscribers=(shown(context, view), log, upkeep))
-
-
-def _sandbox(context: CommandContext, settings: Settings, root: Path, session: str) -> Sandbox:
-    """The sandbox, once nothing of a run before is left in it."""
-    if ended := end_survivors(root):
-        context.warn(f"ended {ended} processes that commands of a killed run had left running")
-    return sandbox_for(settings, root, session)
-
-
-def _commands(
-    stack: ExitStack, context: CommandContext, sandbox: Sandbox, repository: Checkout, journal: Journal
-) -> Commands:
-    session = journal.session
-    locks = state_folder(context.root) / "locks"
-    watched = (locks / f"module-{session.module}.lock", recording_path(context.root, session.id))
-    protected = ProtectedPaths(repository.root, repository.nested_settings)
-    commands = Commands(sandbox, repository, protected, journal, watched=watched)
-    stack.callback(commands.close)
-    return commands
 
 
 def _meter(
@@ -290,12 +246,3 @@ def _habit_limits(settings: Settings) -> HabitLimits:
         command_retries=own.max_command_retries,
         files_edited=own.max_files_edited,
     )
-
-
-def _hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]]:
-    def run(argv: tuple[str, ...], variables: Mapping[str, str]) -> tuple[int, str]:
-        scratch = cache_folder(root, HOOKS)
-        ran = commands.run(Command(tuple(argv), root, timeout_s=600, env=variables, scratch=scratch))
-        return ran.exit_code, ran.output
-
-    return run

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lopen.sandbox import folders
-from lopen.sandbox.cache_home import cache_home
+from lopen.sandbox.cache_home import VERIFY, cache_folder, cache_home, python_variables
 from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
 from lopen.sandbox.environment import command_environment
 from lopen.sandbox.namespace import Namespace, Pipes
@@ -52,7 +52,8 @@ class Bubblewrap:
 
     def run(self, command: Command) -> CommandResult:
         home = cache_home(self._root)
-        environment = command_environment(self._environ, command.env, home=home, session=self._session)
+        extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
+        environment = command_environment(self._environ, extra, home=home, session=self._session)
         policy = self._policy(command, home)
         with _holding(policy.placeholders if policy.writable else ()), Pipes() as pipes:
             argv = [
@@ -91,7 +92,7 @@ class Bubblewrap:
         return Policy(
             root=self._root,
             cwd=cwd,
-            caches=(home, *([command.scratch] if command.scratch else [])),
+            caches=tuple(self._writable(command, home)),
             writable=command.writable,
             network=command.network,
             session=self._session,
@@ -105,6 +106,14 @@ class Bubblewrap:
             memory_mb=self._limits.memory_mb,
             recent=self._recent,
         )
+
+    def _writable(self, command: Command, home: Path) -> Iterator[Path]:
+        """What of `.lopen/cache` the command may write to."""
+        yield home
+        if command.trusted:
+            yield cache_folder(self._root, VERIFY)
+        if command.scratch:
+            yield command.scratch
 
     def _visible(self, path: Path, shown: Iterable[Path]) -> bool:
         real = path.resolve()

@@ -36,7 +36,8 @@ class Command:
     `cwd` lies in the project. Without `writable` the project is read-only, as the planning steps want it.
     `env` is lopen's own addition to the cleaned environment. `output_limit` is in characters. `scratch` is a
     folder below `.lopen/cache` that this command may write to besides; `guarded` are files and folders of the
-    project that it may only read, where the sandbox can see to that.
+    project that it may only read, where the sandbox can see to that. `trusted`: what it says decides over the
+    model's work (verify commands, hooks), so it loads nothing that the model's commands left beside the project.
     """
 
     line: str | tuple[str, ...]
@@ -48,6 +49,7 @@ class Command:
     output_limit: int = OUTPUT_CHARACTERS
     scratch: Path | None = None
     guarded: tuple[str, ...] = ()
+    trusted: bool = False
 
     @property
     def argv(self) -> tuple[str, ...]:

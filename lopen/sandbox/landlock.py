@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lopen.sandbox import folders
-from lopen.sandbox.cache_home import cache_home
+from lopen.sandbox.cache_home import cache_home, forget_compiled, python_variables
 from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
 from lopen.sandbox.environment import command_environment
 from lopen.sandbox.supervision import follow, spawn
@@ -68,9 +68,10 @@ class Landlock:
         tmp.mkdir()
         status_out, status_in = os.pipe()
         try:
-            environment = command_environment(
-                self._environ, command.env, home=home, tmp=tmp, session=self._session
-            )
+            if command.trusted:
+                forget_compiled(self._root)
+            extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
+            environment = command_environment(self._environ, extra, home=home, tmp=tmp, session=self._session)
             policy = json.dumps(self._policy(command, home, tmp) | {"status": status_in})
             argv = [sys.executable, "-I", "-S", str(_LAUNCHER), policy, *command.argv]
             with adopting() as tree:

@@ -14,7 +14,7 @@ import pytest
 from lopen.sandbox.choice import Mode, probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools, verdict
-from tests.project import Project, build, code, plan, verified
+from tests.project import Project, build, code, plan, specification, verified
 
 MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
 every_mode = pytest.mark.parametrize("mode", MODES)
@@ -186,6 +186,46 @@ def test_tables_that_a_command_adds_to_end_the_run(make_project: MakeProject, mo
     assert "cannot be trusted any more" in ran.err
     assert "--new" in ran.err
     assert len(project.subjects("lopen/calc")) == 2
+
+
+# What a verify command loads
+
+PYTHON = os.path.realpath(sys.executable)  # of no virtual environment, so that a user's packages count
+PLANT = """\
+import os, py_compile, site, sys
+os.makedirs("__pycache__", exist_ok=True)
+with open("good.py", "w") as file:
+    file.write("def add(a, b):\\n    return a + b\\n")
+compiled = f"__pycache__/calc.{sys.implementation.cache_tag}.pyc"
+py_compile.compile("good.py", compiled, dfile="calc.py", invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+os.remove("good.py")
+for base in (os.environ["HOME"] + "/.local", site.getuserbase()):
+    folder = f"{base}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with open(folder + "/usercustomize.py", "w") as file:
+            file.write("import os, sys\\nif 'unittest' in sys.orig_argv:\\n    print('Ran 1 test'); os._exit(0)\\n")
+    except OSError as error:
+        print(error)
+"""
+
+
+def test_what_commands_leave_beside_the_project_passes_no_test(make_project: MakeProject) -> None:
+    plant = ("run_command", {"command": f"{PYTHON} plant.py; rm plant.py"})
+    wrong = code(value="0")
+    turns = [
+        plan(),
+        tools(("write_file", {"path": "plant.py", "content": PLANT}), plant, *wrong, *verified("calc-t1")),
+        text("I give up"),
+    ]
+    project = make_project(turns, LOPEN_SANDBOX__MODE=require("bwrap"), LOPEN_WORKFLOW__MAX_ITERATIONS="2")
+    project.specify(text=specification(commands={"verify-tests": f"{PYTHON} -m unittest -q"}))
+
+    ran = project.approved_run()
+
+    assert ran.code != 0
+    assert len(project.subjects("lopen/calc")) == 2
+    assert "FAILED" in str(project.endpoint.requests[-1] if project.endpoint else "")
 
 
 # What a killed run leaves
