@@ -66,7 +66,7 @@ class Records:
         """What was changed meanwhile, in words; the session's rows are what they were again.
 
         Raises:
-            RecordsForged: tables were changed, or the file was written past SQLite.
+            RecordsForged: tables were changed, or rows were, and no connection made that change.
         """
         reader, before = self._reader, self._before
         assert reader is not None
@@ -81,12 +81,14 @@ class Records:
                 raise translated(self._database.path, error) from error
         finally:
             reader.execute("ROLLBACK")
-        if before is None or now[0] == before[0] or old.schema != new.schema:
+        # The files alone change legitimately too: another lopen's checkpoint, or its commit that is just being made.
+        changed = [table for table in _ROWS if old.rows[table] != new.rows[table]]
+        past_sqlite = bool(changed) and before is not None and now[0] == before[0]
+        if past_sqlite or old.schema != new.schema:
             raise RecordsForged(
                 f"a command wrote to {self._database.path}, and what it says cannot be trusted any more",
                 hint=f"move the file aside; the commits stay. Then begin anew: lopen run {self._module} --new",
             )
-        changed = [table for table in _ROWS if old.rows[table] != new.rows[table]]
         if changed:
             self._put_back(old, changed)
         # A person may extend a budget meanwhile, so that is told and left.
