@@ -47,7 +47,9 @@ class Committer:
             verdict=f"passed ({bench.confidence})",
             convention=bench.settings.git.convention,
         )
-        refusal = self._unverified(bench, tree) or self._secrets() or self._verify_commit(bench)
+        refusal = (
+            self._unverified(bench, tree) or self._secrets() or self._planted() or self._verify_commit(bench)
+        )
         if refusal is not None:
             return refusal
         hooked = self._hooked(bench, tree, text)
@@ -94,6 +96,16 @@ class Committer:
         return failed(
             f"{first} holds what looks like a secret ({first.kind}); not committed",
             "remove it, read it from the environment instead, then verify again",
+            outcome="refused",
+        )
+
+    def _planted(self) -> Result | None:
+        """No commit carries settings of other tools, or of lopen, that a command put into a folder further down."""
+        if not self.repository.planted:
+            return None
+        return failed(
+            f"{', '.join(self.repository.planted[:5])}: the person's alone to write; not committed",
+            "remove what was added there and put back what was changed (run_command), then complete",
             outcome="refused",
         )
 

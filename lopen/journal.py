@@ -13,6 +13,7 @@ from typing import Any
 
 from lopen.clock import Clock
 from lopen.events import Event, Recorded, Subscriber
+from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
@@ -40,6 +41,11 @@ class Journal:
     def session(self) -> Session:
         """The session as last saved, or as it will be saved at the end of the transaction around."""
         return self._session
+
+    @property
+    def database(self) -> Database:
+        """Where the session and its events are kept."""
+        return self._database
 
     def together(self) -> AbstractContextManager[object]:
         """Everything inside becomes durable at once or not at all; events are shown afterwards."""

@@ -104,7 +104,9 @@ def _reopened(session: Session, repository: Checkout) -> tuple[Session, list[Eve
     ref = session.branch if repository.branch_tip(session.branch) else "HEAD"
     commits = repository.session_commits(within=ref, since=session.start_commit)
     shas, trailers = {c.sha for c in commits}, {(c.session, c.task) for c in commits}
-    gone = {t.id: t for t in committed if t.commit not in shas and (session.id, t.id) not in trailers}
+    lost = [t for t in committed if t.commit not in shas and (session.id, t.id) not in trailers]
+    # What git says of history counts for more than what a message says of itself.
+    gone = {t.id: t for t in lost if not repository.reachable(t.commit or "", ref)}
     told: list[Event] = []
     for task in gone.values():
         owner = session.tree.owner(task.id)

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lopen.cli.confinement import recording_path
 from lopen.cli.demo import ExampleContext, prepare
 from lopen.cli.driving import drive_module
 from lopen.cli.options import RunOptions
-from lopen.cli.wiring import recording_path
 from lopen.errors import ExitCode
 from lopen.example import MODULE, RECORDING
 from lopen.llm.endpoint import Answer, Message, MessagesEndpoint, Status

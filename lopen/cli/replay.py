@@ -41,10 +41,10 @@ def replay(
 
     Tools, verifications and commits happen for real, in the clone alone; the project itself is not touched.
     """
+    from lopen.cli.confinement import recording_path
     from lopen.cli.rebuilding import rebuilt
     from lopen.cli.scratch import stage
     from lopen.cli.store import one_session, open_store
-    from lopen.cli.wiring import recording_path
     from lopen.cli.workplaces import in_checkout
     from lopen.clock import SystemClock
     from lopen.git.repository import Repository

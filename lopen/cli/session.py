@@ -134,8 +134,8 @@ def prune(context: CommandContext) -> ExitCode:
 @command
 def export(context: CommandContext, session: SessionArgument, recording: RecordingOption = None) -> ExitCode:
     """Write a session's recording to a file, to be played with `--model replay:FILE`."""
+    from lopen.cli.confinement import recording_path
     from lopen.cli.store import holding, open_store
-    from lopen.cli.wiring import recording_path
 
     found = holding(open_store(context), session).load(session)
     if recording is None:

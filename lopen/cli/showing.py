@@ -32,8 +32,8 @@ class Built:
 
 def built(context: CommandContext, mode: str) -> Built:
     """Read it back, and run the test command of the approved specification."""
+    from lopen.cli.confinement import sandbox_for
     from lopen.cli.store import open_store
-    from lopen.cli.wiring import sandbox_for
     from lopen.clock import SystemClock
     from lopen.git.repository import Repository
     from lopen.sandbox.command import Command

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.asking import Asker
+from lopen.cli.confinement import (
+    HOOKS,
+    commands_of,
+    hook_runner,
+    recording_path,
+    sandbox_of,
+    sandbox_rules,
+)
 from lopen.cli.context import CommandContext
 from lopen.cli.options import ResumeOptions
 from lopen.cli.rendering import View
@@ -37,17 +45,13 @@ from lopen.prompts.templates import check_templates
 from lopen.retention.log import StructuredLog
 from lopen.retention.policy import policy_of
 from lopen.retention.upkeep import Upkeep
-from lopen.sandbox.choice import choose
-from lopen.sandbox.command import Command, Sandbox
-from lopen.sandbox.command import Limits as SandboxLimits
+from lopen.sandbox.cache_home import cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.specifications import Specifications
 from lopen.storage.aside import set_aside
 from lopen.storage.audit import AuditTrail
-from lopen.storage.files import plain_name
 from lopen.storage.folder import state_folder
 from lopen.storage.plan import draw
 from lopen.storage.sessions import SessionStore
@@ -72,32 +76,6 @@ class Wired:
     view: View
 
 
-def recording_path(root: Path, session: str) -> Path:
-    """Where a session's exchanges are kept; `StorageError` for an id that would lead out of that folder."""
-    return root / ".lopen" / "recordings" / plain_name(f"{session}.jsonl.gz")
-
-
-def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
-    """The sandbox the settings ask for; `auto` takes the best that works."""
-    limits = SandboxLimits(
-        processes=settings.sandbox.max_processes,
-        memory_mb=settings.sandbox.max_memory_mb,
-        file_mb=settings.sandbox.max_file_mb,
-    )
-    return choose(settings.sandbox.mode, root, limits=limits, session=session)
-
-
-def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
-    """What the model is told of its commands' world."""
-    network = "network reachable" if settings.sandbox.network or sandbox.name == "none" else "no network"
-    where = {
-        "bwrap": "the project is writable, everything else read-only or hidden",
-        "landlock": "only the project is writable",
-        "none": "no sandbox; stay inside the project all the same",
-    }
-    return f"Commands run under {sandbox.name}: {where.get(sandbox.name, sandbox.name)}; {network}."
-
-
 @contextmanager
 def wired(
     context: CommandContext,
@@ -115,7 +93,7 @@ def wired(
     check_templates(settings.workflow.templates)
     place = workplace_of(context, settings, store, session, clock, secrets)
     home, root, repository = place.home, place.root, place.repository
-    sandbox = sandbox_for(settings, root, session.id)
+    sandbox = sandbox_of(context, settings, root, session.id)
     with ExitStack() as stack:
         holder: list[Ports] = []
         view = stack.enter_context(view_for(context, options, secrets.redact, holder))
@@ -125,10 +103,9 @@ def wired(
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
-        commands = Commands(sandbox, repository, ProtectedPaths(root), journal)
-        verifier = _verifier(
-            settings, commands, session.approval or store.approval(session.module), clock, root
-        )
+        commands = commands_of(stack, context, sandbox, repository, journal)
+        approval = session.approval or store.approval(session.module)
+        verifier = _verifier(settings, commands, approval, clock, root)
         asker = _asker(settings, options, model, meter, journal, clock)
         ports = Ports(
             place=place,
@@ -143,7 +120,7 @@ def wired(
             meter=meter,
             asker=asker,
             jury=Jury(asker, repository, store, settings.oracle.model),
-            committer=Committer(repository, _hook_runner(commands, root), _scratch(root)),
+            committer=Committer(repository, hook_runner(commands, root), cache_folder(root, HOOKS)),
             verifier=verifier,
             registry=Registry(catalogue(verifier.commands)),
             audit=AuditTrail(store.database, session.id, secrets.redact),
@@ -276,17 +253,3 @@ def _habit_limits(settings: Settings) -> HabitLimits:
         command_retries=own.max_command_retries,
         files_edited=own.max_files_edited,
     )
-
-
-def _scratch(root: Path) -> Path:
-    folder = root / ".lopen" / "cache" / "hooks"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]]:
-    def run(argv: tuple[str, ...], variables: Mapping[str, str]) -> tuple[int, str]:
-        ran = commands.run(Command(tuple(argv), cwd=root, timeout_s=600, env=variables))
-        return ran.exit_code, ran.output
-
-    return run

@@ -29,6 +29,10 @@ class Checkout(WorkTree, ABC):
         """The commit of a branch, or None where there is no such branch."""
 
     @abstractmethod
+    def reachable(self, commit: str, from_ref: str) -> bool:
+        """Whether `commit` is in the history of `from_ref`: a branch name, `HEAD`, `refs/…` or an id."""
+
+    @abstractmethod
     def session_commits(
         self, session_id: str | None = None, *, within: str = "HEAD", since: str | None = None
     ) -> list[CommitInfo]:
@@ -61,7 +65,19 @@ class Checkout(WorkTree, ABC):
 
     @abstractmethod
     def protected_state(self) -> ProtectedState:
-        """HEAD, references, configuration and hooks as they are now. Starts no process."""
+        """HEAD, references, configuration and hooks as they are now. Starts no process but the first time."""
+
+    def exposed(self) -> tuple[str, ...]:
+        """What a sandbox has to keep read-only besides `.git`, by absolute path."""
+        return ()
+
+    def scattered(self) -> bool:
+        """Whether there is more of git to guard than one `.git` folder at the top."""
+        return False
+
+    def nested_settings(self) -> tuple[str, ...]:
+        """Versioned `.claude/settings*` and `.lopen` further down, relative to the root."""
+        return ()
 
     @abstractmethod
     def put_back(self, before: ProtectedState) -> Tampering:

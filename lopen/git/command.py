@@ -40,6 +40,12 @@ HARDENED: Mapping[str, str] = {
     "core.askPass": "",
     "core.sshCommand": "false",
     "core.quotePath": "false",
+    "core.commentChar": "#",  # a letter would make comments of lopen's trailers
+    "core.commentString": "#",
+    "core.fsyncMethod": "fsync",  # what is said to be durable is: no batch, no mere write-out
+    "core.preferSymlinkRefs": "false",  # HEAD as a link reads as a commit
+    "core.filesRefLockTimeout": "100",  # milliseconds; a negative one waits for ever
+    "core.packedRefsTimeout": "1000",
     "credential.helper": "",
     "protocol.allow": "never",
     "submodule.recurse": "false",

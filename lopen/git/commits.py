@@ -15,17 +15,8 @@ from lopen.git.refs import checked_id
 WALK_LIMIT = 20_000  # commits looked at in one search, newest first
 
 _IDENTITY = re.compile(r"(?P<name>.*?) <(?P<email>[^>]*)> \d+ [+-]\d{4}")
-_SEPARATOR = "%x1f"
-_TRAILERS = (SESSION, TASK, VERDICT)
-_FORMAT = "%x00".join(
-    [
-        "%H",
-        "%P",
-        "%T",
-        "%s",
-        *(f"%(trailers:key={name},valueonly,unfold,separator={_SEPARATOR})" for name in _TRAILERS),
-    ]
-)
+_FORMAT = "%x00".join(["%H", "%P", "%T", "%s", "%B"])
+_BLANK = re.compile(r"\n[ \t]*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +86,31 @@ def _log(git: Command, start: str, since: str | None) -> str | None:
 
 
 def _info(record: str) -> CommitInfo | None:
-    if record.count("\0") != 6:
+    if record.count("\0") != 4:
         return None  # the end of the list, or a message that contains a NUL: not one of lopen's
-    sha, parents, tree, subject, *trailers = record.split("\0")
-    session, task, verdict = (value.split("\x1f")[0].strip() or None for value in trailers)
-    if session is None:
+    sha, parents, tree, subject, message = record.split("\0")
+    found = trailers(message)
+    session = found.get(SESSION)
+    if not session:
         return None
-    return CommitInfo(sha, parents.split(" ")[0] or None, tree, subject, session, task, verdict)
+    parent = parents.split(" ")[0] or None
+    return CommitInfo(
+        sha, parent, tree, subject, session, found.get(TASK) or None, found.get(VERDICT) or None
+    )
+
+
+def trailers(message: str) -> dict[str, str]:
+    """lopen's trailers in the last paragraph of a message, the first of each name.
+
+    Not by git's own reading of them: what that takes for a trailer, the repository's configuration decides.
+    """
+    _, *rest = _BLANK.split(message.rstrip())
+    found: dict[str, str] = {}
+    for line in rest[-1].split("\n") if rest else ():
+        name, colon, value = line.partition(":")
+        if colon and name in (SESSION, TASK, VERDICT):
+            found.setdefault(name, value.strip())
+    return found
 
 
 def unborn_error(branch: str) -> GitError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,13 +81,14 @@ class HookRun:
 
     def __init__(self, private: PrivateFolder, folder: Path, runner: Runner) -> None:
         self._private = private
-        self._folder = folder  # writable for the hooks, emptied by nobody else
+        self._folder = folder  # writable for the hooks; what is left there from before is no hook's to find
         self._runner = runner
 
     def run(self, snapshot: HooksSnapshot, tree: str, message: str) -> tuple[bool, str, str]:
         """(passed, output, message after): the first hook that refuses ends it."""
         if not snapshot.hooks:
             return True, "", message
+        self._empty()
         variables = self._prepare(tree)
         file = self._folder / "COMMIT_EDITMSG"
         write_if_different(file, message.encode("utf-8", "replace"))
@@ -100,10 +102,17 @@ class HookRun:
         rewritten = file.read_text("utf-8", "replace") if file.is_file() else message
         return True, "\n".join(outputs), with_trailers_of(message, rewritten)
 
+    def _empty(self) -> None:
+        if self._folder.is_symlink() or self._folder.is_file():
+            self._folder.unlink()
+        elif self._folder.exists():
+            shutil.rmtree(self._folder)
+        self._folder.mkdir(parents=True)
+
     def _prepare(self, tree: str) -> dict[str, str]:
         """Scratch index and objects; a hook may stage what it likes without reaching the repository."""
         objects = self._folder / "objects"
-        objects.mkdir(parents=True, exist_ok=True)
+        objects.mkdir()
         index = self._folder / "index"
         self._private.git(index).run("read-tree", "--reset", tree)
         self._private.git(index).run("update-index", "-q", "--refresh", accept=(0, 1))

@@ -12,6 +12,18 @@ from lopen.git.errors import GitError, NotARepository
 
 OLDEST_GIT = (2, 36)
 
+_WRITTEN = (
+    "info",
+    "refs",
+    "refs/heads",
+    "refs/lopen",
+    "logs",
+    "logs/refs",
+    "objects",
+    "objects/pack",
+    "index",
+)
+
 EMPTY_TREE = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -81,4 +93,24 @@ def discover(git: Command) -> Layout:
             f"{root} is not the top of its repository, {top} is",
             hint=f"work from {top} (lopen -C {shlex.quote(str(top))}), or make the folder a repository of its own: git init",
         )
-    return Layout(root, git_dir, common_dir, objects, parts[4])
+    layout = Layout(root, git_dir, common_dir, objects, parts[4])
+    _refuse_links(layout)
+    return layout
+
+
+def _refuse_links(layout: Layout) -> None:
+    """lopen writes in these folders, and guards them as they lie: a link would lead both elsewhere."""
+    if (layout.root / ".git").is_symlink():
+        raise NotARepository(
+            f"{layout.root / '.git'} is a link",
+            hint="make it a file that names the folder: rm .git; echo 'gitdir: FOLDER' > .git",
+        )
+    for folder in dict.fromkeys((layout.git_dir, layout.common_dir)):
+        own = folder.resolve()
+        for name in _WRITTEN:
+            place = folder / name
+            if place.is_symlink() and own not in place.resolve().parents:
+                raise NotARepository(
+                    f"{place} is a link that leads out of the git folder",
+                    hint=f"put the folder it leads to in its place, or work in a clone: git clone {layout.root}",
+                )

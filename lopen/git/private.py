@@ -87,12 +87,15 @@ class PrivateFolder:
         *,
         settings: Carried,
         info: Path | None,
-        quarantine: Path | None = None,
+        own: Path | None = None,
     ) -> None:
         self.path = path
+        self.indexes = (
+            own or path
+        )  # scratch indexes: what they say of files is believed, so no command reaches them
         self.layout = layout
         self.is_sparse = dict(settings.settings).get("core.sparsecheckout", "").lower() in _TRUE
-        self.quarantine = quarantine or path / "quarantine"
+        self.quarantine = self.indexes / "quarantine"
         self._info = info  # the repository's own `info` folder: its exclude and attributes count too
         self._swept = False
         self._config = _config_text(settings, layout.object_format)
@@ -111,7 +114,7 @@ class PrivateFolder:
         for folder in (self.path, self.path / "info", self.path / "refs", self.quarantine):
             _own_folder(folder)
         if not self._swept:
-            for lock in self.path.glob("index*.lock"):
+            for lock in self.indexes.glob("index*.lock"):
                 lock.unlink()  # ours alone, left by a process that died
             self._swept = True
         patterns = "".join(f"{line}\n" for line in (*CACHE_PATTERNS, HALF_WRITTEN)).encode()

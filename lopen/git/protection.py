@@ -11,15 +11,15 @@ import os
 import shutil
 import stat
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
 
 from lopen.git.layout import Layout
+from lopen.git.nested import NO_NESTED, Nested
 from lopen.git.private import write_if_different
+from lopen.git.seen import NONE, Kept, is_folder, keep_below, listed, names_in, size_of
 
 _GIT_DIR_FILES = (
     "HEAD",
@@ -53,21 +53,8 @@ _REAL_FOLDERS = ("objects", "objects/info", "objects/pack")  # of these only tha
 _SHARED_FILES = frozenset({"HEAD", "packed-refs", "refs", "reftable"})
 _WORKTREE_FILES = ("HEAD", "gitdir", "commondir")
 _PASSES = 3
-_SETTLED_NS = 20_000_000  # file times are kept in ticks: what changed this lately may change again unseen
 
 _EXACT_NAMES = sys.platform.startswith("linux")  # elsewhere HEAD may be listed as head
-
-_Signature = tuple[int, ...]
-T = TypeVar("T")
-NONE: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A file or link as it was: `mode` with its type, and its bytes or its target."""
-
-    mode: int
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,50 +90,57 @@ NOTHING = Tampering((), False)
 NO_STATE = ProtectedState({}, ObjectNames({}, frozenset()))
 
 
-def take_state(layout: Layout, own: str = "") -> ProtectedState:
+def take_state(layout: Layout, own: str = "", nested: Nested = NO_NESTED) -> ProtectedState:
     """HEAD, references, configuration, hooks, `info`, alternates and the marks of unfinished operations.
 
     With `own` (a full reference name) that is the only shared reference looked at, and no other work tree is.
+    Of the `nested` repositories only what decides which programs git starts.
     """
-    return ProtectedState(_files(layout, own), _object_names(str(layout.objects)))
+    return ProtectedState(_files(layout, own, nested), _object_names(str(layout.objects)))
 
 
-def _files(layout: Layout, own: str) -> dict[str, Kept]:
-    starts, folders = _starts(layout, own)
+def _files(layout: Layout, own: str, nested: Nested) -> dict[str, Kept]:
+    starts, folders = _starts(layout, own, nested)
     files: dict[str, Kept] = {}
     for parent, children in starts:
-        for name in children & _names_in(parent) if _EXACT_NAMES else children:
-            _keep_below(f"{parent}/{name}", files)
+        for name in children & names_in(parent) if _EXACT_NAMES else children:
+            keep_below(f"{parent}/{name}", files)
     for other in () if own else _worktree_files(f"{layout.common_dir}/worktrees"):
-        _keep_below(other, files)
+        keep_below(other, files)
     for folder in folders:
-        if not _is_folder(folder):
-            _keep_below(folder, files)
+        if not is_folder(folder):
+            keep_below(folder, files)
     return files
 
 
 @lru_cache(maxsize=8)
-def _starts(layout: Layout, own: str) -> tuple[tuple[tuple[str, frozenset[str]], ...], tuple[str, ...]]:
+def _starts(
+    layout: Layout, own: str, nested: Nested
+) -> tuple[tuple[tuple[str, frozenset[str]], ...], tuple[str, ...]]:
     """What is looked at whatever it is, by folder, and what only where it is no folder any more."""
     common = [name for name in _COMMON_FILES if not (own and name in _SHARED_FILES)]
     starts = [f"{layout.git_dir}/{name}" for name in _GIT_DIR_FILES]
     starts += [f"{layout.common_dir}/{name}" for name in (*common, *([own] if own else []))]
+    starts += nested.starts
     children: dict[str, set[str]] = {}
     for start in starts:
         parent, _, name = start.rpartition("/")
         children.setdefault(parent, set()).add(name)
     folders = [f"{layout.root}/.git", *(f"{layout.common_dir}/{name}" for name in _REAL_FOLDERS)]
-    return tuple((parent, frozenset(names)) for parent, names in children.items()), tuple(folders)
+    every = (*folders, *nested.folders)
+    return tuple((parent, frozenset(names)) for parent, names in children.items()), every
 
 
-def put_back(layout: Layout, before: ProtectedState, own: str = "") -> tuple[str, ...]:
+def put_back(
+    layout: Layout, before: ProtectedState, own: str = "", nested: Nested = NO_NESTED
+) -> tuple[str, ...]:
     """Make the protected files what they were; returns the paths that were not, sorted.
 
     More than one pass, because a link that was put in a folder's place hides what is to be compared behind it.
     """
     found: set[str] = set()
     for _ in range(_PASSES):
-        changed = _put_back_once(before, _files(layout, own))
+        changed = _put_back_once(before, _files(layout, own, nested))
         if not changed:
             break
         found |= changed
@@ -174,64 +168,8 @@ def objects_missing(layout: Layout, before: ProtectedState) -> bool:
 
 
 def _worktree_files(folder: str) -> Iterator[str]:
-    for name in _listed(folder):
+    for name in listed(folder):
         yield from (f"{folder}/{name}/{file}" for file in _WORKTREE_FILES)
-
-
-# What lstat said of a path, and what was read there: read again only once that differs. This runs around every
-# command; reading thirty files and two hundred folders each time would cost more than starting the command does.
-_FILES: dict[str, tuple[_Signature, Kept]] = {}
-_FOLDERS: dict[str, tuple[_Signature, frozenset[str]]] = {}
-_MOST_KNOWN = 20_000
-
-
-def _keep_below(start: str, files: dict[str, Kept]) -> None:
-    """Add every file and link at or below `start`; links are not followed. What cannot be read counts as empty."""
-    waiting = [start]
-    while waiting:
-        place = waiting.pop()
-        try:
-            found = os.lstat(place)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        if stat.S_ISDIR(found.st_mode):
-            waiting += [f"{place}/{name}" for name in _names(place, found)]
-            continue
-        signature = _signature(found)
-        known = _FILES.get(place)
-        if known is None or known[0] != signature:
-            known = (signature, Kept(found.st_mode, _content(Path(place), found.st_mode)))
-            _remember(_FILES, place, known, found)
-        files[place] = known[1]
-
-
-def _is_folder(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
-def _signature(found: os.stat_result) -> _Signature:
-    return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _remember(known: dict[str, T], place: str, what: T, found: os.stat_result) -> None:
-    if time.time_ns() - found.st_ctime_ns < _SETTLED_NS:
-        known.pop(place, None)
-        return
-    if len(known) >= _MOST_KNOWN:
-        known.clear()
-    known[place] = what
-
-
-def _content(path: Path, mode: int) -> bytes:
-    try:
-        if stat.S_ISLNK(mode):
-            return os.fsencode(path.readlink())
-        return path.read_bytes() if stat.S_ISREG(mode) else b""  # a pipe would hold us
-    except OSError:
-        return b""
 
 
 def _write_back(path: Path, kept: Kept) -> None:
@@ -256,40 +194,8 @@ def _make_room(path: Path) -> None:
 
 
 def _object_names(objects: str) -> ObjectNames:
-    folders = ((name, f"{objects}/{name}") for name in _names_in(objects) if len(name) == 2)
-    loose = {name: _names_in(folder) for name, folder in folders}
+    folders = ((name, f"{objects}/{name}") for name in names_in(objects) if len(name) == 2)
+    loose = {name: names_in(folder) for name, folder in folders}
     pack = f"{objects}/pack"
-    packs = {(name, _size(f"{pack}/{name}")) for name in _names_in(pack) if name.endswith(".pack")}
+    packs = {(name, size_of(f"{pack}/{name}")) for name in names_in(pack) if name.endswith(".pack")}
     return ObjectNames(loose, frozenset(packs))
-
-
-def _names_in(folder: str) -> frozenset[str]:
-    """What lies in a folder (or behind a link to one); nothing where it cannot be read."""
-    try:
-        found = os.stat(folder)
-    except OSError:
-        return NONE
-    return _names(folder, found)
-
-
-def _names(folder: str, found: os.stat_result) -> frozenset[str]:
-    signature = _signature(found)
-    known = _FOLDERS.get(folder)
-    if known is None or known[0] != signature:
-        known = (signature, frozenset(_listed(folder)))
-        _remember(_FOLDERS, folder, known, found)
-    return known[1]
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return -1

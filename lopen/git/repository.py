@@ -22,6 +22,7 @@ from lopen.git.errors import GitError, NotARepository
 from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.index import install_index
 from lopen.git.layout import Layout, check_version, discover
+from lopen.git.nested import Nested, find_nested
 from lopen.git.private import Carried, PrivateFolder, carried, write_if_different
 from lopen.git.protection import ProtectedState, Tampering
 from lopen.git.refs import HEADS, Head, References
@@ -64,6 +65,7 @@ class Repository(Checkout):
         self._known = known
         self._own = own  # the only reference that is guarded where others move theirs meanwhile
         self._identity: Mapping[str, str] = {}
+        self._nested: Nested | None = None  # not looked for yet
         self.ignored_filters = settings.ignored_filters
 
     @staticmethod
@@ -229,6 +231,7 @@ class Repository(Checkout):
     def align_index(self) -> None:
         """Make the user's index hold what HEAD holds, so that `git status` shows real differences alone."""
         self._snapshots.follow(self.head().commit)
+        self._nested = None
         install_index(self._snapshots.refreshed(), self.layout.index, self._clock)
 
     def find_commit(
@@ -337,14 +340,32 @@ class Repository(Checkout):
     # What a command may not change
 
     def protected_state(self) -> ProtectedState:
-        """HEAD, references, configuration and hooks as they are now. Starts no process."""
-        return protection.take_state(self.layout, self._own)
+        """HEAD, references, configuration and hooks as they are now. Starts no process but the first time."""
+        return protection.take_state(self.layout, self._own, self._inside())
 
     def put_back(self, before: ProtectedState) -> Tampering:
         """Undo what a command changed of the protected files, and look whether objects vanished."""
-        restored = protection.put_back(self.layout, before, self._own)
+        restored = protection.put_back(self.layout, before, self._own, self._inside())
         vanished = protection.objects_missing(self.layout, before) and not self._is_whole()
         return Tampering(restored, vanished)
+
+    def exposed(self) -> tuple[str, ...]:
+        """What a sandbox has to keep read-only besides `.git`, by absolute path: git's folders elsewhere in the
+        project, the `.git` of nested repositories, and `nested_settings`.
+        """
+        root = f"{self.root}/"
+        elsewhere = [str(f) for f in (self.layout.git_dir, self.layout.common_dir) if str(f).startswith(root)]
+        nested = self._inside()
+        places = (*elsewhere, *nested.present, *(root + path for path in nested.settings))
+        return tuple(p for p in dict.fromkeys(places) if not f"{p}/".startswith(f"{root}.git/"))
+
+    def scattered(self) -> bool:
+        """Whether there is more to guard than one `.git` folder at the top."""
+        return bool(self._inside().starts) or self.layout.git_dir != self.root / ".git"
+
+    def nested_settings(self) -> tuple[str, ...]:
+        """Versioned `.claude/settings*` and `.lopen` further down, relative to the root."""
+        return self._inside().settings
 
     # Work trees beside the user's checkout
 
@@ -408,6 +429,15 @@ class Repository(Checkout):
         isolation.remove(self._git, path)
 
     # Inside
+
+    def _inside(self) -> Nested:
+        """The nested repositories and settings; looked for once, and again when HEAD moved."""
+        if self._nested is None:
+            self._snapshots.follow(self.head().commit)
+            git = self._snapshots.ready()
+            embedded = self._snapshots.survey().embedded
+            self._nested = find_nested(self.layout, git, embedded)
+        return self._nested
 
     def _committer(self) -> Mapping[str, str]:
         if not self._identity:

@@ -35,7 +35,7 @@ def restore(private: PrivateFolder, tree: str, paths: Iterable[str]) -> None:
             remove_file(private.layout.root, path)
     present = [path for path in wanted if path in known and not known[path].is_submodule]
     if present:
-        git = private.reader(private.path / "index.restore")
+        git = private.reader(private.indexes / "index.restore")
         git.run("read-tree", "--reset", tree)
         listed = b"".join(os.fsencode(path) + b"\0" for path in present)
         git.run("checkout-index", "-f", "-z", "--stdin", stdin=listed)

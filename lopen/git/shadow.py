@@ -52,6 +52,9 @@ class ShadowTree(Checkout):
     def branch_tip(self, name: str) -> str | None:
         return None
 
+    def reachable(self, commit: str, from_ref: str) -> bool:
+        return False
+
     def session_commits(
         self, session_id: str | None = None, *, within: str = "HEAD", since: str | None = None
     ) -> list[CommitInfo]:
@@ -80,6 +83,15 @@ class ShadowTree(Checkout):
 
     def protected_state(self) -> ProtectedState:
         return self._guard.protected_state() if self._guard else NO_STATE
+
+    def exposed(self) -> tuple[str, ...]:
+        return self._guard.exposed() if self._guard else ()
+
+    def scattered(self) -> bool:
+        return self._guard is not None and self._guard.scattered()
+
+    def nested_settings(self) -> tuple[str, ...]:
+        return self._guard.nested_settings() if self._guard else ()
 
     def put_back(self, before: ProtectedState) -> Tampering:
         return self._guard.put_back(before) if self._guard else NOTHING
@@ -119,7 +131,7 @@ def shadow(
     (folder / "objects").mkdir(parents=True, exist_ok=True)
     layout = Layout(top, folder, folder, folder / "objects", "sha1")
     own = TemporaryFolder()  # not beside the rest: that is kept
-    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None, quarantine=own.path)
+    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None, own=own.path)
     _check_history(private)
     tree = ShadowTree(private, guard, known)
     weakref.finalize(tree, own.remove)

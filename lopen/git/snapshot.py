@@ -40,7 +40,7 @@ class Snapshots:
     @property
     def base(self) -> Path:
         """The scratch index that holds what HEAD holds."""
-        return self._private.path / "index"
+        return self._private.indexes / "index"
 
     def follow(self, head: str | None) -> None:
         """Prepare the content door for work on top of the commit `head`."""
@@ -62,8 +62,10 @@ class Snapshots:
         """What differs from HEAD, through a copy of the user's index, so that what is only staged is seen too."""
         copy = self.base.with_name("index.user")
         if self._seed is not None and copy_index(self._seed, copy):
+            git = self._private.git(copy)
             try:
-                return survey(self._private.git(copy), self._layout.root)
+                self._clear_flags(git)
+                return survey(git, self._layout.root)
             except GitError:  # a split index cannot be read from elsewhere
                 pass
         return self.survey()
@@ -109,19 +111,34 @@ class Snapshots:
         return self.base
 
     def _rebuild(self, git: Command, *, seeded: bool) -> None:
-        """Make `base` hold what HEAD holds, keeping what the user's index knows about file times."""
+        """Make `base` hold what HEAD holds, keeping what is known about file times.
+
+        Once there is one, `base` itself knows: a command may have reached the user's index since. Of a sparse
+        checkout only the user's tells what a new HEAD leaves out.
+        """
+        known = seeded and self._base_of is not None and not self._private.is_sparse
         self._base_of = self._base_tree = None
-        self.base.unlink(missing_ok=True)
         self.base.with_name("index.lock").unlink(missing_ok=True)  # ours alone; its process was ended
-        if seeded and self._seed is not None and copy_index(self._seed, self.base):
+        if not known:
+            self.base.unlink(missing_ok=True)
+        if seeded and (self.base.is_file() or (self._seed is not None and copy_index(self._seed, self.base))):
             try:
                 git.run("read-tree", "--reset", self._wanted)
+                if not known:
+                    self._clear_flags(git)
             except GitError:  # a split, damaged or newer index: only the time it saves is lost
                 self.base.unlink(missing_ok=True)
         if not self.base.is_file():
             self._check_not_sparse()
             git.run("read-tree", "--reset", self._wanted)
         self._base_of = self._wanted
+
+    def _clear_flags(self, git: Command) -> None:
+        """Take from an index the marks that hide changes: assume-unchanged, and skip-worktree where nothing is sparse."""
+        entries = git.run("ls-files", "-v", "-z").fields()
+        _update(git, [e[2:] for e in entries if e[0].islower()], "--no-assume-unchanged")
+        if not self._private.is_sparse:
+            _update(git, [e[2:] for e in entries if e[0] in "Ss"], "--no-skip-worktree")
 
     def _check_not_sparse(self) -> None:
         """Only the user's index knows which files a sparse checkout leaves out; without it they look deleted."""

@@ -12,6 +12,7 @@ from threading import Lock
 from lopen.git import trees
 from lopen.git.command import Command
 from lopen.git.ignores import is_internal
+from lopen.git.nested import planted
 from lopen.git.private import PrivateFolder
 from lopen.git.restore import restore
 from lopen.git.screening import Leak
@@ -32,6 +33,7 @@ class WorkTree:
         self._snapshots = snapshots
         self._base = base  # the commit that a snapshot stands on
         self._embedded: tuple[str, ...] = ()
+        self.planted: tuple[str, ...] = ()  # settings further down that the latest snapshot adds or changes
         self._listing = Lock()  # read-only tools of one turn may list side by side
 
     def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
@@ -44,6 +46,7 @@ class WorkTree:
         self._snapshots.follow(self._base())
         tree, found = self._snapshots.tree(exclude)
         self._embedded = found.embedded
+        self.planted = tuple(path for path in found.changed if planted(path))
         return tree
 
     @property

@@ -12,6 +12,7 @@ from lopen.hooks import owed
 from lopen.hooks.config import AGENT, session_spec, table
 from lopen.hooks.event import HookEvent, Malformed
 from lopen.hooks.kinds import AGENT_TOOLS, kind_of
+from lopen.hooks.pending import Pending
 from lopen.hooks.texts import budget_line, circuit_line, exhausted, warning
 from lopen.hooks.verifying import passed, verify_commands
 from lopen.limits.agents import OVERRIDE, Agents, agent_limits, ended, spawn
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from lopen.limits.store import Rows
 
-PENDING_KEPT = 64
 EVENTS = ("pre-tool-use", "post-tool-use", "user-prompt-submit", "session-start")
 
 
@@ -74,6 +74,7 @@ class Guard:
         )
         self.id = f"session:{event.session}"
         self.memo: dict[str, Any] = rows.memo(f"hooks:{event.session}") or {}
+        self.pending = Pending(self.memo)
         self.alerts: list[Alert] = []
         self.budget = self._opened()
 
@@ -117,9 +118,7 @@ class Guard:
         decision = self._asked(self._call())
         if not decision.allowed:
             return Answer(self._refusal(decision))
-        pending = self.memo.get("pending", {})
-        pending[self.event.call_id or self._signature] = [self.event.tool, self._signature]
-        self.memo["pending"] = dict(list(pending.items())[-PENDING_KEPT:])
+        self.pending.begin(self.event.call_id or self._signature, self.event.tool, self._signature)
         return Answer()
 
     def _refusal(self, decision: Decision) -> str:
@@ -127,7 +126,7 @@ class Guard:
         circuit = self.rows.circuit(self.id) if decision.kind == WAIT else None
         if circuit is None or circuit.state != "half_open":
             return trip_text(decision, self.now)
-        tool = self.memo.get("pending", {}).get(circuit.probe, [circuit.probe.partition(":")[0]])[0]
+        tool = self.pending.tool_of(circuit.probe)
         return (
             f"Circuit breaker half-open after {circuit.rule}: one call ({tool}) is being tried, and no other is"
             " let through before it ends. Make this call again then."
@@ -135,8 +134,8 @@ class Guard:
 
     def after_tool(self) -> Answer:
         self.memo["posted"] = True
-        name = self.event.call_id or self._pending_name()
-        self._pending_done(name)
+        name = self.event.call_id or self.pending.name_of(self._signature)
+        self.pending.end(name)
         if self.event.tool in AGENT_TOOLS:
             self._agent_done(name)
         outcome = Outcome(self.event.tool, self._signature, self.event.ok, nonce=name)
@@ -172,7 +171,7 @@ class Guard:
         return Answer(context=tuple(lines), log=log)
 
     def started(self) -> Answer:
-        self.memo["pending"] = {}
+        self.pending.clear()
         agents = read_agents(self.rows, self.id)
         if agents.running and self.event.source != "compact":  # they went with the process that ran them
             put_agents(self.rows, self.id, agents.replace(running=()))
@@ -204,10 +203,7 @@ class Guard:
             self.memo["tells_agents"] = True
         elif self.memo.get("tells_agents"):
             return False
-        pending = self.memo.get("pending", {})
-        agents = {
-            mark for name, (tool, sign) in pending.items() if tool in AGENT_TOOLS for mark in (name, sign)
-        }
+        agents = self.pending.agent_marks()
         circuit = self.rows.circuit(self.id) if agents else None
         return circuit is not None and circuit.state == "half_open" and circuit.probe in agents
 
@@ -263,17 +259,6 @@ class Guard:
         self.alerts += alerts
         return decision
 
-    def _pending_name(self) -> str:
-        """The oldest call of this signature that is under way, for an event that does not say which one ended."""
-        pending = self.memo.get("pending", {})
-        return next((name for name, (_, sign) in pending.items() if sign == self._signature), self._signature)
-
-    def _pending_done(self, call_id: str) -> list[str] | None:
-        pending = self.memo.get("pending", {})
-        found: list[str] | None = pending.pop(call_id, None)
-        self.memo["pending"] = pending
-        return found
-
     # tokens
 
     def _catch_up(self) -> Answer | None:
@@ -292,7 +277,7 @@ class Guard:
             self.memo["message"] = reading.last_id
         self._charged(dict(reading.usage))
         for call_id in reading.failed:
-            call = self._pending_done(call_id)
+            call = self.pending.end(call_id)
             if call and call[0] in AGENT_TOOLS:  # refused by the person, or failed: no other event tells
                 self._agent_done(call_id)
             decision = self._ended(Outcome(call[0], call[1], False, nonce=call_id)) if call else None

@@ -49,9 +49,12 @@ def descends_from(pids: Iterable[int], started: Mapping[int, int] | None = None)
 
 def below_lopen() -> bool:
     """Whether a process above this one is a lopen, whichever project it works on."""
-    return any(
-        pid != os.getpid() and _is_interpreter(pid) and _is_lopen(_arguments(pid)) for pid in _ancestors()
-    )
+    return any(pid != os.getpid() and is_lopen_process(pid) for pid in _ancestors())
+
+
+def is_lopen_process(pid: int) -> bool:
+    """Whether the process is a lopen, whichever project it works on."""
+    return _is_interpreter(pid) and _is_lopen(_arguments(pid))
 
 
 def commands_above() -> Iterator[tuple[str, list[str]]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lopen.sandbox import folders
-from lopen.sandbox.cache_home import cache_home
+from lopen.sandbox.cache_home import VERIFY, cache_folder, cache_home, python_variables
 from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
 from lopen.sandbox.credentials import named_credentials
 from lopen.sandbox.environment import command_environment
@@ -53,7 +53,8 @@ class Bubblewrap:
 
     def run(self, command: Command) -> CommandResult:
         home = cache_home(self._root)
-        environment = command_environment(self._environ, command.env, home=home, session=self._session)
+        extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
+        environment = command_environment(self._environ, extra, home=home, session=self._session)
         policy = self._policy(command, home)
         with _holding(policy.placeholders if policy.writable else ()), Pipes() as pipes:
             argv = [
@@ -90,11 +91,11 @@ class Bubblewrap:
         )
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as listing:
             masked += tuple(s for s in folders.sockets(listing.read()) if self._visible(s, shown))
-        existing, missing, pinned = self._protected()
+        existing, missing, pinned = self._protected(command.guarded)
         return Policy(
             root=self._root,
             cwd=cwd,
-            home=home,
+            caches=tuple(self._writable(command, home)),
             writable=command.writable,
             network=command.network,
             session=self._session,
@@ -108,6 +109,14 @@ class Bubblewrap:
             memory_mb=self._limits.memory_mb,
             recent=self._recent,
         )
+
+    def _writable(self, command: Command, home: Path) -> Iterator[Path]:
+        """What of `.lopen/cache` the command may write to."""
+        yield home
+        if command.trusted:
+            yield cache_folder(self._root, VERIFY)
+        if command.scratch:
+            yield command.scratch
 
     def _visible(self, path: Path, shown: Iterable[Path]) -> bool:
         real = path.resolve()
@@ -123,10 +132,13 @@ class Bubblewrap:
             if path and path.exists() and any(folders.inside(path, h) for h in hidden):
                 yield path
 
-    def _protected(self) -> tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]:
+    def _protected(
+        self, guarded: Iterable[str]
+    ) -> tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...]]:
         """(existing, missing, pinned folders) of what stays read-only."""
         whole = [self._root / name for name in (".git", ".lopen", ".claude")]
         specs = [self._root / name for name in specifications(self._root)]
+        specs += [p for p in map(Path, guarded) if folders.inside(p.parent.resolve(), self._root)]
         real = tuple(p for p in (*whole, *specs) if os.path.lexists(p) and not p.is_symlink())
         missing = tuple(p for p in whole if not os.path.lexists(p) or _empty(p))
         above = {

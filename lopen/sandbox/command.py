@@ -34,7 +34,10 @@ class Command:
     """What to run: a line for `/bin/sh -c`, or an argument list. Standard input is empty.
 
     `cwd` lies in the project. Without `writable` the project is read-only, as the planning steps want it.
-    `env` is lopen's own addition to the cleaned environment. `output_limit` is in characters.
+    `env` is lopen's own addition to the cleaned environment. `output_limit` is in characters. `scratch` is a
+    folder below `.lopen/cache` that this command may write to besides; `guarded` are files and folders of the
+    project that it may only read, where the sandbox can see to that. `trusted`: what it says decides over the
+    model's work (verify commands, hooks), so it loads nothing that the model's commands left beside the project.
     """
 
     line: str | tuple[str, ...]
@@ -44,6 +47,9 @@ class Command:
     network: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     output_limit: int = OUTPUT_CHARACTERS
+    scratch: Path | None = None
+    guarded: tuple[str, ...] = ()
+    trusted: bool = False
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
 """The middle sandbox: the kernel's Landlock. Files outside of the project are not written, credentials not read.
 
 No package and no namespace is needed. The network is not confined: rules by port would close loopback with
-it, which tests need. Landlock only ever allows whole trees, so protected paths inside the project are the
+it, which tests need. Nor are permissions, owners, times and extended attributes: the kernel asks Landlock about
+none of the calls that change them, and a filter of calls (seccomp) sees no paths, so that it could only refuse
+`chmod` in the project too. Landlock only ever allows whole trees, so protected paths inside the project are the
 caller's to compare and restore.
 """
 
@@ -15,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lopen.sandbox import folders
-from lopen.sandbox.cache_home import cache_home
+from lopen.sandbox.cache_home import cache_home, forget_compiled, python_variables
 from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
 from lopen.sandbox.credentials import named_credentials
 from lopen.sandbox.environment import command_environment
@@ -34,8 +36,9 @@ class Landlock:
 
     name = "landlock"
     warning = (
-        "commands are confined by Landlock only: they cannot write outside the project, but they can reach "
-        "the network and local sockets, and protected files are put back only after each command"
+        "commands are confined by Landlock only: they cannot write files outside the project, but they can change "
+        "permissions and times of files that are yours, reach the network and local sockets, and protected files "
+        "are put back only after each command"
     )
 
     def __init__(
@@ -66,9 +69,10 @@ class Landlock:
         tmp.mkdir()
         status_out, status_in = os.pipe()
         try:
-            environment = command_environment(
-                self._environ, command.env, home=home, tmp=tmp, session=self._session
-            )
+            if command.trusted:
+                forget_compiled(self._root)
+            extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
+            environment = command_environment(self._environ, extra, home=home, tmp=tmp, session=self._session)
             policy = json.dumps(self._policy(command, home, tmp) | {"status": status_in})
             argv = [sys.executable, "-I", "-S", str(_LAUNCHER), policy, *command.argv]
             with adopting() as tree:

@@ -11,7 +11,7 @@ import resource
 from collections.abc import Mapping
 from pathlib import Path
 
-from lopen.sandbox.cache_home import cache_home
+from lopen.sandbox.cache_home import cache_home, python_variables
 from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
 from lopen.sandbox.environment import command_environment
 from lopen.sandbox.folders import inside
@@ -45,7 +45,8 @@ class Unconfined:
         if not inside(cwd, self._root):
             raise SandboxFailed(f"{command.cwd} lies outside of the project")
         home = cache_home(self._root)
-        environment = command_environment(self._environ, command.env, home=home, session=self._session)
+        extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
+        environment = command_environment(self._environ, extra, home=home, session=self._session)
         with adopting() as tree:
             try:
                 process = spawn(command.argv, environment, cwd=str(cwd))

@@ -17,7 +17,7 @@ class Policy:
 
     root: Path
     cwd: Path
-    home: Path
+    caches: tuple[Path, ...]  # below `.lopen/cache`, writable: HOME, and what this command alone may write to
     writable: bool
     network: bool
     session: str
@@ -62,7 +62,7 @@ def bwrap_argv(policy: Policy) -> list[str]:
         argv += ["--tmpfs", str(folder), "--remount-ro", str(folder)]
     for file in policy.masked_files:
         argv += ["--ro-bind", "/dev/null", str(file)]
-    argv += _each("--bind", [policy.home])
+    argv += _each("--bind", policy.caches)
     if Path("/run") in policy.replaced:
         argv += ["--symlink", policy.session or "1", SESSION_MARKER, "--remount-ro", "/run"]
     return [*argv, "--chdir", str(policy.cwd)]

@@ -39,6 +39,7 @@ class Process:
     group: int
     threads: int
     started: int
+    state: str
 
 
 def read_process(pid: int) -> Process | None:
@@ -46,7 +47,7 @@ def read_process(pid: int) -> Process | None:
     try:
         line = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
         fields = line[line.rindex(")") + 2 :].split()  # the name before it may hold anything
-        return Process(pid, int(fields[1]), int(fields[2]), int(fields[17]), int(fields[19]))
+        return Process(pid, int(fields[1]), int(fields[2]), int(fields[17]), int(fields[19]), fields[0])
     except (OSError, ValueError, IndexError):
         return None
 

@@ -198,6 +198,7 @@ class Verifier:
                 timeout_s=self._timeout_s,
                 writable=True,
                 network=network or self._network,
+                trusted=True,
             )
         )
         self.touch()

@@ -253,6 +253,43 @@ def test_only_trailers_count_not_the_text_of_a_message(root: Path, repository: R
     assert repository.session_commits() == []
 
 
+def test_the_repository_s_comment_character_hides_no_trailer(root: Path, repository: Repository) -> None:
+    for comment in ("L", "auto"):
+        run_git(root, "config", "core.commentChar", comment)
+        sha = commit(repository, task_message(f"t-{comment}"), "main")
+        found = repository.find_commit("m-20260101-1", f"t-{comment}")
+        assert found is not None
+        assert found.sha == sha
+
+
+def test_the_repository_s_configuration_of_trailers_hides_none(root: Path, repository: Repository) -> None:
+    run_git(root, "config", "trailer.Lopen-Session.key", "Other: ")
+    run_git(root, "config", "trailer.separators", "=")
+    sha = commit(repository, task_message("t1"), "main")
+    assert [c.sha for c in repository.session_commits("m-20260101-1")] == [sha]
+
+
+def test_a_branch_moves_durably_whatever_the_repository_says(
+    root: Path, repository: Repository, own_configuration: Path, tmp_path: Path
+) -> None:
+    run_git(root, "config", "core.fsyncMethod", "writeout-only")
+    run_git(root, "config", "core.fsync", "none")
+    trace = tmp_path / "trace"
+    with own_configuration.open("a") as file:
+        file.write(f"[trace2]\n\tperfTarget = {trace}\n")
+    repository.start_branch("lopen/m")
+    commit(repository, task_message("t1"), "lopen/m")
+    said = trace.read_text()
+    assert "fsync/hardware-flush" in said
+    assert "fsync/writeout-only" not in said
+
+
+def test_head_stays_a_file_whatever_the_repository_says(root: Path, repository: Repository) -> None:
+    run_git(root, "config", "core.preferSymlinkRefs", "true")
+    assert repository.start_branch("lopen/m").branch == "lopen/m"
+    assert not (root / ".git/HEAD").is_symlink()
+
+
 def test_unknown_commits_are_not_reachable_and_options_are_no_commits(repository: Repository) -> None:
     assert not repository.reachable("1" * 40, "main")
     with pytest.raises(GitError, match="no object id"):

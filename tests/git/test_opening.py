@@ -167,3 +167,23 @@ def test_an_unknown_failure_keeps_gits_own_words() -> None:
     assert error.message == "git frob failed (3): fatal: odd"
     assert error.stderr == "fatal: odd\n"
     assert len(translate("frob", 3, "x" * 10_000, folder="/x").message) < 2_100
+
+
+def test_a_linked_git_folder_is_refused(root: Path) -> None:
+    (root / ".git").rename(root / "meta.git")
+    (root / ".git").symlink_to("meta.git")
+    with pytest.raises(NotARepository, match="is a link"):
+        opened(root)
+
+
+@pytest.mark.parametrize("name", ["info", "refs", "refs/heads", "logs", "objects", "objects/pack"])
+def test_a_git_folder_that_leads_out_is_refused_before_anything_is_written(
+    root: Path, tmp_path: Path, name: str
+) -> None:
+    outside = tmp_path / "outside"
+    (root / ".git" / name).rename(outside)
+    (root / ".git" / name).symlink_to(outside)
+    before = sorted(outside.iterdir())
+    with pytest.raises(NotARepository, match="leads out"):
+        opened(root)
+    assert sorted(outside.iterdir()) == before

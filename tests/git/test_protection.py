@@ -162,6 +162,7 @@ def test_the_git_file_of_a_linked_work_tree_is_put_back(root: Path, tmp_path: Pa
 
 def test_no_process_is_started_where_nothing_vanished(root: Path, spawned: Callable[[], list[str]]) -> None:
     repository = Repository.open(root, clock=FakeClock())
+    repository.protected_state()  # the first one looks for nested repositories
     spawned()
     before = repository.protected_state()
     (root / ".git" / "HEAD").write_text("x")
@@ -197,3 +198,65 @@ def test_a_deleted_git_folder_is_noticed(root: Path, repository: Repository) -> 
     before = repository.protected_state()
     shutil.rmtree(root / ".git")
     assert repository.put_back(before).objects_vanished
+
+
+@pytest.fixture
+def submodule(root: Path, tmp_path: Path) -> Path:
+    """A repository with the submodule `sub`, the folder of an uninitialised one at `empty`, and a clone at `own`."""
+    library = tmp_path / "library"
+    run_git(tmp_path, "init", "-q", str(library))
+    run_git(library, "commit", "-q", "--allow-empty", "-m", "x")
+    for name in ("sub", "empty"):
+        run_git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), name)
+    run_git(root, "commit", "-qm", "Submodules")
+    run_git(root, "submodule", "deinit", "-q", "-f", "empty")
+    run_git(root, "clone", "-q", str(library), "own")
+    return root
+
+
+def test_what_would_run_in_a_nested_repository_is_put_back(submodule: Path, clock: FakeClock) -> None:
+    root, repository = submodule, Repository.open(submodule, clock=clock)
+
+    def meddle() -> None:
+        (root / "sub/.git").write_text("gitdir: ../planted\n")
+        (root / "empty/.git").mkdir()
+        (root / "empty/.git/config").write_text("evil")
+        for folder in (".git/modules/sub", "own/.git"):
+            (root / folder / "config").write_text("evil")
+            (root / folder / "hooks").mkdir(exist_ok=True)
+            (root / folder / "hooks/post-commit").write_text("evil")
+
+    assert restored(repository, meddle) == [
+        ".git/modules/sub/config",
+        ".git/modules/sub/hooks/post-commit",
+        "empty/.git/config",
+        "own/.git/config",
+        "own/.git/hooks/post-commit",
+        "sub/.git",
+    ]
+    assert run_git(root, "-C", "sub", "rev-parse", "--git-dir").endswith(".git/modules/sub")
+
+
+def test_a_link_in_the_place_of_a_submodule_leads_nothing_out(
+    submodule: Path, clock: FakeClock, tmp_path: Path
+) -> None:
+    root, repository = submodule, Repository.open(submodule, clock=clock)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / ".git").write_text("theirs")
+
+    def meddle() -> None:
+        (root / "sub").rename(root / "moved")
+        (root / "sub").symlink_to(outside)
+
+    assert "sub" in restored(repository, meddle)
+    assert (outside / ".git").read_text() == "theirs"
+    assert (root / "sub/.git").is_file()
+
+
+def test_a_git_folder_in_the_project_is_guarded_where_it_lies(root: Path, clock: FakeClock) -> None:
+    (root / ".git").rename(root / "meta.git")
+    (root / ".git").write_text("gitdir: meta.git\n")
+    repository = Repository.open(root, clock=clock)
+    assert (repository.exposed(), repository.scattered()) == ((str(root / "meta.git"),), True)
+    assert restored(repository, lambda: run_git(root, "config", "core.fsmonitor", "x")) == ["meta.git/config"]

@@ -105,3 +105,11 @@ def test_a_planted_configuration_runs_nothing(folder: Path, tmp_path: Path) -> N
     (folder / "a").write_text("two\n")
     tree.snapshot()
     assert not mark.exists()
+
+
+def test_no_index_lies_where_a_command_could_mark_files_in_it(folder: Path) -> None:
+    tree = shadow(folder)
+    first = tree.snapshot()
+    (folder / "a").write_text("two\n")
+    tree.restore(first, ["a"])
+    assert list((folder / ".lopen").rglob("index*")) == []

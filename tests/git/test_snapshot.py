@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -18,6 +19,31 @@ from tests.git.conftest import run_git
 
 def names(root: Path, tree: str) -> set[str]:
     return set(filter(None, run_git(root, "ls-tree", "-r", "-z", "--name-only", tree).split("\0")))
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_no_mark_in_the_index_hides_a_change(root: Path, repository: Repository, flag: str) -> None:
+    run_git(root, "update-index", flag, "README")
+    (root / "README").write_text("hidden\n")
+    before = repository.tree_of(run_git(root, "rev-parse", "HEAD"))
+    assert [c.path for c in repository.changes(before, repository.snapshot())] == ["README"]
+    assert repository.dirty(lambda _: False) == ("README",)
+
+
+def test_what_is_done_to_the_index_meanwhile_hides_nothing(root: Path, repository: Repository) -> None:
+    repository.snapshot()
+    run_git(root, "commit", "-q", "--allow-empty", "-m", "Another head")
+    (root / "README").write_text("hidden\n")
+    os.utime(root / "README", (1_000_000_000, 1_000_000_000))
+    forged = run_git(root, "rev-parse", "HEAD:README")
+    run_git(root, "add", "README")  # the index knows the file's times, and is told of other content
+    file = root / ".git/index"
+    content = file.read_bytes()[:-20]
+    content = content.replace(bytes.fromhex(run_git(root, "rev-parse", ":README")), bytes.fromhex(forged))
+    file.write_bytes(content + hashlib.sha1(content, usedforsecurity=False).digest())
+    assert run_git(root, "status", "--porcelain") == ""
+    before = repository.tree_of(run_git(root, "rev-parse", "HEAD"))
+    assert [c.path for c in repository.changes(before, repository.snapshot())] == ["README"]
 
 
 def test_an_untouched_work_tree_is_the_tree_of_head(root: Path, repository: Repository) -> None:

@@ -2,7 +2,8 @@
 
 A row is a name, the modes that have to withstand it, and a line for the shell. Whatever the line does, the
 same things are looked at afterwards (`world.py`): nothing outside changed, no canary came out, protected
-files are what they were, nobody connected to the host's sockets, no process is left, the bystander lives.
+files are what they were (where bubblewrap does not hold them, once they were put back), nobody connected to the
+host's sockets, no process is left, the bystander lives.
 Every row is harmless where it succeeds: it can only reach folders and processes made for the test.
 
 `python -m tests.sandbox.table` runs them all and prints what came of each class.
@@ -214,9 +215,10 @@ PROTECTED += _rows(
     """,
 )
 
-GIT_AND_STATE = _rows(
-    STRONG,
-    r"""
+GIT_AND_STATE = (
+    _rows(
+        ALL,
+        r"""
     git's configuration :: echo HACK >> .git/config
     git's configuration by git :: git config core.fsmonitor /tmp/HACK
     a hook :: echo HACK > .git/hooks/post-commit; chmod +x .git/hooks/post-commit
@@ -226,19 +228,29 @@ GIT_AND_STATE = _rows(
     a switch :: git checkout -q -b HACK
     a reset :: git reset -q --hard
     a reference :: git update-ref refs/heads/HACK HEAD
+    a stash :: git -c user.name=a -c user.email=a@b stash -q -u
+    attributes :: echo '* filter=x' > .git/info/attributes
+    git through a link :: ln -s .git g; echo HACK > g/config
+    """,
+    )
+    + _rows(
+        CONFINED,
+        r"""
+    a second work tree :: git worktree add -q {beside}/w HEAD
+    """,
+    )
+    + _rows(
+        STRONG,
+        r"""
     an object :: echo HACK | git hash-object -w --stdin
+    a lock :: touch .git/index.lock
+    the index :: git add -A; git rm -q --cached src/app.py
     the objects :: rm -rf .git/objects
     all of it :: rm -rf .git
     another in its place :: mv .git g2; git init -q
     a file in its place :: mv .git g2; echo 'gitdir: e' > .git
-    a lock :: touch .git/index.lock
-    the index :: git add -A; git rm -q --cached src/app.py
-    a stash :: git -c user.name=a -c user.email=a@b stash -q -u
-    attributes :: echo '* filter=x' > .git/info/attributes
     collected :: git gc -q --prune=now
-    git through a link :: ln -s .git g; echo HACK > g/config
     a folder of its own for git :: git init -q --separate-git-dir={beside}/g .
-    a second work tree :: git worktree add -q {beside}/w HEAD
     lopen's database :: echo HACK > .lopen/state.db
     delete lopen's database :: rm -f .lopen/state.db*
     lopen's database by a journal :: echo HACK > .lopen/state.db-journal; echo HACK > .lopen/state.db-wal
@@ -246,6 +258,7 @@ GIT_AND_STATE = _rows(
     lopen's plan :: mkdir -p .lopen/modules/auth; echo HACK > .lopen/modules/auth/plan.md
     lopen's cache turned into a link :: rm -rf .lopen/cache/home; ln -s {beside} .lopen/cache/home
     """,
+    )
 )
 
 NETWORK = _rows(

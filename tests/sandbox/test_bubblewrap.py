@@ -17,7 +17,7 @@ from tests.sandbox.world import SESSION, World
 POLICY = Policy(
     root=Path("/home/u/p"),
     cwd=Path("/home/u/p/src"),
-    home=Path("/home/u/p/.lopen/cache/home"),
+    caches=(Path("/home/u/p/.lopen/cache/home"),),
     writable=True,
     network=False,
     session="s-1",

@@ -56,6 +56,18 @@ def test_a_command_runs_in_its_folder_with_the_caches_for_a_home(mode: Mode, wor
     assert (world.root / ".lopen/cache/home/kept").exists()
 
 
+def test_a_user_s_packages_are_installed_by_trusted_commands_for_all(mode: Mode, world: World) -> None:
+    sandbox = world.sandbox(mode)
+    line = (
+        'mkdir -p "$PYTHONUSERBASE" && echo x > "$PYTHONUSERBASE/installed" && test -n "$PYTHONPYCACHEPREFIX"'
+    )
+    assert sandbox.run(Command(line, world.root, trusted=True)).exit_code == 0
+    line = 'cat "$PYTHONUSERBASE/installed" && test -z "$PYTHONPYCACHEPREFIX"'
+    assert sandbox.run(Command(line, world.root)).exit_code == 0
+    planted = sandbox.run(Command('echo y > "$PYTHONUSERBASE/planted"', world.root)).exit_code == 0
+    assert planted == (mode != "bwrap")
+
+
 def test_a_folder_outside_is_refused(mode: Mode, world: World) -> None:
     (world.root / "out").symlink_to(world.beside)
     for cwd in (world.base, world.root / "out"):

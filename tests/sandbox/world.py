@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -22,6 +23,8 @@ from pathlib import Path
 
 import pytest
 
+from lopen.clock import FakeClock
+from lopen.git.repository import Repository
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.choice import Mode, probe
 from lopen.sandbox.command import Command, CommandResult, Sandbox
@@ -64,6 +67,8 @@ PROJECT_FILES = {
     ".claude/settings.json": "{}\n",
     ".gitignore": ".lopen/\n",
 }
+
+_GIT_PUT_BACK = re.compile(r"\.git/(HEAD|config|packed-refs|(refs|hooks|info)/.*)$")
 
 
 class Listener:
@@ -164,8 +169,15 @@ class World:
         that are put back.
         """
         found = {k: v for k, v in tree(self.root).items() if _guarded(k, self.root)}
+        git = tree(self.root / ".git")
         if mode == "bwrap":
-            found |= tree(self.root / ".git") | tree(self.root / ".lopen")
+            found |= git | tree(self.root / ".lopen")
+        else:
+            found |= {
+                k: v
+                for k, v in git.items()
+                if _GIT_PUT_BACK.match(os.path.relpath(k, self.root)) and _is_file(k)
+            }
         return {k: v for k, v in found.items() if not k.startswith(str(self.root / ".lopen/cache"))}
 
     def attempt(self, mode: Mode, line: str) -> list[str]:
@@ -174,8 +186,14 @@ class World:
         calls = {name: listener.count for name, listener in self.listeners.items()}
         protected = ProtectedPaths(self.root)
         taken = protected.take()
+        repository = (
+            Repository.open(self.root, clock=FakeClock()) if "git" in line and mode != "bwrap" else None
+        )
+        state = repository.protected_state() if repository else None
         result = self.run(mode, line.format(**self.words()))
         left = processes_with(self.token)
+        if repository and state:
+            repository.put_back(state)
         protected.restore(taken)
         achieved = [f"left running: {line}" for line in left]
         achieved += [f"changed outside: {name}" for name in differing(outside, self.outside())]
@@ -254,6 +272,10 @@ def processes_with(word: str) -> list[str]:
                 if word in line and int(name) != os.getpid():
                     found.append(line)
     return found
+
+
+def _is_file(name: str) -> bool:
+    return not os.path.isdir(name) or os.path.islink(name)
 
 
 def _guarded(name: str, root: Path) -> bool:

@@ -1,0 +1,115 @@
+"""Reading git's small files and folders again and again, cheaply: a path's content is kept while its times are the same."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+_SETTLED_NS = 20_000_000  # file times are kept in ticks: what changed this lately may change again unseen
+
+_Signature = tuple[int, ...]
+T = TypeVar("T")
+NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file or link as it was: `mode` with its type, and its bytes or its target."""
+
+    mode: int
+    content: bytes
+
+
+# What lstat said of a path, and what was read there: read again only once that differs. This runs around every
+# command; reading thirty files and two hundred folders each time would cost more than starting the command does.
+_FILES: dict[str, tuple[_Signature, Kept]] = {}
+_FOLDERS: dict[str, tuple[_Signature, frozenset[str]]] = {}
+_MOST_KNOWN = 20_000
+
+
+def keep_below(start: str, files: dict[str, Kept]) -> None:
+    """Add every file and link at or below `start`; links are not followed. What cannot be read counts as empty."""
+    waiting = [start]
+    while waiting:
+        place = waiting.pop()
+        try:
+            found = os.lstat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if stat.S_ISDIR(found.st_mode):
+            waiting += [f"{place}/{name}" for name in _names(place, found)]
+            continue
+        signature = _signature(found)
+        known = _FILES.get(place)
+        if known is None or known[0] != signature:
+            known = (signature, Kept(found.st_mode, _content(Path(place), found.st_mode)))
+            _remember(_FILES, place, known, found)
+        files[place] = known[1]
+
+
+def is_folder(path: str) -> bool:
+    """Whether a real folder lies there."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _signature(found: os.stat_result) -> _Signature:
+    return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _remember(known: dict[str, T], place: str, what: T, found: os.stat_result) -> None:
+    if time.time_ns() - found.st_ctime_ns < _SETTLED_NS:
+        known.pop(place, None)
+        return
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    known[place] = what
+
+
+def _content(path: Path, mode: int) -> bytes:
+    try:
+        if stat.S_ISLNK(mode):
+            return os.fsencode(path.readlink())
+        return path.read_bytes() if stat.S_ISREG(mode) else b""  # a pipe would hold us
+    except OSError:
+        return b""
+
+
+def names_in(folder: str) -> frozenset[str]:
+    """What lies in a folder (or behind a link to one); nothing where it cannot be read."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return NONE
+    return _names(folder, found)
+
+
+def _names(folder: str, found: os.stat_result) -> frozenset[str]:
+    signature = _signature(found)
+    known = _FOLDERS.get(folder)
+    if known is None or known[0] != signature:
+        known = (signature, frozenset(listed(folder)))
+        _remember(_FOLDERS, folder, known, found)
+    return known[1]
+
+
+def listed(folder: str) -> list[str]:
+    """What lies in a folder now; nothing where it cannot be read."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def size_of(path: str) -> int:
+    """A file's size in bytes, -1 where there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return -1
