@@ -26,9 +26,10 @@ from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.decide import Outcome
 from lopen.workflow.session import Pause
-from lopen.workflow.steps import Step
+from lopen.workflow.steps import PLANNING_STEPS, Step
 
 MAX_FALSE_CLAIMS = 5  # then a fresh context serves better; an honest try that failed to verify counts too
+MAX_PLANNING_TURNS = 40  # of a step that only reads; building has its circuits, step 1 is conversation
 MAX_CONTINUES = 3  # an answer cut by max_tokens goes on, at most this often
 GO_ON = "Go on where you stopped."
 CUT = "Your answer was cut by the token limit. Go on where it stopped, with a tool call."
@@ -61,8 +62,14 @@ class Conversation:
                 outcome = self._turn()
             except Held as held:
                 outcome = _paused(held.pause)
+            if outcome is None and self.turn >= MAX_PLANNING_TURNS and self._planning():
+                outcome = Outcome("failed", f"{self.turn} turns brought no result of the step")
             if outcome is not None:
                 return replace(outcome, turns=self.turn)
+
+    def _planning(self) -> bool:
+        step = self.bench.session.step
+        return step in PLANNING_STEPS and step is not Step.DRAFT_SPECIFICATION
 
     def _turn(self) -> Outcome | None:
         try:

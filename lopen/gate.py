@@ -82,7 +82,7 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     if head.commit is None:
         raise LopenError(
             "the repository has no commit yet",
-            hint="make a first one (git add -A && git commit), then go on: lopen resume",
+            hint=f"make a first one (git add -A && git commit), then go on: lopen run {module}",
         )
     repository.identity()  # nothing is changed for nobody
     told: list[Event] = []

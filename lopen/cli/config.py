@@ -30,12 +30,18 @@ ForUser = Annotated[bool, typer.Option("--user", help="In your own file, for all
 @command
 def show(context: CommandContext, prefix: Prefix = "") -> None:
     """Every value in force, with where it came from."""
-    from lopen.settings.keys import shown, value_of
+    from lopen.errors import WrongUsage
+    from lopen.settings.keys import nearest, shown, value_of
 
     loaded = context.load()
-    for key, source in loaded.provenance.items():
-        if not key.startswith(prefix):
-            continue
+    wanted = {key: source for key, source in loaded.provenance.items() if key.startswith(prefix)}
+    if not wanted:
+        near = nearest(prefix)
+        raise WrongUsage(
+            f"no setting begins with {prefix!r}",
+            hint=f"did you mean {near}?" if near else "lopen config show",
+        )
+    for key, source in wanted.items():
         value = shown(key, value_of(loaded.settings, key), limit=VALUE_CHARACTERS)
         place = f"{source.name}, {source.location}" if source.location else source.name
         if context.json:

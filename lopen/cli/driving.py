@@ -42,7 +42,7 @@ def drive_module(
     store = open_store(context)
     found = None if options.new else store.latest(module=module, unfinished=True)
     if found is not None and loaded.settings.session.auto_resume:
-        if only == "building":
+        if only == "building" and found.approval is not None:
             _require_plan(found)
         return _drive(context, store, found, options, only, resumed=True, dry_run=dry_run)
     last = store_of(store, module).latest(module=module)
@@ -57,7 +57,7 @@ def drive_module(
         context.say(f"{module} is complete (session {last.id}), and its specification has not changed")
         context.emit("already_complete", session=last.id, module=module)
         return ExitCode.OK
-    if only == "building":
+    if only == "building" and store.approval(module) is not None:
         raise _no_plan(module)
     if only != "requirement_gathering" and not options.prompt:
         # No session begins over a specification that is not there.

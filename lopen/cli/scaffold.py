@@ -15,7 +15,7 @@ CONFIG = """\
 # A project may tighten limits, not loosen them; endpoint, sandbox, hooks and notification are each person's own.
 
 [budget]
-# session_tokens = 500000        # 0: no limit
+# session_tokens = 400000        # less than your own; a person's limits: lopen config set --user
 # token_budget_per_module = 0
 # max_cost_usd = 0.0
 

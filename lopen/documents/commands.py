@@ -19,7 +19,7 @@ _NAME = re.compile(r"verify-[a-z0-9-]+")
 _LINE = re.compile(r"(\*\*|__)\s*([^*`:]+?)\s*(?::\s*\1|\1\s*:)\s*(.*)", re.DOTALL)
 _CODE = re.compile(r"(`+)(?!`)(.*)(?<!`)\1\s*", re.DOTALL)
 _MENTION = re.compile(r"[\s*_`]*verify[-_][\w-]*[*_`]*\s*:", re.IGNORECASE)
-_SHAPE = "write ``- **verify-tests**: `the command` `` or `- **verify-tests**: none`"
+_SHAPE = "write ``- **{name}**: `the command` `` or `- **{name}**: none`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ def read_commands(outline: Outline, section: Section) -> Reading:
     """The verify commands of the section and its subsections; left-out standard ones as none."""
     reading = Reading([], [], [])
     found: dict[str, VerifyCommand] = {}
+    unread: set[str] = set()
     for part in (section, *outline.descendants(section)):
         first_line = outline.line_at(part.body)
         for item in items(outline.text[part.body : part.end]):
@@ -64,24 +65,30 @@ def read_commands(outline: Outline, section: Section) -> Reading:
                     found[name] = VerifyCommand(name, command, line)
             except _Malformed as error:
                 reading.problems.append(Remark(line, str(error)))
+                unread.update(name for name in STANDARD if name in item.content)
     for name in STANDARD:
-        if name not in found:
+        if name not in found and name not in unread:
             reading.warnings.append(Remark(section.line, f"{name} is left out, which counts as none"))
     standard = [found.pop(name, VerifyCommand(name, None, section.line)) for name in STANDARD]
     reading.commands = [*standard, *found.values()]
     return reading
 
 
+def _shape(text: str) -> str:
+    """How the command that `text` is about is written."""
+    return _SHAPE.format(name=next((name for name in STANDARD if name in text), "verify-tests"))
+
+
 def _commands(item: Item) -> Iterator[tuple[str, str | None]]:
     """The command an item gives, if it gives one: other lines (skills, prose) are none of ours."""
     if not item.depth:
         if any(_MENTION.match(line) for line in item.content.split("\n")):
-            raise _Malformed(f"a verify command must be a list item: {_SHAPE}")
+            raise _Malformed(f"a verify command must be a list item: {_shape(item.content)}")
         return
     line = _LINE.fullmatch(item.content)
     if line is None:
         if _MENTION.match(item.content):
-            raise _Malformed(f"the verify command cannot be read: {_SHAPE}")
+            raise _Malformed(f"the verify command cannot be read: {_shape(item.content)}")
         return
     name, rest = line[2], line[3].strip()
     is_code = _CODE.fullmatch(rest) is not None
@@ -106,7 +113,7 @@ def _command(name: str, rest: str) -> str | None:
         return None
     code = _CODE.fullmatch(rest)
     if code is None or re.search(rf"(?<!`){code[1]}(?!`)", code[2]):
-        raise _Malformed(f"the command of {name} cannot be read: {_SHAPE}")
+        raise _Malformed(f"the command of {name} cannot be read: {_shape(name)}")
     command = code[2].replace("\n", " ")
     if command.strip() and command.startswith(" ") and command.endswith(" "):
         command = command[1:-1]  # as CommonMark reads code spans

@@ -43,7 +43,8 @@ def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
         entry: dict[str, Any] = {"matcher": "*"} if matched else {}
         entry["hooks"] = [{"type": "command", "command": command, "timeout": TIMEOUT_S}]
         hooks[event] = [*hooks.get(event, []), entry]
-    return path, _replace(path, settings | {"hooks": hooks})
+    wanted = settings | {"hooks": hooks}
+    return path, _replace(path, wanted) if wanted != settings else None  # installed already
 
 
 def uninstall(project: Path) -> tuple[Path, Path | None]:

@@ -199,6 +199,7 @@ class _Stream:
         except Exception:
             self._deadline.left()  # says so, where it was the deadline
             raise
+        self._deadline.left()  # what came too late is not read on
         return read
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:

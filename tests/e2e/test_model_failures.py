@@ -176,7 +176,7 @@ def test_a_refused_request_fails_with_what_to_do_and_is_saved(make_project: Make
         403: "--model",
         404: "claude-opus-5-5",
         402: "credit",
-        400: "lopen log",
+        400: "lopen config show model",
     }
     script = [*(status(refused, "no such thing") for refused in refusals), plan(), build("calc-t1")]
     project = make_project(script)
