@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lopen.llm.endpoint import Message
 from tests.endpoint import ScriptedEndpoint, tools
+from tests.preloaded.shared import run_lopen
+from tests.ran import HERE, Ran
 
-HERE = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 120
 
 UNITTEST = f"{sys.executable} -m unittest -q"
@@ -65,30 +64,6 @@ def specification(
     return "\n".join(lines) + extra
 
 
-@dataclass(frozen=True)
-class Ran:
-    """What a command gave."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        """The JSON lines of standard output."""
-        return [json.loads(line) for line in self.out.splitlines()]
-
-    def named(self, event: str) -> list[dict[str, Any]]:
-        """The events of one name."""
-        return [e for e in self.events if e["event"] == event]
-
-    @property
-    def last_line(self) -> str:
-        """The last line a person reads."""
-        lines = [line for line in (self.out + self.err).splitlines() if line.strip()]
-        return lines[-1] if lines else ""
-
-
 class Project:
     """A git repository with one commit, and the command to run in it."""
 
@@ -133,18 +108,17 @@ class Project:
         return {name: value for name, value in every.items() if value}
 
     def lopen(self, *arguments: str, stdin: str | None = None, **variables: str) -> Ran:
-        """Run the real command to its end."""
-        ran = subprocess.run(
-            [sys.executable, "-m", "lopen", *arguments],
-            cwd=self.root,
-            env=self.environment(**variables),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            input=stdin or "",
-        )
-        return Ran(ran.returncode, ran.stdout, ran.stderr)
+        """Run the command to its end, in a fork of a process that has it imported."""
+        return run_lopen(self.root, self.environment(**variables), arguments, stdin)
+
+    def spawned(self, *arguments: str, **variables: str) -> Ran:
+        """Run the command to its end as a process of its own, as a shell starts it."""
+        with self.start(*arguments, **variables) as process:
+            try:
+                out, err = process.communicate(timeout=TIMEOUT_S)
+            finally:
+                process.kill()
+        return Ran(process.returncode, out, err)
 
     def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         """Start the real command; the caller ends it."""

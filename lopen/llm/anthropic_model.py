@@ -5,9 +5,12 @@ Light to import: the SDK itself (`lopen.llm.sdk`) is loaded at the first request
 
 from __future__ import annotations
 
+import gc
 import ipaddress
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -79,7 +82,8 @@ class AnthropicModel:
             return self._sdk
 
     def _open(self) -> Sdk:
-        from lopen.llm.sdk import Connection, Sdk
+        with _keeping_all_that_is_made():
+            from lopen.llm.sdk import Connection, Sdk
 
         settings = self._settings
         base_url = self._base_url if settings.provider == "anthropic" else settings.base_url
@@ -92,6 +96,24 @@ class AnthropicModel:
             silence_timeout_s=settings.silence_timeout_s,
         )
         return Sdk(connection, self._clock)
+
+
+@contextmanager
+def _keeping_all_that_is_made() -> Iterator[None]:
+    """Without looking for garbage while the SDK is imported, and never again in what it made.
+
+    The import makes some hundred thousand objects that all stay: a third of its time would go into looking at
+    them over and over.
+    """
+    if "lopen.llm.sdk" in sys.modules or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 def _no_stream(content_type: str) -> str:

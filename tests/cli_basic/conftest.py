@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+
+from tests.preloaded.shared import run_lopen
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 30
@@ -55,16 +56,8 @@ def lopen(project: Path, surroundings: dict[str, str]) -> Lopen:
     def run(
         *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "lopen", *arguments],
-            cwd=cwd or project,
-            env=surroundings | dict(env or {}),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+        ran = run_lopen(cwd or project, surroundings | dict(env or {}), arguments)
+        return subprocess.CompletedProcess(arguments, ran.code, ran.out, ran.err)
 
     return run
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from lopen.llm.endpoint import Message
 from lopen.llm.messages import Usage
-from tests.crash.runs import Decide, Outcome, Preloaded
 from tests.endpoint import Body, ScriptedEndpoint, Turn, tools, verdict
+from tests.preloaded.runs import Decide, Outcome, Preloaded
 from tests.project import build, component, plan, specification, verified
 
 TASKS = ("Write adding", "Write doubling")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.crash import watched
 from tests.crash.building import Site, Standard
 from tests.crash.sweep import sites
+from tests.preloaded import watched
 
 
 @dataclass(frozen=True)

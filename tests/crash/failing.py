@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.crash import watched
 from tests.crash.building import Site, Standard, lost
-from tests.crash.runs import Fate, Outcome
+from tests.preloaded import watched
+from tests.preloaded.runs import Fate, Outcome
 
 Failure = Literal["enospc", "eio", "eio once"]
 FAILURES: Sequence[Failure] = ("enospc", "eio", "eio once")
+SQLITE = ("database or disk is full", "disk I/O error")
+GIT = ("Out of diskspace", "couldn't write", "could not write", "unable to write")  # no errno, but the file
 WORDS = {
-    errno.ENOSPC: (
-        "No space left on device",
-        "Out of diskspace",  # as git says it
-        "database or disk is full",
-        "disk I/O error",
-    ),  # SQLite's own two
-    errno.EIO: ("Input/output error", "disk I/O error"),
+    errno.ENOSPC: ("No space left on device", *SQLITE, *GIT),
+    errno.EIO: ("Input/output error", *SQLITE, *GIT),
 }
 WRITES = frozenset({"write", "writev", "pwrite64", "fsync", "fdatasync", "ftruncate"})
 ARRANGED: Sequence[Sequence[Any]] = (["tests.crash.faults:no_waiting"], ["tests.crash.faults:stay_readable"])

@@ -1,6 +1,6 @@
 """What tests do to lopen inside its own process: kill it at a named effect, turn its clock back, take its rights.
 
-Named by `arrange` (`tests.crash.runs`) and called in the run's process before lopen begins; nothing in lopen
+Named by `arrange` (`tests.preloaded.runs`) and called in the run's process before lopen begins; nothing in lopen
 itself knows of it.
 """
 

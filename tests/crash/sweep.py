@@ -31,10 +31,10 @@ from pathlib import Path
 from queue import Queue
 from typing import Literal
 
-from tests.crash import watched
 from tests.crash.building import Site, Standard, answer, endpoint, lost
-from tests.crash.runs import Attach, Fate, Hung, Outcome, Preloaded
 from tests.endpoint import Turn
+from tests.preloaded import watched
+from tests.preloaded.runs import Attach, Fate, Hung, Outcome, Preloaded
 
 Mode = Literal["all", "lopen", "twice", "strace"]
 MODES: Sequence[Mode] = ("all", "lopen", "twice", "strace")
@@ -133,11 +133,11 @@ def tried(site: Site, standard: Standard, point: Point) -> Tried:
 
 def _killed(site: Site, root: Path, point: Point) -> tuple[str, Outcome]:
     if point.mode == "strace":
-        outcome = site.lopen(root, "run", "calc", attach=_strace(point), orphans=True)
+        outcome = site.lopen(root, "run", "calc", attach=_strace(point), orphans="waited for")
         return (point.kind if outcome.code else ""), outcome
     alone = point.mode == "lopen"
     killer = Killer(point.at, "kill lopen" if alone else "kill all", own=alone)
-    outcome = site.lopen(root, "run", "calc", decide=killer, orphans=alone)
+    outcome = site.lopen(root, "run", "calc", decide=killer, orphans="waited for" if alone else "ended")
     return killer.kind, outcome
 
 

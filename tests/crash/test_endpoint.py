@@ -12,12 +12,12 @@ import pytest
 from lopen.llm.endpoint import Raw
 from lopen.llm.failures import Refusal, classify
 from lopen.llm.messages import ContextTooLong, Rejected, TransientFailure
-from tests.crash import watched
 from tests.crash.building import PER_REQUEST, Site, Standard
 from tests.crash.endpoint_faults import AWAY, EVIL, HEAD, PATIENCE, FaultyModel, broken, faults, meet
 from tests.crash.endpoint_faults import events_of as events
 from tests.crash.sweep import sites
 from tests.endpoint import Turn, status
+from tests.preloaded import watched
 
 SAMPLE = {f"HTTP {n}" for n in (400, 401, 404, 422, 499, 408, 429, 500, 503, 529, 599)}
 ROWS = [f for f in faults() if not f.name.startswith("HTTP ") or f.name in SAMPLE or "," in f.name]

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash import watched
 from tests.crash.building import Found, Site, lost
 from tests.crash.conftest import Place
 from tests.crash.failing import FAILURES, Failure, starved
-from tests.crash.runs import Fate, Outcome
 from tests.crash.sweep import spread
+from tests.preloaded import watched
+from tests.preloaded.runs import Fate, Outcome
 
 POINTS = 10
 DAY_S = 86_400.0

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.project import TIMEOUT_S, Project, Ran
+from tests.project import TIMEOUT_S, Project
+from tests.ran import Ran
 
 LAUNCHER = "import sys\nfrom lopen.__main__ import main\nsys.exit(main())\n"
 

@@ -13,7 +13,8 @@ from lopen.storage.sessions import SessionStore
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tool_results, tools
-from tests.project import Project, Ran, build, code, plan, verified
+from tests.project import Project, build, code, plan, verified
+from tests.ran import Ran
 
 
 def failing(*calls: Any, note: str = "it broke") -> Any:

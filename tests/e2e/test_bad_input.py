@@ -13,7 +13,8 @@ import pytest
 from lopen.documents.source import LARGEST
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import ScriptedEndpoint, tools
-from tests.project import Project, Ran, build, code, plan, specification, verified
+from tests.project import Project, build, code, plan, specification, verified
+from tests.ran import Ran
 
 SPEC = "specs/calc/SPECIFICATION.md"
 

@@ -8,7 +8,8 @@ from typing import Any
 from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import ToolResult, last_result, message, text, tool_results, tools
-from tests.project import Project, Ran, build, code, plan, verified
+from tests.project import Project, build, code, plan, verified
+from tests.ran import Ran
 
 Call = tuple[str, dict[str, Any]]
 PATIENT = {

@@ -9,7 +9,8 @@ from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from tests.e2e.behaviours import BEHAVIOURS, Behaviour
 from tests.e2e.conftest import MakeProject
-from tests.project import Project, Ran
+from tests.project import Project
+from tests.ran import Ran
 
 QUICK = {"LOPEN_CIRCUIT__TOOL_FAILURE__COOLDOWN_BASE": "0.02"}  # the ladder's first rung in seconds, not 5
 

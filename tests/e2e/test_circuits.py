@@ -11,7 +11,8 @@ from tests.e2e.behaviours import numbered, run
 from tests.e2e.conftest import MakeProject
 from tests.e2e.stores import kept_in
 from tests.endpoint import Turn, text, tools
-from tests.project import Project, Ran, build, code, plan, verified
+from tests.project import Project, build, code, plan, verified
+from tests.ran import Ran
 
 __all__ = ["kept_in"]  # a fixture
 

@@ -10,7 +10,8 @@ import pytest
 from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools, verdict
-from tests.project import Project, Ran, build, code, plan, verified
+from tests.project import Project, build, code, plan, verified
+from tests.ran import Ran
 
 
 def billed(turn: dict[str, Any]) -> int:

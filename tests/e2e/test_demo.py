@@ -20,7 +20,8 @@ from lopen.llm.recording import load
 from lopen.sandbox import choice
 from lopen.sandbox.choice import ProbeResult
 from scripts.record_example import record, without_counts
-from tests.project import HERE, TIMEOUT_S
+from tests.project import TIMEOUT_S
+from tests.ran import HERE
 
 SUBJECTS = [
     "Begin the project",

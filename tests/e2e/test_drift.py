@@ -8,18 +8,8 @@ from typing import Any
 from lopen.llm.endpoint import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
-from tests.project import (
-    UNITTEST,
-    Project,
-    Ran,
-    build,
-    code,
-    component,
-    plan,
-    specification,
-    task,
-    verified,
-)
+from tests.project import UNITTEST, Project, build, code, component, plan, specification, task, verified
+from tests.ran import Ran
 
 Edit = Callable[[str], str]
 SPEC = "specs/calc/SPECIFICATION.md"

@@ -13,7 +13,8 @@ from lopen.cli.app import listed
 from lopen.llm.endpoint import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tools
-from tests.project import HERE, TIMEOUT_S, Project, build, code, plan, specification, verified
+from tests.project import TIMEOUT_S, Project, build, code, plan, specification, verified
+from tests.ran import HERE
 
 SPEC = "specs/calc/SPECIFICATION.md"
 LOPEN = f"{sys.executable} -m lopen"
@@ -163,7 +164,8 @@ def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project:
     project = make_project([plan(), attack, built])
     project.specify()
 
-    ran = project.approved_run()
+    assert project.lopen("approve", "calc").code == 0
+    ran = project.spawned("run", "calc")  # what is above a process is told by command lines
 
     assert ran.code == 0, ran.out + ran.err
     for line, answer in zip((*personal, *ESCAPES), said, strict=True):

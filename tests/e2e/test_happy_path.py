@@ -11,11 +11,12 @@ def test_a_module_of_one_task_is_built_in_three_requests(make_project: MakeProje
     project = make_project([plan(), build("calc-t1")])
     project.specify()
 
-    at_the_gate = project.lopen("run", "calc")
+    at_the_gate = project.spawned("run", "calc")
     assert at_the_gate.code == 3
     assert at_the_gate.last_line == "go on with: lopen approve calc --run"
 
-    ran = project.approved_run("calc")
+    assert project.spawned("approve", "calc").code == 0
+    ran = project.spawned("run", "calc")
 
     assert ran.code == 0, ran.err
     assert project.endpoint is not None

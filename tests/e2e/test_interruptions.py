@@ -14,18 +14,8 @@ import pytest
 from lopen.llm.endpoint import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
-from tests.project import (
-    HERE,
-    TIMEOUT_S,
-    UNITTEST,
-    Project,
-    Ran,
-    code,
-    component,
-    specification,
-    task,
-    verified,
-)
+from tests.project import TIMEOUT_S, UNITTEST, Project, code, component, specification, task, verified
+from tests.ran import HERE, Ran
 
 CRASHING = Path(__file__).parent / "crashing"
 CODES = {"KILL": -signal.SIGKILL, "INT": 130, "TERM": 143}

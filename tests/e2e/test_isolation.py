@@ -15,7 +15,8 @@ from lopen.llm.endpoint import Answer
 from lopen.sandbox.choice import probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
-from tests.project import HERE, TIMEOUT_S, UNITTEST, Project, build, code, plan, specification, verified
+from tests.project import TIMEOUT_S, UNITTEST, Project, build, code, plan, specification, verified
+from tests.ran import HERE
 
 CRASHING = Path(__file__).parent / "crashing"
 LOPENS = ("specs/calc/", ".lopen/")  # all of the checkout that lopen may write

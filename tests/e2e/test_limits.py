@@ -9,7 +9,8 @@ from typing import Any
 from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
-from tests.project import HERE, Project, Ran, build, code, plan, task
+from tests.project import Project, build, code, plan, task
+from tests.ran import HERE, Ran
 
 CRASHING = Path(__file__).parent / "crashing"
 

@@ -17,7 +17,8 @@ from tests.endpoint import (
     tools,
     verdict,
 )
-from tests.project import Ran, build, code, component, plan, specification, verified
+from tests.project import build, code, component, plan, specification, verified
+from tests.ran import Ran
 
 TOO_LONG = "prompt is too long: 250000 tokens > 200000 maximum"
 

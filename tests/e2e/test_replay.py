@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, tools
-from tests.project import Project, Ran, build, code, plan, verified
+from tests.project import Project, build, code, plan, verified
+from tests.ran import Ran
 
 FAILING_TEST = """\
 import unittest

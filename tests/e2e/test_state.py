@@ -17,7 +17,8 @@ import pytest
 from lopen.llm.endpoint import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
-from tests.project import TIMEOUT_S, Project, Ran, build, code, component, plan, specification, task, verified
+from tests.project import TIMEOUT_S, Project, build, code, component, plan, specification, task, verified
+from tests.ran import Ran
 
 DATABASE = ".lopen/state.db"
 

@@ -7,7 +7,8 @@ from typing import Any
 from lopen.llm.endpoint import Message
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, message, text, tools, verdict
-from tests.project import Project, Ran, build, code, plan, verified
+from tests.project import Project, build, code, plan, verified
+from tests.ran import Ran
 
 Body = dict[str, Any]
 

@@ -13,7 +13,8 @@ from tests.e2e.conftest import MakeProject
 from tests.e2e.stores import kept_in, redis
 from tests.endpoint import text
 from tests.limits.redis_server import RedisServer
-from tests.project import Project, Ran, build, plan
+from tests.project import Project, build, plan
+from tests.ran import Ran
 
 __all__ = ["kept_in", "redis"]  # fixtures
 

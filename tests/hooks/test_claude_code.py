@@ -19,7 +19,8 @@ from lopen.llm.endpoint import Message
 from lopen.llm.messages import Usage
 from tests.endpoint import Body, ScriptedEndpoint, text, tool_results, tools
 from tests.hooks.claude_code import installed
-from tests.project import HERE, Project, Ran
+from tests.project import Project
+from tests.ran import HERE, Ran
 
 RUNS_WITHIN_S = 120
 

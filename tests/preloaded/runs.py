@@ -12,13 +12,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from tests.crash import watched
-from tests.project import HERE, Ran
+from tests.preloaded import watched
+from tests.ran import HERE, Ran
 
 LONGEST_S = 120.0  # a run; one that takes longer is killed and said to hang
 
@@ -26,6 +27,7 @@ LONGEST_S = 120.0  # a run; one that takes longer is killed and said to hang
 Fate = int | Literal["go on", "kill lopen", "kill all"]
 Decide = Callable[[watched.Call, bool], Fate]
 Attach = Callable[[int], "subprocess.Popen[bytes]"]
+Orphans = Literal["ended", "waited for", "left"]
 
 
 class Hung(Exception):
@@ -52,7 +54,7 @@ class Preloaded:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crash.preloaded", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.preloaded.server", str(theirs.fileno())],
                 cwd=HERE,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -75,13 +77,15 @@ class Preloaded:
         *,
         decide: Decide | None = None,
         arrange: Sequence[Sequence[Any]] = (),
-        orphans: bool = False,
+        orphans: Orphans = "ended",
         attach: Attach | None = None,
+        stdin: str = "",
     ) -> Outcome:
         """Run a command to its end. `decide` is asked before every watched call.
 
-        `arrange` are calls made in the run's process first. `orphans`: what a killed lopen left running ends by
-        itself. `attach` is given the pid of the stopped process (a tracer), which goes on once it returns.
+        `arrange` are calls made in the run's process first. `orphans`: what lopen left running is ended, waited
+        for, or no concern of the run's, as after any command. `attach` is given the pid of the stopped process
+        (a tracer), which goes on once it returns.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = {
@@ -93,9 +97,13 @@ class Preloaded:
             "wait": attach is not None,
             "orphans": orphans,
         }
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, ours:
+        with ExitStack() as opened:
+            opened.enter_context(ours)
+            given, out, err = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            given.write(stdin.encode())
+            given.seek(0)
             with theirs:
-                descriptors = [theirs.fileno(), out.fileno(), err.fileno()]
+                descriptors = [theirs.fileno(), given.fileno(), out.fileno(), err.fileno()]
                 socket.send_fds(self._requests, [json.dumps(request).encode()], descriptors)
             outcome = _Following(ours, decide, attach).to_the_end()
             texts = [_text(stream) for stream in (out, err)]

@@ -1,13 +1,14 @@
-"""`lopen` with everything imported, forked for each run: importing the SDK costs a second, a fork a few milliseconds.
+"""`lopen` with everything imported, forked for each run: importing the SDK costs seconds, a fork a few milliseconds.
 
 A run is two processes. The attendant adopts all that the run leaves behind, and ends it when told to; below it
 runs the command, watched at its system calls where asked for. Both talk to the caller over the run's own socket.
 
-Run as a program (`python -m tests.crash.preloaded DESCRIPTOR`); `tests.crash.runs` starts it.
+Run as a program (`python -m tests.preloaded.server DESCRIPTOR`); `tests.preloaded.runs` starts it.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -16,14 +17,17 @@ import pkgutil
 import signal
 import socket
 import sys
+import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import lopen
 from lopen.__main__ import main as lopen_main
-from tests.crash import watched
+from tests.preloaded import watched
 
 LAZY = (
     "anthropic.types",
@@ -56,13 +60,13 @@ def serve(requests: socket.socket) -> None:
     """Fork an attendant for each request until the caller is gone."""
     signal.signal(signal.SIGCHLD, lambda *_: _reap())
     while True:
-        data, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 3)
+        data, descriptors, _, _ = socket.recv_fds(requests, 1 << 20, 4)
         if not data:
             return
-        control, out, err = descriptors
+        control, *streams = descriptors
         if os.fork() == 0:
             requests.close()
-            attend(json.loads(data), socket.socket(fileno=control), out, err)
+            attend(json.loads(data), socket.socket(fileno=control), streams)
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -75,21 +79,24 @@ def _reap() -> None:
         return
 
 
-def attend(request: Mapping[str, Any], control: socket.socket, out: int, err: int) -> NoReturn:
-    """Start the run; say how it ended; then wait for what it left, or end that too."""
+def attend(request: Mapping[str, Any], control: socket.socket, streams: Sequence[int]) -> NoReturn:
+    """Start the run; say how it ended; then see to what it left, as the request says."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    watched.adopt_orphans()
+    orphans = request["orphans"]
+    if orphans != "left":
+        watched.adopt_orphans()
     pid = os.fork()
     if pid == 0:
-        command(request, control, out, err)
-    os.close(out)
-    os.close(err)
+        command(request, control, streams)
+    for stream in streams:
+        os.close(stream)
     control.send(b"started %d" % pid)
     _, status = os.waitpid(pid, 0)
     control.send(b"ended %d" % os.waitstatus_to_exitcode(status))
-    if not request["orphans"]:
+    if orphans == "ended":
         end_all()
-    _wait_for_all(time.monotonic() + PATIENCE_S)
+    if orphans != "left":
+        _wait_for_all(time.monotonic() + PATIENCE_S)
     control.send(b"gone")
     os._exit(0)
 
@@ -129,18 +136,20 @@ def _wait_for_all(deadline: float) -> None:
             return
 
 
-def command(request: Mapping[str, Any], control: socket.socket, out: int, err: int) -> NoReturn:
+def command(request: Mapping[str, Any], control: socket.socket, streams: Sequence[int]) -> NoReturn:
     """Become `lopen` with these arguments, in a session of its own."""
     os.setsid()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for own, standard in ((nothing, 0), (out, 1), (err, 2)):
+    for standard, own in enumerate(streams):
         os.dup2(own, standard)
         os.close(own)
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.argv = ["lopen", *request["arguments"]]
     os.environ.clear()
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # TMPDIR may be another one here
+    time.tzset()
     os.chdir(request["cwd"])
     arrange(request["arrange"])
     if request["watch"]:
@@ -150,15 +159,23 @@ def command(request: Mapping[str, Any], control: socket.socket, out: int, err: i
     if request["wait"]:
         os.kill(os.getpid(), signal.SIGSTOP)
     control.close()
-    code = 70
+    os._exit(_ended(request["arguments"]))
+
+
+def _ended(arguments: Sequence[str]) -> int:
+    """Run lopen and do what Python does at its end, but for taking the interpreter apart; the exit code."""
+    code = 1
     try:
-        code = lopen_main(request["arguments"])
+        code = lopen_main(arguments)
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 1
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+    except BaseException:  # noqa: BLE001 - as Python itself ends one
+        traceback.print_exc()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
 
 
 def arrange(calls: Sequence[Sequence[Any]]) -> None:

@@ -1,0 +1,25 @@
+"""One preloaded process for all the commands of a test process, started with the first of them."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from tests.preloaded.runs import Preloaded
+from tests.ran import Ran
+
+
+@cache
+def _shared() -> Preloaded:
+    preloaded = Preloaded()
+    atexit.register(preloaded.__exit__, None, None, None)
+    return preloaded
+
+
+def run_lopen(
+    cwd: Path, environment: Mapping[str, str], arguments: Sequence[str], stdin: str | None = None
+) -> Ran:
+    """Run the command to its end: the whole of it, but for the start of Python and the imports."""
+    return _shared().run(cwd, environment, arguments, orphans="left", stdin=stdin or "").ran

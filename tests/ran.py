@@ -1,0 +1,34 @@
+"""What a command gave, and the folder that every command's code comes from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command gave."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The JSON lines of standard output."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def named(self, event: str) -> list[dict[str, Any]]:
+        """The events of one name."""
+        return [e for e in self.events if e["event"] == event]
+
+    @property
+    def last_line(self) -> str:
+        """The last line a person reads."""
+        lines = [line for line in (self.out + self.err).splitlines() if line.strip()]
+        return lines[-1] if lines else ""
