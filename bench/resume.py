@@ -88,7 +88,7 @@ class _Resumed:
         self._asked.clear()
         with ScriptedEndpoint(self._answer) as endpoint:
             began = time.monotonic()
-            ran = self._project.lopen("resume", **endpoint.environment)
+            ran = self._project.spawned("resume", **endpoint.environment)
         assert self._asked, ran.err
         return self._asked[0] - began
 

@@ -21,7 +21,8 @@ RECOVERED = "The last run was interrupted. Go on from the state below without as
 def start(ports: Ports, *, resumed: bool) -> Pause | None:
     """Take the session up, durably; a pause where something still waits for a person."""
     session = ports.journal.session
-    cleared = _cleared(ports) if resumed and session.status == "running" else ()
+    interrupted = resumed and session.status == "running"
+    cleared = _cleared(ports) if interrupted else ()
     stand_on_branch(ports)
     session, adopted = adopt(session, ports.repository)
     if adopted:
@@ -34,7 +35,8 @@ def start(ports: Ports, *, resumed: bool) -> Pause | None:
     begun = SessionStarted(session.module, session.step.value, resumed)
     told = (*told, *_warnings(ports), *(Notice("info", line) for line in ports.place.news))
     ports.journal.save(session, begun, *cleared, *adopted, *told)
-    ports.write_plan()  # a process that was killed may not have come to it
+    if interrupted or adopted:  # a process that was killed may not have come to it
+        ports.write_plan()
     return unanswered(ports)
 
 

@@ -28,6 +28,7 @@ from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
 EVENTS_BETWEEN_LOOKS = 256
+ROWS_AT_ONCE = 10_000  # rows moved into one segment, and all that a run is kept waiting for: about 0.2 s
 LAST = "memory:last"  # the memo that holds the last cleaning that did something
 STALE_S = 3_600.0  # a temporary file of lopen's own that is older was left by a dead process
 
@@ -77,7 +78,7 @@ class Upkeep:
         """Subscribes to a journal: clean at a session's start, look while it runs."""
         self._events += record.event.durable
         if isinstance(record.event, SessionStarted):
-            self._safely(self.clean)
+            self._safely(lambda: self.clean(whole=False))
         elif isinstance(record.event, IterationEnded) or self._events >= EVENTS_BETWEEN_LOOKS:
             self._events = 0
             self._safely(self._look)
@@ -95,24 +96,24 @@ class Upkeep:
 
     def _look(self) -> Freed:
         """Cheap: move this session's older rows, and clean only where the limit is passed."""
-        freed = Freed(rows_moved=self._move(Keep())) if self._session else Freed()
-        return freed + self.clean() if self._over() else freed
+        freed = Freed(rows_moved=self._move(Keep(), whole=False)) if self._session else Freed()
+        return freed + self.clean(whole=False) if self._over() else freed
 
     def _over(self) -> bool:
         return footprint(self._folder).counted > self._policy.state_bytes
 
-    def clean(self) -> Freed:
-        """All of it; nothing where another process is at it."""
+    def clean(self, *, whole: bool = True) -> Freed:
+        """All of it (or as much as nobody waits for); nothing where another process is at it."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(held(self._folder / "locks", "upkeep", "the upkeep"))
             except Locked:
                 return Freed()
             before = footprint(self._folder).counted
-            freed = self._ordinary()
+            freed = self._ordinary(whole=whole)
             reclaim(self._store.database)
             if self._over():
-                freed += self._squeezed()
+                freed += self._squeezed(whole=whole)
                 reclaim(self._store.database, all_of_it=True)
             after = footprint(self._folder)
             freed = replace(freed, bytes_freed=max(0, before - after.counted))
@@ -125,22 +126,22 @@ class Upkeep:
             )
         return freed
 
-    def _ordinary(self) -> Freed:
+    def _ordinary(self, *, whole: bool) -> Freed:
         now = self._clock.now()
         self._sweep(now)
         return Freed(
             logs_rotated=sum(log.rotate_if_due(now) for log in self.logs()),
             sessions_archived=self._archive(self._due(now), now),
-            rows_moved=self._move(Keep()),
+            rows_moved=self._move(Keep(), whole=whole),
             limits_forgotten=self._forget(now - timedelta(seconds=self._policy.session_age_s)),
         )
 
-    def _squeezed(self) -> Freed:
+    def _squeezed(self, *, whole: bool) -> Freed:
         """The limit is passed all the same: whatever is finished goes, and little stays of what runs."""
         now = self._clock.now()
         return Freed(
             sessions_archived=self._archive(self._finished(), now),
-            rows_moved=self._move(SQUEEZED),
+            rows_moved=self._move(SQUEEZED, whole=whole),
             limits_forgotten=self._forget(now - timedelta(days=1)),
         )
 
@@ -193,14 +194,17 @@ class Upkeep:
                 continue
         return count
 
-    def _move(self, keep: Keep) -> int:
+    def _move(self, keep: Keep, *, whole: bool) -> int:
         """Move older rows of whatever is kept in the database."""
         store = self._store
-        return sum(
-            move(store.database, store.archives, session, kind, keep)
-            for session in store.ids()
-            for kind in KINDS
-        )
+        at_once = 0
+        for session in store.ids():
+            for kind in KINDS:
+                while moved := move(store.database, store.archives, session, kind, keep, ROWS_AT_ONCE):
+                    at_once += moved
+                    if not whole and at_once >= ROWS_AT_ONCE:
+                        return at_once
+        return at_once
 
     def _forget(self, edge: datetime) -> int:
         """Budgets and circuits of sessions and tasks that are not ours to keep (Claude Code's, deleted ones),

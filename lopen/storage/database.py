@@ -177,6 +177,11 @@ class Database:
         if not depth:
             self._settle()
 
+    def version(self) -> tuple[int, int]:
+        """Another value whenever anything was written in between, here or by another process."""
+        elsewhere: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return elsewhere, self._connection.total_changes
+
     def write(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
         """One statement: part of the transaction around it, else durable by itself.
 

@@ -44,20 +44,20 @@ class Keep:
 SQUEEZED = Keep(rows=50, size=16 * 1024, most_rows=50, most_size=16 * 1024)
 
 
-def move(database: Database, folder: Path, session: str, kind: Kind, keep: Keep) -> int:
-    """Move the session's older rows into a segment below `folder`; how many."""
+def move(database: Database, folder: Path, session: str, kind: Kind, keep: Keep, at_most: int) -> int:
+    """Move the session's older rows, the oldest `at_most` of them, into a segment below `folder`; how many."""
     table, _, movable = _TABLES[kind]
     last = _last_to_move(database, session, kind, keep)
     if last is None:
         return 0
     with database.transaction() as connection:
         where = f"session=? AND seq<=? AND {movable}"
-        found = connection.execute(f"SELECT * FROM {table} WHERE {where} ORDER BY seq", (session, last))  # noqa: S608 - fixed words only
-        rows = [dict(row) for row in found]
+        sql = f"SELECT * FROM {table} WHERE {where} ORDER BY seq LIMIT ?"  # noqa: S608 - fixed words only
+        rows = [dict(row) for row in connection.execute(sql, (session, last, at_most))]
         if not rows:
             return 0
         write_bytes(_path(database, folder, session, rows[0]["seq"], kind), _compressed(rows))
-        connection.execute(f"DELETE FROM {table} WHERE {where}", (session, last))  # noqa: S608 - fixed words only
+        connection.execute(f"DELETE FROM {table} WHERE {where}", (session, rows[-1]["seq"]))  # noqa: S608 - fixed words only
     return len(rows)
 
 

@@ -42,6 +42,7 @@ class SessionStore:
         self.database = database
         self.archives = database.path.parent / FOLDER if archives is None else archives
         self._saved: dict[str, Tree] = {}  # what the rows hold, so that only changes are written
+        self._loaded: tuple[tuple[int, int], Session] | None = None  # the last one read, and as of when
 
     def save(self, session: Session, at: datetime) -> None:
         """Write the session and what changed in its tree since this store last read or wrote it."""
@@ -81,7 +82,13 @@ class SessionStore:
         self.database.on_rollback(undo)
 
     def load(self, session_id: str) -> Session:
-        """The session of that id with its tree; `NoSuchSession` if there is none."""
+        """The session of that id with its tree; `NoSuchSession` if there is none.
+
+        Reading ten thousand tasks takes a while: one that nothing was written since it was read is not read again.
+        """
+        written = self.database.version()
+        if self._loaded is not None and self._loaded[0] == written and self._loaded[1].id == session_id:
+            return self._loaded[1]
         row = self.database.connection.execute(
             "SELECT body FROM sessions WHERE id=?", (session_id,)
         ).fetchone()
@@ -93,6 +100,7 @@ class SessionStore:
             )
             session = self._with_real_approval(session)
         self._saved[session_id] = session.tree
+        self._loaded = (written, session)
         return session
 
     @contextmanager

@@ -173,6 +173,7 @@ def _ended(arguments: Sequence[str]) -> int:
         traceback.print_exc()
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
+    gc.collect()  # a database that is only forgotten is closed, as at any process's end
     sys.stdout.flush()
     sys.stderr.flush()
     return code

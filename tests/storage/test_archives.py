@@ -71,7 +71,7 @@ def test_nothing_of_it_stays_in_the_database_but_its_totals(store: SessionStore)
 def test_what_was_moved_before_belongs_to_its_history(store: SessionStore) -> None:
     lived(store, ID, calls=20)
     history = list(store.events(ID))
-    move(store.database, store.archives, ID, "events", Keep(rows=5, most_rows=6))
+    move(store.database, store.archives, ID, "events", Keep(rows=5, most_rows=6), at_most=1_000)
     archive(store, ID, NOW)
     assert list(read_back(store.archives, ID).events(ID)) == history
 
@@ -165,7 +165,7 @@ def test_a_newer_archive_says_that_lopen_is_to_be_updated(store: SessionStore) -
 
 def test_a_deleted_session_leaves_no_file_behind(store: SessionStore) -> None:
     session = lived(store, ID, calls=20)
-    move(store.database, store.archives, ID, "calls", Keep(rows=5, most_rows=6))
+    move(store.database, store.archives, ID, "calls", Keep(rows=5, most_rows=6), at_most=1_000)
     archive(store, ID, NOW)
     erase(store, session)
     assert list(store.archives.glob("*/*")) == []
@@ -181,7 +181,7 @@ def test_nothing_is_archived_under_a_name_that_leads_out(store: SessionStore, na
     for n in range(3):
         store.append_event(name, NOW, "notice", f'{{"level": "info", "message": "{n}"}}')
     with pytest.raises(StorageError, match="no plain file name"):
-        move(store.database, store.archives, name, "events", Keep(rows=1, most_rows=1))
+        move(store.database, store.archives, name, "events", Keep(rows=1, most_rows=1), at_most=1_000)
 
     assert store.load(name).finished
     assert not store.archives.exists()

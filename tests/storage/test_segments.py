@@ -28,8 +28,8 @@ def store(database: Database) -> SessionStore:
     return store
 
 
-def shift(store: SessionStore, kind: Kind, keep: Keep = SMALL) -> int:
-    return move(store.database, store.archives, ID, kind, keep)
+def shift(store: SessionStore, kind: Kind, keep: Keep = SMALL, at_most: int = 1_000) -> int:
+    return move(store.database, store.archives, ID, kind, keep, at_most)
 
 
 def calls(store: SessionStore) -> list[int]:
@@ -51,6 +51,15 @@ def test_what_is_older_than_the_newest_few_moves_into_a_segment(store: SessionSt
     with gzip.open(store.archives / "2026-03-01" / files(store)[0], "rt") as file:
         first = json.loads(file.readline())
     assert (first["tool"], first["outcome"], first["arguments"]) == ("read_file", "ok", '{"path": "0"}')
+
+
+def test_as_many_move_at_once_as_are_asked_for_the_oldest_first(store: SessionStore) -> None:
+    everything = calls(store)
+    assert shift(store, "calls", Keep(rows=4, most_rows=4), at_most=4) == 4
+    assert calls(store) == everything
+    assert shift(store, "calls", Keep(rows=4, most_rows=4), at_most=4) == 2
+    assert files(store) == [f"{ID}.1.calls.jsonl.gz", f"{ID}.5.calls.jsonl.gz"]
+    assert calls(store) == everything
 
 
 def test_nothing_moves_before_there_is_enough_for_a_segment(store: SessionStore) -> None:

@@ -200,6 +200,22 @@ def test_a_first_save_that_was_rolled_back_leaves_no_session(database: Database)
     assert store.load("calc-20260301-1").tree == tree_of(1, 1)
 
 
+def test_a_session_is_read_anew_once_anybody_wrote_and_only_then(database: Database) -> None:
+    store = SessionStore(database)
+    session = Session("calc-20260301-1", "calc", NOW, tree=tree_of(2, 2))
+    store.save(session, NOW)
+    first = store.load(session.id)
+    with statements(database) as read:
+        assert store.load(session.id) is first
+    assert not [sql for sql in read if "tasks" in sql]
+
+    with closing(Database(database.path)) as elsewhere:
+        SessionStore(elsewhere).save(replace(session, status="paused"), NOW)
+    assert store.load(session.id).status == "paused"
+    store.save(replace(session, status="failed"), NOW)
+    assert store.load(session.id).status == "failed"
+
+
 def test_a_session_that_another_version_spoiled_is_unreadable_and_named(database: Database) -> None:
     store = fresh(database)
     store.save(session(), NOW)
