@@ -68,7 +68,7 @@ class Asker:
             raise self._held_by(dear)
         try:
             response = self._paid(request, agent, turn, on_text)
-        except BaseException:
+        except BaseException:  # interrupted or failed: the gate hears of every call's end
             if leave is not None:
                 self.meter.gate.external_done(leave, ok=False)
             raise
@@ -181,7 +181,7 @@ class Asker:
         self.journal.tell(*trip.events, *lines)
 
     def _wait_for(self, why: str, until: datetime) -> None:
-        """Wait in the process, with a line saying so."""
+        """Wait in the process, with a line saying so; for a moment at least, or a limit that is lifted now would spin."""
         seconds = max(0.1, (until - self.clock.now()).total_seconds())
         self.journal.tell(Waiting(why, seconds))
         self.clock.sleep(seconds)

@@ -33,7 +33,7 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(max(0.0, seconds))
+        time.sleep(max(0.0, seconds))  # a moment that is over already is not waited for
 
 
 class FakeClock:

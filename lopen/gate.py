@@ -14,6 +14,7 @@ from lopen.documents.spec import Specification
 from lopen.errors import LopenError
 from lopen.events import Committed, Event, Notice, SpecApproved
 from lopen.git.errors import OtherWork
+from lopen.git.ignores import hide_state
 from lopen.git.message import approval
 from lopen.git.repository import Repository, versioned
 from lopen.guardrails.setup import OFFER
@@ -92,8 +93,8 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     if session.start_branch is None:
         ports.journal.change(start_branch=_start_branch(ports, branch))  # first: a crash must not forget it
     ports.place.ignore_state()
-    repository.hide_state()
-    on = repository.start_branch(branch)
+    hide_state(repository.layout)
+    on = repository.branches.start(branch)
     ports.place.bring_papers(module)
     commit = approval_commit(ports, module, branch, on.commit or head.commit)
     ports.journal.change(branch=branch, start_commit=commit)
@@ -116,7 +117,7 @@ def stand_on_branch(ports: Ports) -> None:
         return
     repository = versioned(ports.repository)
     refuse_dirt(repository, ports.journal.session.module)
-    repository.start_branch(branch)
+    repository.branches.start(branch)
 
 
 def on_branch(ports: Ports, branch: str) -> bool:
@@ -134,7 +135,7 @@ def on_branch(ports: Ports, branch: str) -> bool:
 def check_branch(repository: Repository, module: str, branch: str) -> None:
     """Refuse to begin on the module's branch while it holds work that the person's head has not."""
     try:
-        repository.check_start(branch)
+        repository.branches.check(branch)
     except OtherWork as error:
         error.hint = how_to_go_on(repository, module, branch)
         raise
@@ -152,7 +153,7 @@ def how_to_go_on(repository: Repository, module: str, branch: str) -> str:
     along = [*keep, f"git switch {branch}", f"git checkout @{{-1}} -- {papers}"]
     return (
         f"to go on with it: {' && '.join(along)}\n"
-        f"to start afresh: git branch -m {branch} {repository.free_name(branch)}\nthen: lopen run {module}"
+        f"to start afresh: git branch -m {branch} {repository.branches.free_name(branch)}\nthen: lopen run {module}"
     )
 
 

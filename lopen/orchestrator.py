@@ -55,7 +55,7 @@ def drive(ports: Ports, until: frozenset[Step] = frozenset()) -> Session:
 def wait_for_storage(ports: Ports, error: StorageError) -> None:
     """Try until everything can be saved again; `PersonNeeded` where it cannot."""
     for n in range(1, SAVE_TRIES + 1):
-        ports.clock.sleep(0.25 * 2**n)
+        ports.clock.sleep(0.25 * 2**n)  # a full disk or a busy database says nothing when it is well again
         try:
             ports.journal.save(ports.journal.reload())
             ports.write_plan()

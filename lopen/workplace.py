@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lopen.git import isolation
 from lopen.git.checkout import Checkout
 from lopen.git.commits import unborn_error
 from lopen.git.errors import GitError
@@ -127,7 +128,7 @@ class LinkedTree(Workplace):
         try:
             if left := unsaved(self.home, self._linked, leftovers):
                 return f"the work tree {self.root} stays: it holds uncommitted work ({', '.join(left[:5])})"
-            self._checkout.remove_worktree(self.root, lambda _: True)
+            isolation.remove(self._checkout, self.root, lambda _: True)
         except GitError as error:  # the work is done all the same
             return f"the work tree {self.root} stays: {error.message}"
         with suppress(OSError):
@@ -141,7 +142,7 @@ def _onto(repository: Repository, branch: str, start: str | None) -> list[str]:
     Where there is none, one is made from before the work.
     """
     known = start if start not in (None, branch) and repository.branch_tip(start or "") else None
-    if onto := known or repository.likely_home(branch):
+    if onto := known or repository.branches.likely_home(branch):
         return [f"git switch {shlex.quote(onto)}"]
     first = repository.session_commits(within=branch)
     return [f"git switch -c main {first[0].sha[:12]}~1"] if first else []
@@ -189,14 +190,14 @@ def linked_tree(checkout: Repository, path: Path, branch: str, *, begun: bool) -
             return LinkedTree(checkout, checkout.linked(path, branch))
         except GitError as error:
             kept = _set_aside(path)
-            checkout.forget_worktree(path)
+            isolation.forget(checkout, path)
             news = (f"{error.message}; what lay there was moved to {kept}",)
     unfinished.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished.touch()
     if begun and checkout.branch_tip(branch) is not None:
-        linked = checkout.add_worktree(path, branch)
+        linked = isolation.add(checkout, path, branch)
     else:
-        linked = checkout.add_detached(path, start_of(checkout, branch), branch)
+        linked = isolation.add_detached(checkout, path, start_of(checkout, branch), branch)
     unfinished.unlink()
     return LinkedTree(checkout, linked, (*news, f"work goes on in {path}; this checkout stays as it is"))
 
@@ -221,10 +222,10 @@ def clear_dead(checkout: Repository, folder: Path, dead: Callable[[str], bool]) 
 def _drop(checkout: Repository, path: Path) -> None:
     """Delete a work tree in which nothing is left to lose."""
     with suppress(GitError):
-        checkout.remove_worktree(path, lambda _: True)
+        isolation.remove(checkout, path, lambda _: True)
     if path.exists():
         shutil.rmtree(path, ignore_errors=True)
-        checkout.forget_worktree(path)
+        isolation.forget(checkout, path)
 
 
 def _set_aside(path: Path) -> Path:

@@ -19,6 +19,7 @@ FollowOption = Annotated[
 ]
 GuardrailsOption = Annotated[bool, typer.Option("--guardrails", help="Only what the guardrails said.")]
 GUARDRAIL_EVENTS = (GuardrailRaised, EscalationChanged, CircuitChanged, AlertRaised)
+# Another process writes these rows, and SQLite tells nobody of a write: they are looked for. A person sees no delay.
 POLL_S = 0.3
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 from lopen.git import trees
-from lopen.git.command import Command
 from lopen.git.errors import GitError, OtherWork, RefMoved
 from lopen.git.layout import Layout
 from lopen.git.refs import HEADS, Head, References, checked_id
@@ -26,58 +25,6 @@ def unfinished_operation(layout: Layout) -> str | None:
     return next((name for file, name in _UNFINISHED.items() if (layout.git_dir / file).exists()), None)
 
 
-def start_branch(layout: Layout, references: References, git: Command, name: str) -> Head:
-    """Put HEAD on `name`, made from the current head where it is new. Index and work tree stay as they are.
-
-    A branch that the current head contains (it was merged) is moved up to it. Raises as `check_start` does.
-    """
-    check_start(layout, references, git, name)
-    head = references.head()
-    if head.branch == name:
-        return head
-    tip = references.tip(HEADS + name)
-    if tip is None:
-        if head.commit is not None:
-            references.move(HEADS + name, head.commit, None, f"start {name}")
-    elif head.commit not in (None, tip) and references.reachable(tip, "HEAD"):
-        references.move(HEADS + name, checked_id(head.commit or ""), tip, f"take {name} up again")
-    references.attach_head(name)
-    return references.head()
-
-
-def check_start(layout: Layout, references: References, git: Command, name: str) -> None:
-    """Whether `start_branch` can be done; nothing changes.
-
-    Raises:
-        OtherWork: the branch exists with other content, so that files would have to change.
-        GitError: the name is none; an operation is under way; the branch is checked out in another work tree.
-    """
-    _check_name(git, name)
-    if operation := unfinished_operation(layout):
-        raise GitError(
-            f"a {operation} is under way", hint=f"end it first: git {operation} --continue, or --abort"
-        )
-    head = references.head()
-    if head.branch == name:
-        return
-    if elsewhere := references.checked_out_elsewhere(name):
-        raise GitError(
-            f"{name} is checked out in another work tree ({elsewhere})", hint="see: git worktree list"
-        )
-    tip = references.tip(HEADS + name)
-    merged = tip is not None and head.commit is not None and references.reachable(tip, "HEAD")
-    if tip is not None and not merged:
-        _check_same_files(git, references, name, tip, head)
-
-
-def likely_home(references: References, git: Command, other: str) -> str | None:
-    """The branch that work on `other` is most likely meant for, where nobody noted it; None where none is."""
-    configured = git.run("config", "--get", "init.defaultBranch", accept=(0, 1)).text.strip()
-    there = [name.removeprefix(HEADS) for name in references.names(HEADS) if name != HEADS + other]
-    usual = next((name for name in (configured, "main", "master") if name in there), None)
-    return usual or (there[0] if len(there) == 1 else None)
-
-
 def check_head(head: Head, branch: str, commit: str | None) -> None:
     """Refuse to go on unless HEAD is on `branch` at `commit`.
 
@@ -94,23 +41,78 @@ def check_head(head: Head, branch: str, commit: str | None) -> None:
         raise RefMoved(f"{branch} moved: it is at {head.commit}, not at {commit}", hint="see: git reflog")
 
 
-def _check_name(git: Command, name: str) -> None:
-    if name.startswith("-") or git.run("check-ref-format", HEADS + name, accept=(0, 1)).exit_code:
-        raise GitError(f"{name!r} is no name for a branch", hint="set another git.branch_prefix")
+class Branches:
+    """The branches of one repository, as a module's work begins on one and ends in another."""
 
+    def __init__(self, layout: Layout, references: References) -> None:
+        self._layout = layout
+        self._references = references
+        self._git = references.git
 
-def _check_same_files(git: Command, references: References, name: str, tip: str, head: Head) -> None:
-    """Refuse a switch that would change files."""
-    if head.commit is not None and trees.tree_of(git, tip) == trees.tree_of(git, head.commit):
-        return
-    raise OtherWork(
-        f"the branch {name} exists already and its files differ from the ones here",
-        hint=f"to go on with it: git switch {name}; to start afresh: git branch -m {name} {free_name(references, name)}",
-    )
+    def start(self, name: str) -> Head:
+        """Put HEAD on `name`, made from the current head where it is new. Index and work tree stay as they are.
 
+        A branch that the current head contains (it was merged) is moved up to it. Raises as `check` does.
+        """
+        self.check(name)
+        head = self._references.head()
+        if head.branch == name:
+            return head
+        tip = self._references.tip(HEADS + name)
+        if tip is None:
+            if head.commit is not None:
+                self._references.move(HEADS + name, head.commit, None, f"start {name}")
+        elif head.commit not in (None, tip) and self._references.reachable(tip, "HEAD"):
+            self._references.move(HEADS + name, checked_id(head.commit or ""), tip, f"take {name} up again")
+        self._references.attach_head(name)
+        return self._references.head()
 
-def free_name(references: References, name: str) -> str:
-    """A name that the branch can be put aside under."""
-    taken = set(references.names(HEADS))
-    ends = itertools.chain(["-old"], (f"-old-{n}" for n in itertools.count(2)))
-    return next(name + end for end in ends if f"{HEADS}{name}{end}" not in taken)
+    def check(self, name: str) -> None:
+        """Whether `start` can be done; nothing changes.
+
+        Raises:
+            OtherWork: the branch exists with other content, so that files would have to change.
+            GitError: the name is none; an operation is under way; the branch is checked out in another work tree.
+        """
+        self._check_name(name)
+        if operation := unfinished_operation(self._layout):
+            raise GitError(
+                f"a {operation} is under way", hint=f"end it first: git {operation} --continue, or --abort"
+            )
+        head = self._references.head()
+        if head.branch == name:
+            return
+        if elsewhere := self._references.checked_out_elsewhere(name):
+            raise GitError(
+                f"{name} is checked out in another work tree ({elsewhere})", hint="see: git worktree list"
+            )
+        tip = self._references.tip(HEADS + name)
+        merged = tip is not None and head.commit is not None and self._references.reachable(tip, "HEAD")
+        if tip is not None and not merged:
+            self._check_same_files(name, tip, head)
+
+    def likely_home(self, other: str) -> str | None:
+        """The branch that work on `other` is most likely meant for, where nobody noted it; None where none is."""
+        configured = self._git.run("config", "--get", "init.defaultBranch", accept=(0, 1)).text.strip()
+        there = [name.removeprefix(HEADS) for name in self._references.names(HEADS) if name != HEADS + other]
+        usual = next((name for name in (configured, "main", "master") if name in there), None)
+        return usual or (there[0] if len(there) == 1 else None)
+
+    def free_name(self, name: str) -> str:
+        """A name that the branch `name` can be put aside under."""
+        taken = set(self._references.names(HEADS))
+        ends = itertools.chain(["-old"], (f"-old-{n}" for n in itertools.count(2)))
+        return next(name + end for end in ends if f"{HEADS}{name}{end}" not in taken)
+
+    def _check_name(self, name: str) -> None:
+        if name.startswith("-") or self._git.run("check-ref-format", HEADS + name, accept=(0, 1)).exit_code:
+            raise GitError(f"{name!r} is no name for a branch", hint="set another git.branch_prefix")
+
+    def _check_same_files(self, name: str, tip: str, head: Head) -> None:
+        """Refuse a switch that would change files."""
+        if head.commit is not None and trees.tree_of(self._git, tip) == trees.tree_of(self._git, head.commit):
+            return
+        raise OtherWork(
+            f"the branch {name} exists already and its files differ from the ones here",
+            hint=f"to go on with it: git switch {name}; to start afresh: git branch -m {name} {self.free_name(name)}",
+        )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lopen.git.commits import CommitInfo
+from lopen.git.guard import Guard
 from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
+from lopen.git.private import PrivateFolder
 from lopen.git.protection import ProtectedState, Tampering
 from lopen.git.refs import Head
+from lopen.git.snapshot import Snapshots
 from lopen.git.worktree import NO_EXCLUSIONS, WorkTree
 
 
@@ -19,6 +22,12 @@ class Checkout(WorkTree, ABC):
     ignored_filters: tuple[str, ...] = ()
     """Content filters that only the repository configures. They never run; a person may move them to their own
     configuration (`git config --global filter.<name>.clean …`)."""
+
+    def __init__(
+        self, private: PrivateFolder, snapshots: Snapshots, guard: Guard, *, base: Callable[[], str | None]
+    ) -> None:
+        super().__init__(private, snapshots, base=base)
+        self._guard = guard
 
     @abstractmethod
     def head(self) -> Head:
@@ -63,22 +72,22 @@ class Checkout(WorkTree, ABC):
     ) -> HookOutcome:
         """Run the hooks over `tree` before it is committed. `folder` is scratch space that they may write to."""
 
-    @abstractmethod
     def protected_state(self) -> ProtectedState:
-        """HEAD, references, configuration and hooks as they are now. Starts no process but the first time."""
+        """HEAD, references, configuration and hooks as they are now (`Guard.state`)."""
+        return self._guard.state()
+
+    def put_back(self, before: ProtectedState) -> Tampering:
+        """Undo what a command changed of the protected files (`Guard.put_back`)."""
+        return self._guard.put_back(before)
 
     def exposed(self) -> tuple[str, ...]:
-        """What a sandbox has to keep read-only besides `.git`, by absolute path."""
-        return ()
+        """What a sandbox has to keep read-only besides `.git`, by absolute path (`Guard.exposed`)."""
+        return self._guard.exposed()
 
     def scattered(self) -> bool:
         """Whether there is more of git to guard than one `.git` folder at the top."""
-        return False
+        return self._guard.scattered()
 
     def nested_settings(self) -> tuple[str, ...]:
         """Versioned `.claude/settings*` and `.lopen` further down, relative to the root."""
-        return ()
-
-    @abstractmethod
-    def put_back(self, before: ProtectedState) -> Tampering:
-        """Undo what a command changed of the protected files, and look whether objects vanished."""
+        return self._guard.settings()

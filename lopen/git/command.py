@@ -21,6 +21,7 @@ from lopen.git.errors import GitError, TimedOut, lock_in, translate
 TIMEOUT_S = 300.0  # a named pipe called .gitignore would otherwise hold git for ever
 GRACE_S = 5.0
 _GITPYTHONS = "GIT_PYTHON_GIT_EXECUTABLE"
+# git tells of a lock that is held, and of none that is let go: it is tried again, ever later.
 LOCK_WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0)
 
 # Identity and the places of the person's own configuration are kept; whatever else begins with GIT_ comes from

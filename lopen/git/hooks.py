@@ -17,9 +17,10 @@ from typing import Literal
 
 from lopen.git.command import Command
 from lopen.git.errors import GitError
+from lopen.git.files import write_if_different
 from lopen.git.layout import Layout
 from lopen.git.message import with_trailers_of
-from lopen.git.private import PrivateFolder, write_if_different
+from lopen.git.private import PrivateFolder
 
 HookName = Literal["pre-commit", "commit-msg"]
 Runner = Callable[[Sequence[str], Mapping[str, str]], tuple[int, str]]

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from lopen.git.command import Command
+from lopen.git.errors import GitError
+from lopen.git.files import write_if_different
+from lopen.git.layout import Layout
 
 # Names that nobody gives to sources. They are ignore patterns, so what is tracked already stays tracked.
 CACHE_PATTERNS = (
@@ -64,6 +67,21 @@ def with_lines(text: str, lines: Iterable[str]) -> str:
     """`text` with those of `lines` added at its end that it lacks."""
     there = text.splitlines()
     return "\n".join([*there, *(line for line in lines if line not in there), ""])
+
+
+def hide_state(layout: Layout) -> None:
+    """Have git ignore lopen's state on every branch, also where `.lopen/.gitignore` is not versioned.
+
+    Raises:
+        GitError: `info/exclude` cannot be written.
+    """
+    file = layout.common_dir / "info" / "exclude"
+    try:
+        file.parent.mkdir(exist_ok=True)
+        there = os.fsdecode(file.read_bytes()) if file.is_file() else ""
+        write_if_different(file, os.fsencode(with_lines(there, STATE_PATTERNS)))
+    except OSError as error:
+        raise GitError(f"{file}: {error.strerror or error}", hint="make it writable") from error
 
 
 def suggestions(seen: Iterable[str]) -> tuple[str, ...]:

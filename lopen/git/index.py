@@ -53,6 +53,8 @@ def _install(source: Path, target: Path, lock: Path) -> None:
             os.fsync(file.fileno())
         shutil.copystat(source, lock)
         lock.replace(target)
-    except BaseException:
-        lock.unlink(missing_ok=True)  # it is ours: nobody else would ever remove it
+    except (
+        BaseException
+    ):  # a signal that unwinds lopen too: the lock is ours, nobody else would ever remove it
+        lock.unlink(missing_ok=True)
         raise

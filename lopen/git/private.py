@@ -14,13 +14,13 @@ import os
 import re
 import shlex
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.git.command import Command
 from lopen.git.errors import GitError
+from lopen.git.files import content, write_if_different
 from lopen.git.ignores import CACHE_PATTERNS, HALF_WRITTEN
 from lopen.git.layout import Layout
 from lopen.git.refs import is_id
@@ -124,7 +124,7 @@ class PrivateFolder:
         write_if_different(self.path / "info" / "attributes", self._borrowed("attributes"))
 
     def _borrowed(self, name: str) -> bytes:
-        return _content(self._info / name) if self._info else b""
+        return content(self._info / name) if self._info else b""
 
     def git(self, index: Path | None = None) -> Command:
         """git through this door, on the index file `index` where one is needed."""
@@ -153,18 +153,8 @@ def _listed(folder: Path) -> str:
 
 def read_head(folder: Path) -> str | None:
     """The commit that a private folder's HEAD was last put at."""
-    content = _content(folder / "HEAD").decode("utf-8", "replace").strip()
-    return content if is_id(content) else None
-
-
-def write_if_different(path: Path, content: bytes) -> None:
-    """Replace a file whole, and only where needed; a link in its place is replaced, never followed."""
-    if not path.is_symlink() and _content(path) == content and path.is_file():
-        return
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    Path(name).replace(path)
+    head = content(folder / "HEAD").decode("utf-8", "replace").strip()
+    return head if is_id(head) else None
 
 
 def _own_folder(path: Path) -> None:
@@ -175,14 +165,6 @@ def _own_folder(path: Path) -> None:
             f"{path} is a link where lopen keeps a folder of its own",
             hint=f"remove it: rm {shlex.quote(str(path))}",
         )
-
-
-def _content(path: Path) -> bytes:
-    """A file's bytes; empty where there is none."""
-    try:
-        return path.read_bytes() if path.is_file() else b""
-    except OSError:
-        return b""
 
 
 def _config_text(settings: Carried, object_format: str) -> bytes:

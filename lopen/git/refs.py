@@ -44,11 +44,11 @@ def checked_id(text: str) -> str:
 
 
 class References:
-    """The references of one repository."""
+    """The references of one repository. `git` is the command that works through this door."""
 
     def __init__(self, layout: Layout, git: Command) -> None:
         self._layout = layout
-        self._git = git
+        self.git = git
 
     def head(self) -> Head:
         """HEAD as it is now."""
@@ -65,9 +65,7 @@ class References:
         loose = _read(self._layout.common_dir / ref) if _plain(ref) else None
         if loose is not None and is_id(loose):
             return loose
-        answer = self._git.run(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", ref, accept=(0, 1, 128)
-        )
+        answer = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, accept=(0, 1, 128))
         return answer.text if is_id(answer.text) else None
 
     def resolve(self, name: str) -> str | None:
@@ -83,7 +81,7 @@ class References:
         start = self.resolve(from_ref)
         if start is None:
             return False
-        answer = self._git.run("merge-base", "--is-ancestor", checked_id(commit), start, accept=(0, 1, 128))
+        answer = self.git.run("merge-base", "--is-ancestor", checked_id(commit), start, accept=(0, 1, 128))
         return answer.exit_code == 0
 
     def move(self, ref: str, new: str, old: str | None, reason: str) -> None:
@@ -93,16 +91,16 @@ class References:
             RefMoved: it is elsewhere.
         """
         expected = self._layout.nothing if old is None else old
-        durable = self._git.having(config={"core.fsync": "committed,index,reference"})
+        durable = self.git.having(config={"core.fsync": "committed,index,reference"})
         durable.run("update-ref", "-m", f"lopen: {folded(reason)}", ref, new, expected)
 
     def attach_head(self, branch: str) -> None:
         """Make HEAD speak of `branch`; index and work tree stay as they are."""
-        self._git.run("symbolic-ref", "-m", f"lopen: work on {branch}", "HEAD", HEADS + branch)
+        self.git.run("symbolic-ref", "-m", f"lopen: work on {branch}", "HEAD", HEADS + branch)
 
     def names(self, prefix: str) -> list[str]:
         """The full names of all references under `prefix`, sorted."""
-        return self._git.run("for-each-ref", "--format=%(refname)", prefix).text.split("\n")
+        return self.git.run("for-each-ref", "--format=%(refname)", prefix).text.split("\n")
 
     def checked_out_elsewhere(self, branch: str) -> Path | None:
         """The git folder of another work tree whose HEAD is on `branch`."""
@@ -117,7 +115,7 @@ class References:
         return None
 
     def _asked_head(self) -> Head:
-        symbolic = self._git.run("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)).text
+        symbolic = self.git.run("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)).text
         return Head(self.tip("HEAD"), symbolic.removeprefix(HEADS) or None)
 
 

@@ -13,10 +13,10 @@ from lopen.git.checkout import Checkout
 from lopen.git.command import Command, find_git
 from lopen.git.commits import CommitInfo, write_commit
 from lopen.git.errors import GitError
+from lopen.git.guard import Guard
 from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.layout import Layout, check_version
 from lopen.git.private import Carried, PrivateFolder, read_head
-from lopen.git.protection import NO_STATE, NOTHING, ProtectedState, Tampering
 from lopen.git.refs import Head
 from lopen.git.screening import Screen, Values
 from lopen.git.snapshot import Snapshots
@@ -30,12 +30,10 @@ _NOBODY = {f"GIT_{who}_{what}": "lopen" for who in ("AUTHOR", "COMMITTER") for w
 class ShadowTree(Checkout):
     """A work tree whose base is its own latest snapshot, so that unchanged files are not read again."""
 
-    def __init__(self, private: PrivateFolder, guard: Checkout | None = None, known: Values = tuple) -> None:
+    def __init__(self, private: PrivateFolder, guard: Guard, known: Values = tuple) -> None:
         screen = Screen(private.layout.root, known)
-        super().__init__(
-            private, Snapshots(private, seed=None, screen=screen), base=lambda: read_head(private.path)
-        )
-        self._guard = guard  # the repository that is there, though lopen is not to use it
+        snapshots = Snapshots(private, seed=None, screen=screen)
+        super().__init__(private, snapshots, guard, base=lambda: read_head(private.path))
 
     def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
         """The tree id of the folder as it is now. What is ignored or excluded by now leaves it again."""
@@ -81,21 +79,6 @@ class ShadowTree(Checkout):
     ) -> HookOutcome:
         return HookOutcome(True, "", tree, message)
 
-    def protected_state(self) -> ProtectedState:
-        return self._guard.protected_state() if self._guard else NO_STATE
-
-    def exposed(self) -> tuple[str, ...]:
-        return self._guard.exposed() if self._guard else ()
-
-    def scattered(self) -> bool:
-        return self._guard is not None and self._guard.scattered()
-
-    def nested_settings(self) -> tuple[str, ...]:
-        return self._guard.nested_settings() if self._guard else ()
-
-    def put_back(self, before: ProtectedState) -> Tampering:
-        return self._guard.put_back(before) if self._guard else NOTHING
-
     def _forget(self, exclude: Mapping[str, str]) -> None:
         """Take out of the base what must not be in the next snapshot merely because the last one had it."""
         base = self._base()
@@ -117,10 +100,10 @@ class ShadowTree(Checkout):
         self._private.prepare(write_commit(git, tree, None, "Snapshot\n", sign=False))
 
 
-def shadow(
-    root: Path, git_dir: Path, *, clock: Clock, guard: Checkout | None = None, known: Values = tuple
-) -> ShadowTree:
+def shadow(root: Path, git_dir: Path, *, clock: Clock, guard: Guard, known: Values = tuple) -> ShadowTree:
     """The shadow of `root`, kept in `git_dir`, which can be deleted at any time and is made anew.
+
+    `guard` keeps the repository that is there, though lopen is not to use it.
 
     Raises:
         GitError: git is missing or too old.

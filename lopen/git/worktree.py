@@ -71,6 +71,15 @@ class WorkTree:
             found = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").fields()
         return sorted({path for path in found if not is_internal(path) and not path.endswith("/")})
 
+    def dirty(self, allow: Callable[[str], bool]) -> tuple[str, ...]:
+        """Uncommitted paths, staged or not, that git does not ignore and `allow` does not excuse, sorted.
+
+        A folder that is a repository of its own counts as one path.
+        """
+        self._snapshots.follow(self._base())
+        found = self._snapshots.survey_users_index()
+        return tuple(path for path in sorted((*found.changed, *found.embedded)) if not allow(path))
+
     def ignored(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of `paths` that git ignores and does not track: they enter no snapshot and no commit."""
         # check-ignore takes no literal paths; a leading `./` keeps a name from being read as anything else.

@@ -183,6 +183,7 @@ class _Network:
         return _Stream(self._inner.connect_unix_socket(*given, timeout=timeout, **named), self._deadline)
 
     def sleep(self, seconds: float) -> None:
+        # httpcore's own pause before it tries to connect again
         self._inner.sleep(min(seconds, self._deadline.left()))
 
 
@@ -196,7 +197,7 @@ class _Stream:
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
             read: bytes = self._inner.read(max_bytes, timeout=_least(timeout, self._deadline.left()))
-        except Exception:
+        except Exception:  # any: swallowed is none, it is only named for what it was
             self._deadline.left()  # says so, where it was the deadline
             raise
         self._deadline.left()  # what came too late is not read on

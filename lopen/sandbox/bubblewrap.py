@@ -68,7 +68,9 @@ class Bubblewrap:
                 namespace.open(pipes.child())
                 namespace.limit(self._limits)
                 pipes.release()
-            except BaseException:
+            except (
+                BaseException
+            ):  # a signal that unwinds lopen too: nothing may stay behind, held back at its start
                 namespace.end()
                 raise
             result = follow(process, command, self._limits, tops=lambda: [process.pid], end=namespace.end)

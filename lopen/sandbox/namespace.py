@@ -112,8 +112,9 @@ class Namespace:
             poll = select.poll()
             poll.register(self._first, select.POLLIN)
             deadline = time.monotonic() + END_S
+            # The descriptor tells of the end; between, since a crowd keeps the first process from its turn to die:
             while not poll.poll(_PATIENCE_MS) and time.monotonic() < deadline:
-                kill_below([self._pid])  # a crowd keeps the first process from its turn to die
+                kill_below([self._pid])
             os.close(self._first)
             self._first = None
         self._bwrap.wait()

@@ -34,6 +34,7 @@ def end_survivors(root: Path) -> int:
         if time.monotonic() > deadline:
             break
         kill_below(found)
+        # Not our children, so there is nothing to wait for; and one that was forked meanwhile is only seen by looking.
         time.sleep(_ROUND_S)
     return len(seen)
 

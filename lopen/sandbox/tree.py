@@ -111,6 +111,8 @@ class Tree:
             for pid in strays:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
+            # Looked for again: what dies hands its own children on to us, and nothing tells of one that was forked
+            # meanwhile. SIGCHLD is no answer: this may not be the main thread, which alone hears signals.
             time.sleep(_ROUND_S)
 
 

@@ -77,7 +77,7 @@ def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
                 os.fsync(descriptor)
             os.chmod(name, mode)
             os.replace(name, target)
-        except BaseException:
+        except BaseException:  # a signal that unwinds lopen too: half a file is of use to nobody
             os.unlink(name)
             raise
     except OSError as error:

@@ -215,7 +215,7 @@ def _replace(folder: int, name: str, content: bytes, before: os.stat_result | No
         finally:
             os.close(descriptor)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
+    except BaseException:  # a signal that unwinds lopen too: half a file is of use to nobody
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
         raise

@@ -29,7 +29,7 @@ class Effect:
 
 EFFECTS = (
     Effect("the session's state is saved", "lopen.storage.sessions:SessionStore.save", (1, 2, 9)),
-    Effect("the branch is made", "lopen.git.repository:Repository.start_branch"),
+    Effect("the branch is made", "lopen.git.branches:Branches.start"),
     Effect("a commit's object is written", "lopen.git.commits:write_commit", (1, 2)),
     Effect("a reference is moved", "lopen.git.refs:References.move", (1, 2, 3)),
     Effect("the index follows", "lopen.git.repository:install_index", (1, 2)),

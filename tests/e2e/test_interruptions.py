@@ -24,7 +24,7 @@ TASKS = {"calc-t1": ("Add", "calc"), "calc-t2": ("Say it", "other"), "calc-t3": 
 # In the order in which a run comes by them.
 POINTS = (
     "before:lopen.starting:start",
-    "before:lopen.git.branches:start_branch",
+    "before:lopen.git.branches:Branches.start",
     "before:lopen.gate:approval_commit",
     "before:lopen.git.repository:Repository.align_index",  # the branch has moved, the index not yet
     "after:lopen.gate:approval_commit",

@@ -152,7 +152,7 @@ def wait_for(*files: Path) -> None:
 
 POINTS = (
     "before:lopen.git.repository:Repository.align_index",  # its files are not all there
-    "after:lopen.git.branches:start_branch",
+    "after:lopen.git.branches:Branches.start",
     "before:lopen.completion:_record",
     "before:lopen.workplace:LinkedTree.leave",
 )

@@ -35,17 +35,17 @@ def test_a_new_branch_starts_at_the_head_without_touching_a_file(root: Path, rep
     run_git(root, "add", "README")
     (root / "README").write_text("more\n")
     before, start = run_git(root, "status", "--porcelain"), repository.head().commit
-    head = repository.start_branch("lopen/m")
+    head = repository.branches.start("lopen/m")
     assert (head.commit, head.branch) == (start, "lopen/m")
     assert run_git(root, "status", "--porcelain") == before
-    assert repository.start_branch("lopen/m") == head
+    assert repository.branches.start("lopen/m") == head
 
 
 def test_a_repository_without_commits_gets_the_branch_as_its_first(
     empty_root: Path, clock: FakeClock
 ) -> None:
     repository = Repository.open(empty_root, clock=clock)
-    assert repository.start_branch("lopen/m").branch == "lopen/m"
+    assert repository.branches.start("lopen/m").branch == "lopen/m"
     (empty_root / "file").write_text("x")
     sha = commit(repository, "First\n", "lopen/m")
     assert run_git(empty_root, "rev-parse", "lopen/m") == sha
@@ -54,7 +54,7 @@ def test_a_repository_without_commits_gets_the_branch_as_its_first(
 
 def test_an_existing_branch_with_the_same_files_is_taken(root: Path, repository: Repository) -> None:
     run_git(root, "branch", "lopen/m")
-    assert repository.start_branch("lopen/m").branch == "lopen/m"
+    assert repository.branches.start("lopen/m").branch == "lopen/m"
 
 
 def test_a_branch_that_was_merged_is_taken_up_again_at_the_head(root: Path, repository: Repository) -> None:
@@ -64,7 +64,7 @@ def test_a_branch_that_was_merged_is_taken_up_again_at_the_head(root: Path, repo
     run_git(root, "add", "-A")
     run_git(root, "commit", "-qm", "x")
     head = repository.head().commit
-    assert (repository.start_branch("lopen/m").commit, repository.head().branch) == (head, "lopen/m")
+    assert (repository.branches.start("lopen/m").commit, repository.head().branch) == (head, "lopen/m")
     assert run_git(root, "status", "--porcelain") == ""
 
 
@@ -75,7 +75,7 @@ def test_an_existing_branch_with_other_files_is_refused(root: Path, repository: 
     run_git(root, "commit", "-qm", "x")
     run_git(root, "checkout", "-q", "main")
     with pytest.raises(GitError, match="differ") as caught:
-        repository.start_branch("lopen/m")
+        repository.branches.start("lopen/m")
     assert "git switch lopen/m" in caught.value.hint
     assert repository.head().branch == "main"
 
@@ -83,23 +83,23 @@ def test_an_existing_branch_with_other_files_is_refused(root: Path, repository: 
 def test_a_branch_called_like_the_prefix_is_in_the_way(root: Path, repository: Repository) -> None:
     run_git(root, "branch", "lopen")
     with pytest.raises(GitError, match="name is taken"):
-        repository.start_branch("lopen/m")
+        repository.branches.start("lopen/m")
 
 
 @pytest.mark.parametrize("name", ["-x", "a..b", "a b", "x.lock", ""])
 def test_a_name_that_git_does_not_take_is_refused(repository: Repository, name: str) -> None:
     with pytest.raises(GitError, match="no name for a branch"):
-        repository.start_branch(name)
+        repository.branches.start(name)
 
 
 def test_an_unfinished_merge_is_in_the_way(root: Path, repository: Repository) -> None:
     (root / ".git" / "MERGE_HEAD").write_text(run_git(root, "rev-parse", "HEAD"))
     with pytest.raises(GitError, match="merge is under way"):
-        repository.start_branch("lopen/m")
+        repository.branches.start("lopen/m")
 
 
 def test_a_commit_moves_the_branch_and_leaves_a_clean_status(root: Path, repository: Repository) -> None:
-    start = repository.start_branch("lopen/m").commit
+    start = repository.branches.start("lopen/m").commit
     (root / "README").write_text("done\n")
     (root / "src" / "app.py").unlink()
     (root / "new").write_text("x")
@@ -143,9 +143,9 @@ def test_moving_a_branch_compares_and_swaps_in_git_itself(root: Path, repository
     run_git(root, "commit", "-q", "--allow-empty", "-m", "x")
     new = run_git(root, "rev-parse", "HEAD")
     with pytest.raises(RefMoved):
-        repository._references.move("refs/heads/main", str(old), "1" * 40, "x")
+        repository.references.move("refs/heads/main", str(old), "1" * 40, "x")
     with pytest.raises(RefMoved):
-        repository._references.move("refs/heads/main", str(old), None, "x")
+        repository.references.move("refs/heads/main", str(old), None, "x")
     assert run_git(root, "rev-parse", "HEAD") == new
 
 
@@ -203,7 +203,7 @@ def test_signing_happens_only_where_asked_for(root: Path, tmp_path: Path, clock:
 
 
 def test_commits_are_found_by_their_trailers(root: Path, repository: Repository) -> None:
-    start = repository.start_branch("lopen/m").commit
+    start = repository.branches.start("lopen/m").commit
     commit(repository, message.approval(module="m", session="m-20260101-1"), "lopen/m")
     first = commit(repository, task_message("t1"), "lopen/m")
     second = commit(repository, task_message("t2", session="m-20260102-1"), "lopen/m")
@@ -227,7 +227,7 @@ def test_commits_are_found_by_their_trailers(root: Path, repository: Repository)
 def test_commits_are_found_after_a_merge_and_after_the_branch_is_gone(
     root: Path, repository: Repository
 ) -> None:
-    repository.start_branch("lopen/m")
+    repository.branches.start("lopen/m")
     (root / "x").write_text("x")
     sha = commit(repository, task_message("t1"), "lopen/m")
     run_git(root, "checkout", "-q", "main")
@@ -277,7 +277,7 @@ def test_a_branch_moves_durably_whatever_the_repository_says(
     trace = tmp_path / "trace"
     with own_configuration.open("a") as file:
         file.write(f"[trace2]\n\tperfTarget = {trace}\n")
-    repository.start_branch("lopen/m")
+    repository.branches.start("lopen/m")
     commit(repository, task_message("t1"), "lopen/m")
     said = trace.read_text()
     assert "fsync/hardware-flush" in said
@@ -286,7 +286,7 @@ def test_a_branch_moves_durably_whatever_the_repository_says(
 
 def test_head_stays_a_file_whatever_the_repository_says(root: Path, repository: Repository) -> None:
     run_git(root, "config", "core.preferSymlinkRefs", "true")
-    assert repository.start_branch("lopen/m").branch == "lopen/m"
+    assert repository.branches.start("lopen/m").branch == "lopen/m"
     assert not (root / ".git/HEAD").is_symlink()
 
 

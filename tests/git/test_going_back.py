@@ -46,7 +46,7 @@ def test_any_session_id_makes_a_name_below_the_backups(repository: Repository, s
     name = repository.backup(session)
     assert name.startswith("refs/lopen/backup/")
     assert ".." not in name
-    assert repository._references.tip(name) == repository.head().commit
+    assert repository.references.tip(name) == repository.head().commit
 
 
 def test_a_backup_works_before_the_first_commit(empty_root: Path, clock: FakeClock) -> None:
@@ -56,7 +56,7 @@ def test_a_backup_works_before_the_first_commit(empty_root: Path, clock: FakeClo
 
 
 def test_a_reset_brings_branch_index_and_files_back(root: Path, repository: Repository) -> None:
-    start = repository.start_branch("lopen/m").commit
+    start = repository.branches.start("lopen/m").commit
     assert start is not None
     (root / ".gitignore").write_text("*.log\n")
     base = commit(repository)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lopen.clock import FakeClock
+from lopen.git import isolation
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
@@ -88,7 +89,7 @@ def everything(root: Path) -> None:
     """Every kind of work lopen does in a repository."""
     repository = Repository.open(root, clock=FakeClock())
     repository.dirty(lambda _: False)
-    repository.start_branch("lopen/m")
+    repository.branches.start("lopen/m")
     (root / "README").write_text("changed\n")
     (root / "new.bin").write_bytes(b"\0\1")
     start = repository.head().commit
@@ -112,9 +113,9 @@ def everything(root: Path) -> None:
     (root / ".git" / "HEAD").write_text("nonsense")
     repository.put_back(before)
     repository.hooks_snapshot()
-    linked = repository.add_worktree(root.parent / "linked", "lopen/other")
+    linked = isolation.add(repository, root.parent / "linked", "lopen/other")
     linked.snapshot()
-    repository.remove_worktree(linked.root)
+    isolation.remove(repository, linked.root)
 
 
 def test_no_configuration_of_a_repository_runs_anything(poisoned: Path, trap: Trap) -> None:

@@ -31,7 +31,7 @@ def test_head_of_a_fresh_checkout(root: Path, repository: Repository) -> None:
     assert repository.head() == Head(run_git(root, "rev-parse", "HEAD"), "main")
     assert repository.branch_tip("main") == repository.head().commit
     assert repository.branch_tip("other") is None
-    assert repository.git_dir == root / ".git"
+    assert repository.layout.git_dir == root / ".git"
 
 
 def test_a_repository_without_commits_opens(empty_root: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_linked_work_tree_works(root: Path, tmp_path: Path) -> None:
     assert run_git(root, "rev-parse", "side") == sha
     assert run_git(root, "status", "--porcelain") == ""
     with pytest.raises(GitError, match="another work tree"):
-        repository.start_branch("main")
+        repository.branches.start("main")
 
 
 def test_a_folder_without_a_repository(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_file_of_a_tree_and_one_that_is_not_there(root: Path, repository: Repo
 
 def test_what_cannot_be_an_argument_is_an_error_and_no_crash(repository: Repository) -> None:
     with pytest.raises(GitError, match="could not be started"):
-        repository._git.run("rev-parse", "a\0b")
+        repository.references.git.run("rev-parse", "a\0b")
 
 
 def test_files_are_put_back_and_new_ones_deleted_with_their_empty_folders(

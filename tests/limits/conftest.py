@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from lopen.clock import FakeClock
+from lopen.events import AlertRaised
 from lopen.limits.meter import Meter
 from lopen.limits.redis_store import RedisStore
 from lopen.limits.sqlite_store import SqliteStore
 from lopen.limits.store import LimitsStore
+from lopen.llm.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 from tests.limits.redis_server import RedisServer
@@ -69,3 +71,10 @@ def make_meter(store: LimitsStore, clock: FakeClock) -> MakeMeter:
         return meter
 
     return make
+
+
+def spend(meter: Meter, tokens: int, cost: float | None = 0.0, agent: str = "") -> list[str]:
+    """Pay for one answer; the alerts that it raised."""
+    grant = meter.reserve(0, tokens, agent)
+    events = meter.settle(grant, Usage(output_tokens=tokens), cost, "opus")
+    return [e.alert_type for e in events if isinstance(e, AlertRaised)]

@@ -1,59 +1,31 @@
-"""The adapter over real HTTP with the real SDK: what comes back, and what every failure becomes."""
+"""The adapter over real HTTP with the real SDK: what comes back, whole and in order."""
 
 from __future__ import annotations
 
 import json
 import signal
-import sys
 import time
-from collections.abc import Iterator
-from email.utils import format_datetime
 from typing import Any
 
 import pytest
 
-from lopen.clock import FakeClock, SystemClock
-from lopen.errors import ExitCode, LopenError, Stopped
+from lopen.errors import ExitCode, Stopped
 from lopen.llm import sse
-from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import (
-    ContextTooLong,
-    ModelError,
-    Rejected,
-    Response,
     TransientFailure,
     Usage,
 )
-from lopen.settings.schema import Model as ModelSettings
 from tests.endpoint import (
-    Nothing,
     Raw,
     ScriptedEndpoint,
-    Status,
-    Turn,
     cut_stream,
-    error_event,
-    invalid_sse,
     message,
-    reset,
     silence,
-    status,
     text,
     tools,
 )
 from tests.llm.conftest import Reach, ignore, request
-
-
-def sent(reach: Reach, turn: Turn, **settings: Any) -> Response:
-    """The response to one request that is answered with `turn`."""
-    with ScriptedEndpoint([turn]) as endpoint:
-        return reach(endpoint.url, **settings).send(request(), ignore)
-
-
-def failure(reach: Reach, turn: Turn, **settings: Any) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        sent(reach, turn, **settings)
-    return caught.value
+from tests.llm.exchange import events, failure, sent
 
 
 class TestResponses:
@@ -205,230 +177,6 @@ class TestUsage:
         assert sent(reach, Raw([sse.encode(e) for e in bare])).usage == Usage()
 
 
-class TestBrokenStreams:
-    @pytest.mark.parametrize("kept", range(9))
-    def test_a_stream_cut_anywhere_gives_no_response(self, reach: Reach, kept: int) -> None:
-        answer = tools(("write_file", {"path": "a"}), say="Writing.")
-        assert len(cut_stream(answer).pieces) == 9
-        assert isinstance(failure(reach, cut_stream(answer, events=kept)), TransientFailure)
-
-    def test_a_stream_that_ends_politely_before_message_stop_counts_as_cut(self, reach: Reach) -> None:
-        pieces = cut_stream(text("almost")).pieces
-        assert "before message_stop" in str(failure(reach, Raw(pieces)))
-
-    @pytest.mark.parametrize("turn", [reset(), Nothing("hang_up"), Raw((), then="reset"), invalid_sse()])
-    def test_connection_and_protocol_errors_can_be_tried_again(self, reach: Reach, turn: Turn) -> None:
-        assert isinstance(failure(reach, turn), TransientFailure)
-
-    @pytest.mark.parametrize(
-        "garbage",
-        [
-            b"data: no event name\n\n",
-            b"event: message_start\ndata: [1]\n\n",
-            b"event: message_start\ndata: {}\n\n",
-            b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{}}\n\n',
-            b'event: content_block_start\ndata: {"type":"content_block_start","index":"x","content_block":{}}\n\n',
-            b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
-            b"event: message_start\ndata: \xff\xfe\n\n",
-            b"event: message_start\ndata: " + b"[" * 200_000 + b"\n\n",
-        ],
-    )
-    def test_a_stream_out_of_order_can_be_tried_again(self, reach: Reach, garbage: bytes) -> None:
-        assert isinstance(failure(reach, Raw([garbage])), TransientFailure)
-
-    def test_a_block_that_is_not_closed_spoils_the_response(self, reach: Reach) -> None:
-        unclosed = [e for e in events({"type": "text", "text": "x"}) if e["type"] != "content_block_stop"]
-        assert "inside a content block" in str(failure(reach, Raw([sse.encode(e) for e in unclosed])))
-
-    def test_silence_longer_than_the_limit_can_be_tried_again(self, reach: Reach) -> None:
-        assert isinstance(failure(reach, silence(), silence_timeout_s=0.2), TransientFailure)
-        assert isinstance(failure(reach, Nothing("silence"), silence_timeout_s=0.2), TransientFailure)
-
-    def test_pings_do_not_keep_a_stream_alive_for_ever(self, reach: Reach) -> None:
-        clock = FakeClock()
-
-        def hour_long(_body: Any) -> Raw:
-            return Raw(_pings(clock))  # type: ignore[arg-type]  # an iterator on purpose: time passes between pieces
-
-        with ScriptedEndpoint([hour_long]) as endpoint, pytest.raises(TransientFailure, match="longer than"):
-            reach(endpoint.url, clock=clock).send(request(), ignore)
-
-    def test_an_endpoint_that_does_not_stream_is_named_as_such(self, reach: Reach) -> None:
-        page = Raw([b"<html>hello</html>"], content_type="text/html")
-        assert "text/html" in str(failure(reach, page))
-
-    def test_nobody_listening_can_be_tried_again(self, reach: Reach) -> None:
-        with ScriptedEndpoint() as endpoint:
-            gone = endpoint.url
-        with pytest.raises(TransientFailure, match="ConnectError"):
-            reach(gone).send(request(), ignore)
-
-
-class TestRefusals:
-    @pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
-    def test_statuses_that_pass_can_be_tried_again(self, reach: Reach, code: int) -> None:
-        found = failure(reach, status(code, "busy", retry_after="2"))
-        assert isinstance(found, TransientFailure)
-        assert (found.status, found.retry_after_s) == (code, 2.0)
-
-    def test_retry_after_is_read_as_milliseconds_and_as_a_date(self, reach: Reach) -> None:
-        clock = FakeClock()
-        later = clock.now().replace(minute=1)
-        for headers, seconds in (
-            ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5),
-            ({"retry_after": format_datetime(later, usegmt=True)}, 60.0),
-            ({"retry_after": "nan"}, None),
-            ({"retry_after": "soon"}, None),
-            ({"retry_after": "-5"}, 0.0),
-        ):
-            found = failure(reach, status(429, **headers), clock=clock)
-            assert isinstance(found, TransientFailure)
-            assert found.retry_after_s == seconds
-
-    @pytest.mark.parametrize(
-        "turn",
-        [
-            status(400, "prompt is too long: 210000 tokens > 200000 maximum"),
-            status(400, "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000"),
-            status(400, "Input is too long for requested model."),
-            status(413, "Request exceeds the maximum size"),
-            error_event("request_too_large", "too large"),
-            error_event("invalid_request_error", "prompt is too long: 2 tokens > 1 maximum"),
-        ],
-    )
-    def test_a_prompt_that_does_not_fit_is_its_own_failure(self, reach: Reach, turn: Turn) -> None:
-        assert isinstance(failure(reach, turn), ContextTooLong)
-
-    @pytest.mark.parametrize(
-        ("turn", "hint"),
-        [
-            (status(401, "invalid x-api-key"), "ANTHROPIC_API_KEY"),
-            (status(402, "no money"), "Add credit"),
-            (status(400, "Your credit balance is too low to access the API"), "Add credit"),
-            (status(403, "not for you"), "claude-test"),
-            (status(404, "model: claude-test"), "claude-test"),
-            (status(422, "odd"), "lopen doctor"),
-            (error_event("authentication_error", "expired"), "ANTHROPIC_API_KEY"),
-        ],
-    )
-    def test_other_refusals_say_what_to_do(self, reach: Reach, turn: Turn, hint: str) -> None:
-        found = failure(reach, turn)
-        assert isinstance(found, Rejected)
-        assert hint in found.hint
-
-    def test_the_endpoints_own_words_are_in_the_message_on_one_line(self, reach: Reach) -> None:
-        assert "tools.0: \u2026 odd" in str(failure(reach, status(400, "tools.0:\n\u2026  odd")))
-
-    @pytest.mark.parametrize(
-        "kind", ["overloaded_error", "api_error", "rate_limit_error", "timeout_error", "novelty"]
-    )
-    @pytest.mark.parametrize("after", [0, 4])
-    def test_error_events_in_the_stream_can_be_tried_again(self, reach: Reach, kind: str, after: int) -> None:
-        found = failure(reach, error_event(kind, after=after))
-        assert isinstance(found, TransientFailure)
-        assert kind in str(found)
-
-    def test_an_error_event_that_is_no_json_can_be_tried_again(self, reach: Reach) -> None:
-        assert isinstance(failure(reach, Raw([b"event: error\ndata: boom\n\n"])), TransientFailure)
-
-    def test_an_error_page_of_a_proxy_is_no_riddle(self, reach: Reach) -> None:
-        found = failure(reach, Status(502, body=b"<html>Bad Gateway</html>"))
-        assert isinstance(found, TransientFailure)
-
-
-class TestKeys:
-    def test_without_a_key_the_hint_names_the_variable(self) -> None:
-        model = AnthropicModel(ModelSettings(base_url="http://127.0.0.1:9"), {}, SystemClock())
-        with pytest.raises(Rejected) as caught:
-            model.send(request(), ignore)
-        assert "ANTHROPIC_API_KEY" in caught.value.hint
-
-    def test_the_key_and_address_come_from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        with ScriptedEndpoint([text("hello")], key="from-the-environment") as endpoint:
-            monkeypatch.setenv("ANTHROPIC_API_KEY", "from-the-environment")
-            model = AnthropicModel(ModelSettings(), {"ANTHROPIC_BASE_URL": endpoint.url}, SystemClock())
-            assert model.send(request(), ignore).text == "hello"
-            model.close()
-
-    def test_an_endpoint_that_echoes_the_key_does_not_get_it_into_a_message(self, reach: Reach) -> None:
-        secrets = ("sk-ant-api03-abc_DEF-123", "plain-test-secret")
-        for key in secrets:
-            with (
-                ScriptedEndpoint([status(400, f"bad key {key}, Bearer {key} refused")]) as endpoint,
-                pytest.raises(Rejected) as caught,
-            ):
-                reach(endpoint.url, api_key=key).send(request(), ignore)
-            assert key not in str(caught.value)
-            assert caught.value.__cause__ is None
-            assert caught.value.__context__ is None
-
-    def test_a_key_that_no_header_can_carry_is_rejected_unseen(self, reach: Reach) -> None:
-        with ScriptedEndpoint([text("never")]) as endpoint, pytest.raises(Rejected) as caught:
-            reach(endpoint.url, api_key="sk-ant-broken\nkey").send(request(), ignore)
-        assert "sk-ant" not in str(caught.value)
-
-    @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "127.0.0.1:80", "http://[::1"])
-    def test_an_address_that_is_none_is_rejected(self, reach: Reach, url: str) -> None:
-        with pytest.raises(Rejected):
-            reach(url).send(request(), ignore)
-
-    @pytest.mark.parametrize(
-        ("url", "local"),
-        [
-            ("http://127.0.0.1:8080", True),
-            ("http://localhost", True),
-            ("http://[::1]:1", True),
-            ("https://api.anthropic.com", False),
-            ("http://127.0.0.1.example.org", False),
-            ("http://[::1", False),
-            ("", False),
-        ],
-    )
-    def test_only_loopback_is_local(self, url: str, local: bool) -> None:
-        assert AnthropicModel(ModelSettings(base_url=url), {}, SystemClock()).local is local
-
-    def test_a_proxy_of_the_environment_is_not_asked_for_loopback(
-        self, reach: Reach, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-            monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
-        with ScriptedEndpoint([text("Here.")]) as endpoint:
-            assert reach(endpoint.url).send(request(), ignore).text == "Here."
-
-
-class TestProviders:
-    @pytest.mark.parametrize(
-        ("provider", "variable"),
-        [("bedrock", "AWS_REGION"), ("vertex", "CLOUD_ML_REGION"), ("foundry", "ANTHROPIC_FOUNDRY_API_KEY")],
-    )
-    def test_a_provider_without_its_settings_names_them(
-        self, reach: Reach, provider: str, variable: str
-    ) -> None:
-        with pytest.raises(Rejected) as caught:
-            reach("", provider=provider, api_key="").send(request(), ignore)
-        assert variable in caught.value.hint
-
-    @pytest.mark.parametrize(("provider", "library"), [("vertex", "google.auth"), ("bedrock", "boto3")])
-    def test_a_provider_without_its_library_names_the_extra(
-        self, reach: Reach, monkeypatch: pytest.MonkeyPatch, provider: str, library: str
-    ) -> None:
-        for name in ("CLOUD_ML_REGION", "ANTHROPIC_VERTEX_PROJECT_ID", "AWS_REGION"):
-            monkeypatch.setenv(name, "somewhere")
-        for name in (library, "botocore.auth"):
-            monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(LopenError) as caught:
-            reach("", provider=provider, api_key="").send(request(), ignore)
-        assert f"anthropic[{provider}]" in caught.value.hint
-
-    def test_foundry_speaks_through_its_own_client(
-        self, reach: Reach, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("ANTHROPIC_FOUNDRY_API_KEY", "foundry-key")
-        with ScriptedEndpoint([text("hello")], key="foundry-key") as endpoint:
-            model = reach(endpoint.url, provider="foundry", api_key="")
-            assert model.send(request(), ignore).text == "hello"
-
-
 class TestHangingUp:
     def test_a_stop_passes_through_and_closes_the_connection(self, reach: Reach) -> None:
         def stop(_text: str) -> None:
@@ -466,21 +214,9 @@ class TestHangingUp:
             reach(endpoint.url).send(request(), bug)
 
 
-def events(block: dict[str, Any], usage: Usage | None = None) -> list[Any]:
-    """The events of a message of one block, to be spoiled."""
-    whole = {"id": "msg_1", "model": "claude-test", "content": [block], "stop_reason": "tool_use"}
-    return [dict(event) for event in sse.message_events(whole, usage or Usage(1, 1))]
-
-
 def raw_tool_call(raw: str, stop_reason: str = "tool_use") -> Raw:
     """A tool call whose input is this text, well formed or not."""
     whole = events({"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}})
     whole[3]["delta"] = {"type": "input_json_delta", "partial_json": raw}
     whole[-2]["delta"]["stop_reason"] = stop_reason
     return Raw([sse.encode(event) for event in whole])
-
-
-def _pings(clock: FakeClock) -> Iterator[bytes]:
-    for _ in range(100):
-        clock.advance(60)
-        yield sse.encode({"type": "ping"})

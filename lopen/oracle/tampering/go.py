@@ -15,10 +15,10 @@ from lopen.oracle.tampering.braces import (
 )
 from lopen.oracle.tampering.go_checks import FUNCTION, TEST, Test, find_checks, helper_checks
 from lopen.oracle.tampering.go_main import main_skips
+from lopen.oracle.tampering.helpers import Helpers
 from lopen.oracle.tampering.lexing import Source, lex
 from lopen.oracle.tampering.suite import (
     Case,
-    Check,
     Language,
     Skip,
     Suite,
@@ -57,7 +57,7 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     return {path: _suite(source, helpers) for path, source in sources.items()}
 
 
-def _suite(source: Source, helpers: Mapping[str, Sequence[Check]]) -> Suite:
+def _suite(source: Source, helpers: Helpers) -> Suite:
     constraints = tuple(_constraints(source))
     tests = shallow(_tests(source), lambda test: (test.at, test.end))
     cases = [_case(source, test, tests, helpers, constraints) for test in tests]
@@ -107,7 +107,7 @@ def _case(
     source: Source,
     test: Test,
     tests: Sequence[Test],
-    helpers: Mapping[str, Sequence[Check]],
+    helpers: Helpers,
     constraints: tuple[Skip, ...],
 ) -> Case:
     first, last = (bisect_left(tests, at, key=lambda t: t.at) for at in (test.start, test.end))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lopen.oracle.tampering.braces import always_equal, always_true, definitions, enclosing_condition, texts
+from lopen.oracle.tampering.helpers import Helpers, helper_calls
 from lopen.oracle.tampering.lexing import Source
-from lopen.oracle.tampering.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, called, ranks
+from lopen.oracle.tampering.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks
 
 FUNCTION = re.compile(
     r"^func\s+(?:\(\s*\w+\s+\*?(?P<receiver>\w+)\s*\)\s*)?(?P<name>\w+)\s*\((?P<parameters>[^)]*)\)[^{\n]*\{",
@@ -22,7 +23,7 @@ _LIBRARY = re.compile(
 _HELPER = re.compile(r"(?<![\w.])(?P<name>\w+)\s*\(\s*(?:t|tb|s\.T\(\))\s*[,)]")
 _GOMEGA = re.compile(r"(?<![\w.])(?:Expect|Ω|Eventually)\s*\(")
 _OUTPUT = re.compile(r"//\s*(?:Unordered )?[Oo]utput:[^\n]*(?:\n\s*//[^\n]*)*")
-_NO_HELPERS = frozenset({"Run", "append", "len", "panic", "print", "New", "require", "assert"})
+_NO_HELPERS = frozenset({"Run", "append", "len", "panic", "print", "New", "require", "assert", "func"})
 _TESTIFY = ranks(
     exact="Equal Equalf Exactly EqualError EqualValues ErrorIs JSONEq Nil Len Empty Equals Zero DeepEqual",
     close="InDelta InEpsilon ElementsMatch WithinDuration ErrorContains ErrorAs",
@@ -41,9 +42,7 @@ class Test:
     end: int
 
 
-def find_checks(
-    source: Source, test: Test, helpers: Mapping[str, Sequence[Check]]
-) -> Iterator[tuple[int, Check]]:
+def find_checks(source: Source, test: Test, helpers: Helpers) -> Iterator[tuple[int, Check]]:
     """The checks in a test's body, each with its position."""
     for found in _FAILING.finditer(source.code, test.start, test.end):
         yield found.start(), _failing(source, test.start, found.start(), found.end() - 1)
@@ -54,25 +53,19 @@ def find_checks(
         text = source.span(found.start(), stop if stop > 0 else test.end)
         subject = source.span(found.end(), source.closing(found.end() - 1))
         yield found.start(), Check(text, subject, PARTIAL, source.line(found.start()))
-    for found in _HELPER.finditer(source.code, test.start, test.end):
-        yield from _by_helper(source, found, helpers)
+    yield from helper_calls(
+        source,
+        test.start,
+        test.end,
+        _HELPER,
+        helpers,
+        counts=lambda name: name not in _NO_HELPERS,
+        subject=1,  # behind `t`
+    )
     if test.name.startswith("Example"):
         for found in _OUTPUT.finditer(source.text, test.start, test.end):
             text = " ".join(found.group().split())
             yield found.start(), Check(text, "output", EXACT, source.line(found.start()))
-
-
-def _by_helper(
-    source: Source, found: re.Match[str], helpers: Mapping[str, Sequence[Check]]
-) -> Iterator[tuple[int, Check]]:
-    name = found["name"]
-    opening = source.code.index("(", found.start())
-    text = source.span(found.start(), source.closing(opening) + 1)
-    check = Check(text, ", ".join(texts(source, opening)[1:2]) or text, EXACT, source.line(found.start()))
-    if name in helpers:
-        yield from ((found.start(), each) for each in called(check, helpers[name]))
-    elif name not in _NO_HELPERS and name != "func":
-        yield found.start(), check
 
 
 def _failing(source: Source, start: int, at: int, opening: int) -> Check:

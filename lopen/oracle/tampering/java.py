@@ -13,6 +13,7 @@ from lopen.oracle.tampering.braces import (
     regions,
     shallow,
 )
+from lopen.oracle.tampering.helpers import Helpers, helper_cases
 from lopen.oracle.tampering.java_checks import find_checks, helper_checks
 from lopen.oracle.tampering.java_setup import FOREIGN, SETTING_UP, body_skips, static_skips
 from lopen.oracle.tampering.lexing import Source, lex
@@ -24,7 +25,6 @@ from lopen.oracle.tampering.suite import (
     Skip,
     Suite,
     numbered,
-    support_cases,
 )
 
 _ANNOTATION = re.compile(r"@(?!interface\b)(?P<name>[\w.]+)\s*(?P<open>\()?")
@@ -109,7 +109,7 @@ def _suite(
     source: Source,
     runs: Sequence[_Run],
     marks: Mapping[str, tuple[Skip, ...]],
-    helpers: Mapping[str, Sequence[Check]],
+    helpers: Helpers,
 ) -> Suite:
     classes = _classes(source)
     cases = []
@@ -123,12 +123,7 @@ def _suite(
         around = _around(classes, method.start())
         if method.end() not in seen and any("TestCase" in m["heritage"] for m in around):
             cases.append(_case(source, (), method, around, marks, helpers))
-    return Suite(numbered([*cases, *support_cases(_untested(helper_checks([source]), cases))]))
-
-
-def _untested(helpers: Mapping[str, Sequence[Check]], cases: Sequence[Case]) -> dict[str, Sequence[Check]]:
-    tests = {case.short for case in cases}
-    return {name: checks for name, checks in helpers.items() if name not in tests}
+    return Suite(numbered([*cases, *helper_cases(helper_checks([source]), cases)]))
 
 
 def _annotated_outermost(source: Source) -> list[_Run]:
@@ -171,7 +166,7 @@ def _case(
     method: re.Match[str],
     around: Sequence[re.Match[str]],
     marks: Mapping[str, tuple[Skip, ...]],
-    helpers: Mapping[str, Sequence[Check]],
+    helpers: Helpers,
 ) -> Case:
     start, end = method.end(), source.closing(method.end() - 1)
     line = source.line(method.start("name"))

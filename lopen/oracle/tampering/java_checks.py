@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from lopen.oracle.tampering.braces import always_equal, always_true, chain, definitions, is_literal, texts
+from lopen.oracle.tampering.helpers import Helpers, helper_calls
 from lopen.oracle.tampering.lexing import Source
-from lopen.oracle.tampering.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, called, ranks
+from lopen.oracle.tampering.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks
 
 _ASSERT = re.compile(
     r"(?<![\w$])(?:(?:Assert|Assertions|Assertion|Truth|MatcherAssert)\s*\.\s*)?(?P<name>assert\w*|fail|expectThrows)\s*\("
@@ -30,9 +31,7 @@ _CHAINED = ranks(
 )
 
 
-def find_checks(
-    source: Source, start: int, end: int, helpers: Mapping[str, Sequence[Check]]
-) -> Iterator[tuple[int, Check]]:
+def find_checks(source: Source, start: int, end: int, helpers: Helpers) -> Iterator[tuple[int, Check]]:
     """The checks in a range, each with its position."""
     for found in _ASSERT.finditer(source.code, start, end):
         if found["name"] not in helpers:
@@ -42,12 +41,7 @@ def find_checks(
             _, stop = chain(source, source.closing(found.end() - 1) + 1)
             text = source.span(found.start(), stop)
             yield found.start(), Check(text, found["name"], PARTIAL, source.line(found.start()))
-    for found in _CALLED.finditer(source.code, start, end):
-        if behind := helpers.get(found["name"]):
-            arguments = texts(source, found.end() - 1)
-            text = source.span(found.start(), source.closing(found.end() - 1) + 1)
-            check = Check(text, arguments[0] if arguments else text, EXACT, source.line(found.start()))
-            yield from ((found.start(), each) for each in called(check, behind))
+    yield from helper_calls(source, start, end, _CALLED, helpers)
 
 
 def _asserted(source: Source, at: int, name: str, opening: int) -> Check:

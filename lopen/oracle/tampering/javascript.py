@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lopen.oracle.tampering.braces import Region, chosen, regions, shallow, skip_calls
+from lopen.oracle.tampering.helpers import Helpers
 from lopen.oracle.tampering.javascript_checks import find_checks, helper_checks
 from lopen.oracle.tampering.javascript_silencing import (
     BODY_SKIP,
@@ -16,7 +17,7 @@ from lopen.oracle.tampering.javascript_silencing import (
     skipping_hooks,
 )
 from lopen.oracle.tampering.lexing import Source, lex
-from lopen.oracle.tampering.suite import Case, Check, Language, Skip, Suite, numbered, support_cases
+from lopen.oracle.tampering.suite import Case, Language, Skip, Suite, numbered, support_cases
 
 _SUFFIX = re.compile(r"\.[cm]?[jt]sx?$")
 _COLLECTED = re.compile(
@@ -79,7 +80,7 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     return {path: _suite(source, helpers) for path, source in sources.items()}
 
 
-def _suite(source: Source, helpers: Mapping[str, Sequence[Check]]) -> Suite:
+def _suite(source: Source, helpers: Helpers) -> Suite:
     blocks = shallow(_blocks(source), lambda block: (block.start, block.end))
     groups = [block for block in blocks if block.is_group]
     around = _Around(source, groups)
@@ -145,7 +146,7 @@ def _titled(source: Source, arguments: Sequence[tuple[int, int]]) -> bool:
     return first[:1] in {'"', "'", "`"} or len(arguments) > 1
 
 
-def _case(source: Source, block: _Block, outside: _Around, helpers: Mapping[str, Sequence[Check]]) -> Case:
+def _case(source: Source, block: _Block, outside: _Around, helpers: Helpers) -> Case:
     around, skips = outside.of(block)
     names = [_title(source, g) for g in [*around, block]]
     start, end = _body(source, block)

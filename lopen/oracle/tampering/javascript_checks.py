@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from lopen.oracle.tampering.braces import always_equal, always_true, chain, definitions, texts
+from lopen.oracle.tampering.helpers import Helpers, helper_calls
 from lopen.oracle.tampering.lexing import Source
-from lopen.oracle.tampering.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, called, ranks
+from lopen.oracle.tampering.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks
 
 _EXPECT = re.compile(r"(?<![\w$.])expect\s*(?:\.\s*(?:soft|poll)\s*)?(?:<[^<>()]*>)?\(")
 _ASSERT = re.compile(
@@ -64,9 +65,7 @@ _ANYTHING = re.compile(r"^expect\.anything\(\)$|^expect\.any\(Object\)$")
 _ASSERTING_ALWAYS = frozenset({"pass"})
 
 
-def find_checks(
-    source: Source, start: int, end: int, helpers: Mapping[str, Sequence[Check]]
-) -> Iterator[tuple[int, Check]]:
+def find_checks(source: Source, start: int, end: int, helpers: Helpers) -> Iterator[tuple[int, Check]]:
     """The checks in a range, each with its position."""
     for found in _EXPECT.finditer(source.code, start, end):
         if source.code[found.start() :].startswith("expect.") and "(" not in found.group():
@@ -82,7 +81,8 @@ def find_checks(
         line = source.line(found.start())
         stop = source.code.find("\n", found.start())
         yield found.start(), Check(source.span(found.start(), stop if stop > 0 else end), "", PARTIAL, line)
-    yield from _by_helper(source, start, end, helpers)
+    yield from helper_calls(source, start, end, _CALLED, helpers)
+    yield from helper_calls(source, start, end, _HELPER, {}, counts=lambda name: name not in helpers)
 
 
 def _expected(source: Source, at: int, opening: int) -> Check:
@@ -128,24 +128,6 @@ def _asserted(source: Source, at: int, name: str, opening: int) -> Check:
     if boolean and re.search(r"[^=!]==", subject):
         return Check(text, subject.split("==")[0].strip(), EXACT, line)
     return Check(text, subject, _RANKS.get(name, PARTIAL), line)
-
-
-def _by_helper(
-    source: Source, start: int, end: int, helpers: Mapping[str, Sequence[Check]]
-) -> Iterator[tuple[int, Check]]:
-    for found in _CALLED.finditer(source.code, start, end):
-        if behind := helpers.get(found["name"]):
-            check = _helper_call(source, found)
-            yield from ((found.start(), each) for each in called(check, behind))
-    for found in _HELPER.finditer(source.code, start, end):
-        if found["name"] not in helpers:
-            yield found.start(), _helper_call(source, found)
-
-
-def _helper_call(source: Source, found: re.Match[str]) -> Check:
-    arguments = texts(source, found.end() - 1)
-    text = source.span(found.start(), source.closing(found.end() - 1) + 1)
-    return Check(text, arguments[0] if arguments else text, EXACT, source.line(found.start()))
 
 
 def helper_checks(sources: Sequence[Source]) -> dict[str, tuple[Check, ...]]:

@@ -16,6 +16,7 @@ from lopen.oracle.tampering.braces import (
     shallow,
     texts,
 )
+from lopen.oracle.tampering.helpers import Helpers, helper_calls, helper_cases
 from lopen.oracle.tampering.lexing import Source, lex
 from lopen.oracle.tampering.suite import (
     CLOSE,
@@ -27,9 +28,7 @@ from lopen.oracle.tampering.suite import (
     Language,
     Skip,
     Suite,
-    called,
     numbered,
-    support_cases,
 )
 
 _ATTRIBUTE = re.compile(r"#(?P<inner>!?)\[")
@@ -91,9 +90,7 @@ def _suite(path: str, source: Source) -> Suite:
             around = [m["name"] for m, close in modules if m.start() < run.start < close]
             inherited = tuple(s for name in around for s in conditions.get(name, ()))
             cases.append(_case(source, run, function, around, (*whole_file, *inherited), helpers))
-    tests = {case.short for case in cases}
-    support = {name: checks for name, checks in helpers.items() if name not in tests}
-    return Suite(numbered([*cases, *support_cases(support)]), tuple(left_out))
+    return Suite(numbered([*cases, *helper_cases(helpers, cases)]), tuple(left_out))
 
 
 def _left_out(source: Source, run: _Attributes, module: re.Match[str]) -> Iterator[Skip]:
@@ -135,7 +132,7 @@ def _case(
     function: re.Match[str],
     around: Sequence[str],
     inherited: tuple[Skip, ...],
-    helpers: Mapping[str, Sequence[Check]],
+    helpers: Helpers,
 ) -> Case:
     start, end = function.end(), source.closing(function.end() - 1)
     line = source.line(function.start("name"))
@@ -186,19 +183,10 @@ def _caught(source: Source, start: int, end: int) -> Iterator[Region]:
             yield Region(found.end() - 1, source.closing(found.end() - 1), "swallowed")
 
 
-def _checks(
-    source: Source, start: int, end: int, helpers: Mapping[str, Sequence[Check]]
-) -> Iterator[tuple[int, Check]]:
+def _checks(source: Source, start: int, end: int, helpers: Helpers) -> Iterator[tuple[int, Check]]:
     for found in _MACRO.finditer(source.code, start, end):
         yield found.start(), _asserted(source, found.start(), found["name"], found.end() - 1)
-    for found in _HELPER.finditer(source.code, start, end):
-        arguments = texts(source, found.end() - 1)
-        text = source.span(found.start(), source.closing(found.end() - 1) + 1)
-        check = Check(text, arguments[0] if arguments else text, EXACT, source.line(found.start()))
-        if found["name"] in helpers:
-            yield from ((found.start(), each) for each in called(check, helpers[found["name"]]))
-        elif _NAMED_HELPER.match(found["name"]):
-            yield found.start(), check
+    yield from helper_calls(source, start, end, _HELPER, helpers, counts=_NAMED_HELPER.match)
 
 
 def _asserted(source: Source, at: int, name: str, opening: int) -> Check:

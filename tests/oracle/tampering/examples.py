@@ -24,6 +24,12 @@ def change(path: str, before: str | None, after: str | None) -> FileChange:
     return FileChange(path, _text(before), _text(after))
 
 
+def swap(text: str, old: str, new: str) -> tuple[str, str]:
+    """The text, and the text with the first `old` replaced."""
+    assert old in text
+    return text, text.replace(old, new, 1)
+
+
 def _text(literal: str | None) -> str | None:
     return None if literal is None else dedent(literal).lstrip("\n")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.tampering.examples import Example, change, innocent, tampered
+from tests.oracle.tampering.examples import Example, change, innocent, swap, tampered
 
 PATH = "money/money_test.go"
 MONEY = """
@@ -45,10 +45,9 @@ def body(
     return tuple(f"package money\n\nfunc TestAdd(t *testing.T) {{\n{text}\n}}\n" for text in (before, after))  # type: ignore[return-value]  # two of them
 
 
-def swapped(old: str, new: str, text: str = MONEY) -> tuple[str, str]:
+def swapped(old: str, new: str) -> tuple[str, str]:
     """The file, and the file with `old` replaced."""
-    assert old in text
-    return text, text.replace(old, new, 1)
+    return swap(MONEY, old, new)
 
 
 WITHOUT_SUB = MONEY.partition("func TestSub")[0]
@@ -152,7 +151,7 @@ TAMPERED: tuple[Example, ...] = (
     tampered(
         "rows are dropped",
         "1 rows where it ran for 2",
-        change(PATH, *swapped("\t	{2, 2, 4},\n", "", TABLE)),
+        change(PATH, *swap(TABLE, "\t	{2, 2, 4},\n", "")),
         worst="warning",
     ),
     tampered(
@@ -242,7 +241,7 @@ INNOCENT: tuple[Example, ...] = (
         "a row is added",
         change(
             PATH,
-            *swapped("\t	{2, 2, 4},\n", "\t	{2, 2, 4},\n\t	{3, 3, 6},\n", TABLE),
+            *swap(TABLE, "\t	{2, 2, 4},\n", "\t	{2, 2, 4},\n\t	{3, 3, 6},\n"),
         ),
     ),
     innocent("rows get names", change(PATH, TABLE, TABLE.replace("{1, 1, 2}", "{a: 1, b: 1, want: 2}"))),

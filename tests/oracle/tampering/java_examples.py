@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.tampering.examples import Example, change, innocent, tampered
+from tests.oracle.tampering.examples import Example, change, innocent, swap, tampered
 
 PATH = "src/test/java/money/MoneyTest.java"
 MONEY = """
@@ -38,10 +38,9 @@ def body(after: str, before: str = "assertEquals(4, add(2, 2));") -> tuple[str, 
     )  # type: ignore[return-value]  # two of them
 
 
-def swapped(old: str, new: str, text: str = MONEY) -> tuple[str, str]:
+def swapped(old: str, new: str) -> tuple[str, str]:
     """The file, and the file with `old` replaced."""
-    assert old in text
-    return text, text.replace(old, new, 1)
+    return swap(MONEY, old, new)
 
 
 ROWS = 'class T {\n  @ParameterizedTest\n  @CsvSource({"1,2", "2,4", "3,6"})\n  void f(int a, int b) { assertEquals(b, twice(a)); }\n}\n'
@@ -138,7 +137,7 @@ TAMPERED: tuple[Example, ...] = (
     tampered(
         "rows are dropped",
         "1 rows where it ran for 3",
-        change(PATH, *swapped('"1,2", "2,4", "3,6"', '"1,2"', ROWS)),
+        change(PATH, *swap(ROWS, '"1,2", "2,4", "3,6"', '"1,2"')),
         worst="warning",
     ),
     tampered(
@@ -260,7 +259,7 @@ INNOCENT: tuple[Example, ...] = (
         change(PATH, *body("assertEquals(4, add(2, 2));", "assertTrue(add(2, 2) == 4);")),
     ),
     innocent("a message is added", change(PATH, *body('assertEquals(4, add(2, 2), "two and two");'))),
-    innocent("a row is added", change(PATH, *swapped('"3,6"', '"3,6", "4,8"', ROWS))),
+    innocent("a row is added", change(PATH, *swap(ROWS, '"3,6"', '"3,6", "4,8"'))),
     innocent(
         "JUnit 4 becomes JUnit 5",
         change(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.tampering.examples import Example, change, innocent, tampered
+from tests.oracle.tampering.examples import Example, change, innocent, swap, tampered
 
 PATH = "src/money.test.ts"
 MONEY = """
@@ -27,8 +27,7 @@ def body(after: str, before: str = "expect(add(2, 2)).toBe(4);") -> tuple[str, s
 
 def swapped(old: str, new: str) -> tuple[str, str]:
     """The file, and the file with `old` replaced."""
-    assert old in MONEY
-    return MONEY, MONEY.replace(old, new, 1)
+    return swap(MONEY, old, new)
 
 
 TAMPERED: tuple[Example, ...] = (

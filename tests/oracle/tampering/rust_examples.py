@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.tampering.examples import Example, change, innocent, tampered
+from tests.oracle.tampering.examples import Example, change, innocent, swap, tampered
 
 PATH = "src/money.rs"
 MONEY = """
@@ -38,8 +38,7 @@ def body(after: str, before: str = "assert_eq!(add(2, 2), 4);") -> tuple[str, st
 
 def swapped(old: str, new: str) -> tuple[str, str]:
     """The file, and the file with `old` replaced."""
-    assert old in MONEY
-    return MONEY, MONEY.replace(old, new, 1)
+    return swap(MONEY, old, new)
 
 
 TAMPERED: tuple[Example, ...] = (

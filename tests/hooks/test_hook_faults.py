@@ -1,0 +1,181 @@
+"""What goes wrong around a hook process: malformed events, a store that is locked or gone, an input that never ends."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lopen.limits.redis_store import RedisStore
+from tests.hooks.process import COMMAND, HookedProject
+from tests.limits.redis_server import RedisServer
+
+BAD = {
+    "nothing": b"",
+    "no JSON": b"{'session_id': 1",
+    "not UTF-8": b"\xff\xfe\x00",
+    "a list": b"[1, 2]",
+    "no session": b'{"tool_name": "Read"}',
+    "no tool": b'{"session_id": "abc"}',
+    "a session that is a path": b'{"session_id": "../../etc/passwd", "tool_name": "Read"}',
+    "wrong kinds": b'{"session_id": 5, "tool_name": ["x"], "tool_input": 3}',
+    "deep nesting": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_malformed_event_allows_the_call_and_is_logged(project: HookedProject, what: str) -> None:
+    for event in ("pre-tool-use", "post-tool-use"):
+        answered = project.raw(event, BAD[what])
+        assert (answered.code, answered.out) == (0, "")
+        assert "the call is allowed" in answered.err
+    log = (project.root / ".lopen" / "logs" / "hooks.jsonl").read_text().splitlines()
+    assert [json.loads(line)["level"] for line in log] == ["warning"] * 2
+
+
+def test_malformed_usage_is_left_out(project: HookedProject) -> None:
+    usage: object
+    for usage in (
+        {"input_tokens": "many"},
+        {"input_tokens": -5},
+        [],
+        {"output_tokens": 1e30},
+        {"input_tokens": True},
+    ):
+        answered = project.send(
+            "post-tool-use", tool_name="T", tool_input=None, tool_response={"usage": usage}
+        )
+        assert answered.code == 0
+    assert project.budget().tokens_used == 0
+
+
+def test_an_event_of_ten_megabytes_is_answered(project: HookedProject) -> None:
+    content = "x = 1\n" * 1_750_000
+    assert project.before("Write", {"file_path": "a.py", "content": content}).code == 0
+    assert project.circuit().iteration_count == 1
+    assert project.bash(f"cat <<'EOF' > a.txt\n{content}EOF\n").code == 0
+
+
+def test_an_event_that_names_a_session_of_lopens_own_changes_nothing(project: HookedProject) -> None:
+    from lopen.limits.budget import BudgetSpec, Charge
+
+    spec = BudgetSpec("session:auth-20260101-1", "session", 1_000, agent="builder")
+    project.store().record([spec], Charge(10), datetime.now(UTC))
+    answered = project.send(
+        "post-tool-use",
+        session="auth-20260101-1",
+        tool_name="T",
+        tool_input={},
+        tool_response={"usage": {"input_tokens": 900}},
+    )
+    assert answered.code == 0
+    assert "a session of lopen's own" in answered.err
+    assert project.budget("auth-20260101-1").tokens_used == 10
+
+
+def test_a_store_of_a_newer_version_allows_and_is_left_alone(project: HookedProject) -> None:
+    project.before("Read", {"file_path": "a"})
+    connection = sqlite3.connect(project.root / ".lopen" / "state.db")
+    connection.execute("PRAGMA user_version=9999")
+    connection.close()
+    answered = project.before("Read", {"file_path": "a"})
+    assert answered.code == 0
+    assert "newer lopen" in answered.err
+
+
+def test_a_store_that_is_locked_damaged_or_missing_allows(project: HookedProject) -> None:
+    project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "0.4"
+    project.before("Read", {"file_path": "a"})
+    database = project.root / ".lopen" / "state.db"
+    holder = sqlite3.connect(database, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    locked = project.before("Read", {"file_path": "a"})
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert (locked.code, "locked" in locked.err) == (0, True)
+    for file in (project.root / ".lopen").glob("state.db*"):
+        file.unlink()
+    database.write_bytes(b"no database" * 1_000)
+    assert project.before("Read", {"file_path": "a"}).code == 0
+    database.unlink()
+    (project.root / ".lopen" / "logs" / "hooks.jsonl").unlink()
+    (project.root / ".lopen" / "logs").rmdir()
+    (project.root / ".lopen").rmdir()
+    missing = project.before("Read", {"file_path": "a"})
+    assert (missing.code, "no .lopen folder" in missing.err) == (0, True)
+
+
+def test_standard_input_that_never_ends_is_given_up(project: HookedProject) -> None:
+    project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "0.3"
+    with subprocess.Popen(
+        [*COMMAND, "pre-tool-use"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=project.root,
+        env=project.env(),
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(b'{"session_id"')
+        process.stdin.flush()
+        assert process.wait(timeout=20) == 0
+        assert process.stderr is not None
+        assert b"took too long" in process.stderr.read()
+
+
+def test_an_unknown_event_is_wrong_usage(project: HookedProject) -> None:
+    answered = project.raw("pre-toll-use", b"{}")
+    assert answered.code == 2
+    assert "usage: lopen hook" in answered.err
+
+
+def test_budgets_and_circuits_that_are_off_block_nothing(project: HookedProject) -> None:
+    project.environ |= {"TOKEN_BUDGET_ENABLED": "false", "CIRCUIT_BREAKER_ENABLED": "false"}
+    usage = {"usage": {"input_tokens": 900_000_000}}
+    assert project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=usage).code == 0
+    assert [project.before("Read", {"file_path": "a"}).code for _ in range(7)] == [0] * 7
+
+
+def test_protected_edits_and_persons_commands_are_blocked_without_any_store(project: HookedProject) -> None:
+    (project.root / ".lopen").rmdir()
+    blocked = project.before("Write", {"file_path": ".claude/settings.json", "content": "{}"})
+    assert (blocked.code, "protected" in blocked.err) == (2, True)
+    person = project.bash("cd /tmp && lopen approve auth")
+    assert (person.code, "a person's command" in person.err) == (2, True)
+
+
+def test_the_hooks_count_in_redis_where_the_person_says_so(project: HookedProject, tmp_path: Path) -> None:
+    server = RedisServer(tmp_path)
+    project.environ["LOPEN_BUDGET__STORE"] = server.url
+    usage = {"usage": {"input_tokens": 5_000}}
+    try:
+        answered = project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=usage)
+        [state] = RedisStore(server.url).budgets()
+    finally:
+        server.stop()
+    assert (answered.code, state.budget_id, state.tokens_used) == (0, "session:abc", 5_000)
+    gone = project.before("Read", {"file_path": "a"})
+    assert (gone.code, "the call is allowed" in gone.err) == (0, True)
+    assert not (project.root / ".lopen" / "state.db").exists()
+
+
+def test_usage_that_a_gone_redis_missed_is_counted_with_the_next_prompt(
+    project: HookedProject, tmp_path: Path
+) -> None:
+    server = RedisServer(tmp_path)
+    project.environ["LOPEN_BUDGET__STORE"] = server.url
+    usage = {"usage": {"input_tokens": 5_000}}
+    try:
+        server.stop()
+        for _ in range(2):
+            missed = project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=usage)
+            assert (missed.code, "the call is allowed" in missed.err) == (0, True)
+        server.start()
+        assert "10,000 / 500,000" in project.send("user-prompt-submit", prompt="on").context
+        assert "10,000 / 500,000" in project.send("user-prompt-submit", prompt="on").context
+    finally:
+        server.stop()

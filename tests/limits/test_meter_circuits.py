@@ -1,0 +1,149 @@
+"""What the meter's gate holds back: calls, sub-agents, and when it lets them go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from lopen.clock import FakeClock
+from lopen.events import AlertRaised, CircuitChanged
+from lopen.limits import orders
+from lopen.limits.answers import ToolPass, ToolTrip
+from lopen.limits.guarding import read_agents
+from lopen.limits.store import LimitsStore
+from tests.limits.conftest import MakeMeter
+
+
+def test_calls_are_stopped_and_said_with_what_to_do(make_meter: MakeMeter, clock: FakeClock) -> None:
+    meter = make_meter()
+    for turn in range(4):
+        clock.advance(5)
+        assert isinstance(meter.gate.before_tool("read_file", {"path": "./a"}, turn), ToolPass)
+    trip = meter.gate.before_tool("read_file", {"path": "a"}, 9)
+    assert isinstance(trip, ToolTrip)
+    assert (trip.needs_ack, trip.until, trip.command) == (True, None, "lopen circuit ack session:s1")
+    for said in ("read_file was called 5 times in a row", "Instead:", "lopen circuit ack session:s1"):
+        assert said in trip.text
+    assert [type(e) for e in trip.events] == [CircuitChanged, AlertRaised]
+    again = meter.gate.before_tool("read_file", {"path": "b"}, 10)
+    assert isinstance(again, ToolTrip)
+    assert again.events == ()
+
+
+def test_a_cooldown_says_until_when_and_is_over_then(make_meter: MakeMeter, clock: FakeClock) -> None:
+    meter = make_meter()
+    trip: ToolTrip | None = None
+    for turn in range(4):
+        clock.advance(3)
+        passed = meter.gate.before_tool("run_command", {"command": f"pytest {turn}"}, turn)
+        assert isinstance(passed, ToolPass)
+        trip = meter.gate.after_tool(passed, False)
+    assert trip is not None
+    assert trip.until is not None
+    assert "Cooldown: 5s" in trip.text
+    clock.sleep((trip.until - clock.now()).total_seconds())
+    probe = meter.gate.before_tool("read_file", {}, 9)
+    assert isinstance(probe, ToolPass)
+    assert meter.gate.after_tool(probe, True) is None
+    circuit = meter.gate.circuit()
+    assert circuit is not None
+    assert circuit.state == "closed"
+
+
+def test_six_agents_at_once_are_held_apart_and_the_oldest_makes_room(
+    make_meter: MakeMeter, clock: FakeClock
+) -> None:
+    meter = make_meter()
+    assert isinstance(meter.gate.spawn_agent("a0", 0), ToolPass)
+    hurried = meter.gate.spawn_agent("a1", 1)
+    assert isinstance(hurried, ToolTrip)
+    assert hurried.until is not None
+    assert (hurried.until - clock.now()).total_seconds() == pytest.approx(10)
+    for i in range(1, 5):
+        clock.advance(10)
+        passed = meter.gate.spawn_agent(f"a{i}", 5 * i)
+        assert isinstance(passed, ToolPass)
+        assert passed.ended == ""
+    clock.advance(10)
+    sixth = meter.gate.spawn_agent("a5", 30)
+    assert isinstance(sixth, ToolPass)
+    assert sixth.ended == "a0"
+
+
+def test_six_agents_within_ten_turns_trip_the_circuit(make_meter: MakeMeter, clock: FakeClock) -> None:
+    meter = make_meter()
+    answers = []
+    for i in range(6):
+        clock.advance(10)
+        answers.append(meter.gate.spawn_agent(f"a{i}", i))
+        meter.gate.agent_done(f"a{i}")
+    assert [isinstance(a, ToolPass) for a in answers] == [True] * 5 + [False]
+    assert isinstance(answers[-1], ToolTrip)
+    assert answers[-1].rule == "agent_spawn"
+
+
+def test_a_session_starts_ten_agents_then_asks_a_person(
+    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
+) -> None:
+    meter = make_meter()
+    for i in range(10):
+        clock.advance(60)
+        assert isinstance(meter.gate.spawn_agent(f"a{i}", 10 * i), ToolPass)
+        meter.gate.agent_done(f"a{i}")
+    clock.advance(60)
+    for _ in range(2):
+        answer = meter.gate.spawn_agent("a10", 200)
+        assert isinstance(answer, ToolTrip)
+        assert answer.needs_ack
+    assert len(store.incidents("session:s1")) == 1
+    orders.acknowledge_circuit(store, "session:s1", clock.now())
+    assert isinstance(meter.gate.spawn_agent("a10", 210), ToolPass)
+
+
+def test_sudo_parallel_lifts_the_spawn_limits_and_is_logged(
+    make_meter: MakeMeter, store: LimitsStore
+) -> None:
+    meter = make_meter()
+    assert meter.gate.lift_spawn_limits("please be quick") == ()
+    [notice] = meter.gate.lift_spawn_limits("build it, SUDO PARALLEL")
+    assert "SUDO PARALLEL" in str(notice)
+    assert all(isinstance(meter.gate.spawn_agent(f"a{i}", 1), ToolPass) for i in range(20))
+    assert store.incidents("session:s1")[-1].rule == "override"
+
+
+def test_what_a_probe_itself_asks_for_belongs_to_it(
+    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
+) -> None:
+    meter = make_meter()
+    for n in range(5):
+        meter.gate.before_tool("read_file", {"path": "a"}, n)
+    orders.acknowledge_circuit(store, "session:s1", clock.now())
+    probe = meter.gate.before_tool("verify_task_completion", {}, 6)
+    assert isinstance(probe, ToolPass)
+    assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), ToolTrip)
+    asked = meter.gate.external_call(6)
+    assert isinstance(asked, ToolPass)
+    meter.gate.external_done(asked, True)
+    assert isinstance(meter.gate.spawn_agent("a", 6), ToolPass)
+    with meter.gate.inside("a"):
+        assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), ToolPass)
+    assert (circuit := meter.gate.circuit())
+    assert circuit.state == "half_open"
+    meter.gate.after_tool(probe, True)
+    assert (circuit := meter.gate.circuit())
+    assert circuit.state == "closed"
+
+
+def test_agents_of_a_dead_process_run_no_more(make_meter: MakeMeter, store: LimitsStore) -> None:
+    make_meter().gate.spawn_agent("a", 1)
+    make_meter().recover("s1")
+    assert store.atomically(lambda rows: read_agents(rows, "session:s1")).running == ()
+
+
+def test_the_plan_raises_the_sessions_external_calls(make_meter: MakeMeter, clock: FakeClock) -> None:
+    meter = make_meter()
+    meter.gate.plan_known(30)
+    answers = []
+    for turn in range(91):
+        clock.advance(60)
+        answers.append(meter.gate.external_call(turn))
+    assert [isinstance(a, ToolPass) for a in answers] == [True] * 90 + [False]

@@ -1,0 +1,124 @@
+"""What the meter makes of money: a run's limit, a session's for what is called from outside, models without a price."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lopen.clock import FakeClock
+from lopen.events import AlertRaised, Notice
+from lopen.limits import orders
+from lopen.limits.answers import BudgetReached, ToolPass, ToolTrip
+from lopen.limits.meter import Meter
+from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.store import LimitsStore
+from lopen.llm.messages import Usage
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+from tests.limits.conftest import MakeMeter, spend
+
+
+def test_the_cost_limit_of_a_run_stops_it(store: LimitsStore, clock: FakeClock) -> None:
+    meter = Meter(store, Settings(), clock, max_cost_usd=1.0)
+    meter.open("s1", "m")
+    spend(meter, 100, 0.7)
+    spend(meter, 100, 0.4, "oracle")
+    with pytest.raises(BudgetReached, match=r"\$1\.10 of the \$1\.00") as raised:
+        meter.reserve(1, 100)
+    assert raised.value.command == "lopen resume s1 --max-cost 2.1"
+
+
+def test_the_cost_limit_shortens_an_answer_to_what_it_pays_for(store: LimitsStore, clock: FakeClock) -> None:
+    def quote(answer: int) -> float:
+        return 0.10 + answer / 10_000
+
+    meter = Meter(store, Settings(), clock, max_cost_usd=1.0)
+    meter.open("s1", "m")
+    assert meter.reserve(1, 9_000, "", quote).max_tokens == 9_000
+    assert meter.reserve(1, 16_000, "", quote).max_tokens == 9_000
+    spend(meter, 100, 0.6)
+    assert meter.reserve(1, 16_000, "", quote).max_tokens == 3_000
+    spend(meter, 100, 0.2)
+    with pytest.raises(
+        BudgetReached, match=r"\$0\.80 of the \$1\.00 it may, and another .* \$1\.70"
+    ) as raised:
+        meter.reserve(1, 16_000, "", quote)
+    assert raised.value.command == "lopen resume s1 --max-cost 2.5"
+    assert meter.reserve(1, 16_000).max_tokens == 16_000  # without a known price
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.floats(0, 0.3), st.integers(1, 20_000), st.floats(0, 1)), max_size=25))
+def test_the_cost_limit_is_never_overshot_where_quotes_are_right(
+    tmp_path: Path, requests: list[tuple[float, int, float]]
+) -> None:
+    database = Database(tmp_path / "cost.db")
+    database.connection.execute("DELETE FROM budgets")
+    database.connection.execute("PRAGMA synchronous=OFF")
+    meter = Meter(SqliteStore(database), Settings(), FakeClock(), max_cost_usd=1.0)
+    meter.open("s", "m")
+    for head, wanted, share in requests:
+
+        def quote(answer: int, head: float = head) -> float:
+            return head + answer * 25e-6
+
+        with contextlib.suppress(BudgetReached):
+            grant = meter.reserve(0, wanted, "", quote)
+            meter.settle(grant, Usage(output_tokens=1), quote(int(grant.max_tokens * share)))
+    assert meter.cost() <= 1.0 + 1e-9
+    database.close()
+
+
+def test_what_a_crash_left_unsettled_has_its_cost_too(make_meter: MakeMeter) -> None:
+    meter = make_meter()
+    meter.reserve(1_000, 2_000, "oracle", lambda answer: answer / 1_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
+        told = meter.recover("s1")
+    assert meter.cost() == pytest.approx(2.0)
+    assert [e.alert_type for e in told if isinstance(e, AlertRaised)] == ["warning_threshold"]
+
+
+def test_external_calls_warn_at_one_dollar_and_block_at_five_until_acknowledged(
+    make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
+) -> None:
+    meter = make_meter()
+    assert spend(meter, 10, 4.0) == []  # the session's own work does not count here
+    assert spend(meter, 10, 0.6, "oracle") == []
+    assert spend(meter, 10, 0.6, "research") == ["warning_threshold"]
+    assert spend(meter, 10, 3.0, "research") == []
+    assert isinstance(meter.gate.external_call(1), ToolPass)
+    spend(meter, 10, 1.0, "oracle")
+    stopped = meter.gate.external_call(2)
+    assert isinstance(stopped, ToolTrip)
+    assert stopped.command == "lopen circuit ack session:s1"
+    orders.acknowledge_circuit(store, "session:s1", clock.now())
+    assert isinstance(meter.gate.external_call(3), ToolPass)
+
+
+def test_a_limit_on_cost_that_does_not_hold_for_a_model_is_said_once(
+    store: LimitsStore, clock: FakeClock
+) -> None:
+    meter = Meter(store, Settings(), clock, max_cost_usd=1.0)
+    meter.open("s1", "m", "t1")
+    assert meter.reserve(10, 2_000, "builder", lambda answer: 0.1).events == ()
+    [said] = meter.reserve(10, 2_000, "builder").events
+    assert isinstance(said, Notice)
+    assert "no price is known for the builder's model: the limit on cost ($1.00)" in said.message
+    assert meter.reserve(10, 2_000, "oracle").events == ()
+    other = Meter(store, Settings(), clock)
+    other.open("s2", "m", "t1")
+    assert other.reserve(10, 2_000, "builder").events == ()
+    [said] = other.reserve(10, 2_000, "oracle").events
+    assert isinstance(said, Notice)
+    assert "resources.cost_block_usd ($5.00)" in said.message
+
+
+def test_unknown_models_count_in_tokens_and_are_said(make_meter: MakeMeter) -> None:
+    meter = make_meter()
+    spend(meter, 500, None)
+    assert [(s.unpriced_tokens, s.cost_usd) for s in meter.states()] == [(500, 0.0)] * 3

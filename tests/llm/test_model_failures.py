@@ -1,0 +1,171 @@
+"""The adapter over real HTTP with the real SDK: what broken streams and refusals become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from lopen.clock import FakeClock
+from lopen.llm import sse
+from lopen.llm.messages import (
+    ContextTooLong,
+    Rejected,
+    TransientFailure,
+)
+from tests.endpoint import (
+    Nothing,
+    Raw,
+    ScriptedEndpoint,
+    Status,
+    Turn,
+    cut_stream,
+    error_event,
+    invalid_sse,
+    reset,
+    silence,
+    status,
+    text,
+    tools,
+)
+from tests.llm.conftest import Reach, ignore, request
+from tests.llm.exchange import events, failure
+
+
+class TestBrokenStreams:
+    @pytest.mark.parametrize("kept", range(9))
+    def test_a_stream_cut_anywhere_gives_no_response(self, reach: Reach, kept: int) -> None:
+        answer = tools(("write_file", {"path": "a"}), say="Writing.")
+        assert len(cut_stream(answer).pieces) == 9
+        assert isinstance(failure(reach, cut_stream(answer, events=kept)), TransientFailure)
+
+    def test_a_stream_that_ends_politely_before_message_stop_counts_as_cut(self, reach: Reach) -> None:
+        pieces = cut_stream(text("almost")).pieces
+        assert "before message_stop" in str(failure(reach, Raw(pieces)))
+
+    @pytest.mark.parametrize("turn", [reset(), Nothing("hang_up"), Raw((), then="reset"), invalid_sse()])
+    def test_connection_and_protocol_errors_can_be_tried_again(self, reach: Reach, turn: Turn) -> None:
+        assert isinstance(failure(reach, turn), TransientFailure)
+
+    @pytest.mark.parametrize(
+        "garbage",
+        [
+            b"data: no event name\n\n",
+            b"event: message_start\ndata: [1]\n\n",
+            b"event: message_start\ndata: {}\n\n",
+            b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{}}\n\n',
+            b'event: content_block_start\ndata: {"type":"content_block_start","index":"x","content_block":{}}\n\n',
+            b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+            b"event: message_start\ndata: \xff\xfe\n\n",
+            b"event: message_start\ndata: " + b"[" * 200_000 + b"\n\n",
+        ],
+    )
+    def test_a_stream_out_of_order_can_be_tried_again(self, reach: Reach, garbage: bytes) -> None:
+        assert isinstance(failure(reach, Raw([garbage])), TransientFailure)
+
+    def test_a_block_that_is_not_closed_spoils_the_response(self, reach: Reach) -> None:
+        unclosed = [e for e in events({"type": "text", "text": "x"}) if e["type"] != "content_block_stop"]
+        assert "inside a content block" in str(failure(reach, Raw([sse.encode(e) for e in unclosed])))
+
+    def test_silence_longer_than_the_limit_can_be_tried_again(self, reach: Reach) -> None:
+        assert isinstance(failure(reach, silence(), silence_timeout_s=0.2), TransientFailure)
+        assert isinstance(failure(reach, Nothing("silence"), silence_timeout_s=0.2), TransientFailure)
+
+    def test_pings_do_not_keep_a_stream_alive_for_ever(self, reach: Reach) -> None:
+        clock = FakeClock()
+
+        def hour_long(_body: Any) -> Raw:
+            return Raw(_pings(clock))  # type: ignore[arg-type]  # an iterator on purpose: time passes between pieces
+
+        with ScriptedEndpoint([hour_long]) as endpoint, pytest.raises(TransientFailure, match="longer than"):
+            reach(endpoint.url, clock=clock).send(request(), ignore)
+
+    def test_an_endpoint_that_does_not_stream_is_named_as_such(self, reach: Reach) -> None:
+        page = Raw([b"<html>hello</html>"], content_type="text/html")
+        assert "text/html" in str(failure(reach, page))
+
+    def test_nobody_listening_can_be_tried_again(self, reach: Reach) -> None:
+        with ScriptedEndpoint() as endpoint:
+            gone = endpoint.url
+        with pytest.raises(TransientFailure, match="ConnectError"):
+            reach(gone).send(request(), ignore)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
+    def test_statuses_that_pass_can_be_tried_again(self, reach: Reach, code: int) -> None:
+        found = failure(reach, status(code, "busy", retry_after="2"))
+        assert isinstance(found, TransientFailure)
+        assert (found.status, found.retry_after_s) == (code, 2.0)
+
+    def test_retry_after_is_read_as_milliseconds_and_as_a_date(self, reach: Reach) -> None:
+        clock = FakeClock()
+        later = clock.now().replace(minute=1)
+        for headers, seconds in (
+            ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5),
+            ({"retry_after": format_datetime(later, usegmt=True)}, 60.0),
+            ({"retry_after": "nan"}, None),
+            ({"retry_after": "soon"}, None),
+            ({"retry_after": "-5"}, 0.0),
+        ):
+            found = failure(reach, status(429, **headers), clock=clock)
+            assert isinstance(found, TransientFailure)
+            assert found.retry_after_s == seconds
+
+    @pytest.mark.parametrize(
+        "turn",
+        [
+            status(400, "prompt is too long: 210000 tokens > 200000 maximum"),
+            status(400, "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000"),
+            status(400, "Input is too long for requested model."),
+            status(413, "Request exceeds the maximum size"),
+            error_event("request_too_large", "too large"),
+            error_event("invalid_request_error", "prompt is too long: 2 tokens > 1 maximum"),
+        ],
+    )
+    def test_a_prompt_that_does_not_fit_is_its_own_failure(self, reach: Reach, turn: Turn) -> None:
+        assert isinstance(failure(reach, turn), ContextTooLong)
+
+    @pytest.mark.parametrize(
+        ("turn", "hint"),
+        [
+            (status(401, "invalid x-api-key"), "ANTHROPIC_API_KEY"),
+            (status(402, "no money"), "Add credit"),
+            (status(400, "Your credit balance is too low to access the API"), "Add credit"),
+            (status(403, "not for you"), "claude-test"),
+            (status(404, "model: claude-test"), "claude-test"),
+            (status(422, "odd"), "lopen doctor"),
+            (error_event("authentication_error", "expired"), "ANTHROPIC_API_KEY"),
+        ],
+    )
+    def test_other_refusals_say_what_to_do(self, reach: Reach, turn: Turn, hint: str) -> None:
+        found = failure(reach, turn)
+        assert isinstance(found, Rejected)
+        assert hint in found.hint
+
+    def test_the_endpoints_own_words_are_in_the_message_on_one_line(self, reach: Reach) -> None:
+        assert "tools.0: \u2026 odd" in str(failure(reach, status(400, "tools.0:\n\u2026  odd")))
+
+    @pytest.mark.parametrize(
+        "kind", ["overloaded_error", "api_error", "rate_limit_error", "timeout_error", "novelty"]
+    )
+    @pytest.mark.parametrize("after", [0, 4])
+    def test_error_events_in_the_stream_can_be_tried_again(self, reach: Reach, kind: str, after: int) -> None:
+        found = failure(reach, error_event(kind, after=after))
+        assert isinstance(found, TransientFailure)
+        assert kind in str(found)
+
+    def test_an_error_event_that_is_no_json_can_be_tried_again(self, reach: Reach) -> None:
+        assert isinstance(failure(reach, Raw([b"event: error\ndata: boom\n\n"])), TransientFailure)
+
+    def test_an_error_page_of_a_proxy_is_no_riddle(self, reach: Reach) -> None:
+        found = failure(reach, Status(502, body=b"<html>Bad Gateway</html>"))
+        assert isinstance(found, TransientFailure)
+
+
+def _pings(clock: FakeClock) -> Iterator[bytes]:
+    for _ in range(100):
+        clock.advance(60)
+        yield sse.encode({"type": "ping"})
