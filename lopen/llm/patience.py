@@ -87,6 +87,20 @@ class _Patience:
     notify: Callable[[Event], None]
 
     def ask(self, model: Model, request: Request, on_text: OnText) -> Response:
+        """The first try is made bare; where it fails, its failure is the first of the tries that are counted."""
+        try:
+            return model.send(request, on_text)
+        except TransientFailure as failure:
+            failed = [failure]
+
+        def send() -> Response:
+            if failed:
+                raise failed.pop()
+            return model.send(request, on_text)
+
+        return self._counted(send)
+
+    def _counted(self, send: Callable[[], Response]) -> Response:
         import tenacity
 
         tries = tenacity.Retrying(
@@ -97,7 +111,7 @@ class _Patience:
             sleep=self.clock.sleep,
             reraise=True,
         )
-        return tries(model.send, request, on_text)
+        return tries(send)
 
     def _wait_s(self, state: RetryCallState) -> float:
         """Exponential, half of it by chance so that many processes do not come back at once; never before `retry-after`."""

@@ -41,7 +41,7 @@ class Unconfined:
         self._environ = dict(environ)  # the system's own mapping decodes every variable at every look
 
     def run(self, command: Command) -> CommandResult:
-        cwd = command.cwd.resolve()
+        cwd = self._root if command.cwd == self._root else command.cwd.resolve()
         if not inside(cwd, self._root):
             raise SandboxFailed(f"{command.cwd} lies outside of the project")
         home = cache_home(self._root)

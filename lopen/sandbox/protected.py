@@ -129,7 +129,8 @@ def protected_files(root: Path) -> list[str]:
 def specifications(root: Path) -> Iterator[str]:
     """`specs/**/SPECIFICATION.md` in any spelling of case, links that stand for one, and what those lead to."""
     whole = str(root)
-    pending, seen = [os.path.realpath(f"{whole}/specs")], set[str]()
+    first = f"{whole}/specs"
+    pending, seen = [os.path.realpath(first) if os.path.islink(first) else first], set[str]()
     while pending:
         top = pending.pop()
         if top not in seen and (top == whole or top.startswith(whole.rstrip("/") + "/")):

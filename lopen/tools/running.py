@@ -116,7 +116,7 @@ class ToolRunner:
         """Record the outcome. `before` is the work tree's id before a command that had failed already."""
         seconds = self.clock.monotonic() - started.at
         error = str(result.fields.get("error", ""))
-        with self.bench.journal.together():
+        with self.bench.journal.together(soon=True):
             self.audit.end(
                 started.seq,
                 seconds=seconds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from datetime import timedelta
 
 import pytest
@@ -63,6 +64,11 @@ def test_a_first_answer_waits_for_nothing() -> None:
     assert waiting.ask(ScriptedModel([ANSWER])) is ANSWER
     assert waiting.clock.slept == []
     assert waiting.events == []
+
+
+def test_a_first_answer_needs_nothing_of_what_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tenacity", None)
+    assert Waiting().ask(ScriptedModel([ANSWER])) is ANSWER
 
 
 def test_waits_grow_up_to_their_limit_and_each_retry_is_told() -> None:
