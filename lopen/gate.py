@@ -13,6 +13,7 @@ from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import Specification
 from lopen.errors import LopenError
 from lopen.events import Committed, Event, Notice, SpecApproved
+from lopen.git.branches import require_commit
 from lopen.git.errors import OtherWork
 from lopen.git.message import approval
 from lopen.git.repository import Repository, versioned
@@ -53,6 +54,8 @@ def valid_approval(ports: Ports, spec: Specification) -> Approval | None:
 
 def pass_gate(ports: Ports, spec: Specification, given: Approval) -> None:
     """Make the branch and its first commit, and stand in step 2."""
+    if ports.commits and not ports.place.apart:
+        require_commit(ports.repository.head(), spec.module)  # what costs least to mend is said first
     ports.asker.model.connect()  # nothing is changed for a model that cannot be asked
     told: list[Event] = [SpecApproved(given.who, given.note, given.spec_hash)]
     if ports.commits:
@@ -79,15 +82,11 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
         refuse_dirt(repository, module)
         ports.place.stand_at_start(branch)
         head = repository.head()
-    if head.commit is None:
-        raise LopenError(
-            "the repository has no commit yet",
-            hint=f"make a first one (git add -A && git commit), then go on: lopen run {module}",
-        )
+    begin_at = require_commit(head, module)
     repository.identity()  # nothing is changed for nobody
     told: list[Event] = []
     if head.branch is None and not ports.place.apart:
-        told.append(Notice("info", f"HEAD is detached; the branch starts at {head.commit[:12]}"))
+        told.append(Notice("info", f"HEAD is detached; the branch starts at {begin_at[:12]}"))
     check_branch(repository, module, branch)
     if session.start_branch is None:
         ports.journal.change(start_branch=_start_branch(ports, branch))  # first: a crash must not forget it
@@ -95,7 +94,7 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     repository.hide_state()
     on = repository.start_branch(branch)
     ports.place.bring_papers(module)
-    commit = approval_commit(ports, module, branch, on.commit or head.commit)
+    commit = approval_commit(ports, module, branch, on.commit or begin_at)
     ports.journal.change(branch=branch, start_commit=commit)
     return [*told, Committed(commit, f"docs({module}): approve specification", branch)]
 

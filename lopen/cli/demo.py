@@ -122,7 +122,7 @@ def prepare(context: CommandContext) -> None:
     repository = create(context.root, clock=SystemClock())
     lay_out(context.root)
     repository.commit(repository.snapshot(), None, "Begin the project\n", "main")
-    store = open_store(context)
+    store = open_store(context, new=True)
     record(store, checked(specification(context.root, store, MODULE)), NOTE)
     store.database.close()
 

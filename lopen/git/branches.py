@@ -45,6 +45,16 @@ def start_branch(layout: Layout, references: References, git: Command, name: str
     return references.head()
 
 
+def require_commit(head: Head, module: str) -> str:
+    """The commit that a module's branch begins at; refuses where there is none yet."""
+    if head.commit is None:
+        raise GitError(
+            "the repository has no commit yet",
+            hint=f"make a first one (git add -A && git commit), then go on: lopen run {module}",
+        )
+    return head.commit
+
+
 def check_start(layout: Layout, references: References, git: Command, name: str) -> None:
     """Whether `start_branch` can be done; nothing changes.
 
