@@ -68,8 +68,9 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
     done, scope = progress(session.tree), scope_of(session)
     told = [
         f"{session.module}: {session.status} (session {session.id})",
-        f"step {number(session.step)} {session.step.value}, phase {phase_of(session.step)}",
     ]
+    if not session.finished:
+        told.append(f"step {number(session.step)} {session.step.value}, phase {phase_of(session.step)}")
     if scope.original is not None:
         told.append(f"scope: {scope.completed} of {scope.original} criteria and components complete")
     if done.tasks:

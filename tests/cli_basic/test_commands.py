@@ -170,6 +170,20 @@ def test_check_finds_the_specification_in_a_folder_that_can_be_no_module(lopen: 
     assert "my module" in done.stdout
 
 
+def test_check_warns_of_another_name_and_of_ticks_before_any_work(lopen: Lopen, project: Path) -> None:
+    lopen("init", "calc")
+    text = (project / SPEC).read_text()
+    (project / SPEC).write_text(text.replace("name: calc", "name: sums").replace("- [ ] A", "- [x] A"))
+    done = lopen("check")
+    assert done.returncode == 0
+    said = done.stdout.splitlines()
+    assert any(line.startswith(f"{SPEC}:2: warning: ") and "name: sums" in line for line in said)
+    assert sum("AC-" in line and "never approved or built" in line for line in said) == 2
+    assert not (project / ".lopen" / "state.db").exists()
+    lopen("approve", "calc")
+    assert "never approved" not in lopen("check").stdout
+
+
 def test_check_shows_hostile_text_inert(lopen: Lopen, project: Path) -> None:
     lopen("init", "calc")
     with (project / SPEC).open("a") as file:

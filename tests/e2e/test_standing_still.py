@@ -6,7 +6,7 @@ import signal
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import Message, silence, tools
-from tests.project import Project, plan
+from tests.project import Project, build, plan
 
 
 def last_lines(project: Project, *arguments: str) -> list[str]:
@@ -59,3 +59,13 @@ def test_a_task_that_was_given_up_is_not_counted_as_failing(make_project: MakePr
     assert any("(given up: no use)" in line for line in shown)
     assert not any("in a row" in line and "calc-t1" in line for line in shown)
     assert shown[-1] == f"go on with: lopen resume {project.status()['session']}"
+
+
+def test_a_complete_session_stands_in_no_step_and_waits_for_nothing(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    shown = last_lines(project)
+    assert shown[0].startswith("calc: complete ")
+    assert not any(line.startswith(("step ", "go on with", "waits")) for line in shown)
+    assert project.status()["failure"] is None
