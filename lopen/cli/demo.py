@@ -71,9 +71,13 @@ def demo(
     context.emit("demo_started", folder=str(context.root), module=MODULE, sandbox=mode, recorded=True)
     typed = own_command()  # before PATH is changed
     prepare(context)
-    code = drive_module(context, MODULE, options)
+    code = ExitCode.FAILED
+    try:
+        code = drive_module(context, MODULE, options)
+    finally:  # also where it was interrupted
+        if code is not ExitCode.OK:
+            context.say(f"what was built so far lies in {context.root}; to begin again: lopen demo")
     if code is not ExitCode.OK:
-        context.say(f"what was built so far lies in {context.root}")
         return code
     return _shown(context, mode, typed)
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from lopen.cli.demo import NOTE
 from lopen.cli.programs import programs
+from lopen.cli.replay import no_recording
+from lopen.workflow.session import Approval, Session
 from tests.cli_basic.conftest import Lopen, json_lines
 
 SPEC = "specs/calc/SPECIFICATION.md"
@@ -182,6 +187,13 @@ def test_check_warns_of_another_name_and_of_ticks_before_any_work(lopen: Lopen, 
     assert not (project / ".lopen" / "state.db").exists()
     lopen("approve", "calc")
     assert "never approved" not in lopen("check").stdout
+
+
+def test_why_there_is_no_recording_is_said_as_it_is() -> None:
+    approval = Approval("me", datetime.now(UTC), NOTE, "", {}, {})
+    played = Session("tariff-20260101-1", "tariff", datetime.now(UTC), approval=approval)
+    assert "lopen brings along" in no_recording(played).message
+    assert "--model replay:FILE" in no_recording(replace(played, approval=None)).hint
 
 
 def test_check_shows_hostile_text_inert(lopen: Lopen, project: Path) -> None:
