@@ -6,6 +6,7 @@ Passing it makes the module's branch and its first commit, which carries the spe
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -13,9 +14,11 @@ from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import Specification
 from lopen.errors import LopenError
 from lopen.events import Committed, Event, Notice, SpecApproved
+from lopen.git.branches import require_commit
 from lopen.git.errors import OtherWork
 from lopen.git.ignores import hide_state
 from lopen.git.message import approval
+from lopen.git.refs import Head
 from lopen.git.repository import Repository, versioned
 from lopen.guardrails.setup import OFFER
 from lopen.ports import Ports
@@ -54,6 +57,8 @@ def valid_approval(ports: Ports, spec: Specification) -> Approval | None:
 
 def pass_gate(ports: Ports, spec: Specification, given: Approval) -> None:
     """Make the branch and its first commit, and stand in step 2."""
+    if ports.commits and not ports.place.apart:
+        require_commit(ports.repository.head(), spec.module)  # what costs least to mend is said first
     ports.asker.model.connect()  # nothing is changed for a model that cannot be asked
     told: list[Event] = [SpecApproved(given.who, given.note, given.spec_hash)]
     if ports.commits:
@@ -80,25 +85,38 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
         refuse_dirt(repository, module)
         ports.place.stand_at_start(branch)
         head = repository.head()
-    if head.commit is None:
-        raise LopenError(
-            "the repository has no commit yet",
-            hint=f"make a first one (git add -A && git commit), then go on: lopen run {module}",
-        )
+    begin_at = require_commit(head, module)
     repository.identity()  # nothing is changed for nobody
     told: list[Event] = []
     if head.branch is None and not ports.place.apart:
-        told.append(Notice("info", f"HEAD is detached; the branch starts at {head.commit[:12]}"))
+        told.append(Notice("info", f"HEAD is detached; the branch starts at {begin_at[:12]}"))
     check_branch(repository, module, branch)
+    told += _stacked(ports, head, branch, begin_at)
     if session.start_branch is None:
         ports.journal.change(start_branch=_start_branch(ports, branch))  # first: a crash must not forget it
     ports.place.ignore_state()
     hide_state(repository.layout)
     on = repository.branches.start(branch)
     ports.place.bring_papers(module)
-    commit = approval_commit(ports, module, branch, on.commit or head.commit)
+    commit = approval_commit(ports, module, branch, on.commit or begin_at)
     ports.journal.change(branch=branch, start_commit=commit)
     return [*told, Committed(commit, f"docs({module}): approve specification", branch)]
+
+
+def _stacked(ports: Ports, head: Head, branch: str, begin_at: str) -> Iterator[Notice]:
+    """That the branch begins on another module's, whose work comes along: it may be meant, and is easily overlooked."""
+    below = head.branch or ""
+    if ports.place.apart or below == branch or not below.startswith(ports.settings.git.branch_prefix):
+        return
+    repository, module = versioned(ports.repository), ports.journal.session.module
+    home = shlex.quote(repository.branches.likely_home(below) or "BRANCH")
+    aside = f"git branch -m {branch} {repository.branches.free_name(branch)}"
+    yield Notice(
+        "info",
+        f"{branch} begins on {below} at {begin_at[:12]}: what lies there comes along when it is merged",
+        f"to begin elsewhere, stop and: git switch {home} && git checkout {branch} -- specs/{module} && "
+        f"{aside} && lopen run {module} --new",
+    )
 
 
 def _start_branch(ports: Ports, branch: str) -> str | None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lopen.cli.context import (
     CommandContext,
-    Invocation,
     JsonOption,
     ProjectOption,
     VerboseOption,
     command,
     group,
     open_context,
+    taken_in,
 )
 from lopen.cli.limits import opened_limits, tell
 from lopen.errors import ExitCode
@@ -34,16 +33,9 @@ def bare(
     verbose: VerboseOption = False,
 ) -> None:
     """Without a command: the list."""
-    invocation = ctx.ensure_object(Invocation)
-    invocation.project = _first(project, invocation.project)
-    invocation.json = json or invocation.json
-    invocation.verbose = verbose or invocation.verbose
+    invocation = taken_in(ctx, project, json=json, verbose=verbose)
     if ctx.invoked_subcommand is None:
         _list(open_context(invocation), None, new=True)
-
-
-def _first(given: Path | None, before: Path | None) -> Path | None:
-    return given or before
 
 
 @app.command("list")

@@ -42,7 +42,7 @@ def approve(
 
     require_person("approve", context.root)
     module_name(module)  # before anything is written
-    store = open_store(context)
+    store = open_store(context, new=True)
     spec = checked(specification(context.root, store, module))
     digest = show(context, spec)
     if expect is not None and not (len(expect) >= 8 and digest.startswith(expect)):

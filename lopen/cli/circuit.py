@@ -52,6 +52,9 @@ def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
 
     with opened_limits(context) as (store, _):
         found = store.incidents(circuit_id)
+        owners = {*(c.circuit_id for c in store.circuits()), *(b.budget_id for b in store.budgets())}
+    if circuit_id is not None and not found and circuit_id not in owners:
+        raise no_such("circuit", circuit_id)
     for incident in found:
         context.emit("incident", **report.incident_object(incident))
     tell(context, report.incident_log(found) or ["No incidents."])

@@ -131,10 +131,8 @@ def command(
 
     @wraps(function)
     def run(ctx: typer.Context, **options: Any) -> ExitCode | None:
-        invocation = ctx.ensure_object(Invocation)
-        invocation.project = options.pop("project") or invocation.project
-        invocation.json = options.pop("json") or invocation.json
-        invocation.verbose = options.pop("verbose") or invocation.verbose
+        given = {name: options.pop(name) for name in ("project", "json", "verbose")}
+        invocation = taken_in(ctx, **given)
         for name, bundle in bundles.items():
             given = {field.name: options.pop(field.name) for field in fields(bundle)}
             options[name] = bundle(**given)
@@ -170,7 +168,27 @@ def _fields(bundle: Any) -> list[inspect.Parameter]:
 
 
 def group(help_text: str) -> typer.Typer:
-    """A command with subcommands, dressed as the root is."""
-    return typer.Typer(
+    """A command with subcommands, dressed as the root is; the shared options may stand before the subcommand too."""
+    app = typer.Typer(
         help=help_text, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
+
+    @app.callback()
+    def shared(
+        ctx: typer.Context,
+        project: ProjectOption = None,
+        json: JsonOption = False,
+        verbose: VerboseOption = False,
+    ) -> None:
+        taken_in(ctx, project, json=json, verbose=verbose)
+
+    return app
+
+
+def taken_in(ctx: typer.Context, project: Path | None, *, json: bool, verbose: bool) -> Invocation:
+    """The invocation with what stands at this place of the command line; what is not given here stays as it is."""
+    invocation = ctx.ensure_object(Invocation)
+    invocation.project = project or invocation.project
+    invocation.json = json or invocation.json
+    invocation.verbose = verbose or invocation.verbose
+    return invocation

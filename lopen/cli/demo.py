@@ -71,9 +71,13 @@ def demo(
     context.emit("demo_started", folder=str(context.root), module=MODULE, sandbox=mode, recorded=True)
     typed = own_command()  # before PATH is changed
     prepare(context)
-    code = drive_module(context, MODULE, options)
+    code = ExitCode.FAILED
+    try:
+        code = drive_module(context, MODULE, options)
+    finally:  # also where it was interrupted
+        if code is not ExitCode.OK:
+            context.say(f"what was built so far lies in {context.root}; to begin again: lopen demo")
     if code is not ExitCode.OK:
-        context.say(f"what was built so far lies in {context.root}")
         return code
     return _shown(context, mode, typed)
 
@@ -122,7 +126,7 @@ def prepare(context: CommandContext) -> None:
     repository = create(context.root, clock=SystemClock())
     lay_out(context.root)
     repository.commit(repository.snapshot(), None, "Begin the project\n", "main")
-    store = open_store(context)
+    store = open_store(context, new=True)
     record(store, checked(specification(context.root, store, MODULE)), NOTE)
     store.database.close()
 

@@ -71,9 +71,21 @@ def git(patient: Patient) -> Iterator[Finding]:
     if not patient.settings.git.enabled:
         yield Finding("repository", "skip", "git.enabled is false")
     elif _git(patient, "rev-parse", "--is-inside-work-tree").stdout.strip() == "true":
-        yield Finding("repository", "ok", str(patient.root))
+        yield _begun(patient)
     else:
         yield Finding("repository", "fail", f"{patient.root} is no git work tree", "git init")
+
+
+def _begun(patient: Patient) -> Finding:
+    """A module's branch begins at a commit, and at a work tree without other work."""
+    if _git(patient, "rev-parse", "--verify", "--quiet", "HEAD").returncode == 0:
+        return Finding("repository", "ok", str(patient.root))
+    return Finding(
+        "repository",
+        "warn",
+        f"{patient.root} has no commit yet; lopen run begins a module's branch at one",
+        "git add -A && git commit -m 'Begin'",
+    )
 
 
 def identity(patient: Patient) -> Iterator[Finding]:
@@ -228,6 +240,9 @@ def database(patient: Patient) -> Iterator[Finding]:
     from lopen.storage.database import Database
 
     state = patient.root / ".lopen" / "state.db"
+    if not os.access(_state(patient), os.W_OK | os.X_OK):
+        yield Finding("database", "skip", "not tried: nothing can be written here")
+        return
     with tempfile.TemporaryDirectory(dir=_state(patient), prefix="doctor-") as scratch:
         tried = state if state.exists() else Path(scratch) / "state.db"
         with closing(Database(tried)) as opened:

@@ -12,6 +12,7 @@ from lopen.cli.ending import confirm_models
 from lopen.cli.options import ResumeOptions, RunOptions
 from lopen.cli.reverting import refuse_unfinished
 from lopen.cli.store import alone, one_session, open_store, store_of
+from lopen.cli.workplaces import require_repository
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import load, module_name, spec_path
 from lopen.errors import ExitCode, LopenError
@@ -39,7 +40,10 @@ def drive_module(
     """Run a module: its unfinished session, or a new one."""
     module_name(module)
     loaded = context.load(options.flags())
-    store = open_store(context)
+    drafts = only == "requirement_gathering" or bool(options.prompt)
+    # Nothing is made for a session that cannot begin.
+    begins = drafts or spec_path(context.root, module).is_file()
+    store = open_store(context, new=begins)
     found = None if options.new else store.latest(module=module, unfinished=True)
     if found is not None and loaded.settings.session.auto_resume:
         if only == "building" and found.approval is not None:
@@ -59,7 +63,8 @@ def drive_module(
         return ExitCode.OK
     if only == "building" and store.approval(module) is not None:
         raise _no_plan(module)
-    if only != "requirement_gathering" and not options.prompt:
+    if not drafts:
+        require_repository(context.root, loaded.settings, module)
         # No session begins over a specification that is not there.
         load(spec_path(context.root, module), module=module)
     now = datetime.now(UTC)

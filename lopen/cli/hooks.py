@@ -38,15 +38,16 @@ def uninstall(context: CommandContext) -> ExitCode:
     from lopen.hooks import install as hooks
 
     require_person("hooks uninstall", context.root)
-    path, backup = hooks.uninstall(context.root)
-    return _said(
-        context, "hooks_uninstalled", "are not in" if backup is None else "taken out of", path, backup
-    )
+    path, taken_out, backup = hooks.uninstall(context.root)
+    what = "are not in"
+    if taken_out:
+        what = "taken out of" if path.exists() else "taken out; nothing else stood in"
+    return _said(context, "hooks_uninstalled", what, path, backup)
 
 
 def _said(context: CommandContext, event: str, what: str, path: Path, backup: Path | None) -> ExitCode:
     context.emit(event, path=str(path), backup=str(backup) if backup else None)
     context.say(f"lopen's hooks {what} {path}")
     if backup is not None:
-        context.say(f"the file as it was: {backup}")
+        context.say(f"the file as it was before them: {backup}")
     return ExitCode.OK

@@ -13,6 +13,7 @@ from lopen.errors import WrongUsage
 from lopen.limits.agents import AgentLimits, agent_limits
 from lopen.limits.budget import BudgetState
 from lopen.limits.circuit import CircuitState
+from lopen.limits.orders import NoSuch
 from lopen.limits.outage import StoreUnreachable
 from lopen.limits.store import LimitsStore
 from lopen.settings.schema import Settings
@@ -83,9 +84,9 @@ def resource_limits(settings: Settings) -> AgentLimits:
     return agent_limits(settings.resources.model_dump())
 
 
-def no_such(kind: str, wanted: str) -> WrongUsage:
+def no_such(kind: str, wanted: str) -> NoSuch:
     """There is none of that name."""
-    return WrongUsage(f"there is no {kind} {wanted}", hint=f"{LISTED[kind]} lists them")
+    return NoSuch(f"there is no {kind} {wanted}", hint=f"{LISTED[kind]} lists them")
 
 
 def now() -> datetime:

@@ -19,12 +19,11 @@ def report(context: CommandContext) -> ExitCode:
     from lopen.retention.policy import policy_of
     from lopen.retention.report import lines
     from lopen.retention.report import report as gathered
-    from lopen.storage.folder import state_folder
 
     settings = context.load().settings
     policy, store = policy_of(settings), open_store(context)
     limits = open_limits(settings.budget, store.database)
-    found = gathered(store, state_folder(context.root), policy, limits)
+    found = gathered(store, context.root / ".lopen", policy, limits)
     limits.close()
     context.emit("memory", **asdict(found))
     if not context.json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from lopen.cli.context import Invocation, find_root, json_line
 from lopen.cli.rendering.inert import inert
 from lopen.errors import ExitCode, LopenError, PersonNeeded, Stopped
 
+NUMBER = re.compile(r"-[\d.,]+")
 ISSUES = "please report it with that file"
 
 
@@ -62,7 +64,7 @@ def _told(error: BaseException, invocation: Invocation) -> ExitCode:
         out.write(f"lopen: {inert(message, lines=True)}\n")
     if hint:
         out.write(f"  {inert(hint, lines=True)}\n")
-    if invocation.verbose and code is ExitCode.FAILED:
+    if invocation.verbose and _is_bug(error):
         out.write(inert(_details(error, invocation), lines=True))
     if command:
         out.write(f"go on with: {inert(command)}\n")
@@ -97,9 +99,19 @@ def _in_words(error: BaseException, invocation: Invocation) -> tuple[str, str, E
             return f"this is a bug in lopen: {what}", f"details: {where}; {ISSUES}", ExitCode.FAILED, ""
 
 
+def _is_bug(error: BaseException) -> bool:
+    """Whether nobody expected it: what is expected is told in words, and a traceback adds nothing to those."""
+    told = (LopenError, TyperException, typer.Abort, Stopped, KeyboardInterrupt)
+    return not isinstance(error, told)
+
+
 def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "lopen"
+    name = getattr(error, "option_name", "")
+    if NUMBER.fullmatch(name):
+        hint = f"a text that begins with '-' goes behind --, as in: {path} … -- {name}; see {path} --help"
+        return f"{name} is no option of {path}, and no number below 0 counts here", hint, ExitCode.USAGE, ""
     return error.format_message(), f"see {path} --help", ExitCode.USAGE, ""
 
 

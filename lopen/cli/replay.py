@@ -53,9 +53,7 @@ def replay(
     found = one_session(store, session)
     recording = recording_path(context.root, found.id)
     if not recording.exists():
-        raise LopenError(
-            f"{found.id} has no recording", hint="recording.enabled was off, or it was cleaned up"
-        )
+        raise no_recording(found)
     options = o.RunOptions(
         model=f"replay:{recording}",
         quiet=quiet,
@@ -71,6 +69,22 @@ def replay(
         copy = Repository.open(scratch.context.root, clock=clock)
         now = last_tree(copy, result)
         return _say(context, found, Comparison(recorded, now, differing(copy.changes(recorded, now))))
+
+
+def no_recording(session: Session) -> LopenError:
+    """Why there is nothing to play or to export, as far as it can be told."""
+    from lopen.cli.demo import NOTE
+
+    if session.approval is not None and session.approval.note == NOTE:
+        return LopenError(
+            f"{session.id} has no recording of its own: its answers came from the one that lopen brings along",
+            hint="lopen demo plays that one again, in a new folder",
+        )
+    return LopenError(
+        f"{session.id} has no recording",
+        hint="none is made where recording.enabled is false or the answers are played (--model replay:FILE);"
+        " or it was cleaned up",
+    )
 
 
 def differing(changes: Iterable[Change]) -> tuple[Change, ...]:

@@ -62,7 +62,9 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
         changed, event = recorded(store, session, repository, intent)
         draw(context.root, changed)
     commit, backup, gone = event.to, event.backup, event.reopened
-    context.say(f"reverted to {commit[:12]}; what was there is kept in {backup}")
+    context.say(
+        f"{session.module} (session {session.id}) reverted to {commit[:12]}; what was there is kept in {backup}"
+    )
     if gone:
         context.say(f"open again: {', '.join(gone)}")
     for path in changed_papers:

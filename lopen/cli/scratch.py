@@ -49,7 +49,7 @@ def stage(
     else:
         shutil.copytree(context.root / papers, folder / papers, dirs_exist_ok=True)
     there = CommandContext(folder, context.json, context.verbose)
-    mine = open_store(there)
+    mine = open_store(there, new=True)
     _bring_over(store, mine, session)
     _check(folder, mine, session.module, session.approval)
     return Scratch(there, mine, Session(session.id, session.module, session.created_at))

@@ -12,7 +12,7 @@ import typer
 from lopen.cli.completion import SessionArgument
 from lopen.cli.context import CommandContext, command, group
 from lopen.cli.options import ResumeOptions
-from lopen.errors import ExitCode, LopenError, WrongUsage
+from lopen.errors import ExitCode, WrongUsage
 
 app = group("List, show, resume, delete, prune or export sessions.")
 
@@ -135,6 +135,7 @@ def prune(context: CommandContext) -> ExitCode:
 def export(context: CommandContext, session: SessionArgument, recording: RecordingOption = None) -> ExitCode:
     """Write a session's recording to a file, to be played with `--model replay:FILE`."""
     from lopen.cli.confinement import recording_path
+    from lopen.cli.replay import no_recording
     from lopen.cli.store import holding, open_store
 
     found = holding(open_store(context), session).load(session)
@@ -142,9 +143,7 @@ def export(context: CommandContext, session: SessionArgument, recording: Recordi
         raise WrongUsage("say where to: --recording FILE")
     path = recording_path(context.root, found.id)
     if not path.exists():
-        raise LopenError(
-            f"{session} has no recording", hint="recording.enabled was off, or it was cleaned up"
-        )
+        raise no_recording(found)
     shutil.copyfile(path, recording)
     context.say(f"wrote {recording}")
     context.emit("exported", session=session, recording=str(recording))

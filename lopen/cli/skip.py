@@ -34,7 +34,10 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption) -> E
         if found.state is State.COMPLETE:
             raise LopenError(f"{task} is complete", hint=f"to take work back: lopen revert {session.module}")
         given_up = replace(found, given_up=" ".join(reason.split()) or "no reason given", state=State.FAILED)
-        session = replace(session, tree=session.tree.with_task(given_up))
+        answered = session.pause is not None and session.pause.subject == task
+        session = replace(
+            session, tree=session.tree.with_task(given_up), pause=None if answered else session.pause
+        )
         store.save(session, datetime.now(UTC))
         draw(context.root, session)
     owner = session.tree.owner(task)

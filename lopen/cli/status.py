@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lopen.cli.completion import OptionalModule
 from lopen.cli.context import CommandContext, command
+from lopen.cli.waiting import standstill, standstill_lines
 from lopen.errors import ExitCode, LopenError
 from lopen.storage.sessions import SessionStore
 from lopen.tasks.tree import State, Tree, progress
@@ -39,8 +41,13 @@ def status(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     for session in sessions:
         limits = looked_up(context, store.database)
         counted = counter_objects(session_counters(context, store, session, limits))
+        still = standstill(context.root, store, session) if session.status == "failed" else None
         context.emit(
-            "status", **fields(store, session), counters=counted, limits_unknown=limits.unknown or None
+            "status",
+            **fields(store, session),
+            failure=None if still is None else asdict(still),
+            counters=counted,
+            limits_unknown=limits.unknown or None,
         )
         context.say("\n".join(lines(context, store, session, limits)))
     return ExitCode.OK
@@ -61,8 +68,9 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
     done, scope = progress(session.tree), scope_of(session)
     told = [
         f"{session.module}: {session.status} (session {session.id})",
-        f"step {number(session.step)} {session.step.value}, phase {phase_of(session.step)}",
     ]
+    if not session.finished:
+        told.append(f"step {number(session.step)} {session.step.value}, phase {phase_of(session.step)}")
     if scope.original is not None:
         told.append(f"scope: {scope.completed} of {scope.original} criteria and components complete")
     if done.tasks:
@@ -78,9 +86,7 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
         told.append(f"branch: {session.branch}")
     told += work_tree_lines(context, session)
     told += [f"assumed: {line}" for line in session.assumptions]
-    if session.pause is not None:
-        told += [f"waits: {session.pause.message}", f"go on with: {session.pause.command}"]
-    return told
+    return [*told, *standstill_lines(context.root, store, session)]
 
 
 def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
@@ -101,7 +107,7 @@ def tree_lines(tree: Tree, selected: str | None) -> list[str]:
         told += [
             f"    {MARKS[t.state]} {t.id} {t.name}"
             + (f" (given up: {t.given_up})" if t.given_up else "")
-            + (f" (failed {t.failures} in a row)" if t.failures else "")
+            + (f" (failed {t.failures} in a row)" if t.failures and not t.given_up else "")
             for t in component.tasks
         ]
     return told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,19 +13,29 @@ from lopen.errors import LopenError
 from lopen.seal import unkept
 from lopen.storage.aside import set_aside
 from lopen.storage.database import Database, NotYours, Unreadable
-from lopen.storage.folder import DATABASE, state_folder
+from lopen.storage.folder import CACHE, DATABASE, require_plain, state_folder
 from lopen.storage.lock import held
+from lopen.storage.segments import FOLDER
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
 if TYPE_CHECKING:
     from lopen.retention.upkeep import Freed
 
+UNBEGUN = {".gitignore", "config.toml", CACHE}  # what lies in `.lopen/` before anything ran
+NOWHERE = Path(":memory:")
 HEADER_BYTES = 100  # of an SQLite file
 
 
-def open_store(context: CommandContext) -> SessionStore:
-    """The project's sessions. A database that came with the repository is set aside, and nothing of it is used."""
+def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
+    """The project's sessions; nothing is made where nothing ran yet, unless `new`: the command begins something.
+
+    A database that came with the repository is set aside, and nothing of it is used.
+    """
+    if not new and _never_ran(context.root):
+        folder = context.root / ".lopen"
+        require_plain(folder)
+        return SessionStore(Database(NOWHERE), archives=folder / FOLDER)
     path = state_folder(context.root) / DATABASE
     try:
         _refuse_emptied(path)
@@ -46,6 +57,17 @@ def open_store(context: CommandContext) -> SessionStore:
     _rebuild(context, store)
     _settle(context, store)
     return store
+
+
+def _never_ran(root: Path) -> bool:
+    """Whether there is no state, nor a trace of one that was lost (a plan, a damaged database, what a hook owes)."""
+    try:
+        found = set(os.listdir(root / ".lopen"))
+    except FileNotFoundError:
+        return True
+    except OSError:  # the one who opens it says why
+        return False
+    return found <= UNBEGUN
 
 
 def _refuse_emptied(path: Path) -> None:
@@ -110,10 +132,12 @@ def cleaned(context: CommandContext) -> Freed:
     """Clean the project's state now; what was freed."""
     from lopen.clock import SystemClock
     from lopen.retention.policy import policy_of
-    from lopen.retention.upkeep import Upkeep
+    from lopen.retention.upkeep import Freed, Upkeep
 
     policy = policy_of(context.load().settings)
     store = open_store(context)
+    if store.database.path == NOWHERE:
+        return Freed()
     return Upkeep(store, state_folder(context.root), policy, SystemClock(), warn=context.warn).clean()
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from lopen.cli.context import CommandContext
-from lopen.clock import Clock
+from lopen.clock import Clock, SystemClock
 from lopen.content_hash import content_hash
+from lopen.git.branches import require_commit
 from lopen.git.checkout import Checkout
 from lopen.git.repository import Repository
 from lopen.sandbox.known_secrets import KnownSecrets
@@ -39,6 +40,14 @@ def in_checkout(loaded: Loaded) -> Loaded:
 def trees_folder(root: Path) -> Path:
     """Where the work trees of the project at `root` lie, one a module."""
     return cache_folder() / "worktrees" / f"{root.name}-{content_hash(str(root))[:12]}"
+
+
+def require_repository(root: Path, settings: Settings, module: str) -> None:
+    """A repository, with a commit to begin at where work is committed: before anything else that may lack."""
+    if settings.git.enabled:
+        head = Repository.open(root, clock=SystemClock(), sign=settings.git.sign).head()
+        if settings.git.auto_commit:
+            require_commit(head, module)
 
 
 def checkout_of(root: Path, settings: Settings, clock: Clock, secrets: KnownSecrets) -> Checkout:

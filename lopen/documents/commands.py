@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from lopen.documents.blocks import Item, items
 from lopen.documents.remark import Remark
@@ -13,6 +15,8 @@ from lopen.documents.sections import Outline, Section
 
 STANDARD = ("verify-setup", "verify-build", "verify-tests", "verify-lint", "verify-commit")
 RESERVED = frozenset({"verify-task-completion", "verify-component-completion", "verify-module-completion"})
+PREFIX = "verify-"
+NEAR = 0.75  # of what stands behind the prefix: `test`, `linter`, not `links`
 LONGEST_NAME = 64  # what the Messages API allows a tool's name
 
 _NAME = re.compile(r"verify-[a-z0-9-]+")
@@ -69,9 +73,21 @@ def read_commands(outline: Outline, section: Section) -> Reading:
     for name in STANDARD:
         if name not in found and name not in unread:
             reading.warnings.append(Remark(section.line, f"{name} is left out, which counts as none"))
+    reading.warnings += _near_misses(found)
     standard = [found.pop(name, VerifyCommand(name, None, section.line)) for name in STANDARD]
     reading.commands = [*standard, *found.values()]
     return reading
+
+
+def _near_misses(found: Mapping[str, VerifyCommand]) -> Iterator[Remark]:
+    """Names of their own that look like a standard one which is not there."""
+    left_out = {name.removeprefix(PREFIX): name for name in STANDARD if name not in found}
+    for command in found.values():
+        near = get_close_matches(command.name.removeprefix(PREFIX), left_out, n=1, cutoff=NEAR)
+        if near and command.name not in STANDARD:
+            yield Remark(
+                command.line, f"{command.name} is no standard name; did you mean {left_out[near[0]]}?"
+            )
 
 
 def _shape(text: str) -> str:
@@ -121,4 +137,17 @@ def _command(name: str, rest: str) -> str | None:
         raise _Malformed(f"the command of {name} is empty; say `none` if there is none")
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs") and c != "\t" for c in command):
         raise _Malformed(f"the command of {name} holds characters that cannot be seen")
+    if _unclosed(command):
+        raise _Malformed(f"a quote in the command of {name} is not closed; close it: {command}")
     return command
+
+
+def _unclosed(command: str) -> bool:
+    """Whether a quote is surely left open: within substitutions and here-documents quotes have rules of their own."""
+    if any(sign in command for sign in ("$(", "`", "<<", "$'")):
+        return False
+    try:
+        shlex.split(command, comments=True)
+    except ValueError as error:
+        return "quotation" in str(error)
+    return False

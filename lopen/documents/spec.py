@@ -89,7 +89,7 @@ def parse(text: str, *, module: str, path: Path, known_ids: Mapping[str, str] = 
             *_heading_problems(cut),
         ]
     )
-    warnings = left_over(text, module)
+    warnings = [*left_over(text, module), *_other_name(front.name, module, text)]
     criteria: list[Criterion] = []
     commands: list[VerifyCommand] = []
     if (section := _top_section(cut, ACCEPTANCE_CRITERIA)) is not None:
@@ -184,6 +184,16 @@ def _specified(root: Path) -> list[str]:
         return sorted(f.name for f in specs.iterdir() if (f / FILE_NAME).is_file())
     except OSError:  # no specs folder, or one that cannot be listed: no modules
         return []
+
+
+def _other_name(name: str, module: str, text: str) -> Iterator[Remark]:
+    """The folder names the module (contract §1): another name in the front matter misleads whoever reads it."""
+    if name and name != module:
+        lines = enumerate(text.splitlines(), 1)
+        line = next((number for number, line in lines if line.lstrip().startswith("name")), 1)
+        yield Remark(
+            line, f"the front matter says name: {name}, but the module is called {module}, as its folder is"
+        )
 
 
 def _in_order(path: Path, remarks: list[Remark]) -> tuple[Problem, ...]:

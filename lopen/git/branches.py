@@ -25,6 +25,16 @@ def unfinished_operation(layout: Layout) -> str | None:
     return next((name for file, name in _UNFINISHED.items() if (layout.git_dir / file).exists()), None)
 
 
+def require_commit(head: Head, module: str) -> str:
+    """The commit that a module's branch begins at; refuses where there is none yet."""
+    if head.commit is None:
+        raise GitError(
+            "the repository has no commit yet",
+            hint=f"make a first one (git add -A && git commit), then go on: lopen run {module}",
+        )
+    return head.commit
+
+
 def check_head(head: Head, branch: str, commit: str | None) -> None:
     """Refuse to go on unless HEAD is on `branch` at `commit`.
 

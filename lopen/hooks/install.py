@@ -1,6 +1,6 @@
 """Writing the hooks into a project's `.claude/settings.json`, and taking them out again.
 
-What else stands there stays as it is; the file as it was is kept beside it. A file that cannot be read as
+What else stands there stays as it is; the file as it was is kept beside it until they are out again. A file that cannot be read as
 settings is left alone, and said (contract §10).
 """
 
@@ -12,7 +12,9 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +49,58 @@ def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
     return path, _replace(path, wanted) if wanted != settings else None  # installed already
 
 
-def uninstall(project: Path) -> tuple[Path, Path | None]:
-    """Take lopen's hooks out. No backup where there was nothing to take out."""
+def uninstall(project: Path) -> tuple[Path, bool, Path | None]:
+    """Take lopen's hooks out, and leave the file as it was before them: none where they were all there was.
+
+    Gives the file, whether anything was taken out, and the backup of the installation where it still says
+    something else than the file: somebody changed that since.
+    """
     path = settings_path(project)
     settings = _read(path)
     hooks = _without_ours(path, settings)
     if hooks == settings.get("hooks", {}):
-        return path, None
-    rest = {k: v for k, v in settings.items() if k != "hooks"}
-    return path, _replace(path, rest | ({"hooks": hooks} if hooks else {}))
+        return path, False, None
+    rest = _rest(settings, hooks)
+    kept = list(_backups(path))
+    before = next((backup for backup in reversed(kept) if _held(backup) == rest), None)
+    ours = [backup for backup in kept if backup != before and _only_ours_besides(backup, rest)]
+    try:
+        if before is not None:
+            os.replace(before, path.resolve())  # to the byte; a linked file stays a link
+        elif rest:
+            _write(path, rest)
+        else:
+            path.unlink()
+            with suppress(OSError):  # something else lies there
+                path.parent.rmdir()
+        for backup in ours:
+            backup.unlink()
+    except OSError as error:
+        raise LopenError(f"{path} cannot be changed: {error.strerror or error}") from error
+    return path, True, next((backup for backup in reversed(kept) if backup.exists()), None)
+
+
+def _rest(settings: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with these hooks alone; without the table where none is left."""
+    return {k: v for k, v in settings.items() if k != "hooks"} | ({"hooks": hooks} if hooks else {})
+
+
+def _held(backup: Path) -> dict[str, Any] | None:
+    """The settings that a backup holds, without an empty table of hooks; None where it holds none."""
+    try:
+        settings = _read(backup)
+    except LopenError:
+        return None
+    return _rest(settings, settings.get("hooks", {}))
+
+
+def _only_ours_besides(backup: Path, rest: Mapping[str, Any]) -> bool:
+    """Whether the backup holds an older installation of lopen's hooks and nothing that `rest` has not."""
+    held = _held(backup)
+    try:
+        return held is not None and held != rest and _rest(held, _without_ours(backup, held)) == rest
+    except LopenError:
+        return False
 
 
 def program_here() -> str:
@@ -117,23 +162,34 @@ def _replace(path: Path, settings: Mapping[str, Any]) -> Path | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         backup = _backup(path)
-        target = path.resolve()  # a linked file stays a link
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".settings.")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(settings, file, indent=2, ensure_ascii=False)
-            file.write("\n")
-        os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o644)
-        os.replace(name, target)
+        _write(path, settings)
     except OSError as error:
         raise LopenError(f"{path} cannot be written: {error.strerror or error}") from error
     return backup
 
 
+def _write(path: Path, settings: Mapping[str, Any]) -> None:
+    target = path.resolve()  # a linked file stays a link
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".settings.")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(settings, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+    os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o644)
+    os.replace(name, target)
+
+
 def _backup(path: Path) -> Path | None:
     if not path.exists():
         return None
-    number = 1
-    while (kept := path.with_name(f"{path.name}.bak{number if number > 1 else ''}")).exists():
-        number += 1
+    kept = next(name for name in _backup_names(path) if not name.exists())
     shutil.copy2(path, kept)
     return kept
+
+
+def _backups(path: Path) -> Iterator[Path]:
+    """The backups that lie beside the file, the oldest first."""
+    return takewhile(Path.exists, _backup_names(path))
+
+
+def _backup_names(path: Path) -> Iterator[Path]:
+    return (path.with_name(f"{path.name}.bak{number if number > 1 else ''}") for number in count(1))

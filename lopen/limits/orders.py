@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from lopen.errors import LopenError, WrongUsage
+from lopen.errors import LopenError
 from lopen.limits.budget import BudgetState, cleared, extended
 from lopen.limits.circuit import CircuitState, acknowledged
 from lopen.limits.guarding import put_agents, read_agents
 from lopen.limits.records import Alert, Incident
 from lopen.limits.store import LimitsStore, Rows
+
+
+class NoSuch(LopenError):
+    """There is no budget, circuit or alert of that name."""
 
 
 def extend_budget(store: LimitsStore, budget_id: str, tokens: int, reason: str, now: datetime) -> BudgetState:
@@ -93,7 +97,7 @@ def acknowledge_alert(store: LimitsStore, alert_id: str) -> Alert:
     def work(rows: Rows) -> Alert:
         alert = rows.alert(alert_id)
         if alert is None:
-            raise LopenError(f"there is no alert {alert_id}", hint="lopen alerts lists them")
+            raise NoSuch(f"there is no alert {alert_id}", hint="lopen alerts lists them")
         rows.acknowledge_alert(alert)
         return alert.replace(acknowledged=True)
 
@@ -112,12 +116,12 @@ def _forgive(rows: Rows, circuit_id: str, before: CircuitState) -> None:
 def _budget(rows: Rows, budget_id: str) -> BudgetState:
     state = rows.budget(budget_id)
     if state is None:
-        raise WrongUsage(f"there is no budget {budget_id}", hint="lopen budget show lists them")
+        raise NoSuch(f"there is no budget {budget_id}", hint="lopen budget show lists them")
     return state
 
 
 def _circuit(rows: Rows, circuit_id: str) -> CircuitState:
     state = rows.circuit(circuit_id)
     if state is None:
-        raise WrongUsage(f"there is no circuit {circuit_id}", hint="lopen circuit status lists them")
+        raise NoSuch(f"there is no circuit {circuit_id}", hint="lopen circuit status lists them")
     return state

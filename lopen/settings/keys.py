@@ -58,7 +58,7 @@ class Key:
 
     def allowed(self) -> str:
         """What may stand here, in words."""
-        return _in_words(self.adapter.json_schema())
+        return self.field.description or _in_words(self.adapter.json_schema())
 
 
 def _walk(model: type[BaseModel], prefix: str) -> Iterator[Key]:

@@ -50,9 +50,15 @@ class Oracle(Section):
     model: Annotated[str, CONFIRM] = "claude-haiku-5-5"
 
 
+ADDRESS = r"^(https?://[^\s/?#]+\S*)?$"
+ADDRESS_IN_WORDS = (
+    'an address that begins with http:// or https://, such as https://llm.example.org, or "" for none'
+)
+
+
 class Model(Section):
     provider: Annotated[Literal["anthropic", "bedrock", "vertex", "foundry"], USER_ONLY] = "anthropic"
-    base_url: Annotated[str, USER_ONLY] = ""
+    base_url: Annotated[str, Field(pattern=ADDRESS, description=ADDRESS_IN_WORDS), USER_ONLY] = ""
     max_tokens: Annotated[int, Field(ge=1024, le=128_000), LOWER] = 16_000
     retry_base_s: Annotated[float, Field(gt=0, le=30), LOWER] = 0.5
     max_retries: Annotated[int, Field(ge=0, le=20), LOWER] = 8

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from lopen.errors import LopenError
+from lopen.storage.database import StorageError
 from lopen.storage.files import write_whole
 
 DATABASE = "state.db"
@@ -22,7 +23,14 @@ def state_folder(root: Path) -> Path:
     folder = root / ".lopen"
     require_plain(folder)
     if not (folder / DATABASE).exists():
-        ignore_state(root)
+        try:
+            ignore_state(root)
+        except StorageError as error:
+            why = getattr(error.__cause__, "strerror", None) or error.message
+            raise StorageError(
+                f"nothing can be written in {folder}: {why}",
+                hint=f"lopen keeps its state there: make {root} writable, or work on a copy",
+            ) from error
     return folder
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from lopen.cli.demo import NOTE
 from lopen.cli.programs import programs
+from lopen.cli.replay import no_recording
+from lopen.workflow.session import Approval, Session
 from tests.cli_basic.conftest import Lopen, json_lines
 
 SPEC = "specs/calc/SPECIFICATION.md"
@@ -170,6 +175,27 @@ def test_check_finds_the_specification_in_a_folder_that_can_be_no_module(lopen: 
     assert "my module" in done.stdout
 
 
+def test_check_warns_of_another_name_and_of_ticks_before_any_work(lopen: Lopen, project: Path) -> None:
+    lopen("init", "calc")
+    text = (project / SPEC).read_text()
+    (project / SPEC).write_text(text.replace("name: calc", "name: sums").replace("- [ ] A", "- [x] A"))
+    done = lopen("check")
+    assert done.returncode == 0
+    said = done.stdout.splitlines()
+    assert any(line.startswith(f"{SPEC}:2: warning: ") and "name: sums" in line for line in said)
+    assert sum("AC-" in line and "never approved or built" in line for line in said) == 2
+    assert not (project / ".lopen" / "state.db").exists()
+    lopen("approve", "calc")
+    assert "never approved" not in lopen("check").stdout
+
+
+def test_why_there_is_no_recording_is_said_as_it_is() -> None:
+    approval = Approval("me", datetime.now(UTC), NOTE, "", {}, {})
+    played = Session("tariff-20260101-1", "tariff", datetime.now(UTC), approval=approval)
+    assert "lopen brings along" in no_recording(played).message
+    assert "--model replay:FILE" in no_recording(replace(played, approval=None)).hint
+
+
 def test_check_shows_hostile_text_inert(lopen: Lopen, project: Path) -> None:
     lopen("init", "calc")
     with (project / SPEC).open("a") as file:
@@ -225,14 +251,68 @@ def test_config_set_writes_and_says_where(lopen: Lopen, project: Path) -> None:
     assert "LOPEN_SANDBOX__MODE sets it too, and wins" in done.stderr
 
 
+def test_config_set_takes_no_address_that_is_none(lopen: Lopen) -> None:
+    for address in ("nonsense", "https:/x", "http://a b"):
+        done = lopen("config", "set", "--user", "model.base_url", address)
+        assert done.returncode == 2
+        assert "begins with http:// or https://, such as https://" in done.stderr
+    assert lopen("config", "set", "--user", "model.base_url", "http://127.0.0.1:1/v1").returncode == 0
+    assert lopen("config", "set", "--user", "model.base_url", "").returncode == 0
+
+
+def test_a_negative_number_is_told_as_one(lopen: Lopen) -> None:
+    for arguments in (("budget", "extend", "module:x", "-5", "--reason", "r"), ("run", "x", "-0.5")):
+        done = lopen(*arguments)
+        assert done.returncode == 2
+        assert "no number below 0 counts here" in done.stderr
+        assert "No such option" not in done.stderr
+
+
+LOOKING = [
+    *(["status"], ["status", "calc"], ["log"], ["modules"], ["check"], ["session", "list"], ["revert"]),
+    *(["budget", "show"], ["circuit", "status"], ["alerts"], ["memory", "report"], ["memory", "clean"]),
+    *(["doctor"], ["config", "show"], ["run", "calc"]),
+]
+
+
+def test_nothing_is_made_where_nothing_ran(lopen: Lopen, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    for arguments in LOOKING:
+        done = lopen(*arguments, cwd=folder)
+        assert done.returncode in (0, 1), done.stderr
+        assert "Traceback" not in done.stderr
+        assert list(folder.iterdir()) == [], arguments
+
+
+def test_the_state_that_cannot_be_made_is_named_with_its_folder(lopen: Lopen, project: Path) -> None:
+    lopen("init", "calc")
+    (project / ".lopen" / ".gitignore").unlink()
+    (project / ".lopen" / "config.toml").unlink()
+    (project / ".lopen").rmdir()
+    (project / ".lopen").write_text("in the way")
+    done = lopen("approve", "calc", "-v")
+    assert done.returncode == 1
+    first, hint = done.stderr.splitlines()
+    assert first.startswith(f"lopen: nothing can be written in {project}/.lopen: ")
+    assert f"make {project} writable" in hint
+
+
 def _report(lopen: Lopen, *arguments: str, env: dict[str, str] | None = None) -> dict[str, str]:
     lines = json_lines(lopen("doctor", "--json", *arguments, env=env).stdout)
     return {line["check"]: line["status"] for line in lines}
 
 
-def test_doctor_tries_what_it_says(lopen: Lopen, project: Path) -> None:
+def test_doctor_tries_what_it_says(lopen: Lopen, project: Path, surroundings: dict[str, str]) -> None:
     (project / "Makefile").write_text("test:\n\ttrue\nlint:\n\ttrue\n")
-    identity = {"GIT_COMMITTER_NAME": "n", "GIT_COMMITTER_EMAIL": "e@x"}
+    identity = dict.fromkeys(("GIT_COMMITTER_NAME", "GIT_AUTHOR_NAME"), "n")
+    identity |= dict.fromkeys(("GIT_COMMITTER_EMAIL", "GIT_AUTHOR_EMAIL"), "e@x")
+    before = lopen("doctor", env=identity).stdout.splitlines()
+    found = next(at for at, line in enumerate(before) if line.startswith("warn  repository: "))
+    assert "no commit yet" in before[found]
+    assert "git add -A && git commit" in before[found + 1]
+    commit = ["git", "commit", "-q", "--allow-empty", "-m", "Begin"]
+    subprocess.run(commit, cwd=project, env=surroundings | identity, check=True)
     report = _report(lopen, env=identity)
     for check in ("configuration", "git", "repository", "identity", "models", "disk", "database"):
         assert report[check] == "ok", check

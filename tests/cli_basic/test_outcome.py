@@ -139,6 +139,10 @@ def test_a_traceback_is_shown_to_who_asks_for_it(
 ) -> None:
     surroundings["TMPDIR"] = str(project.parent)
     assert "Traceback" in _run(trials, surroundings, project, "bug", "-v").stderr
+    assert (
+        _run(trials, surroundings, project, "plainly", "-v").stderr
+        == "lopen: the disk is full\n  free some\n"
+    )
 
 
 def test_failures_are_json_too(trials: list[str], surroundings: dict[str, str], project: Path) -> None:

@@ -120,3 +120,34 @@ def test_an_item_below_a_command_changes_nothing_about_it() -> None:
 
 def test_a_second_line_without_a_marker_does_not_hide_in_the_first() -> None:
     assert len(problems(with_line("- **verify-tests**: `a`\n**verify-x**: `b`"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("verify-test", "verify-tests"), ("verify-tets", "verify-tests"), ("verify-linter", None)],
+)
+def test_a_name_next_to_a_standard_one_that_lacks_is_asked_about(name: str, meant: str | None) -> None:
+    spec = read(with_line(f"- **{name}**: `x`"))
+    asked = [w.message for w in spec.warnings if "did you mean" in w.message]
+    assert asked == ([f"{name} is no standard name; did you mean {meant}?"] if meant else [])
+    assert not spec.problems
+
+
+@pytest.mark.parametrize(
+    "line", ["pytest -k 'a and b", 'echo "x', "make 'a\" b", "cd it's && make"], ids=range(4)
+)
+def test_a_quote_that_is_not_closed_is_a_problem_with_its_line(line: str) -> None:
+    [problem] = problems(with_line(f"- **verify-tests**: `{line}`"))
+    assert "a quote in the command of verify-tests is not closed" in problem
+    assert problem.split(":")[0].isdigit()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("echo 'a \"b'", "pytest # don't stop", "echo \\'", "echo $'it\\'s'", 'test "$(echo "it\'s")"'),
+        *("cat <<E\nit's\nE".replace("\n", " "), "echo it\\'s"),
+    ],
+)
+def test_quotes_that_a_shell_takes_are_no_problem(line: str) -> None:
+    assert problems(with_line(f"- **verify-tests**: `{line}`")) == []

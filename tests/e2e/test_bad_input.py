@@ -145,10 +145,12 @@ def test_a_repository_without_commits_waits_for_a_first_one(make_project: MakePr
     (project.root / ".gitignore").unlink()
     project.specify()
 
+    told(project.lopen("run", "other"), 1, "no commit yet")  # before the specification that lacks
     told(project.approved_run(), 1, "no commit yet", "git add -A && git commit")
+    told(project.lopen("run", "calc", ANTHROPIC_API_KEY=""), 1, "no commit yet")  # before the key
     assert requests(project) == []
     project.git("commit", "-q", "--allow-empty", "-m", "Begin")
-    assert project.lopen("resume").code == 0
+    assert project.lopen("run", "calc").code == 0
 
 
 def test_a_detached_head_is_where_the_branch_begins(make_project: MakeProject) -> None:

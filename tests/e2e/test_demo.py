@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -145,6 +146,27 @@ def test_a_place_that_is_taken_is_refused_and_left_alone(taken: str, tmp_path: P
     assert f"lopen: {place} " in ran.stderr
     assert "name a folder that does not exist yet" in ran.stderr
     assert file.read_text() == "mine"
+
+
+def test_an_interrupted_demo_says_where_it_lies_and_how_to_begin_again(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lopen", "demo", str(folder)],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "iteration 1:" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert f"what was built so far lies in {folder}; to begin again: lopen demo" in out
 
 
 def test_a_demo_is_not_given_by_a_session_s_own_commands(tmp_path: Path) -> None:

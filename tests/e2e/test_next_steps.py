@@ -58,6 +58,24 @@ def test_a_second_session_is_merged_where_the_first_began(make_project: MakeProj
     assert_merges(project, line, "trunk")
 
 
+def test_a_branch_that_begins_on_another_module_s_is_said_and_can_begin_elsewhere(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([status(400, "no more")] * 9)
+    for module in ("billing", "calc"):
+        project.specify(module)
+        project.git("add", "-A")
+        project.git("commit", "-q", "-m", f"Specify {module}")
+    first = project.approved_run("billing")
+    assert "begins on" not in first.out
+    second = project.approved_run("calc")
+    tip = project.git("rev-parse", "lopen/billing")[:12]
+    notice = next(line for line in second.out.splitlines() if "begins on" in line)
+    assert f"lopen/calc begins on lopen/billing at {tip}" in notice
+    pasted(project, notice.partition("stop and: ")[2])
+    assert project.git("rev-parse", "lopen/calc~1") == project.git("rev-parse", "main")
+
+
 def test_from_a_detached_head_it_is_merged_into_the_usual_branch(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.git("switch", "-q", "--detach")

@@ -313,7 +313,9 @@ def test_revert_keeps_what_was_there_and_opens_the_tasks_again(two_tasks: Projec
         "feat(calc): complete Say it in core",
     ]
     project.write("mine.txt", "not committed\n")
-    assert project.lopen("revert").code == 0
+    back = project.lopen("revert")
+    assert back.code == 0
+    assert back.out.startswith("calc (session calc-")
     assert not (project.root / "mine.txt").exists()
     assert len(project.subjects()) == 4
     wrong = project.lopen("revert", "--to", "calc-t9")

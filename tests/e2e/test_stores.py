@@ -150,13 +150,27 @@ def test_commands_say_what_a_person_did_wrong(kept_in: dict[str, str], make_proj
         extend: "say how many tokens",
         ("budget", "extend", session, "500"): "--reason",
         ("budget", "extend", session, "500", "--reason", "  "): "needs a reason",
-        ("budget", "show", "session:none"): "there is no budget session:none",
-        ("circuit", "status", "session:none"): "there is no circuit session:none",
-        ("circuit", "ack", "session:none"): "there is no circuit session:none",
     }
     for arguments, words in wrong.items():
         ran = project.lopen(*arguments)
         assert (ran.code, words in ran.err) == (2, True), (arguments, ran.err)
+    unknown = {
+        ("budget", "show", "session:none"): "there is no budget session:none",
+        ("budget", "extend", "session:none", "5", "--reason", "x"): "there is no budget session:none",
+        ("budget", "reset", "session:none"): "there is no budget session:none",
+        ("circuit", "status", "session:none"): "there is no circuit session:none",
+        ("circuit", "incidents", "session:none"): "there is no circuit session:none",
+        ("circuit", "ack", "session:none"): "there is no circuit session:none",
+        ("circuit", "reset", "session:none"): "there is no circuit session:none",
+        ("alerts", "ack", "none"): "there is no alert none",
+        ("session", "show", "none"): "there is no session none",
+        ("log", "none"): "there is no session none",
+        ("skip", "none-t1", "--reason", "x"): "there is no task none-t1",
+        ("check", "none"): "there is no module none",
+    }
+    for arguments, words in unknown.items():
+        ran = project.lopen(*arguments)
+        assert (ran.code, words in ran.err) == (1, True), (arguments, ran.err)
     assert "No new alerts" in project.lopen("alerts").out
     report = project.lopen("memory", "report", "--json").named("memory")[0]
     assert {e["name"] for e in report["evidence"]} == {"verdicts", "alerts", "incidents"}
@@ -165,7 +179,8 @@ def test_commands_say_what_a_person_did_wrong(kept_in: dict[str, str], make_proj
 
 def test_a_state_of_a_newer_lopen_and_broken_settings_are_left_as_they_are(make_project: MakeProject) -> None:
     project = make_project()
-    assert project.lopen("budget", "show").code == 0
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
     path = project.root / ".lopen" / "state.db"
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version=9999")

@@ -54,14 +54,40 @@ def test_uninstalling_leaves_what_others_put_there(tmp_path: Path) -> None:
     install(tmp_path, "'/a b/python' -m lopen")
     uninstall(tmp_path)
     assert json.loads(path.read_text()) == THEIRS
-    assert uninstall(tmp_path)[1] is None
+    assert uninstall(tmp_path) == (path, False, None)
 
 
-def test_a_new_file_is_made_and_emptied(tmp_path: Path) -> None:
-    path, backup = install(tmp_path)
+def test_uninstalling_leaves_the_file_to_the_byte_and_no_copy(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"model":\t"opus"}')
+    install(tmp_path, "/old/bin/python -m lopen")
+    install(tmp_path, "lopen")
+    assert uninstall(tmp_path) == (path, True, None)
+    assert path.read_text() == '{"model":\t"opus"}'
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_changed_since_stays_and_the_earlier_file_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, {"model": "opus"})
+    _, backup = install(tmp_path, "lopen")
+    path.write_text(path.read_text().replace("opus", "sonnet"))
+    assert uninstall(tmp_path) == (path, True, backup)
+    assert json.loads(path.read_text()) == {"model": "sonnet"}
+    assert backup is not None
+    assert json.loads(backup.read_text()) == {"model": "opus"}
+
+
+def test_a_new_file_is_made_and_taken_away(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "own.md").write_text("mine")
+    path, backup = install(tmp_path, "/old/bin/python -m lopen")
     assert backup is None
+    install(tmp_path, "lopen")
     uninstall(tmp_path)
-    assert json.loads(path.read_text()) == {}
+    assert [file.name for file in path.parent.iterdir()] == ["own.md"]
+    (tmp_path / ".claude" / "own.md").unlink()
+    install(tmp_path)
+    uninstall(tmp_path)
+    assert not path.parent.exists()
 
 
 @pytest.mark.parametrize(

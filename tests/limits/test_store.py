@@ -122,9 +122,11 @@ def test_a_promise_is_settled_once_whoever_was_cut_off_in_between(store: LimitsS
 
 def test_extending_needs_a_known_budget_a_reason_and_a_sane_amount(store: LimitsStore) -> None:
     store.record([SPEC], Charge(100), NOW)
-    for budget_id, tokens, reason in [("session:x", 5, "x"), ("session:s", -5, "x"), ("session:s", 5, " ")]:
+    for tokens, reason in [(-5, "x"), (5, " ")]:
         with pytest.raises(WrongUsage):
-            orders.extend_budget(store, budget_id, tokens, reason, NOW)
+            orders.extend_budget(store, "session:s", tokens, reason, NOW)
+    with pytest.raises(orders.NoSuch):
+        orders.extend_budget(store, "session:x", 5, "x", NOW)
     state = orders.extend_budget(store, "session:s", 100, "the tests need it", NOW)
     assert (state.status, state.max_tokens) == ("active", 200)
     assert "the tests need it" in store.incidents("session:s")[-1].seen
@@ -136,7 +138,7 @@ def test_a_confirmation_is_kept_with_the_budget(store: LimitsStore) -> None:
     store.record([SPEC], Charge(95), NOW)
     assert orders.confirm_budget(store, "session:s").confirmed
     assert store.budgets()[0].confirmed
-    with pytest.raises(WrongUsage):
+    with pytest.raises(orders.NoSuch):
         orders.confirm_budget(store, "session:nobody")
 
 
@@ -189,7 +191,7 @@ def test_a_tripped_circuit_is_logged_acknowledged_and_reset(store: LimitsStore) 
     [state] = store.circuits()
     assert state.history == ("same",) * 7
     assert [(c.tool, c.agent, c.calls) for c in store.tool_counts()] == [("t", "builder", 6)]
-    with pytest.raises(WrongUsage):
+    with pytest.raises(orders.NoSuch):
         orders.acknowledge_circuit(store, "session:unknown", NOW)
 
 

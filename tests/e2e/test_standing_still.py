@@ -1,0 +1,71 @@
+"""What `lopen status` says of a session that stands still: why, as its run said it, and what goes on."""
+
+from __future__ import annotations
+
+import signal
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import Message, silence, tools
+from tests.project import Project, build, plan
+
+
+def last_lines(project: Project, *arguments: str) -> list[str]:
+    shown = project.lopen("status", *arguments)
+    assert shown.code == 0, shown.err
+    return shown.out.splitlines()
+
+
+def failing(task: str) -> Message:
+    return tools(("update_task_status", {"task_id": task, "status": "failed", "note": "cannot"}))
+
+
+def test_after_a_failure_it_says_the_cause_how_to_mend_it_and_the_command(make_project: MakeProject) -> None:
+    project = make_project([], ANTHROPIC_API_KEY="")
+    project.specify()
+    failed = project.approved_run()
+    assert failed.code == 1
+    *_, cause, mend, command = last_lines(project, "calc")
+    assert f"failed: {failed.err.splitlines()[0].removeprefix('lopen: ')}" == cause
+    assert "ANTHROPIC_API_KEY" in mend
+    assert command == f"go on with: lopen resume {project.status()['session']}"
+    assert project.status()["failure"]["cause"] == cause.removeprefix("failed: ")
+
+
+def test_after_a_killed_run_it_says_so_but_not_while_one_works(make_project: MakeProject) -> None:
+    project = make_project([plan(), silence()])
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    process = project.start("run", "calc", "--json")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if '"iteration_started"' in line and '"iterate_through_tasks"' in line:
+            break
+    assert not any(line.startswith("go on with") for line in last_lines(project))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    *_, cause, command = last_lines(project)
+    assert "was cut off" in cause
+    assert command.startswith("go on with: lopen resume calc-")
+
+
+def test_a_task_that_was_given_up_is_not_counted_as_failing(make_project: MakeProject) -> None:
+    project = make_project([plan(), *(failing("calc-t1") for _ in range(3))])
+    project.specify()
+    assert project.approved_run().code == 3
+    assert any("(failed 3 in a row)" in line for line in last_lines(project))
+    assert last_lines(project)[-1].startswith("go on with: lopen confirm ")
+    assert project.lopen("skip", "calc-t1", "--reason", "no use").code == 0
+    shown = last_lines(project)
+    assert any("(given up: no use)" in line for line in shown)
+    assert not any("in a row" in line and "calc-t1" in line for line in shown)
+    assert shown[-1] == f"go on with: lopen resume {project.status()['session']}"
+
+
+def test_a_complete_session_stands_in_no_step_and_waits_for_nothing(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    shown = last_lines(project)
+    assert shown[0].startswith("calc: complete ")
+    assert not any(line.startswith(("step ", "go on with", "waits")) for line in shown)
+    assert project.status()["failure"] is None
