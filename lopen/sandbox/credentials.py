@@ -37,7 +37,8 @@ def named_credentials(environ: Mapping[str, str], project: Path) -> tuple[Path, 
         sorted(
             path
             for path in found
-            if (path.is_file() or (path.is_dir() and len(path.parts) >= _ROOMY))
+            # Not `path.is_file`: what cannot be looked at, nobody's command can read either.
+            if (os.path.isfile(path) or (os.path.isdir(path) and len(path.parts) >= _ROOMY))
             and path != project
             and project not in path.parents
         )

@@ -113,6 +113,7 @@ def test_credentials_that_variables_name_are_covered_wherever_they_lie(tmp_path:
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "DOCKER_CONFIG": "/etc",
         "PIP_CONFIG_FILE": "relative",
+        "TF_CLI_CONFIG_FILE": f"/{'x' * 300}/terraformrc",  # one that the system refuses to look at
     }
 
     named = named_credentials(environ, project)
