@@ -51,7 +51,7 @@ class _Resumed:
         self._project = Project(root, LOPEN_SANDBOX__MODE="none")
         self._project.specify(text=text())
         context = CommandContext(root)
-        store = open_store(context)
+        store = open_store(context, new=True)
         record(store, specification(root, store, "calc"), "")
         approval = store.approval("calc")
         assert approval is not None

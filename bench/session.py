@@ -50,7 +50,7 @@ def approved(
         os.environ.update(endpoint.environment)
         context = CommandContext(project.root)
         loaded = load(project.root, flags={"sandbox.mode": "none", **flags})
-        store = open_store(context)
+        store = open_store(context, new=True)
         record(store, specification(project.root, store, "calc"), "")
         now = clock.now() if clock else datetime.now(UTC)
         session = Session(store.new_id("calc", now), "calc", now)

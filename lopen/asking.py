@@ -61,18 +61,13 @@ class Asker:
     cache_read_weight: float
     _sizes: RequestSizes = field(default_factory=RequestSizes)
 
-    def ask(
-        self, request: Request, *, agent: str, turn: int, on_text: OnText, runs_tools: bool = False
-    ) -> Response:
-        """The whole response, paid for and told of. Raises `Held`, `ContextTooLong` or `ModelRejected`.
-
-        `runs_tools`: whoever asks runs the answer's calls next, so that the bill is kept with the first one's start.
-        """
+    def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
+        """The whole response, paid for and told of. Raises `Held`, `ContextTooLong` or `ModelRejected`."""
         leave = self._leave_for_external(turn) if agent == "oracle" else None
         if agent == "research" and (dear := self.meter.gate.spending()):
             raise self._held_by(dear)
         try:
-            response = self._paid(request, agent, turn, on_text, runs_tools=runs_tools)
+            response = self._paid(request, agent, turn, on_text)
         except BaseException:  # interrupted or failed: the gate hears of every call's end
             if leave is not None:
                 self.meter.gate.external_done(leave, ok=False)
@@ -81,14 +76,11 @@ class Asker:
             self.meter.gate.external_done(leave, ok=True)
         return response
 
-    def _paid(
-        self, request: Request, agent: str, turn: int, on_text: OnText, *, runs_tools: bool
-    ) -> Response:
+    def _paid(self, request: Request, agent: str, turn: int, on_text: OnText) -> Response:
         grant = self._reserved(request, agent)
         if not grant.sure:
             self.journal.prove_saving()  # nothing is paid for that cannot be kept
         request = replace(request, max_tokens=grant.max_tokens)
-        self.journal.flush()  # the budgets' store may be another one than the journal's
         self.journal.tell(TurnStarted(turn, request.model, request.max_tokens))
         started = self.clock.monotonic()
         try:
@@ -105,9 +97,7 @@ class Asker:
         except ModelError as error:
             self.meter.abandon(grant)
             raise self._translated(error) from error
-        seconds = self.clock.monotonic() - started
-        with self.journal.together(soon=runs_tools and bool(response.tool_uses)):
-            self._settle(grant, request, response, turn, seconds)
+        self._settle(grant, request, response, turn, self.clock.monotonic() - started)
         return response
 
     def _reserved(self, request: Request, agent: str) -> Grant:
@@ -142,23 +132,24 @@ class Asker:
         usage = response.usage
         self._sizes.learn(request, usage, self.clock.monotonic())
         cost = cost_usd(response.model, usage)
-        told = self.meter.settle(grant, usage, cost, response.model)
-        self.journal.tell(
-            TurnEnded(
-                turn,
-                response.model,
-                response.stop_reason,
-                usage.input_tokens,
-                usage.output_tokens,
-                usage.cache_read_tokens,
-                usage.cache_write_tokens,
-                cost,
-                seconds,
-                response.text[:4_000],
-                request.purpose,
-            ),
-            *told,
-        )
+        with self.journal.together():
+            told = self.meter.settle(grant, usage, cost, response.model)
+            self.journal.tell(
+                TurnEnded(
+                    turn,
+                    response.model,
+                    response.stop_reason,
+                    usage.input_tokens,
+                    usage.output_tokens,
+                    usage.cache_read_tokens,
+                    usage.cache_write_tokens,
+                    cost,
+                    seconds,
+                    response.text[:4_000],
+                    request.purpose,
+                ),
+                *told,
+            )
 
     def _leave_for_external(self, turn: int) -> ToolPass:
         """lopen's own calls wait for their turn in the window of external calls (contract §7)."""

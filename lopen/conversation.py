@@ -55,12 +55,6 @@ class Conversation:
 
     def run(self) -> Outcome:
         """Turn after turn until there is an outcome."""
-        try:
-            return self._turns()
-        finally:
-            self.bench.journal.flush()
-
-    def _turns(self) -> Outcome:
         while True:
             self.turn += 1
             self.runner.begin_turn(self.turn)
@@ -84,7 +78,6 @@ class Conversation:
                 agent=self.agent,
                 turn=self.turn,
                 on_text=lambda text: self.bench.journal.tell(ModelText(text)),
-                runs_tools=True,
             )
         except ContextTooLong as error:
             return Outcome("overflow", error.message)

@@ -47,16 +47,9 @@ class Journal:
         """Where the session and its events are kept."""
         return self._database
 
-    def together(self, *, soon: bool = False) -> AbstractContextManager[object]:
-        """Everything inside becomes durable at once or not at all; events are shown afterwards.
-
-        `soon`: with what is kept next, or at `flush`; nothing outside may happen before that.
-        """
-        return self._database.transaction(soon=soon)
-
-    def flush(self) -> None:
-        """Make durable what was to be so soon."""
-        self._database.flush()
+    def together(self) -> AbstractContextManager[object]:
+        """Everything inside becomes durable at once or not at all; events are shown afterwards."""
+        return self._database.transaction()
 
     def change(self, *events: Event, **fields: Any) -> Session:
         """Replace fields of the session and keep `events`, durably."""

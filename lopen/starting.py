@@ -35,7 +35,9 @@ def start(ports: Ports, *, resumed: bool) -> Pause | None:
     begun = SessionStarted(session.module, session.step.value, resumed)
     told = (*told, *_warnings(ports), *(Notice("info", line) for line in ports.place.news))
     ports.journal.save(session, begun, *cleared, *adopted, *told)
-    if interrupted or adopted:  # a process that was killed may not have come to it
+    if (
+        interrupted or adopted or not resumed
+    ):  # a killed process may not have come to it; a new one has another
         ports.write_plan()
     return unanswered(ports)
 

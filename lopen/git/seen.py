@@ -41,7 +41,7 @@ def keep_below(start: str, files: dict[str, Kept]) -> None:
         except (FileNotFoundError, NotADirectoryError):
             continue
         if stat.S_ISDIR(found.st_mode):
-            waiting += [f"{place}/{name}" for name in _names(place, found) if not _is_sample(place, name)]
+            waiting += [f"{place}/{name}" for name in _names(place, found)]
             continue
         signature = _signature(found)
         known = _FILES.get(place)
@@ -49,11 +49,6 @@ def keep_below(start: str, files: dict[str, Kept]) -> None:
             known = (signature, Kept(found.st_mode, _content(Path(place), found.st_mode)))
             _remember(_FILES, place, known, found)
         files[place] = known[1]
-
-
-def _is_sample(folder: str, name: str) -> bool:
-    """Whether it is one of the examples that git puts among a new repository's hooks, and never runs."""
-    return name.endswith(".sample") and folder.endswith("/hooks") and "/refs/" not in folder
 
 
 def is_folder(path: str) -> bool:

@@ -8,6 +8,7 @@ one process at a time is at it, and a failure of it stops nobody's work.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -28,7 +29,7 @@ from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
 EVENTS_BETWEEN_LOOKS = 256
-ROWS_AT_ONCE = 10_000  # rows moved into one segment, and all that a run is kept waiting for: about 0.2 s
+ROWS_AT_ONCE = 10_000  # moved into one segment; all that a run waits for at a time, about 0.3 s
 LAST = "memory:last"  # the memo that holds the last cleaning that did something
 STALE_S = 3_600.0  # a temporary file of lopen's own that is older was left by a dead process
 
@@ -78,7 +79,7 @@ class Upkeep:
         """Subscribes to a journal: clean at a session's start, look while it runs."""
         self._events += record.event.durable
         if isinstance(record.event, SessionStarted):
-            self._safely(lambda: self.clean(whole=False))
+            self._safely(lambda: self.clean(most_rows=ROWS_AT_ONCE))
         elif isinstance(record.event, IterationEnded) or self._events >= EVENTS_BETWEEN_LOOKS:
             self._events = 0
             self._safely(self._look)
@@ -95,30 +96,31 @@ class Upkeep:
             self._warn(text)
 
     def _look(self) -> Freed:
-        """Cheap: move this session's older rows, and clean only where the limit is passed."""
-        freed = Freed(rows_moved=self._move(Keep(), whole=False)) if self._session else Freed()
-        return freed + self.clean(whole=False) if self._over() else freed
+        """Cheap: move older rows, and clean only where the limit is passed."""
+        freed = Freed(rows_moved=self._move(Keep(), ROWS_AT_ONCE)) if self._session else Freed()
+        return freed + self.clean(most_rows=ROWS_AT_ONCE - freed.rows_moved) if self._over() else freed
 
     def _over(self) -> bool:
         return footprint(self._folder).counted > self._policy.state_bytes
 
-    def clean(self, *, whole: bool = True) -> Freed:
-        """All of it (or as much as nobody waits for); nothing where another process is at it."""
+    def clean(self, *, most_rows: int = sys.maxsize) -> Freed:
+        """All of it, but for rows beyond `most_rows`, which are left for the next time; nothing where another
+        process is at it."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(held(self._folder / "locks", "upkeep", "the upkeep"))
             except Locked:
                 return Freed()
             before = footprint(self._folder).counted
-            freed = self._ordinary(whole=whole)
+            freed = self._ordinary(most_rows)
             reclaim(self._store.database)
             if self._over():
-                freed += self._squeezed(whole=whole)
+                freed += self._squeezed(most_rows - freed.rows_moved)
                 reclaim(self._store.database, all_of_it=True)
             after = footprint(self._folder)
             freed = replace(freed, bytes_freed=max(0, before - after.counted))
             self._remember(freed)
-        if after.counted > self._policy.state_bytes:
+        if after.counted > self._policy.state_bytes and freed.rows_moved < most_rows:
             name, size = max(after.parts.items(), key=lambda part: part[1])
             self._say_once(
                 f"{self._folder} takes {after.counted / 2**20:.1f} MB, more than memory.state_max_mb allows;"
@@ -126,22 +128,22 @@ class Upkeep:
             )
         return freed
 
-    def _ordinary(self, *, whole: bool) -> Freed:
+    def _ordinary(self, most_rows: int) -> Freed:
         now = self._clock.now()
         self._sweep(now)
         return Freed(
             logs_rotated=sum(log.rotate_if_due(now) for log in self.logs()),
             sessions_archived=self._archive(self._due(now), now),
-            rows_moved=self._move(Keep(), whole=whole),
+            rows_moved=self._move(Keep(), most_rows),
             limits_forgotten=self._forget(now - timedelta(seconds=self._policy.session_age_s)),
         )
 
-    def _squeezed(self, *, whole: bool) -> Freed:
+    def _squeezed(self, most_rows: int) -> Freed:
         """The limit is passed all the same: whatever is finished goes, and little stays of what runs."""
         now = self._clock.now()
         return Freed(
             sessions_archived=self._archive(self._finished(), now),
-            rows_moved=self._move(SQUEEZED, whole=whole),
+            rows_moved=self._move(SQUEEZED, most_rows),
             limits_forgotten=self._forget(now - timedelta(days=1)),
         )
 
@@ -194,17 +196,19 @@ class Upkeep:
                 continue
         return count
 
-    def _move(self, keep: Keep, *, whole: bool) -> int:
-        """Move older rows of whatever is kept in the database."""
+    def _move(self, keep: Keep, most: int) -> int:
+        """Move older rows of whatever is kept in the database, at most so many; how many."""
         store = self._store
-        at_once = 0
+        moved = 0
         for session in store.ids():
             for kind in KINDS:
-                while moved := move(store.database, store.archives, session, kind, keep, ROWS_AT_ONCE):
-                    at_once += moved
-                    if not whole and at_once >= ROWS_AT_ONCE:
-                        return at_once
-        return at_once
+                while moved < most:
+                    at_once = min(ROWS_AT_ONCE, most - moved)
+                    just_now = move(store.database, store.archives, session, kind, keep, at_once)
+                    moved += just_now
+                    if not just_now:
+                        break
+        return moved
 
     def _forget(self, edge: datetime) -> int:
         """Budgets and circuits of sessions and tasks that are not ours to keep (Claude Code's, deleted ones),

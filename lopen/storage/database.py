@@ -101,7 +101,6 @@ class Database:
         """`schema`: made up to that version only, until `migrate` is called (to read an older archive)."""
         self.path = path
         self._depth = 0
-        self._held = False  # whether the outermost transaction has ended and waits to be made durable
         self._undo: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] = []
         self._connection = _connected(path, timeout_s)
@@ -150,49 +149,33 @@ class Database:
         return self._connection
 
     @contextmanager
-    def transaction(self, *, soon: bool = False) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing, durable at the end of the outermost one.
 
         A nested one is part of the outer. Where it fails and the outer goes on, its own writes are taken back
         and nothing else.
-
-        `soon`: durable with the next one, or at `flush`. For what nothing outside of the database follows before
-        that: a commit costs more than all that is written in it. Other writers wait meanwhile.
         """
         depth, marks = self._depth, (len(self._undo), len(self._after))
-        outermost, committing = depth == int(self._held), False
+        ending = False
         try:
             self._begin(depth)
             self._depth = depth + 1
             yield self._connection
-            if depth:
-                self._connection.execute(f"RELEASE depth_{depth}")
-            if outermost and soon:
-                self._held = True
-            elif outermost:
-                committing = True
-                self._connection.execute("COMMIT")
-                self._held = False
+            ending = True
+            self._connection.execute(f"RELEASE depth_{depth}" if depth else "COMMIT")
         except BaseException as error:
             # A signal may arrive right behind the commit: what was written stands then.
-            if committing and not isinstance(error, StorageError) and not self._connection.in_transaction:
-                self._held, self._depth = False, 0
+            stands = ending and not depth and not isinstance(error, StorageError)
+            if stands and not self._connection.in_transaction:
+                self._depth = depth
                 self._settle()
-            elif committing:
-                self._take_back(0, 0, 0)
             else:
                 self._take_back(depth, *marks)
             raise
         finally:
-            self._depth = int(self._held) if outermost else depth
-        if outermost and not self._held:
+            self._depth = depth
+        if not depth:
             self._settle()
-
-    def flush(self) -> None:
-        """Make durable what was to be so soon."""
-        if self._held and self._depth == 1:
-            with self.transaction():
-                pass
 
     def version(self) -> tuple[int, int]:
         """Another value whenever anything was written in between, here or by another process."""
@@ -204,7 +187,7 @@ class Database:
 
         A statement is all or nothing anyway, so that it wants no savepoint of its own.
         """
-        if self._depth > int(self._held) and self._connection.in_transaction:
+        if self._depth and self._connection.in_transaction:
             return self._connection.execute(sql, parameters)
         with self.transaction() as connection:
             return connection.execute(sql, parameters)
@@ -235,8 +218,6 @@ class Database:
                 self._connection.execute(f"ROLLBACK TO depth_{depth}" if depth else "ROLLBACK")
             if depth and self._connection.in_transaction:
                 self._connection.execute(f"RELEASE depth_{depth}")
-        if not self._connection.in_transaction and depth <= int(self._held):  # what was held is gone with it
-            self._held, undo_mark, after_mark = False, 0, 0
         while len(self._undo) > undo_mark:
             self._undo.pop()()
         del self._after[after_mark:]
@@ -257,8 +238,6 @@ class Database:
 
     def close(self) -> None:
         """Close the connection; the WAL is folded in by SQLite."""
-        with suppress(StorageError):
-            self.flush()
         self._connection.close()
 
 

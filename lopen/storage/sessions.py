@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from lopen.events import Event, Recorded, from_fields
-from lopen.seal import holds, owner, sealed
+from lopen.storage.approvals import from_row, is_real, to_row
 from lopen.storage.database import Database, StorageError, Unreadable
 from lopen.storage.evidence import KEPT, cap
 from lopen.storage.segments import FOLDER, moved
@@ -27,7 +27,6 @@ from lopen.tasks.tree import Tree
 from lopen.workflow.session import Approval, Session
 
 _SESSION = TypeAdapter(Session)
-_APPROVAL = TypeAdapter(Approval)
 
 
 class NoSuchSession(StorageError):
@@ -100,7 +99,8 @@ class SessionStore:
             )
             session = self._with_real_approval(session)
         self._saved[session_id] = session.tree
-        self._loaded = (written, session)
+        if not self.database.connection.in_transaction:  # what is not durable yet may be taken back
+            self._loaded = (written, session)
         return session
 
     @contextmanager
@@ -207,34 +207,24 @@ class SessionStore:
 
     def approve(self, module: str, approval: Approval) -> Approval:
         """Keep a person's approval under their seal, and return it so; the newest counts, in this project's folder."""
-        approval = replace(approval, seal=sealed(*self._said(module, approval)))
-        self.database.write(
-            "INSERT INTO approvals (module, at, body) VALUES (?, ?, ?)",
-            (module, approval.at.isoformat(), _APPROVAL.dump_json(approval).decode()),
-        )
+        approval, body = to_row(self.database.connection, module, approval)
+        sql = "INSERT INTO approvals (module, at, body) VALUES (?, ?, ?)"
+        self.database.write(sql, (module, approval.at.isoformat(), body))
         return approval
 
     def approval(self, module: str) -> Approval | None:
         """The module's newest approval. What bears no seal of this person's is no approval."""
-        rows = self.database.connection.execute(
-            "SELECT body FROM approvals WHERE module=? ORDER BY rowid DESC", (module,)
-        )
+        connection = self.database.connection
+        rows = connection.execute("SELECT body FROM approvals WHERE module=? ORDER BY rowid DESC", (module,))
         with self._readable(f"the approval of {module}"):
-            found = (_APPROVAL.validate_json(row["body"]) for row in rows)
-            return next((a for a in found if self._is_real(module, a)), None)
+            found = (from_row(row["body"]) for row in rows)
+            return next((a for a in found if is_real(connection, module, a)), None)
 
     def _with_real_approval(self, session: Session) -> Session:
-        if session.approval is None or self._is_real(session.module, session.approval):
+        given = session.approval
+        if given is None or is_real(self.database.connection, session.module, given):
             return session
         return replace(session, approval=None)
-
-    def _is_real(self, module: str, approval: Approval) -> bool:
-        return holds(approval.seal, *self._said(module, approval))
-
-    def _said(self, module: str, approval: Approval) -> tuple[str, ...]:
-        """What a seal stands for: every word of the approval, and the database it was given to."""
-        fields = _APPROVAL.dump_python(replace(approval, seal=""), mode="json")
-        return "approval", owner(self.database.connection), module, json.dumps(fields, sort_keys=True)
 
     def known_criteria(self, module: str) -> dict[str, str]:
         """Criterion text → the id that stays with it."""

@@ -116,7 +116,8 @@ class ToolRunner:
         """Record the outcome. `before` is the work tree's id before a command that had failed already."""
         seconds = self.clock.monotonic() - started.at
         error = str(result.fields.get("error", ""))
-        with self.bench.journal.together(soon=True):
+        tree = self._tree_after(result)  # a process of git's: others may write to the database meanwhile
+        with self.bench.journal.together():
             self.audit.end(
                 started.seq,
                 seconds=seconds,
@@ -124,7 +125,7 @@ class ToolRunner:
                 content_hash=result.content_hash,
                 error=error,
             )
-            notice = self.watch.after(use, result, before=before, tree=self._tree_after(result))
+            notice = self.watch.after(use, result, before=before, tree=tree)
             self.bench.journal.tell(
                 ToolEnded(use.id, use.name, started.summary, result.outcome, seconds, error[:500])
             )

@@ -99,7 +99,6 @@ class Watch:
         seconds = (self._until - self.clock.now()).total_seconds()
         self._until = None
         if seconds > 0:
-            self.journal.flush()
             self.journal.tell(Waiting("a circuit cools down", seconds))
             self.clock.sleep(seconds)
 

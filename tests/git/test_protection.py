@@ -71,17 +71,6 @@ def test_configuration_hooks_and_alternates_are_put_back(root: Path, repository:
     ]
 
 
-def test_git_s_own_examples_of_hooks_are_nobody_s_business_until_they_are_hooks(
-    root: Path, repository: Repository
-) -> None:
-    hooks = root / ".git/hooks"
-    hooks.mkdir(exist_ok=True)
-    sample = hooks / "pre-commit.sample"
-    sample.write_text("#!/bin/sh\n")
-    assert restored(repository, lambda: sample.write_text("#!/bin/sh\ntrue\n")) == []
-    assert restored(repository, lambda: sample.rename(hooks / "pre-commit")) == [".git/hooks/pre-commit"]
-
-
 def test_contents_count_not_times(root: Path, repository: Repository) -> None:
     config = root / ".git" / "config"
 

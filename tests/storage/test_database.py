@@ -265,77 +265,16 @@ def test_whoever_waits_for_the_commit_hears_of_it_only_when_another_process_coul
     assert seen == [["a"], []], "outside a transaction everything is durable already"
 
 
-def test_what_is_to_be_durable_soon_is_so_with_the_next_and_at_a_flush(database: Database) -> None:
-    heard: list[str] = []
-    with closing(Database(database.path)) as other:
-        for key in ("a", "b"):
-            with database.transaction(soon=True):
-                put(database, key)
-                database.on_commit(lambda key=key: heard.append(key))  # type: ignore[misc]
-        assert (rows(database), rows(other), heard) == (["a", "b"], [], [])
-        put(database, "c")
-        assert (rows(other), heard) == (["a", "b", "c"], ["a", "b"])
-
-        with database.transaction(soon=True):
-            put(database, "d")
-        database.flush()
-        assert rows(other) == ["a", "b", "c", "d"]
-        database.flush()
-        put(other, "e")
-    assert rows(database) == ["a", "b", "c", "d", "e"]
-
-
-def test_what_was_to_be_durable_soon_is_so_when_the_database_is_closed(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    with closing(Database(path)) as database, database.transaction(soon=True):
-        put(database, "a")
-    with closing(Database(path)) as again:
-        assert rows(again) == ["a"]
-
-
-def test_a_failure_behind_it_takes_nothing_of_what_was_to_be_durable_soon(database: Database) -> None:
-    with database.transaction(soon=True):
-        put(database, "a")
-    with suppress(ZeroDivisionError), database.transaction():
-        put(database, "b")
-        raise ZeroDivisionError
-    assert rows(database) == ["a"]
-    with closing(Database(database.path)) as other:
-        database.flush()
-        assert rows(other) == ["a"]
-
-
-def test_on_a_full_disk_what_was_to_be_durable_soon_is_undone_too(database: Database) -> None:
-    pages = database.connection.execute("PRAGMA page_count").fetchone()[0]
-    database.connection.execute(f"PRAGMA max_page_count={pages + 2}")
-    undone: list[str] = []
-    with database.transaction(soon=True):
-        put(database, "a")
-        database.on_rollback(lambda: undone.append("a"))
-
-    def fill() -> None:
-        with database.transaction() as connection:
-            connection.execute("INSERT INTO memos VALUES ('big', zeroblob(1000000))")
-
-    with pytest.raises(StorageError, match="full"):
-        fill()
-    assert (rows(database), undone) == ([], ["a"])
-    put(database, "b")
-    assert rows(database) == ["b"]
-
-
-# A plan of transactions: text writes a row; a list is a transaction, which fails, or is durable soon, where told
+# A plan of nested transactions: text writes a row; a list is a nested transaction, which fails where told
 PLANS = st.recursive(
-    st.just("row"),
-    lambda inner: st.tuples(st.booleans(), st.booleans(), st.lists(inner, max_size=4)),
-    max_leaves=12,
+    st.just("row"), lambda inner: st.tuples(st.booleans(), st.lists(inner, max_size=4)), max_leaves=12
 )
 
 
-@given(st.lists(PLANS, max_size=4))
+@given(st.lists(PLANS, max_size=4), st.booleans())
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_and_memory_agree_however_transactions_nest_and_fail(
-    database: Database, plans: list[object]
+    database: Database, plans: list[object], outer_fails: bool
 ) -> None:
     with database.transaction() as connection:
         connection.execute("DELETE FROM memos")
@@ -355,15 +294,14 @@ def test_rows_and_memory_agree_however_transactions_nest_and_fail(
         """Do it; the keys that are to stand."""
         if not isinstance(plan, tuple):
             return write()
-        fails, soon, parts = plan
+        fails, parts = plan
         kept: list[str] = []
-        with suppress(ZeroDivisionError), database.transaction(soon=soon):
+        with suppress(ZeroDivisionError), database.transaction():
             for part in parts:
                 kept += play(part)
             if fails:
                 raise ZeroDivisionError
         return [] if fails else kept
 
-    expected = [key for plan in plans for key in play(plan)]
-    database.flush()
+    expected = play((outer_fails, plans))
     assert rows(database) == memory == heard == expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -213,6 +213,11 @@ def test_a_session_is_read_anew_once_anybody_wrote_and_only_then(database: Datab
         SessionStore(elsewhere).save(replace(session, status="paused"), NOW)
     assert store.load(session.id).status == "paused"
     store.save(replace(session, status="failed"), NOW)
+    assert store.load(session.id).status == "failed"
+    with suppress(ZeroDivisionError), database.transaction():
+        store.save(replace(session, status="complete"), NOW)
+        assert store.load(session.id).status == "complete"
+        raise ZeroDivisionError
     assert store.load(session.id).status == "failed"
 
 
