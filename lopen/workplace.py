@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lopen.git import isolation
+from lopen.git.branches import require_commit
 from lopen.git.checkout import Checkout
-from lopen.git.commits import unborn_error
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository, versioned
 from lopen.storage.folder import ignore_state
@@ -163,9 +163,8 @@ def unsaved(home: Path, linked: Repository, leftovers: Mapping[str, str] = NO_LE
 def start_of(checkout: Repository, branch: str) -> str:
     """The commit a session on `branch` begins at: the branch's tip while it is not merged, else the person's head."""
     head, tip = checkout.head(), checkout.branch_tip(branch)
-    if head.commit is None:
-        raise unborn_error(head.branch or "HEAD")
-    return head.commit if tip is None or checkout.reachable(tip, head.commit) else tip
+    start = require_commit(head)
+    return start if tip is None or checkout.reachable(tip, start) else tip
 
 
 def linked_tree(checkout: Repository, path: Path, branch: str, *, begun: bool) -> LinkedTree:

@@ -108,7 +108,13 @@ class Project:
         return {name: value for name, value in every.items() if value}
 
     def lopen(self, *arguments: str, stdin: str | None = None, **variables: str) -> Ran:
-        """Run the command to its end, in a fork of a process that has it imported."""
+        """Run the command to its end, in a fork of a process that has it imported.
+
+        As a process of its own where variables are given that Python reads at its start.
+        """
+        if any(name.startswith("PYTHON") for name in (*self.variables, *variables)):
+            assert stdin is None
+            return self.spawned(*arguments, **variables)
         return run_lopen(self.root, self.environment(**variables), arguments, stdin)
 
     def spawned(self, *arguments: str, **variables: str) -> Ran:

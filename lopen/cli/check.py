@@ -13,7 +13,7 @@ from lopen.cli.context import CommandContext, command
 from lopen.errors import ExitCode, LopenError
 
 if TYPE_CHECKING:
-    from lopen.documents.spec import Problem, Specification
+    from lopen.documents.spec import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +78,8 @@ def _examined(context: CommandContext, path: Path, module: str) -> Iterator[Find
     found = [
         *(Finding("problem", p.line, p.message) for p in specification.problems),
         *(Finding("warning", w.line, w.message) for w in specification.warnings),
-        *_ticked_early(context, specification),
     ]
     yield from sorted(found, key=lambda f: f.line)
-
-
-def _ticked_early(context: CommandContext, specification: Specification) -> Iterator[Finding]:
-    """Criteria that are ticked although lopen never built the module: a tick of its own proves nothing."""
-    from lopen.cli.store import open_store, store_of
-
-    ticked = [c for c in specification.criteria if c.checked]
-    if not ticked:
-        return
-    store, module = open_store(context), specification.module
-    if store.approval(module) is None and store_of(store, module).latest(module=module) is None:
-        for criterion in ticked:
-            what = f"{criterion.id} is ticked, but {module} was never approved or built here"
-            yield Finding("warning", criterion.line, f"{what}; lopen builds and verifies it all the same")
 
 
 def _tell(context: CommandContext, module: str, path: Path, finding: Finding) -> None:

@@ -49,5 +49,5 @@ def _said(context: CommandContext, event: str, what: str, path: Path, backup: Pa
     context.emit(event, path=str(path), backup=str(backup) if backup else None)
     context.say(f"lopen's hooks {what} {path}")
     if backup is not None:
-        context.say(f"the file as it was before them: {backup}")
+        context.say(f"an earlier one is kept as {backup}")
     return ExitCode.OK

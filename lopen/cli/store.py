@@ -59,6 +59,11 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
     return store
 
 
+def begun(context: CommandContext, store: SessionStore) -> SessionStore:
+    """The project's sessions, made now where `open_store` found none."""
+    return open_store(context, new=True) if store.database.path == NOWHERE else store
+
+
 def _never_ran(root: Path) -> bool:
     """Whether there is no state, nor a trace of one that was lost (a plan, a damaged database, what a hook owes)."""
     try:

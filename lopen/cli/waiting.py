@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.events import SessionFailed, from_fields
-from lopen.sandbox.ancestry import start_time
-from lopen.storage.lock import holder
+from lopen.storage.lock import at_work, holder
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
@@ -32,9 +31,9 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
         return Standstill(session.pause.message, "", session.pause.command)
     if session.status == "failed":
         return Standstill(*_last_words(store, session.id), command)
-    if session.status == "paused":  # by a revert
+    if session.status == "paused":  # by a revert or a skip
         return Standstill("", "", command)
-    if session.finished or at_work(root, session.module):
+    if session.finished or at_work(holder(root / ".lopen" / "locks", f"module-{session.module}")):
         return None
     return Standstill(CUT_OFF, "", command)
 
@@ -50,13 +49,6 @@ def _last_words(store: SessionStore, session_id: str) -> tuple[str, str]:
         if isinstance(found, SessionFailed):
             return found.message, found.hint
     return "", ""
-
-
-def at_work(root: Path, module: str) -> bool:
-    """Whether a process of this machine works on the module at this moment."""
-    who = holder(root / ".lopen" / "locks", f"module-{module}")
-    pid, started = who.get("pid"), who.get("started")
-    return isinstance(pid, int) and (started is None or start_time(pid) == started)
 
 
 def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[str]:

@@ -25,12 +25,12 @@ def unfinished_operation(layout: Layout) -> str | None:
     return next((name for file, name in _UNFINISHED.items() if (layout.git_dir / file).exists()), None)
 
 
-def require_commit(head: Head, module: str) -> str:
+def require_commit(head: Head, module: str = "") -> str:
     """The commit that a module's branch begins at; refuses where there is none yet."""
     if head.commit is None:
+        then = f", then go on: lopen run {module}" if module else ""
         raise GitError(
-            "the repository has no commit yet",
-            hint=f"make a first one (git add -A && git commit), then go on: lopen run {module}",
+            "the repository has no commit yet", hint=f"make a first one (git add -A && git commit){then}"
         )
     return head.commit
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lopen.git.command import Command
-from lopen.git.errors import GitError, no_identity
+from lopen.git.errors import no_identity
 from lopen.git.message import SESSION, TASK, VERDICT
 from lopen.git.refs import checked_id
 
@@ -111,8 +111,3 @@ def trailers(message: str) -> dict[str, str]:
         if colon and name in (SESSION, TASK, VERDICT):
             found.setdefault(name, value.strip())
     return found
-
-
-def unborn_error(branch: str) -> GitError:
-    """The error for work that needs a commit to stand on."""
-    return GitError(f"{branch} has no commit yet", hint="git commit --allow-empty -m 'Start'")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lopen.git import trees
+from lopen.git.branches import require_commit
 from lopen.git.command import Command
-from lopen.git.commits import unborn_error
 from lopen.git.errors import GitError
 from lopen.git.refs import HEADS
 from lopen.git.repository import Repository
@@ -21,7 +21,7 @@ def add(repository: Repository, path: Path, branch: str) -> Repository:
         GitError: `path` is taken, the branch is checked out elsewhere, or there is no commit yet.
     """
     references = repository.references
-    start = _commit_of(repository)
+    start = require_commit(repository.head())
     _prepare(references.git, path)
     if repository.head().branch == branch:
         raise GitError(
@@ -87,14 +87,7 @@ def _linked(repository: Repository, path: Path, branch: str, *how: str) -> Repos
     git.run("worktree", "add", "--no-checkout", *how)
     linked = repository.linked(path, branch)
     linked.align_index()
-    tree = trees.tree_of(git, _commit_of(linked))
+    tree = trees.tree_of(git, require_commit(linked.head()))
     linked.restore(tree, trees.entries(git, tree))
     linked.align_index()
     return linked
-
-
-def _commit_of(repository: Repository) -> str:
-    head = repository.head()
-    if head.commit is None:
-        raise unborn_error(head.branch or "HEAD")
-    return head.commit

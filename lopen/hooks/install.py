@@ -46,7 +46,13 @@ def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
         entry["hooks"] = [{"type": "command", "command": command, "timeout": TIMEOUT_S}]
         hooks[event] = [*hooks.get(event, []), entry]
     wanted = settings | {"hooks": hooks}
-    return path, _replace(path, wanted) if wanted != settings else None  # installed already
+    if wanted == settings:  # installed already
+        return path, None
+    rest = _rest(settings, _without_ours(path, settings))
+    kept = not rest or any(
+        _held(backup) == rest for backup in _backups(path)
+    )  # nothing but an older one's hooks
+    return path, _replace(path, wanted, backup=not kept)
 
 
 def uninstall(project: Path) -> tuple[Path, bool, Path | None]:
@@ -63,21 +69,20 @@ def uninstall(project: Path) -> tuple[Path, bool, Path | None]:
     rest = _rest(settings, hooks)
     kept = list(_backups(path))
     before = next((backup for backup in reversed(kept) if _held(backup) == rest), None)
-    ours = [backup for backup in kept if backup != before and _only_ours_besides(backup, rest)]
     try:
         if before is not None:
-            os.replace(before, path.resolve())  # to the byte; a linked file stays a link
+            _put(path, before.read_bytes())  # to the byte
+            before.unlink()
+            kept.remove(before)
         elif rest:
-            _write(path, rest)
+            _put(path, _text(rest))
         else:
             path.unlink()
             with suppress(OSError):  # something else lies there
                 path.parent.rmdir()
-        for backup in ours:
-            backup.unlink()
     except OSError as error:
         raise LopenError(f"{path} cannot be changed: {error.strerror or error}") from error
-    return path, True, next((backup for backup in reversed(kept) if backup.exists()), None)
+    return path, True, kept[-1] if kept else None
 
 
 def _rest(settings: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,15 +97,6 @@ def _held(backup: Path) -> dict[str, Any] | None:
     except LopenError:
         return None
     return _rest(settings, settings.get("hooks", {}))
-
-
-def _only_ours_besides(backup: Path, rest: Mapping[str, Any]) -> bool:
-    """Whether the backup holds an older installation of lopen's hooks and nothing that `rest` has not."""
-    held = _held(backup)
-    try:
-        return held is not None and held != rest and _rest(held, _without_ours(backup, held)) == rest
-    except LopenError:
-        return False
 
 
 def program_here() -> str:
@@ -157,23 +153,26 @@ def _is_ours(command: Any) -> bool:
     )
 
 
-def _replace(path: Path, settings: Mapping[str, Any]) -> Path | None:
-    """Write the settings in one step, the earlier file kept as `settings.json.bak` (then `.bak2`, …)."""
+def _replace(path: Path, settings: Mapping[str, Any], *, backup: bool) -> Path | None:
+    """Write the settings in one step, the earlier file kept as `settings.json.bak` (then `.bak2`, …) where asked."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        backup = _backup(path)
-        _write(path, settings)
+        kept = _backup(path) if backup else None
+        _put(path, _text(settings))
     except OSError as error:
         raise LopenError(f"{path} cannot be written: {error.strerror or error}") from error
-    return backup
+    return kept
 
 
-def _write(path: Path, settings: Mapping[str, Any]) -> None:
+def _text(settings: Mapping[str, Any]) -> bytes:
+    return (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+
+
+def _put(path: Path, content: bytes) -> None:
     target = path.resolve()  # a linked file stays a link
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".settings.")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(settings, file, indent=2, ensure_ascii=False)
-        file.write("\n")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
     os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o644)
     os.replace(name, target)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,6 +40,20 @@ def holder(folder: Path, name: str) -> dict[str, object]:
         return {}
     seal = found.pop("seal", "") if isinstance(found, dict) else ""
     return found if seal and holds(seal, *_sealed_parts(name, found)) else {}
+
+
+def at_work(who: Mapping[str, object]) -> bool:
+    """Whether a lock's `holder` still lives. Pids are used again: the start time tells, where there is one."""
+    pid, started = who.get("pid"), who.get("started")
+    if not isinstance(pid, int):
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's, but it lives
+        pass
+    return started is None or start_time(pid) == started
 
 
 def _sealed_parts(name: str, who: dict[str, object]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ THEIRS = {
         "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
     },
 }
+
+MEMORY = Path("/dev/shm")
 
 
 def written(project: Path, content: object) -> Path:
@@ -74,6 +77,30 @@ def test_what_changed_since_stays_and_the_earlier_file_is_named(tmp_path: Path) 
     assert json.loads(path.read_text()) == {"model": "sonnet"}
     assert backup is not None
     assert json.loads(backup.read_text()) == {"model": "opus"}
+
+
+def test_a_copy_of_the_person_s_own_stays(tmp_path: Path) -> None:
+    path = written(tmp_path, {"model": "opus"})
+    install(tmp_path, "lopen")
+    own = path.with_name("settings.json.bak2")
+    own.write_bytes(path.read_bytes())
+    assert uninstall(tmp_path) == (path, True, own)
+    assert json.loads(path.read_text()) == {"model": "opus"}
+    assert own.exists()
+
+
+@pytest.mark.skipif(not MEMORY.is_dir(), reason="there is no second file system to link to")
+def test_a_file_that_is_a_link_to_another_file_system_stays_one(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as elsewhere:
+        target = Path(elsewhere, "settings.json")
+        target.write_text('{"model":\t"opus"}')
+        path = written(tmp_path, "")
+        path.unlink()
+        path.symlink_to(target)
+        install(tmp_path, "lopen")
+        uninstall(tmp_path)
+        assert path.is_symlink()
+        assert target.read_text() == '{"model":\t"opus"}'
 
 
 def test_a_new_file_is_made_and_taken_away(tmp_path: Path) -> None:

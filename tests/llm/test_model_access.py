@@ -53,9 +53,12 @@ class TestKeys:
         assert "sk-ant" not in str(caught.value)
 
     @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "127.0.0.1:80", "http://[::1"])
-    def test_an_address_that_is_none_is_rejected(self, reach: Reach, url: str) -> None:
+    def test_an_address_that_is_none_is_rejected(self, url: str) -> None:
+        model = AnthropicModel(
+            ModelSettings(), {"ANTHROPIC_BASE_URL": url}, SystemClock(), api_key="plain-test-secret"
+        )
         with pytest.raises(Rejected):
-            reach(url).send(request(), ignore)
+            model.send(request(), ignore)
 
     @pytest.mark.parametrize(
         ("url", "local"),
