@@ -33,7 +33,9 @@ def log(
     """What happened: turns, tool calls, verdicts, guardrails, commits. The latest session without a name."""
     from lopen.cli.rendering import subscriber
     from lopen.cli.store import holding, one_session, open_store
+    from lopen.cli.waiting import CUT_OFF
     from lopen.storage.archives import archive_path
+    from lopen.storage.lock import at_work, holder
 
     store = open_store(context)
     if session is not None and archive_path(store.archives, session) is not None:
@@ -47,6 +49,9 @@ def log(
                 last = record.seq
                 yield record
             if not follow or store.load(found.id).status != "running":
+                return
+            if not at_work(holder(context.root / ".lopen" / "locks", f"module-{found.module}")):
+                context.warn(f"{CUT_OFF}; go on with: lopen resume {found.id}")
                 return
             time.sleep(POLL_S)
 

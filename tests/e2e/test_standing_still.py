@@ -46,6 +46,9 @@ def test_after_a_killed_run_it_says_so_but_not_while_one_works(make_project: Mak
     *_, cause, command = last_lines(project)
     assert "was cut off" in cause
     assert command.startswith("go on with: lopen resume calc-")
+    followed = project.lopen("log", "-f")  # it ends, for nothing more will happen
+    assert followed.code == 0
+    assert f"was cut off; everything up to then is saved; {command}" in followed.err
 
 
 def test_a_task_that_was_given_up_is_not_counted_as_failing(make_project: MakeProject) -> None:
