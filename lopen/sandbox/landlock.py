@@ -9,11 +9,13 @@ caller's to compare and restore.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
-import sys
-from collections.abc import Iterator, Mapping
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.sandbox import folders
@@ -21,18 +23,18 @@ from lopen.sandbox.cache_home import cache_home, forget_compiled, python_variabl
 from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
 from lopen.sandbox.credentials import named_credentials
 from lopen.sandbox.environment import command_environment
+from lopen.sandbox.landlock_rules import confine
 from lopen.sandbox.supervision import follow, spawn
 from lopen.sandbox.tree import LINUX, adopting
 from lopen.storage.temporary import TemporaryFolder
 
-_LAUNCHER = Path(__file__).with_name("landlock_launcher.py")
 _DEVICES = tuple(
     f"/dev/{name}" for name in ["null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"]
 )
 
 
 class Landlock:
-    """Runs commands confined by Landlock, through a launcher process that becomes the command."""
+    """Runs commands confined by Landlock."""
 
     name = "landlock"
     warning = (
@@ -67,30 +69,31 @@ class Landlock:
         own = TemporaryFolder()
         tmp = own.path / "tmp"
         tmp.mkdir()
-        status_out, status_in = os.pipe()
         try:
             if command.trusted:
                 forget_compiled(self._root)
             extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
             environment = command_environment(self._environ, extra, home=home, tmp=tmp, session=self._session)
-            policy = json.dumps(self._policy(command, home, tmp) | {"status": status_in})
-            argv = [sys.executable, "-I", "-S", str(_LAUNCHER), policy, *command.argv]
+            start = _Start(self._policy(command, home, tmp), command.argv, environment, str(cwd))
             with adopting() as tree:
-                process = spawn(argv, environment, cwd=str(cwd), pass_fds=(status_in,))
+                process = start.process()
                 tree.root(process)
-                result = follow(process, command, self._limits, tops=tree.pids, end=tree.end)
-            os.close(status_in)
-            status_in = -1
-            if said := os.read(status_out, 4_096).decode("utf-8", "replace"):
-                raise SandboxFailed(f"Landlock could not set up the sandbox: {said}", hint="see lopen doctor")
-            return result
+                self._limit(process.pid)
+                return follow(process, command, self._limits, tops=tree.pids, end=tree.end)
         finally:
-            os.close(status_out)
-            if status_in >= 0:
-                os.close(status_in)
             own.remove()
 
-    def _policy(self, command: Command, home: Path, tmp: Path) -> dict[str, object]:
+    def _limit(self, pid: int) -> None:
+        """Set from outside, so that starting stays cheap; the program is still being loaded by then."""
+        for kind, most in (
+            (resource.RLIMIT_DATA, self._limits.memory_mb * 1_000_000),
+            (resource.RLIMIT_FSIZE, self._limits.file_mb * 1_000_000),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            with suppress(OSError, ValueError):  # gone, or lower already
+                resource.prlimit(pid, kind, (most, most))
+
+    def _policy(self, command: Command, home: Path, tmp: Path) -> _Policy:
         homes = self._homes
         if any(folders.inside(h, self._root) for h in homes):
             raise SandboxFailed(
@@ -107,17 +110,60 @@ class Landlock:
             readable += visible(tool, secret - set(hidden))
         for path in (folders.git_folder_elsewhere(self._root), Path("/etc/resolv.conf").resolve()):
             readable += [str(path)] if path and path.exists() else []
-        limits = {
-            resource.RLIMIT_DATA: self._limits.memory_mb * 1_000_000,
-            resource.RLIMIT_FSIZE: self._limits.file_mb * 1_000_000,
-            resource.RLIMIT_CORE: 0,
-        }
-        return {
-            "read": readable,
-            "write": [str(path) for path in ([self._root, tmp] if command.writable else [home, tmp])],
-            "devices": [device for device in _DEVICES if os.path.exists(device)],
-            "limits": limits,
-        }
+        writable = [self._root, tmp] if command.writable else [home, tmp]
+        return _Policy(readable, [str(path) for path in writable], [d for d in _DEVICES if os.path.exists(d)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """What may be opened: trees to read, trees to write, devices."""
+
+    read: list[str]
+    write: list[str]
+    devices: list[str]
+
+
+class _Start(threading.Thread):
+    """Starts a command confined. Landlock confines a thread and what that starts: this one ends behind the start.
+
+    A launcher between lopen and the command would cost the start of an interpreter for every command.
+    """
+
+    def __init__(self, policy: _Policy, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
+        super().__init__(name="landlock")
+        self._policy = policy
+        self._argv = argv
+        self._env = env
+        self._cwd = cwd
+        self._process: subprocess.Popen[bytes] | None = None
+        self._failed: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            confine(self._policy.read, self._policy.write, self._policy.devices)
+        except OSError as error:
+            said = f"Landlock could not set up the sandbox: {error.strerror or error}"
+            self._failed = SandboxFailed(said, hint="see lopen doctor")
+            return
+        try:
+            self._process = spawn(self._argv, self._env, cwd=self._cwd)
+        except OSError as error:
+            self._failed = SandboxFailed(f"{self._argv[0]}: {error.strerror or error}")
+
+    def process(self) -> subprocess.Popen[bytes]:
+        """Start; the command's process. Raises SandboxFailed."""
+        self.start()
+        try:
+            self.join()
+        except BaseException:  # a signal: what was started meanwhile belongs to nobody
+            self.join()
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
+            raise
+        if self._process is None:
+            raise self._failed or SandboxFailed(f"{self._argv[0]} could not be started")
+        return self._process
 
 
 def visible(top: Path, hidden: set[Path]) -> list[str]:

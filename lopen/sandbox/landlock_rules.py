@@ -1,27 +1,16 @@
-"""Confines itself with Landlock (landlock(7)), then becomes the command. Run as a script of its own.
-
-`python -I -S landlock_launcher.py POLICY ARGV…`, POLICY being JSON: `read`, `write`, `devices` (paths),
-`limits` (resource number → value), `status` (a descriptor that is told what went wrong, and closed on
-success). Standard library only; nothing of lopen is imported.
-"""
+"""What the kernel is asked for by Landlock (landlock(7)): a thread confines itself, and all that it starts."""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import json
 import os
-import resource
-import signal
 import stat
-import sys
-from typing import Any
+from collections.abc import Iterable
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 _VERSION = 1
 _PATH_BENEATH = 1
-_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
-_SIGKILL = 9
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
 _CAPABILITIES = 64
 
 # linux/landlock.h
@@ -66,8 +55,11 @@ def handled(version: int) -> int:
     return known
 
 
-def confine(read: list[str], write: list[str], devices: list[str]) -> None:
-    """From here on, only what is listed can be opened, for this process and all it starts."""
+def confine(read: Iterable[str], write: Iterable[str], devices: Iterable[str]) -> None:
+    """From here on only what is listed can be opened, and no privilege is gained, for this thread and all it starts.
+
+    There is no way back: the thread is to end. Raises OSError where the kernel refuses.
+    """
     version = abi()
     if version == 0:
         raise OSError("this kernel has no Landlock, or it is switched off")
@@ -82,6 +74,10 @@ def confine(read: list[str], write: list[str], devices: list[str]) -> None:
     ):
         for path in paths:
             _allow(ruleset, path, access & known)
+    for capability in range(
+        _CAPABILITIES
+    ):  # root keeps none over an exec; without any, this is refused: fine
+        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _check(_libc.syscall(RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
@@ -106,33 +102,3 @@ def _check(result: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
-
-
-def _drop_privileges() -> None:
-    """Die with lopen; as root, keep no capability over the exec (without any, dropping is refused: fine)."""
-    _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
-    for capability in range(_CAPABILITIES):
-        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-
-
-def main(arguments: list[str]) -> None:
-    """Confine, limit, exec. Does not return where it works."""
-    policy: dict[str, Any] = json.loads(arguments[0])
-    status = int(policy["status"])
-    os.set_inheritable(status, False)
-    try:
-        for kind, most in policy["limits"].items():
-            with contextlib.suppress(OSError, ValueError):  # lower already
-                resource.setrlimit(int(kind), (most, most))
-        _drop_privileges()
-        confine(policy["read"], policy["write"], policy["devices"])
-        for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and an exec would keep it so
-            signal.signal(ignored, signal.SIG_DFL)
-        os.execvp(arguments[1], arguments[1:])  # noqa: S606 - this is what it is for
-    except OSError as error:
-        os.write(status, str(error.strerror or error).encode())
-        os._exit(126)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
