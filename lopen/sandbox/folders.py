@@ -128,7 +128,8 @@ def git_folder_elsewhere(root: Path) -> Path | None:
 
 def inside(path: Path, folder: Path) -> bool:
     """Whether `path` is `folder` or lies below it."""
-    return path == folder or str(path).startswith(f"{str(folder).rstrip('/')}/")
+    name, top = str(path), str(folder)
+    return name == top or name.startswith(f"{top.rstrip('/')}/")
 
 
 def outermost(folders: Iterable[Path]) -> tuple[Path, ...]:
