@@ -47,6 +47,25 @@ class ModelRejected(LopenError):
     """The endpoint will not take the request, whatever is tried (exit 1; the session is saved)."""
 
 
+@dataclass(slots=True)
+class _Tries:
+    """A model, and whether a request to it is under way: one that is cut off may be billed, one that failed is not."""
+
+    model: Model
+    under_way: bool = False
+
+    def send(self, request: Request, on_text: OnText) -> Response:
+        self.under_way = True
+        try:
+            return self.model.send(request, on_text)
+        except ModelError:
+            self.under_way = False
+            raise
+
+    def connect(self) -> None:
+        self.model.connect()
+
+
 @dataclass
 class Asker:
     """Sends requests for one session, one at a time."""
@@ -83,9 +102,10 @@ class Asker:
         request = replace(request, max_tokens=grant.max_tokens)
         self.journal.tell(TurnStarted(turn, request.model, request.max_tokens))
         started = self.clock.monotonic()
+        tries = _Tries(self.model)
         try:
             response = ask(
-                self.model,
+                tries,
                 request,
                 fallbacks=self.fallbacks,
                 policy=self.policy,
@@ -97,6 +117,10 @@ class Asker:
         except ModelError as error:
             self.meter.abandon(grant)
             raise self._translated(error) from error
+        except BaseException:
+            if not tries.under_way:
+                self.meter.abandon(grant)
+            raise
         self._settle(grant, request, response, turn, self.clock.monotonic() - started)
         return response
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lopen.cli.context import CommandContext, command
 from lopen.errors import ExitCode
+from lopen.workflow.assess import standing
 
 
 @command
@@ -35,7 +36,7 @@ def modules(context: CommandContext) -> ExitCode:
             session=session.id if session else "",
             module=name,
             state=state,
-            step=session.step.value if session else None,
+            step=standing(session).value if session else None,
             tasks_done=done.tasks_done if done else 0,
             tasks=done.tasks if done else 0,
             **(dict.fromkeys(used) if limits.unknown else used),

@@ -28,6 +28,7 @@ ISSUES = "please report it with that file"
 
 def guarded(arguments: Sequence[str]) -> int:
     """Run a command line to its exit code; nothing is raised but `SystemExit`."""
+    _have_streams()
     for stream in (sys.stdout, sys.stderr):  # a terminal that knows no ✓ must not end a run
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -47,6 +48,14 @@ def guarded(arguments: Sequence[str]) -> int:
         _give_up_stdout()
         return ExitCode.FAILED
     return code
+
+
+def _have_streams() -> None:
+    """Python gives none for a descriptor that was closed (`>&-`): what would be written there is nobody's to read."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _glance(arguments: Sequence[str]) -> Invocation:

@@ -13,6 +13,7 @@ from lopen.cli.completion import SessionArgument
 from lopen.cli.context import CommandContext, command, group
 from lopen.cli.options import ResumeOptions
 from lopen.errors import ExitCode, WrongUsage
+from lopen.workflow.assess import standing
 
 app = group("List, show, resume, delete, prune or export sessions.")
 
@@ -40,10 +41,10 @@ def listing(context: CommandContext) -> ExitCode:
             session=session.id,
             module=session.module,
             status=session.status,
-            step=session.step.value,
+            step=standing(session).value,
         )
         context.say(
-            f"{session.id}: {session.status}, {session.step.value}, {done.tasks_done}/{done.tasks} tasks"
+            f"{session.id}: {session.status}, {standing(session).value}, {done.tasks_done}/{done.tasks} tasks"
         )
     kept_apart = archived(store.database)
     for old in kept_apart:

@@ -12,7 +12,7 @@ from lopen.cli.waiting import standstill, standstill_lines
 from lopen.errors import ExitCode, LopenError
 from lopen.storage.sessions import SessionStore
 from lopen.tasks.tree import State, Tree, progress
-from lopen.workflow.assess import scope_of
+from lopen.workflow.assess import scope_of, standing
 from lopen.workflow.session import Session
 from lopen.workflow.steps import number, phase_of
 
@@ -70,7 +70,8 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
         f"{session.module}: {session.status} (session {session.id})",
     ]
     if not session.finished:
-        told.append(f"step {number(session.step)} {session.step.value}, phase {phase_of(session.step)}")
+        step = standing(session)
+        told.append(f"step {number(step)} {step.value}, phase {phase_of(step)}")
     if scope.original is not None:
         told.append(f"scope: {scope.completed} of {scope.original} criteria and components complete")
     if done.tasks:
@@ -143,8 +144,8 @@ def fields(store: SessionStore, session: Session) -> dict[str, Any]:
         "session": session.id,
         "module": session.module,
         "status": session.status,
-        "step": session.step.value,
-        "phase": phase_of(session.step),
+        "step": standing(session).value,
+        "phase": phase_of(standing(session)),
         "iterations": {"used": session.iterations, "granted": session.iterations_granted},
         "scope": {"completed": scope.completed, "original": scope.original},
         "branch": session.branch,

@@ -35,6 +35,13 @@ def facts_of(session: Session, *, approved: bool) -> Facts:
     )
 
 
+def standing(session: Session) -> Step:
+    """The step an unfinished session stands in for whoever looks at it: a revert leaves none that is complete."""
+    if session.finished or session.step is not Step.COMPLETE:
+        return session.step
+    return assess(facts_of(session, approved=session.approval is not None))
+
+
 def assess(facts: Facts) -> Step:
     """The step these facts put a session in: the earliest one whose result is not there."""
     step = _from_plan(facts)

@@ -195,3 +195,14 @@ def test_a_reader_that_left_is_no_bug(trials: list[str], surroundings: dict[str,
         assert process.stderr is not None
         assert process.stderr.read() == ""
         process.stdout = None
+
+
+def test_streams_that_were_closed_are_written_to_by_nobody(
+    project: Path, surroundings: dict[str, str]
+) -> None:
+    command = f"exec {sys.executable} -m lopen status >&- 2>&-"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=project, env=surroundings, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 0
+    assert not list(project.rglob("crash-*"))

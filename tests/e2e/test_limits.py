@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import signal
 from pathlib import Path
 from typing import Any
 
 from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
-from tests.project import Project, build, code, plan, task
+from tests.endpoint import status, tools
+from tests.project import TIMEOUT_S, Project, build, code, plan, task
 from tests.ran import HERE, Ran
 
 CRASHING = Path(__file__).parent / "crashing"
@@ -105,3 +106,20 @@ def test_a_model_without_a_price_is_counted_in_tokens_and_said_so(make_project: 
     assert ran.code == 0, ran.err
     said = project.lopen("budget", "show").out
     assert f"$0.00 and {billed(ran):,} tokens without a known price" in said
+
+
+def test_an_interruption_between_two_tries_costs_nothing(make_project: MakeProject) -> None:
+    project = make_project(lambda _: status(529, "busy"), LOPEN_MODEL__RETRY_BASE_S="30")
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    process = project.start("run", "calc", "--json")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if '"model_retry"' in line:
+            break
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    for kind in ("module", "session"):
+        found = budget(project, kind)
+        assert (found["tokens_used"], found["reserved"]) == (0, 0)

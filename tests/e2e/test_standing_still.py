@@ -72,3 +72,12 @@ def test_a_complete_session_stands_in_no_step_and_waits_for_nothing(make_project
     assert shown[0].startswith("calc: complete ")
     assert not any(line.startswith(("step ", "go on with", "waits")) for line in shown)
     assert project.status()["failure"] is None
+
+
+def test_after_a_revert_it_stands_in_a_step_that_there_is(make_project: MakeProject) -> None:
+    project = make_project([plan(tasks=("One", "Two")), build("calc-t1"), build("calc-t2")])
+    project.specify()
+    project.approved_run()
+    assert project.lopen("revert", "calc", "--to", "calc-t1").code == 0
+    assert project.status()["step"] in {"select_next_component", "iterate_through_tasks"}
+    assert not any(line.startswith("step 8") for line in last_lines(project))
