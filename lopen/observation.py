@@ -102,9 +102,13 @@ def _reopened(session: Session, repository: Checkout) -> tuple[Session, list[Eve
     if session.branch is None or not committed:
         return session, []
     ref = session.branch if repository.branch_tip(session.branch) else "HEAD"
+    there = repository.reached(ref, since=session.start_commit)
+    missing = [t for t in committed if t.commit not in there]
+    if not missing:
+        return session, []
     commits = repository.session_commits(within=ref, since=session.start_commit)
-    shas, trailers = {c.sha for c in commits}, {(c.session, c.task) for c in commits}
-    lost = [t for t in committed if t.commit not in shas and (session.id, t.id) not in trailers]
+    trailers = {(c.session, c.task) for c in commits}
+    lost = [t for t in missing if (session.id, t.id) not in trailers]
     # What git says of history counts for more than what a message says of itself.
     gone = {t.id: t for t in lost if not repository.reachable(t.commit or "", ref)}
     told: list[Event] = []

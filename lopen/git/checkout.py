@@ -48,6 +48,10 @@ class Checkout(WorkTree, ABC):
         """lopen's commits (of one session where given) that `within` reaches, down to `since`, oldest first."""
 
     @abstractmethod
+    def reached(self, within: str, *, since: str | None = None) -> frozenset[str]:
+        """The ids of the commits that `within` reaches, down to `since`."""
+
+    @abstractmethod
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
         """Remove what a killed run left: locks on index, HEAD and `branch`, half-written files; the paths removed."""
 

@@ -63,26 +63,23 @@ def walk(git: Command, start: str, *, since: str | None = None) -> list[CommitIn
 
     At most 20,000 commits are looked at; an unknown `since` (its commit is gone) sets no bound.
     """
-    answer = _log(git, start, since)
-    if answer is None:
-        answer = _log(git, start, None) or ""
+    answer = _listed(git, start, since, "--no-commit-header", f"--format={_FORMAT}%x1e")
     found = [info for info in map(_info, answer.split("\x1e\n")) if info is not None]
     return found[::-1]
 
 
-def _log(git: Command, start: str, since: str | None) -> str | None:
-    bound = [f"^{checked_id(since)}"] if since else []
-    answer = git.run(
-        "rev-list",
-        "--topo-order",
-        f"--max-count={WALK_LIMIT}",
-        "--no-commit-header",
-        f"--format={_FORMAT}%x1e",
-        checked_id(start),
-        *bound,
-        accept=(0, 128) if since else (0,),
-    )
-    return None if answer.exit_code else os.fsdecode(answer.stdout)
+def ids(git: Command, start: str, *, since: str | None = None) -> frozenset[str]:
+    """The ids of all commits that `walk` looks at: ten thousand cost a third of their messages."""
+    return frozenset(_listed(git, start, since).split())
+
+
+def _listed(git: Command, start: str, since: str | None, *form: str) -> str:
+    command = ("rev-list", "--topo-order", f"--max-count={WALK_LIMIT}", *form, checked_id(start))
+    if since:
+        answer = git.run(*command, f"^{checked_id(since)}", accept=(0, 128))
+        if not answer.exit_code:
+            return os.fsdecode(answer.stdout)
+    return os.fsdecode(git.run(*command).stdout)
 
 
 def _info(record: str) -> CommitInfo | None:

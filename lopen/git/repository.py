@@ -190,6 +190,10 @@ class Repository(Checkout):
         found = commits.walk(self.references.git, start, since=since) if start else []
         return [commit for commit in found if session_id in (None, commit.session)]
 
+    def reached(self, within: str, *, since: str | None = None) -> frozenset[str]:
+        start = self.references.resolve(within)
+        return commits.ids(self.references.git, start, since=since) if start else frozenset()
+
     # Going back
 
     def backup(self, session_id: str) -> str:

@@ -58,6 +58,9 @@ class ShadowTree(Checkout):
     ) -> list[CommitInfo]:
         return []
 
+    def reached(self, within: str, *, since: str | None = None) -> frozenset[str]:
+        return frozenset()
+
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
         return leftovers.clear_half_written(self._reader())
 

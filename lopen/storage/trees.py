@@ -12,6 +12,7 @@ from lopen.tasks.tree import Component, Task, Tree
 
 _COMPONENT = TypeAdapter(Component)
 _TASK = TypeAdapter(Task)
+_TASKS = TypeAdapter(list[Task])
 
 
 def save_tree(connection: sqlite3.Connection, session: str, before: Tree, after: Tree) -> None:
@@ -56,11 +57,12 @@ def _save_tasks(
 
 def load_tree(connection: sqlite3.Connection, session: str) -> Tree:
     """The tree that the rows hold; pydantic's `ValidationError` where they cannot be read."""
-    tasks: dict[str, list[Task]] = {}
-    for row in connection.execute(
+    rows = connection.execute(
         "SELECT component, body FROM tasks WHERE session=? ORDER BY position", (session,)
-    ):
-        tasks.setdefault(row["component"], []).append(_TASK.validate_json(row["body"]))
+    ).fetchall()
+    tasks: dict[str, list[Task]] = {}
+    for row, task in zip(rows, _all_tasks([row["body"] for row in rows]), strict=True):
+        tasks.setdefault(row["component"], []).append(task)
     components = [
         _COMPONENT.validate_json(row["body"])
         for row in connection.execute(
@@ -68,3 +70,12 @@ def load_tree(connection: sqlite3.Connection, session: str) -> Tree:
         )
     ]
     return Tree(tuple(replace(c, tasks=tuple(tasks.get(c.id, ()))) for c in components))
+
+
+def _all_tasks(bodies: list[str]) -> list[Task]:
+    """In one go, which ten thousand of them take half as long for; one by one where a body is no single document."""
+    try:
+        found = _TASKS.validate_json(f"[{','.join(bodies)}]")
+    except ValueError:
+        found = []
+    return found if len(found) == len(bodies) else [_TASK.validate_json(body) for body in bodies]

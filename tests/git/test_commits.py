@@ -214,6 +214,9 @@ def test_commits_are_found_by_their_trailers(root: Path, repository: Repository)
         ("m-20260101-1", "t1", "passed (high)"),
         ("m-20260102-1", "t2", "passed (high)"),
     ]
+    by_hand = run_git(root, "rev-parse", "lopen/m")
+    assert repository.reached("lopen/m", since=start) == {*(c.sha for c in found), by_hand}
+    assert repository.reached("lopen/m", since="0" * 40) >= {start, by_hand}
     assert found[1].sha == first
     assert found[1].parent == found[0].sha
     assert found[1].tree == run_git(root, "rev-parse", f"{first}^{{tree}}")
