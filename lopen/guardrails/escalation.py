@@ -59,10 +59,11 @@ def escalated(
 
 
 def _all(session: Session) -> Iterator[Failing]:
-    """Every task, the present step, and what was on a rung but is no longer there."""
+    """Every task that fails or stands on a rung, the present step, and what was on a rung but is no longer there."""
     found = {
         t.id: Failing(t.id, t.name, 0 if t.given_up else t.failures, t.note, bool(t.given_up))
         for t in session.tree.tasks
+        if t.failures or t.id in session.pressure
     }
     step = session.step.value
     if session.step_failures or step in session.pressure:
