@@ -10,11 +10,9 @@ caller's to compare and restore.
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,24 +72,14 @@ class Landlock:
                 forget_compiled(self._root)
             extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
             environment = command_environment(self._environ, extra, home=home, tmp=tmp, session=self._session)
-            start = _Start(self._policy(command, home, tmp), command.argv, environment, str(cwd))
+            argv = limited(command.argv, self._limits)
+            start = _Start(self._policy(command, home, tmp), argv, environment, str(cwd))
             with adopting() as tree:
                 process = start.process()
                 tree.root(process)
-                self._limit(process.pid)
                 return follow(process, command, self._limits, tops=tree.pids, end=tree.end)
         finally:
             own.remove()
-
-    def _limit(self, pid: int) -> None:
-        """Set from outside, so that starting stays cheap; the program is still being loaded by then."""
-        for kind, most in (
-            (resource.RLIMIT_DATA, self._limits.memory_mb * 1_000_000),
-            (resource.RLIMIT_FSIZE, self._limits.file_mb * 1_000_000),
-            (resource.RLIMIT_CORE, 0),
-        ):
-            with suppress(OSError, ValueError):  # gone, or lower already
-                resource.prlimit(pid, kind, (most, most))
 
     def _policy(self, command: Command, home: Path, tmp: Path) -> _Policy:
         homes = self._homes
@@ -164,6 +152,21 @@ class _Start(threading.Thread):
         if self._process is None:
             raise self._failed or SandboxFailed(f"{self._argv[0]} could not be started")
         return self._process
+
+
+def limited(argv: Sequence[str], limits: Limits) -> list[str]:
+    """The command behind a shell that lowers its own limits: set from outside they could come too late.
+
+    Limits belong to a process, not to a thread, so that they cannot be set where Landlock's rules are. One that is
+    lower already stays.
+    """
+    wanted = (
+        "ulimit -c 0",
+        f"ulimit -d {limits.memory_mb * 1_000_000 // 1024}",  # in KiB
+        f"ulimit -f {limits.file_mb * 1_000_000 // 512}",  # in POSIX's blocks
+    )
+    script = "".join(f"{one} 2>/dev/null; " for one in wanted) + 'exec "$@"'
+    return ["/bin/sh", "-c", script, "sh", *argv]
 
 
 def visible(top: Path, hidden: set[Path]) -> list[str]:
