@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -27,9 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         sys.stdout.write(f"lopen {__version__}\n")
         return 0
-    # Most of what is made from here on stays (modules, a session's tree): looking for garbage at the usual pace would
-    # cost a long session half a second before its first request.
-    gc.set_threshold(50_000, 20, 20)
     try:
         from lopen.cli.outcome import guarded
     except KeyboardInterrupt:  # before anything had begun
