@@ -9,12 +9,12 @@ import gc
 import ipaddress
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lopen.clock import Clock
+from lopen.collecting import not_collecting
 from lopen.llm.assembly import Assembly
 from lopen.llm.body import body_of
 from lopen.llm.messages import OnText, Request, Response, TransientFailure
@@ -82,8 +82,12 @@ class AnthropicModel:
             return self._sdk
 
     def _open(self) -> Sdk:
-        with _keeping_all_that_is_made():
+        loaded = "lopen.llm.sdk" in sys.modules
+        with not_collecting():
             from lopen.llm.sdk import Connection, Sdk
+
+            if not loaded:  # all that the import made stays: it is never looked at again
+                gc.freeze()
 
         settings = self._settings
         base_url = self._base_url if settings.provider == "anthropic" else settings.base_url
@@ -96,24 +100,6 @@ class AnthropicModel:
             silence_timeout_s=settings.silence_timeout_s,
         )
         return Sdk(connection, self._clock)
-
-
-@contextmanager
-def _keeping_all_that_is_made() -> Iterator[None]:
-    """Without looking for garbage while the SDK is imported, and never again in what it made.
-
-    The import makes some hundred thousand objects that all stay: a third of its time would go into looking at
-    them over and over.
-    """
-    if "lopen.llm.sdk" in sys.modules or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        gc.enable()
 
 
 def _no_stream(content_type: str) -> str:

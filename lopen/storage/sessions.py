@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from lopen.collecting import not_collecting
 from lopen.events import Event, Recorded, from_fields
 from lopen.storage.approvals import from_row, is_real, to_row
 from lopen.storage.database import Database, StorageError, Unreadable
@@ -93,7 +94,7 @@ class SessionStore:
         ).fetchone()
         if row is None:
             raise NoSuchSession(f"there is no session {session_id}", hint="lopen session list shows them")
-        with self._readable(f"session {session_id}"):
+        with self._readable(f"session {session_id}"), not_collecting():
             session = replace(
                 _SESSION.validate_json(row["body"]), tree=load_tree(self.database.connection, session_id)
             )
