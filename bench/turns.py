@@ -7,6 +7,8 @@ import statistics
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,14 +16,15 @@ from typing import Any
 from bench.rows import Row
 from bench.session import approved
 from lopen.advancing import begin, bench_for, conversation_for
+from lopen.llm.body import body_of
 from lopen.llm.messages import Request
 from lopen.orchestrator import iterate
 from lopen.workflow.steps import Step
 from tests.endpoint import tools
 from tests.project import plan, specification
 
-TURNS = 150
-BATCHES = 3
+TURNS = 50
+BATCHES = 9  # side by side with the floor, so that both see the same machine
 UNLIMITED: dict[str, Any] = {
     "circuit.enabled": False,
     "budget.session_tokens": 0,
@@ -39,7 +42,7 @@ def rows() -> Iterator[Row]:
         n = next(asked)
         return plan() if n == 0 else tools(("run_command", {"command": f"true {n}"}))
 
-    with approved(script, specification(), **UNLIMITED) as (run, _):
+    with approved(script, specification(), **UNLIMITED) as (run, _), _plain_sdk() as client:
         ports = run.ports
         while ports.journal.session.step is not Step.ITERATE_THROUGH_TASKS:
             iterate(ports)
@@ -59,9 +62,7 @@ def rows() -> Iterator[Row]:
             del talk.messages[1:]
             turns.append(_each(lambda: _one_turn(talk)))
             del talk.messages[1:]
-            floors.append(
-                _each(lambda: _floor(ports.asker.model, talk.request, talk.messages, ports.root, commits))
-            )
+            floors.append(_each(lambda: _floor(client, talk.request, talk.messages, ports.root, commits)))
         ratio = statistics.median(turns) / statistics.median(floors)
         detail = f"{statistics.median(turns) * 1000:.1f} ms over a floor of {statistics.median(floors) * 1000:.1f} ms, {commits} commits"
         yield Row("one turn with one trivial run_command", ratio, 1.4, detail=detail)
@@ -80,11 +81,21 @@ def _each(work: Any) -> float:
     return (time.perf_counter() - began) / TURNS
 
 
-def _floor(model: Any, request: Request, messages: list[Any], root: Path, commits: int) -> None:
-    """The SDK's streaming call, the command's process, and as many fsyncs as a turn has commits."""
-    from dataclasses import replace
+@contextmanager
+def _plain_sdk() -> Iterator[Any]:
+    """A client of the SDK as its documentation makes one, at the endpoint of the environment."""
+    import anthropic
 
-    model.send(replace(request, messages=tuple(messages)), lambda _: None)
+    with anthropic.Anthropic(max_retries=0) as client:
+        yield client
+
+
+def _floor(client: Any, request: Request, messages: list[Any], root: Path, commits: int) -> None:
+    """The SDK's streaming call, the command's process, and as many fsyncs as a turn has commits."""
+    body = body_of(replace(request, messages=tuple(messages)))
+    del body["stream"]
+    with client.messages.stream(**body) as stream:
+        stream.get_final_message()
     subprocess.run(["/bin/sh", "-c", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=True)
     file = os.open(root / ".lopen" / "floor", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for _ in range(commits):

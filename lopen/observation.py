@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from lopen.content_hash import content_hash
 from lopen.documents.drift import Drift, compare, section_hashes
 from lopen.documents.sections import SEPARATOR, folded
 from lopen.documents.spec import SKILLS_AND_HOOKS, Specification
@@ -97,15 +98,23 @@ def _note(drift: Drift) -> str:
 
 
 def _reopened(session: Session, repository: Checkout) -> tuple[Session, list[Event]]:
-    """A complete task stays complete while its commit, or one with its trailer, is reachable."""
+    """A complete task stays complete while its commit, or one with its trailer, is reachable.
+
+    What a commit reaches never changes: the same commits are not looked for below the same tip again.
+    """
     committed = [t for t in session.tree.tasks if t.state is State.COMPLETE and t.commit]
     if session.branch is None or not committed:
         return session, []
-    ref = session.branch if repository.branch_tip(session.branch) else "HEAD"
+    tip = repository.branch_tip(session.branch)
+    ref = session.branch if tip else "HEAD"
+    looked_at = (tip or repository.head().commit or "", *(t.commit or "" for t in committed))
+    whole = content_hash("\n".join(looked_at))
+    if whole == session.whole:
+        return session, []
     there = repository.reached(ref, since=session.start_commit)
     missing = [t for t in committed if t.commit not in there]
     if not missing:
-        return session, []
+        return replace(session, whole=whole), []
     commits = repository.session_commits(within=ref, since=session.start_commit)
     trailers = {(c.session, c.task) for c in commits}
     lost = [t for t in missing if (session.id, t.id) not in trailers]
@@ -117,7 +126,9 @@ def _reopened(session: Session, repository: Checkout) -> tuple[Session, list[Eve
         why = f"its commit {(task.commit or '')[:12]} is not reachable from {ref}"
         told.append(TaskChanged(task.id, task.name, owner.name if owner else "", State.PENDING.value, why))
         told.append(Notice("warning", f"task {task.id} is open again: {why}"))
-    return (replace(session, tree=reopened(session.tree, gone)) if gone else session), told
+    return replace(session, tree=reopened(session.tree, gone)) if gone else replace(
+        session, whole=whole
+    ), told
 
 
 def _assessed(session: Session) -> tuple[Session, list[Event]]:

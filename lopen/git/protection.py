@@ -19,7 +19,7 @@ from pathlib import Path
 from lopen.git.files import write_if_different
 from lopen.git.layout import Layout
 from lopen.git.nested import NO_NESTED, Nested
-from lopen.git.seen import NONE, Kept, is_folder, keep_below, listed, names_in, size_of
+from lopen.storage.seen import NONE, Kept, is_folder, keep_below, listed, names_in, size_of
 
 _GIT_DIR_FILES = (
     "HEAD",

@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 
-from lopen.sandbox.tree import LINUX, descendants
+from lopen.sandbox.tree import LINUX, descendants, read_whole
 
 TICK_S = 0.02
 
@@ -53,5 +53,4 @@ def _tasks_of_machine() -> int:
     """The task count of `/proc/loadavg` (proc(5)); 0 elsewhere."""
     if not LINUX:
         return 0
-    with open("/proc/loadavg", encoding="ascii") as file:
-        return int(file.read().split()[3].partition("/")[2])
+    return int(read_whole("/proc/loadavg").split()[3].partition(b"/")[2])

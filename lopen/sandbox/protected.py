@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.errors import LopenError
+from lopen.storage.seen import kinds_in
 from lopen.tools.protection import SPECIFICATION, plain
 
 
@@ -52,13 +53,9 @@ class ProtectedPaths:
     def __init__(self, root: Path, extra: Paths = tuple) -> None:
         self._root = root.resolve()
         self._top = str(self._root)
+        self.state = self._root / ".lopen"  # lopen's folder in the project
         self._extra = extra
         self._known: dict[str, _Kept] = {}
-
-    @property
-    def state(self) -> Path:
-        """lopen's folder in the project."""
-        return self._root / ".lopen"
 
     def take(self) -> Taken:
         """Remember them, before a command."""
@@ -140,14 +137,20 @@ def specifications(root: Path) -> Iterator[str]:
 
 def _specifications_below(root: str, top: str, pending: list[str]) -> Iterator[str]:
     """Those below one folder; where its links lead joins `pending`."""
-    for folder, folders, files in os.walk(top, followlinks=False):
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
         base = folder.removeprefix(root).lstrip("/")
-        yield from (f"{base}/{name}" for name in files if plain(name) == SPECIFICATION)
-        for name in folders:
+        found = kinds_in(folder)
+        yield from (f"{base}/{name}" for name in found.files if plain(name) == SPECIFICATION)
+        for name in found.links:
             place = f"{folder}/{name}"
-            if os.path.islink(place) and os.path.lexists(f"{place}/SPECIFICATION.md"):
+            if not os.path.isdir(place):
+                yield from (f"{base}/{name}",) if plain(name) == SPECIFICATION else ()
+            elif os.path.lexists(f"{place}/SPECIFICATION.md"):
                 yield f"{base}/{name}"
                 pending.append(os.path.realpath(place))
+        waiting += (f"{folder}/{name}" for name in found.folders)
 
 
 def _settings(root: str) -> Iterator[str]:

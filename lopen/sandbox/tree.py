@@ -138,13 +138,15 @@ def _children() -> list[int]:
     """This process's children, of all its threads; without the kernel's list, by looking at every process."""
     try:
         tasks = f"{_PROC}/self/task"
-        return [int(pid) for task in os.listdir(tasks) for pid in _read(f"{tasks}/{task}/children").split()]
+        return [
+            int(pid) for task in os.listdir(tasks) for pid in read_whole(f"{tasks}/{task}/children").split()
+        ]
     except OSError:
         own = os.getpid()
         return [p.pid for p in descendants([own]) if p.parent == own]
 
 
-def _read(path: str) -> bytes:
+def read_whole(path: str) -> bytes:
     """A file of the kernel's, in as many steps as it takes; `open` costs more than the reading does."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

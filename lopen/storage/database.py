@@ -17,8 +17,8 @@ from lopen.errors import LopenError
 from lopen.seal import is_own, stamp, unkept
 
 BUSY_TIMEOUT_S = 5.0
-WAL_PAGES = 128  # folded into the file from here on: half a megabyte beside it, not four
-WAL_KEPT_BYTES = 512 * 1024
+WAL_PAGES = 256  # folded into the file from here on: a turn writes some twenty
+WAL_KEPT_BYTES = 1_060_000
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 

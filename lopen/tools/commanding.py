@@ -40,6 +40,7 @@ class Commands:
 
     def __post_init__(self) -> None:
         session = self.journal.session
+        self._database = self.protected.state / DATABASE
         self._records = Records(self.journal.database, session.id, session.module)
 
     def run(self, command: Command) -> CommandResult:
@@ -51,7 +52,7 @@ class Commands:
         state = None if held and not self.repository.scattered() else self.repository.protected_state()
         if exposed := self.repository.exposed():
             command = replace(command, guarded=exposed)
-        database, watched = _identity(self.protected.state / DATABASE), [*map(_identity, self.watched)]
+        database, watched = _identity(self._database), [*map(_identity, self.watched)]
         if not held:
             self._records.hold()
         try:
@@ -61,9 +62,9 @@ class Commands:
             self.restored = (*self.protected.restore(files), *tampering.restored)
             if not held:  # before anything is written there again
                 require_plain(self.protected.state)
-                if _identity(self.protected.state / DATABASE) != database:
+                if _identity(self._database) != database:
                     raise ProtectedLost(
-                        f"a command moved or replaced {self.protected.state / DATABASE}",
+                        f"a command moved or replaced {self._database}",
                         hint="put it back if it still lies somewhere, then: lopen resume",
                     )
                 if forged := self._records.check():

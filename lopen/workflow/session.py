@@ -133,6 +133,7 @@ class Session:
     pressure: Mapping[str, str] = field(default_factory=dict)  # task or step → rung of its failures, if any
     budget_told: int = 0  # percent of the module's budget that the guard last told people of
     context_level: int = 0  # 0 whole; each context overflow makes the next prompt smaller
+    whole: str = ""  # hash of the branch's tip and the tasks' commits that were all seen to be in its history
     commit_intent: CommitIntent | None = None
     revert_intent: RevertIntent | None = None
     leftovers: Mapping[str, str] = field(default_factory=dict)  # what verify commands left: path → blob id

@@ -1,4 +1,4 @@
-"""Reading git's small files and folders again and again, cheaply: a path's content is kept while its times are the same."""
+"""Reading small files and folders again and again, cheaply: a path's content is kept while its times are the same."""
 
 from __future__ import annotations
 
@@ -24,10 +24,20 @@ class Kept:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The names in a folder: folders, links (wherever they lead), and all else."""
+
+    folders: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
 # What lstat said of a path, and what was read there: read again only once that differs. This runs around every
 # command; reading thirty files and two hundred folders each time would cost more than starting the command does.
 _FILES: dict[str, tuple[_Signature, Kept]] = {}
 _FOLDERS: dict[str, tuple[_Signature, frozenset[str]]] = {}
+_KINDS: dict[str, tuple[_Signature, Kinds]] = {}
 _MOST_KNOWN = 20_000
 
 
@@ -97,6 +107,29 @@ def _names(folder: str, found: os.stat_result) -> frozenset[str]:
         known = (signature, frozenset(listed(folder)))
         _remember(_FOLDERS, folder, known, found)
     return known[1]
+
+
+def kinds_in(folder: str) -> Kinds:
+    """What lies in a real folder, by kind; nothing where there is none, or it cannot be read."""
+    try:
+        found = os.lstat(folder)
+        signature = _signature(found)
+        known = _KINDS.get(folder)
+        if known is None or known[0] != signature:
+            known = (signature, _kinds(folder))
+            _remember(_KINDS, folder, known, found)
+    except OSError:
+        return Kinds()
+    return known[1]
+
+
+def _kinds(folder: str) -> Kinds:
+    with os.scandir(folder) as entries:
+        every = list(entries)
+    links = {e.name for e in every if e.is_symlink()}
+    folders = {e.name for e in every if e.is_dir(follow_symlinks=False)}
+    files = (e.name for e in every if e.name not in links | folders)
+    return Kinds(tuple(folders), tuple(links), tuple(files))
 
 
 def listed(folder: str) -> list[str]:

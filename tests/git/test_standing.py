@@ -1,0 +1,88 @@
+"""What a session says is committed, held against the repository: looked up once, and again when either changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lopen.documents.spec import parse
+from lopen.events import TaskChanged
+from lopen.git.repository import Repository
+from lopen.observation import Observed, observe
+from lopen.tasks.tree import Component, State, Task, Tree
+from lopen.workflow.session import Session
+from tests.git.conftest import run_git
+from tests.git.test_commits import commit, task_message
+from tests.project import specification
+
+BRANCH = "lopen/m"
+
+
+@pytest.fixture
+def session(repository: Repository) -> Session:
+    """Two tasks, both committed."""
+    start = repository.branches.start(BRANCH).commit
+    shas = [commit(repository, task_message(task), BRANCH) for task in ("t1", "t2")]
+    tasks = tuple(
+        Task(f"t{n}", f"Task {n}", "", state=State.COMPLETE, commit=sha) for n, sha in enumerate(shas, 1)
+    )
+    tree = Tree((Component("c", "Core", tasks=tasks, broken_down=True),))
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return Session("m-20260101-1", "m", now, tree=tree, branch=BRANCH, start_commit=start)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The references whose history git was asked for."""
+    references: list[str] = []
+    real = Repository.reached
+
+    def reached(self: Repository, within: str, *, since: str | None = None) -> frozenset[str]:
+        references.append(within)
+        return real(self, within, since=since)
+
+    monkeypatch.setattr(Repository, "reached", reached)
+    return references
+
+
+def looked(session: Session, repository: Repository) -> Observed:
+    spec = parse(specification("m"), module="m", path=Path("specs/m/SPECIFICATION.md"))
+    return observe(session, spec, None, repository)
+
+
+def reopened(found: Observed) -> list[str]:
+    return [e.task for e in found.events if isinstance(e, TaskChanged)]
+
+
+def test_the_same_commits_below_the_same_tip_are_looked_up_once(
+    session: Session, repository: Repository, asked: list[str]
+) -> None:
+    session = looked(session, repository).session
+    assert not reopened(looked(session, repository))
+    assert asked == [BRANCH]
+
+
+def test_a_tip_that_moved_is_looked_at_again(
+    root: Path, session: Session, repository: Repository, asked: list[str]
+) -> None:
+    session = looked(session, repository).session
+    run_git(root, "reset", "-q", "--hard", "HEAD^")
+
+    found = looked(session, repository)
+
+    assert reopened(found) == ["t2"]
+    assert asked == [BRANCH, BRANCH]
+
+
+def test_a_task_that_names_another_commit_is_looked_at_again(
+    session: Session, repository: Repository
+) -> None:
+    session = looked(session, repository).session
+    (core,) = session.tree.components
+    forged = replace(core.tasks[0], id="t9", commit="1" * 40)
+    session = replace(session, tree=Tree((replace(core, tasks=(*core.tasks, forged)),)))
+
+    assert reopened(looked(session, repository)) == ["t9"]
