@@ -11,6 +11,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lopen needs Python 3.11 or newer: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,serve,redis]'
+	$(BIN)/python -m compileall -q lopen
 	touch $(STAMP)
 
 demo: $(STAMP)
