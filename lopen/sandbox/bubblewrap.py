@@ -44,7 +44,7 @@ class Bubblewrap:
         self._root = root.resolve()
         self._limits = limits
         self._session = session
-        self._environ = environ
+        self._environ = dict(environ)  # the system's own mapping decodes every variable at every look
         self._recent = recent
         self._program = find_bwrap(environ, self._root)
         self._homes = folders.homes(environ)

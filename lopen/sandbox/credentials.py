@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from lopen.seal import data_folder
@@ -30,9 +31,7 @@ _ROOMY = 3  # parts of a folder's path: a variable that names `/etc` hides no cr
 
 def named_credentials(environ: Mapping[str, str], project: Path) -> tuple[Path, ...]:
     """What there is of it, links resolved; not what lies in the project, which commands are to work with."""
-    found = {
-        Path(name).resolve() for name in (data_folder(environ), *_places(environ)) if name.startswith("/")
-    }
+    found = {Path(os.path.realpath(name)) for name in _named(tuple(environ.items())) if name.startswith("/")}
     return tuple(
         sorted(
             path
@@ -43,6 +42,12 @@ def named_credentials(environ: Mapping[str, str], project: Path) -> tuple[Path, 
             and project not in path.parents
         )
     )
+
+
+@lru_cache(maxsize=4)  # the same before every command of a session
+def _named(environ: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    given = dict(environ)
+    return (data_folder(given), *_places(given))
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 CREDENTIALS: tuple[str, ...] = (
@@ -89,11 +90,16 @@ def masked(
     `named` are those that lie elsewhere than usual, links resolved.
     """
     shown, gone = tuple(visible), tuple(hidden)
-    personal = (os.path.join(home, name) for home in homes for name in CREDENTIALS)
-    real = [*(Path(name).resolve() for name in personal if os.path.exists(name)), *named]
+    personal = (name for name in _personal(tuple(homes)) if os.path.exists(name))
+    real = [*(Path(os.path.realpath(name)) for name in personal), *named]
     found = [p for p in real if any(inside(p, v) for v in shown) or not any(inside(p, h) for h in gone)]
     system = [Path(p) for p in SYSTEM_SECRETS if os.path.lexists(p) and not os.path.islink(p)]
     return tuple(p for p in outermost([*found, *system]) if not any(inside(v, p) for v in shown))
+
+
+@lru_cache(maxsize=4)  # the same before every command of a session
+def _personal(homes: tuple[Path, ...]) -> tuple[str, ...]:
+    return tuple(os.path.join(home, name) for home in homes for name in CREDENTIALS)
 
 
 def sockets(listing: str) -> list[Path]:

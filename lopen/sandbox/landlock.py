@@ -54,7 +54,7 @@ class Landlock:
         self._root = root.resolve()
         self._limits = limits
         self._session = session
-        self._environ = environ
+        self._environ = dict(environ)  # the system's own mapping decodes every variable at every look
         self._homes = folders.homes(environ)
         self._hidden = folders.replaced(self._homes)
         self._tools = folders.tools(environ, self._homes, self._hidden, self._root)
