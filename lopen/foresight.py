@@ -21,7 +21,7 @@ from lopen.advancing import (
 )
 from lopen.boundaries import to_verify
 from lopen.completion import adopt
-from lopen.gate import begun, check_branch, on_branch, refuse_dirt, take_approval, valid_approval
+from lopen.gate import check_branch, on_branch, on_own_branch, refuse_dirt, take_approval, valid_approval
 from lopen.git.repository import versioned
 from lopen.guard_facts import guard_facts
 from lopen.guardrails.pipeline import run as run_guardrails
@@ -86,7 +86,7 @@ def _moved(ports: Ports, apart: bool) -> Pause | bool:
         return gate_pause(module, "it waits at the gate: the specification passes `lopen check`")
     if ports.commits and not apart:
         repository, branch = versioned(ports.repository), ports.settings.git.branch_prefix + module
-        if not begun(repository, ports.journal.session.id, branch):
+        if not on_own_branch(repository, ports.journal.session.id, branch):
             refuse_dirt(repository, module)
         check_branch(repository, module, branch)
     take_approval(ports, given)

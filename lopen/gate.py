@@ -81,7 +81,7 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     session, repository = ports.journal.session, versioned(ports.repository)
     branch = ports.settings.git.branch_prefix + module
     head = repository.head()
-    if not begun(repository, session.id, branch):
+    if not on_own_branch(repository, session.id, branch):
         refuse_dirt(repository, module)
         ports.place.stand_at_start(branch)
         head = repository.head()
@@ -175,7 +175,7 @@ def how_to_go_on(repository: Repository, module: str, branch: str) -> str:
     )
 
 
-def begun(repository: Repository, session: str, branch: str) -> bool:
+def on_own_branch(repository: Repository, session: str, branch: str) -> bool:
     """Whether HEAD is on the session's own branch already: its record was lost, what lies there is its work."""
     on_it = repository.head().branch == branch
     return on_it and bool(repository.session_commits(session, within=branch))

@@ -19,7 +19,17 @@ TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.item
 
 # From the ground up; a module imports its own layer and those before it (docs/architecture.md)
 LAYERS = {
-    "base": ["lopen", "errors", "events", "clock", "collecting", "content_hash", "digest", "secrets"],
+    "base": [
+        "lopen",
+        "errors",
+        "events",
+        "clock",
+        "collecting",
+        "content_hash",
+        "digest",
+        "liveness",
+        "secrets",
+    ],
     "pure": [
         "documents",
         "tasks",

@@ -11,7 +11,7 @@ from lopen.cli.context import CommandContext
 from lopen.cli.ending import confirm_models
 from lopen.cli.options import ResumeOptions, RunOptions
 from lopen.cli.reverting import refuse_unfinished
-from lopen.cli.store import alone, begun, one_session, open_store, store_of
+from lopen.cli.store import alone, made, one_session, open_store, store_of
 from lopen.cli.workplaces import require_repository
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import load, module_name, spec_path
@@ -65,7 +65,7 @@ def drive_module(
         require_repository(context.root, loaded.settings, module)
         # No session begins over a specification that is not there.
         load(spec_path(context.root, module), module=module)
-    store = begun(context, store)  # nothing is made for a session that cannot begin
+    store = made(context, store)  # nothing is made for a session that cannot begin
     now = datetime.now(UTC)
     session = Session(store.new_id(module, now), module, now)
     return _drive(context, store, session, options, only, resumed=False, dry_run=dry_run)

@@ -47,7 +47,7 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     with alone(context.root, session.module, checkout=not apart(settings)):
         session = store.load(session.id)
         repository = _standing(context, settings, store, session)
-        intent = begun(session, repository, to)
+        intent = intent_of(session, repository, to)
         before = papers(context.root, session.module)
         # From here on until the record has followed the branch, a process that dies is heard of.
         store.save(replace(session, revert_intent=intent), datetime.now(UTC))
@@ -116,7 +116,7 @@ def papers(root: Path, module: str) -> dict[str, bytes]:
     return {f"specs/{module}/{path.name}": path.read_bytes() for path in found}
 
 
-def begun(session: Session, repository: Repository, to: str | None) -> RevertIntent:
+def intent_of(session: Session, repository: Repository, to: str | None) -> RevertIntent:
     """What is to be done, once what is there now is kept. A revert that was cut off is taken up where nothing else is said.
 
     The first backup is the one that is named: files may be half reverted since.

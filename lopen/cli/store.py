@@ -59,7 +59,7 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
     return store
 
 
-def begun(context: CommandContext, store: SessionStore) -> SessionStore:
+def made(context: CommandContext, store: SessionStore) -> SessionStore:
     """The project's sessions, made now where `open_store` found none."""
     return open_store(context, new=True) if store.database.path == NOWHERE else store
 

@@ -1,4 +1,4 @@
-"""Which process made a reservation, and whether it still lives. Pids are used again: the start time tells."""
+"""Which process made a reservation, and whether it still lives."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ import os
 import socket
 from functools import lru_cache
 
-
-def _started(pid: int) -> str:
-    """The process's start in clock ticks since boot, where the system tells (Linux); else empty."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
-            return stat.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
+from lopen.liveness import lives, start_time
 
 
 def this_process() -> str:
@@ -23,7 +16,7 @@ def this_process() -> str:
 
 @lru_cache(maxsize=1)  # a forked child has another pid
 def _word(pid: int) -> str:
-    return f"{socket.gethostname()}/{pid}/{_started(pid)}"
+    return f"{socket.gethostname()}/{pid}/{start_time(pid) or ''}"
 
 
 def is_gone(owner: str) -> bool:
@@ -35,10 +28,4 @@ def is_gone(owner: str) -> bool:
     pid, _, started = rest.partition("/")
     if host != socket.gethostname() or not pid.isdigit():
         return True
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    return bool(started) and _started(int(pid)) != started
+    return not lives(int(pid), int(started) if started.isdigit() else None)

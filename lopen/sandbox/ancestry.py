@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from lopen.liveness import start_time
 from lopen.sandbox.environment import SESSION_VARIABLE
 from lopen.sandbox.tree import LINUX, read_process
 
@@ -84,12 +85,6 @@ def _is_lopen(arguments: Sequence[str]) -> bool:
     first = [os.path.basename(argument) for argument in arguments[:2]]
     modules = [module for flag, module in pairwise(arguments) if flag == "-m"]
     return "lopen" in first or modules[:1] == ["lopen"]
-
-
-def start_time(pid: int) -> int | None:
-    """When `pid` was started, in the kernel's clock ticks since boot; None where it is gone or not known."""
-    process = read_process(pid)
-    return process.started if process else None
 
 
 def not_dumpable() -> bool:

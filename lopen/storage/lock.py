@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from lopen.errors import LopenError
-from lopen.sandbox.ancestry import start_time
+from lopen.liveness import lives, start_time
 from lopen.seal import holds, sealed
 from lopen.settings.files import read_foreign
 from lopen.storage.database import StorageError
@@ -43,17 +43,9 @@ def holder(folder: Path, name: str) -> dict[str, object]:
 
 
 def at_work(who: Mapping[str, object]) -> bool:
-    """Whether a lock's `holder` still lives. Pids are used again: the start time tells, where there is one."""
+    """Whether a lock's `holder` still lives."""
     pid, started = who.get("pid"), who.get("started")
-    if not isinstance(pid, int):
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's, but it lives
-        pass
-    return started is None or start_time(pid) == started
+    return isinstance(pid, int) and lives(pid, started if isinstance(started, int) else None)
 
 
 def _sealed_parts(name: str, who: dict[str, object]) -> tuple[str, ...]:

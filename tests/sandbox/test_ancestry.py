@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lopen.liveness import start_time
 from lopen.sandbox import ancestry
-from lopen.sandbox.ancestry import descends_from, start_time, under_session
+from lopen.sandbox.ancestry import descends_from, under_session
 
 REPOSITORY = Path(__file__).parents[2]
 
