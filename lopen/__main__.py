@@ -21,16 +21,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["PATH"] = _absolute(os.environ["PATH"])
     if arguments[:1] == ["hook"]:
         import_module("lopen.hooks.entry").run(arguments[1:])
-    if arguments == ["--version"]:
-        from lopen import __version__
-
-        sys.stdout.write(f"lopen {__version__}\n")
+    if arguments == ["--version"] and _version_said():
         return 0
     try:
         from lopen.cli.outcome import guarded
     except KeyboardInterrupt:  # before anything had begun
         return 130
     return guarded(arguments)
+
+
+def _version_said() -> bool:
+    """Write the version; False where that fails: `guarded` tries again and says so."""
+    from lopen import __version__
+
+    try:
+        os.write(sys.stdout.fileno(), f"lopen {__version__}\n".encode())
+    except (OSError, AttributeError):  # there is no stream where its descriptor was closed
+        return False
+    return True
 
 
 def _absolute(path: str) -> str:

@@ -20,6 +20,7 @@ from typer.exceptions import TyperException
 
 from lopen.cli.context import Invocation, find_root, json_line
 from lopen.cli.rendering.inert import inert
+from lopen.cli.streams import CannotSay, give_up_stdout, prepare_streams
 from lopen.errors import ExitCode, LopenError, PersonNeeded, Stopped
 
 NUMBER = re.compile(r"-[\d.,]+")
@@ -28,10 +29,7 @@ ISSUES = "please report it with that file"
 
 def guarded(arguments: Sequence[str]) -> int:
     """Run a command line to its exit code; nothing is raised but `SystemExit`."""
-    _have_streams()
-    for stream in (sys.stdout, sys.stderr):  # a terminal that knows no ✓ must not end a run
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    prepare_streams()
     invocation = _glance(arguments)
     try:
         catch_signals()
@@ -40,22 +38,16 @@ def guarded(arguments: Sequence[str]) -> int:
         code = run(arguments, invocation)
         sys.stdout.flush()
     except BrokenPipeError:
-        _give_up_stdout()
+        give_up_stdout()
         return ExitCode.FAILED
     except (Exception, Stopped, KeyboardInterrupt) as error:  # noqa: BLE001 - the top: every failure ends here
-        with suppress(BrokenPipeError):
+        if isinstance(error, CannotSay):
+            give_up_stdout()
+        with suppress(BrokenPipeError, CannotSay):
             return _told(error, invocation)
-        _give_up_stdout()
+        give_up_stdout()
         return ExitCode.FAILED
     return code
-
-
-def _have_streams() -> None:
-    """Python gives none for a descriptor that was closed (`>&-`): what would be written there is nobody's to read."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _glance(arguments: Sequence[str]) -> Invocation:
@@ -152,12 +144,6 @@ def _keep_details(error: BaseException, invocation: Invocation) -> Path:
         sys.stderr.write(text)
         return Path("standard error")
     return path
-
-
-def _give_up_stdout() -> None:
-    """Whoever read us is gone; keep the interpreter from saying so at exit."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def catch_signals() -> None:

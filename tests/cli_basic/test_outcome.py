@@ -206,3 +206,52 @@ def test_streams_that_were_closed_are_written_to_by_nobody(
     )
     assert done.returncode == 0
     assert not list(project.rglob("crash-*"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("config", "show"), ("config", "show", "--json"), ("--help",), ("--version",), ("diagram",)],
+)
+def test_output_that_cannot_be_written_is_said_in_one_line_and_is_no_bug(
+    project: Path, surroundings: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    surroundings["TMPDIR"] = str(project.parent)
+    done = _with_full_stdout(project, surroundings, *arguments)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "lopen: what lopen says could not be written to standard output: No space left on device",
+        "  free some space there, or send it elsewhere",
+    ]
+    assert not list(project.parent.rglob("*crash-*"))
+
+
+def test_a_failure_is_told_also_where_its_json_cannot_be_written(
+    project: Path, surroundings: dict[str, str]
+) -> None:
+    done = _with_full_stdout(project, surroundings, "check", "nosuch", "--json")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "lopen: there is no module nosuch")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_version_needs_no_output_to_be_there(project: Path, surroundings: dict[str, str]) -> None:
+    command = f"exec {sys.executable} -m lopen --version >&-"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=project, env=surroundings, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 0
+
+
+def _with_full_stdout(
+    project: Path, surroundings: dict[str, str], *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    with Path("/dev/full").open("w") as full:
+        return subprocess.run(
+            [sys.executable, "-m", "lopen", *arguments],
+            env=surroundings,
+            cwd=project,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -242,3 +243,25 @@ def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: Make
         "feat(calc): complete Say it in core",
         "feat(calc): complete Print it in core",
     ]
+
+
+def test_a_run_whose_output_cannot_be_written_says_so_and_is_finished_later(
+    make_project: MakeProject,
+) -> None:
+    project = make_project(worker)
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lopen", "run", "calc"],
+            cwd=project.root,
+            env=project.environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    assert (done.returncode, "bug" in done.stderr) == (1, False)
+    assert "could not be written to standard output" in done.stderr.splitlines()[0]
+    assert project.lopen("run", "calc").code == 0

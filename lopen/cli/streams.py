@@ -1,0 +1,67 @@
+"""The standard streams: there also where they were closed, and their failures told apart from every other file's."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from lopen.errors import LopenError
+
+
+class CannotSay(LopenError):
+    """A standard stream takes no more: its disk is full, or what it leads to fails. A reader that left is not meant."""
+
+
+class _Stream(io.TextIOWrapper):
+    """A standard stream that names its own failures: an `OSError` alone does not tell which file it was."""
+
+    def write(self, text: str, /) -> int:
+        with _named(self):
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _named(self):
+            super().flush()
+
+
+@contextmanager
+def _named(stream: _Stream) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        name = "standard error" if stream is sys.stderr else "standard output"
+        raise CannotSay(
+            f"what lopen says could not be written to {name}: {error.strerror}",
+            hint="free some space there, or send it elsewhere",
+        ) from error
+
+
+def prepare_streams() -> None:
+    """Put these in the place of Python's own; a terminal that knows no ✓ does not end a run."""
+    sys.stdout = _prepared(sys.stdout)
+    sys.stderr = _prepared(sys.stderr)
+
+
+def _prepared(stream: object) -> io.TextIOWrapper:
+    """Python gives none for a descriptor that was closed (`>&-`): what would be written there is nobody's to read."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return open(os.devnull, "w")
+    encoding, buffering, through = stream.encoding, stream.line_buffering, stream.write_through
+    return _Stream(
+        stream.detach(),
+        encoding=encoding,
+        errors="backslashreplace",
+        line_buffering=buffering,
+        write_through=through,
+    )
+
+
+def give_up_stdout() -> None:
+    """Nobody takes what is still to be written; keep the interpreter from saying so at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
