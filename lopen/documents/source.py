@@ -46,6 +46,14 @@ def read_source(path: Path) -> str:
         ) from error
 
 
+def file_in_the_way(folder: Path) -> UnreadableSource:
+    """What to say where `folder`, or one it lies in, is a file."""
+    file = next((f for f in (folder, *folder.parents) if f.exists()), folder)
+    return UnreadableSource(
+        file, "is a file where a folder belongs", hint="rename or remove it; then: lopen init MODULE"
+    )
+
+
 def _require_inside(path: Path, descriptor: int) -> None:
     """Refuse `specs/<module>/SPECIFICATION.md` where links have it lead out of its project.
 
@@ -82,6 +90,8 @@ def _bytes(path: Path) -> bytes:
         raise UnreadableSource(
             path, "does not exist", hint=f"write it, or have it drafted: lopen spec {_module(path)} -p TEXT"
         ) from error
+    except NotADirectoryError as error:
+        raise file_in_the_way(path.parent) from error
     except IsADirectoryError as error:
         raise UnreadableSource(path, "is a folder", hint="put a markdown file there") from error
     except OSError as error:

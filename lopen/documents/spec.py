@@ -17,7 +17,7 @@ from lopen.documents.front_matter import read_front_matter
 from lopen.documents.remark import Remark
 from lopen.documents.scaffold import left_over
 from lopen.documents.sections import Outline, Section, folded, outline
-from lopen.documents.source import read_source
+from lopen.documents.source import file_in_the_way, read_source
 from lopen.errors import WrongUsage
 
 FILE_NAME = "SPECIFICATION.md"
@@ -161,7 +161,7 @@ def spec_path(root: Path, module: str) -> Path:
 def find_modules(root: Path) -> list[str]:
     """The modules of a project, by name: folders of `specs/` that hold a specification.
 
-    None where `specs` itself is a link out of the project.
+    None where `specs` itself is a link out of the project; `UnreadableSource` where it is a file.
     """
     return [name for name in _specified(root) if is_module_name(name)]
 
@@ -182,6 +182,8 @@ def _specified(root: Path) -> list[str]:
         if not specs.resolve().is_relative_to(root.resolve()):
             return []
         return sorted(f.name for f in specs.iterdir() if (f / FILE_NAME).is_file())
+    except NotADirectoryError as error:
+        raise file_in_the_way(specs) from error
     except OSError:  # no specs folder, or one that cannot be listed: no modules
         return []
 

@@ -35,7 +35,7 @@ def state_folder(root: Path) -> Path:
 
 
 def require_plain(folder: Path) -> None:
-    """Refuse a `.lopen/` that is a link, or whose entries are anything but plain files and folders.
+    """Refuse a `.lopen/` that is a link or a file, or whose entries are anything but plain files and folders.
 
     A link that came with a repository would have lopen read and write wherever it leads. One in the cache, which
     can be deleted at any time, is taken away.
@@ -43,6 +43,11 @@ def require_plain(folder: Path) -> None:
     if folder.is_symlink():
         raise LopenError(
             f"{folder} is a link", hint="remove it: lopen keeps its state in a folder of the project"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise LopenError(
+            f"{folder} is a file where a folder belongs",
+            hint="rename or remove it: lopen keeps its state in a folder of that name",
         )
     for entry in _entries(folder):
         if entry.name == CACHE:

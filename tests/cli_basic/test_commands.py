@@ -292,17 +292,37 @@ def test_nothing_is_made_for_a_session_that_cannot_begin(lopen: Lopen, tmp_path:
     assert [path.name for path in folder.iterdir()] == ["specs"]
 
 
-def test_the_state_that_cannot_be_made_is_named_with_its_folder(lopen: Lopen, project: Path) -> None:
-    lopen("init", "calc")
-    (project / ".lopen" / ".gitignore").unlink()
-    (project / ".lopen" / "config.toml").unlink()
-    (project / ".lopen").rmdir()
-    (project / ".lopen").write_text("in the way")
-    done = lopen("approve", "calc", "-v")
+def test_the_state_that_cannot_be_made_is_named_with_its_folder(lopen: Lopen) -> None:
+    done = lopen("approve", "calc", "-C", "/proc", "-v")
     assert done.returncode == 1
     first, hint = done.stderr.splitlines()
-    assert first.startswith(f"lopen: nothing can be written in {project}/.lopen: ")
-    assert f"make {project} writable" in hint
+    assert first.startswith("lopen: nothing can be written in /proc/.lopen: ")
+    assert "make /proc writable" in hint
+
+
+def test_a_file_where_lopen_s_folder_belongs_is_named(lopen: Lopen, project: Path) -> None:
+    (project / ".lopen").write_text("in the way")
+    for arguments in (["init"], ["init", "calc"], ["approve", "calc"], ["status"]):
+        done = lopen(*arguments, "-v")
+        assert (done.returncode, done.stdout) == (1, ""), arguments
+        first, hint = done.stderr.splitlines()
+        assert first == f"lopen: {project}/.lopen is a file where a folder belongs"
+        assert "rename or remove it" in hint
+    assert [path.name for path in project.iterdir() if path.name != ".git"] == [".lopen"]
+
+
+def test_a_file_where_specifications_belong_is_named(lopen: Lopen, project: Path) -> None:
+    commit = ["git", "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "m"]
+    subprocess.run(commit, cwd=project, check=True)
+    (project / "specs").write_text("in the way")
+    for arguments in (["init", "calc"], ["check"], ["check", "calc"], ["run", "calc"], ["approve", "calc"]):
+        done = lopen(*arguments)
+        assert done.returncode == 1, arguments
+        first, hint, *_ = done.stderr.splitlines()
+        assert first == f"lopen: {project}/specs is a file where a folder belongs"
+        assert "rename or remove it" in hint
+    report = _report(lopen)
+    assert (report["verify commands"], report["database"]) == ("fail", "ok")
 
 
 def _report(lopen: Lopen, *arguments: str, env: dict[str, str] | None = None) -> dict[str, str]:
