@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,7 @@ def init(
         _write(context, specification, scaffold.specification(module, detected))
     if pre_commit_hook:
         _pre_commit(context, detected)
+    _warn_of_no_repository(context)
     _report(context, detected, module)
     if not (pre_commit_hook or context.json or detected.missing) and (context.root / ".git").exists():
         context.say("lopen init --pre-commit-hook has git run lint and tests before each commit")
@@ -143,6 +145,21 @@ def _hooks_folder(root: Path) -> Path | None:
         return None
     common, hooks = (Path(line) for line in done.stdout.splitlines())
     return hooks if hooks.is_relative_to(common) else None
+
+
+def _warn_of_no_repository(context: CommandContext) -> None:
+    """Say at once what a run would refuse."""
+    from lopen.clock import SystemClock
+    from lopen.git.errors import NotARepository
+    from lopen.git.repository import Repository
+
+    with suppress(LopenError):  # whatever else is wrong, the run says it
+        if not context.load().settings.git.enabled:
+            return
+        try:
+            Repository.open(context.root, clock=SystemClock())
+        except NotARepository as error:
+            context.warn(f"lopen run will refuse: {error.message}; {error.hint}")
 
 
 def _report(context: CommandContext, detected: Detected, module: str | None) -> None:

@@ -59,6 +59,19 @@ def test_init_says_what_is_missing(lopen: Lopen) -> None:
     assert "no linter found" in done.stderr
 
 
+def test_init_says_that_there_is_no_repository_and_how_to_make_one(lopen: Lopen, tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    done = lopen("init", "calc", cwd=folder)
+    assert done.returncode == 0
+    [said] = [line for line in done.stderr.splitlines() if "git repository" in line]
+    assert said.endswith(f"make it one: git -C {folder} init")
+    subprocess.run(["git", "-C", str(folder), "init", "-q"], check=True)
+    assert "git" not in lopen("init", "calc", cwd=folder).stderr
+    subprocess.run(["rm", "-r", str(folder / ".git")], check=True)
+    assert "git" not in lopen("init", "calc", cwd=folder, env={"LOPEN_GIT__ENABLED": "false"}).stderr
+
+
 def test_the_configuration_that_init_writes_is_a_right_one(lopen: Lopen) -> None:
     lopen("init")
     assert lopen("config", "show").returncode == 0
