@@ -30,7 +30,7 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Validate specifications; the exit code is 1 if any has a problem. Warnings do not count."""
     from lopen.documents.spec import misnamed, spec_path
 
-    problems = 0
+    problems = warnings = 0
     strays = [] if module else list(misnamed(context.root))
     modules = _modules(context.root, module, strays)
     for stray in strays:
@@ -41,12 +41,17 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
         path = spec_path(context.root, name)
         for finding in _examined(context, path, name):
             problems += finding.severity == "problem"
+            warnings += finding.severity == "warning"
             _tell(context, name, path.relative_to(context.root), finding)
-    context.emit("check", modules=modules, problems=problems)
+    context.emit("check", modules=modules, problems=problems, warnings=warnings)
     if not context.json:
-        count = f"{problems} problem{'' if problems == 1 else 's'}" if problems else "no problems"
-        context.say(f"{', '.join(modules) or 'no module'}: {count}")
+        also = f", {_counted(warnings, 'warning')}" if warnings else ""
+        context.say(f"{', '.join(modules) or 'no module'}: {_counted(problems, 'problem')}{also}")
     return ExitCode.FAILED if problems else ExitCode.OK
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
 def _modules(root: Path, module: str | None, strays: Sequence[Problem]) -> list[str]:

@@ -80,12 +80,14 @@ def test_the_configuration_that_init_writes_is_a_right_one(lopen: Lopen) -> None
 def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
     lopen("init", "calc")
     done = lopen("check", "calc")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems, 5 warnings")
     said = [
         line for line in (done.stdout + done.stderr).splitlines() if "still as lopen init wrote it" in line
     ]
     assert len(said) == 5  # description, two sections, two criteria
     assert all(f"{SPEC}:" in line for line in said)
+    last = json_lines(lopen("check", "--json").stdout)[-1]
+    assert (last["event"], last["problems"], last["warnings"]) == ("check", 0, 5)
 
 
 def test_the_pre_commit_hook_stops_a_commit_that_fails(
@@ -148,7 +150,7 @@ def test_check_names_every_problem_with_its_line(lopen: Lopen, project: Path) ->
     done = lopen("check")
     assert done.returncode == 1
     assert any(line.startswith(f"{SPEC}:") for line in done.stdout.splitlines())
-    assert done.stdout.splitlines()[-1] == "calc, other: 1 problem"
+    assert done.stdout.splitlines()[-1] == "calc, other: 1 problem, 10 warnings"
     lines = json_lines(lopen("check", "--json").stdout)
     assert {line["event"] for line in lines} <= {"problem", "warning", "check"}
     assert lines[-1]["problems"] == 1
@@ -182,7 +184,7 @@ def test_check_finds_the_specification_in_a_folder_that_can_be_no_module(lopen: 
         refused = lopen("check", name)
         assert refused.returncode == 2
         assert rule in refused.stderr
-    assert done.stdout.splitlines()[-1] == "calc: 2 problems"
+    assert done.stdout.splitlines()[-1] == "calc: 2 problems, 5 warnings"
     (project / SPEC).unlink()
     done = lopen("check")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "no module: 2 problems")
