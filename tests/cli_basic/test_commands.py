@@ -86,6 +86,11 @@ def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
     ]
     assert len(said) == 5  # description, two sections, two criteria
     assert all(f"{SPEC}:" in line for line in said)
+    approved = lopen("approve", "calc")
+    assert approved.returncode == 0
+    assert [line for line in approved.stderr.splitlines() if "still as lopen init wrote it" in line] == [
+        "warning: " + line.replace("warning: ", "") for line in said
+    ]
     last = json_lines(lopen("check", "--json").stdout)[-1]
     assert (last["event"], last["problems"], last["warnings"]) == ("check", 0, 5)
 
