@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Concatenate, ParamSpec, get_type_hints
 
 import typer
 
@@ -50,6 +50,7 @@ class CommandContext:
     root: Path
     json: bool = False
     verbose: bool = False
+    resumable: ClassVar[bool] = True  # `lopen resume` goes on with what the command began
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
         """The settings in force; what a person should hear about them is said."""

@@ -14,12 +14,13 @@ import typer
 
 from lopen.cli import options as o
 from lopen.cli.context import CommandContext, command
-from lopen.errors import ExitCode, LopenError
+from lopen.errors import ExitCode, LopenError, PersonNeeded
 
 if TYPE_CHECKING:
     from lopen.cli.showing import Built
     from lopen.settings.sources import Loaded
 
+AGAIN = "lopen demo"
 NOTE = "the specification is bundled with lopen; approved by `lopen demo` on the person's behalf"
 
 FolderArgument = Annotated[
@@ -29,7 +30,12 @@ FolderArgument = Annotated[
 
 
 class ExampleContext(CommandContext):
-    """The demo is the same for everybody: lopen's defaults and the demo's own options, nobody's configuration."""
+    """The demo is the same for everybody: lopen's defaults and the demo's own options, nobody's configuration.
+
+    A recording is played from its beginning: nothing goes on in the middle.
+    """
+
+    resumable = False
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
         """The defaults, with `flags` over them."""
@@ -74,9 +80,12 @@ def demo(
     code = ExitCode.FAILED
     try:
         code = drive_module(context, MODULE, options)
+    except PersonNeeded as error:
+        error.command = AGAIN
+        raise
     finally:  # also where it was interrupted
         if code is not ExitCode.OK:
-            context.say(f"what was built so far lies in {context.root}; to begin again: lopen demo")
+            context.say(f"what was built so far lies in {context.root}; to begin again: {AGAIN}")
     if code is not ExitCode.OK:
         return code
     return _shown(context, mode, typed)

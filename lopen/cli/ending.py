@@ -42,7 +42,8 @@ def finish(context: CommandContext, ports: Ports, session: Session, only: str) -
     """The last lines and the exit code; a person who asked to be told is told."""
     code, line = ExitCode.OK, ""
     if session.status == "paused" and session.pause is not None:
-        code, line = ExitCode.PERSON_NEEDED, f"go on with: {session.pause.command}"
+        code = ExitCode.PERSON_NEEDED
+        line = f"go on with: {session.pause.command}" if context.resumable else ""
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from lopen.cli.context import CommandContext
 from lopen.cli.options import ResumeOptions
 from lopen.cli.rendering import View, mode_for, subscriber
 from lopen.cli.rendering.board import Snapshot
-from lopen.events import SessionFailed, Subscriber
+from lopen.events import Recorded, SessionFailed, SessionPaused, Subscriber
 from lopen.ports import Ports
 
 
@@ -31,12 +32,16 @@ def view_for(
 
 
 def shown(context: CommandContext, view: View) -> Subscriber:
-    """The view, but for a failure that the command itself is about to tell a person."""
-    return (
-        view
-        if context.json
-        else lambda record: None if isinstance(record.event, SessionFailed) else view(record)
-    )
+    """The view, but for what the command itself is about to tell a person: a failure, and how to begin again."""
+
+    def show(record: Recorded) -> None:
+        event = record.event
+        if isinstance(event, SessionPaused) and not context.resumable:
+            record = replace(record, event=replace(event, command=""), body="")
+        if context.json or not isinstance(event, SessionFailed):
+            view(record)
+
+    return show
 
 
 def _snapshot(holder: list[Ports]) -> Snapshot:

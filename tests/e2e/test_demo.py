@@ -167,6 +167,8 @@ def test_an_interrupted_demo_says_where_it_lies_and_how_to_begin_again(tmp_path:
     out, _ = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
     assert f"what was built so far lies in {folder}; to begin again: lopen demo" in out
+    assert "paused (interrupted): " in out
+    assert "lopen resume" not in out  # nothing goes on in the middle of a recording
 
 
 def test_a_demo_is_not_given_by_a_session_s_own_commands(tmp_path: Path) -> None:
