@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lopen.settings.schema import Settings
     from lopen.storage.sessions import SessionStore
 
+MOST_NAMED = 10  # files in one command
 ToOption = Annotated[
     str | None, typer.Option("--to", metavar="TASK", help="Back to this task's commit.", autocompletion=tasks)
 ]
@@ -72,8 +74,19 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
             f"as it was before: git show {backup}:{path}" if path in before else "it was not there before"
         )
         context.say(f"{path} was set back too; {before_it}")
+    uncommitted = sorted(put_aside(repository, intent) - set(changed_papers))
+    if uncommitted:
+        context.say(
+            f"uncommitted work was put aside; to have it back: {put_back(repository.root, backup, uncommitted)}"
+        )
     context.emit(
-        "reverted", session=session.id, to=commit, backup=backup, reopened=gone, papers=changed_papers
+        "reverted",
+        session=session.id,
+        to=commit,
+        backup=backup,
+        reopened=gone,
+        papers=changed_papers,
+        uncommitted=uncommitted,
     )
     if changed.finished:
         context.say(f"nothing is open again: {session.id} is complete")
@@ -114,6 +127,24 @@ def papers(root: Path, module: str) -> dict[str, bytes]:
     folder = root / "specs" / module
     found = (path for pattern in PAPERS for path in folder.glob(pattern) if path.is_file())
     return {f"specs/{module}/{path.name}": path.read_bytes() for path in found}
+
+
+def put_aside(repository: Repository, intent: RevertIntent) -> set[str]:
+    """The files whose content was not committed, and lies there no more."""
+    kept = repository.references.tip(intent.backup)
+    if kept is None or kept == intent.head:
+        return set()
+    was, now = (repository.changes(commit, kept) for commit in (intent.head, intent.commit))
+    return {c.path for c in was if c.kind != "deleted"} & {c.path for c in now}
+
+
+def put_back(root: Path, backup: str, paths: Sequence[str]) -> str:
+    """The command that makes `paths` again what they are in the backup."""
+    git = "git" if Path.cwd() == root else f"git -C {shlex.quote(str(root))}"
+    if len(paths) <= MOST_NAMED:
+        return f"{git} restore --source={backup} -- {shlex.join(paths)}"
+    changed = f"{git} diff --name-only --diff-filter=d -z {backup}^ {backup}"
+    return f"{changed} | {git} restore --source={backup} --pathspec-from-file=- --pathspec-file-nul"
 
 
 def intent_of(session: Session, repository: Repository, to: str | None) -> RevertIntent:

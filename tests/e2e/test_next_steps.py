@@ -266,3 +266,32 @@ def test_revert_says_what_it_set_back_and_names_no_command_that_does_nothing(
     line = next(line for line in done.out.splitlines() if "SPECIFICATION.md was set back too" in line)
     old = pasted(project, line.rpartition("as it was before: ")[2])
     assert old.stdout == edited
+
+
+@pytest.mark.parametrize("files", [2, 12])
+def test_revert_names_the_command_that_brings_uncommitted_files_back(
+    make_project: MakeProject, files: int
+) -> None:
+    project = make_project([plan(tasks=("Write it", "Go on")), build("calc-t1"), again("calc-t2")])
+    project.specify()
+    assert project.approved_run().code == 0
+    names = [f"sub/it's {n} [1].txt" for n in range(files)]
+    for name in names:
+        project.write(name, name)
+    project.write("calc.py", "mine\n")
+    (project.root / "test_calc.py").unlink()
+
+    done = project.lopen("revert", "calc", "--to", "calc-t1")
+    assert done.code == 0, done.err
+    assert project.git("status", "--porcelain") == ""
+    line = next(line for line in done.out.splitlines() if "put aside" in line)
+    back = pasted(project, line.rpartition("to have it back: ")[2])
+    assert back.returncode == 0, line + back.stderr
+    assert [project.read(name) for name in names] == names
+    assert project.read("calc.py") == "mine\n"
+    assert not (project.root / "more.py").exists()  # what was committed stays reverted
+    assert (project.root / "test_calc.py").exists()
+
+    project.git("add", "-A")
+    project.git("reset", "-q", "--hard")
+    assert "put aside" not in project.lopen("revert", "calc").out
