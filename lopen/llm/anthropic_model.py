@@ -53,15 +53,16 @@ class AnthropicModel:
         """
         assembly = Assembly(on_text)
         with self._connected().send(body_of(request)) as exchange:
+            streams = "eventstream" in exchange.content_type.replace("-", "")
             try:
                 # To the very end, not only to message_stop: only a stream read whole leaves its connection usable.
                 for event in exchange:
                     assembly.feed(event)
             except TransientFailure:
-                if not assembly.stopped:
+                if not assembly.stopped and streams:
                     raise  # what breaks after message_stop takes nothing away
-            if not assembly.stopped and "event-stream" not in exchange.content_type:
-                raise TransientFailure(_no_stream(exchange.content_type))
+            if not assembly.stopped and not streams:
+                raise TransientFailure(_no_stream(exchange.content_type, exchange.address))
             return assembly.response(exchange.request_id)
 
     def connect(self) -> None:
@@ -102,8 +103,12 @@ class AnthropicModel:
         return Sdk(connection, self._clock)
 
 
-def _no_stream(content_type: str) -> str:
-    return f"the endpoint answered with {content_type[:80] or 'nothing'!r}, not with an event stream"
+def _no_stream(content_type: str, address: str) -> str:
+    """It may pass (a gateway's page), and it may be the wrong address: that is said with the first try."""
+    return (
+        f"{address} answered with {content_type[:80] or 'nothing'!r}, not with an event stream; "
+        "is that the model's endpoint? model.base_url or ANTHROPIC_BASE_URL names it"
+    )
 
 
 def _loopback(url: str) -> bool:

@@ -66,8 +66,15 @@ def ask(
             if position == 0:
                 raise
             failures.append(str(rejection))
-    tried = "; ".join(f"{name}: {why}" for name, why in zip(names, failures, strict=True))
-    raise Unavailable(f"no model answered. {tried}")
+    raise Unavailable(f"no model answered. {_tried(names, failures)}")
+
+
+def _tried(names: Sequence[str], failures: Sequence[str]) -> str:
+    """Who was asked and what came of it, each reason once."""
+    asked: dict[str, list[str]] = {}
+    for name, why in zip(names, failures, strict=True):
+        asked.setdefault(why, []).append(name)
+    return "; ".join(f"{', '.join(given)}: {why}" for why, given in asked.items())
 
 
 def _give_up_if_told_to_wait(failure: TransientFailure, clock: Clock) -> None:

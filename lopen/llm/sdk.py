@@ -26,6 +26,7 @@ Provider = Literal["anthropic", "bedrock", "vertex", "foundry"]
 T = TypeVar("T")
 
 KEY: Final = re.compile(r"sk-ant-[A-Za-z0-9_-]+|(?<=Bearer )\S+")
+LONGEST_ADDRESS: Final = 200
 SCRUBBED: Final = "[key]"
 NO_KEY: Final = "no key for the model endpoint was found"
 CREDENTIALS_HINT: Final = {
@@ -137,6 +138,8 @@ class Exchange:
         headers = stream.response.headers
         self.request_id: str = headers.get("request-id", "")
         self.content_type: str = headers.get("content-type", "")
+        url = stream.response.url  # a name and a password in it are nobody's to read
+        self.address = f"{url.scheme}://{url.netloc.decode()}{url.path}"[:LONGEST_ADDRESS]
 
     def __enter__(self) -> Exchange:
         return self

@@ -89,6 +89,22 @@ def test_answers_that_are_no_event_stream_are_tried_again(make_project: MakeProj
     assert ran.named("session_complete")[0]["tokens"] == paid(ran)
 
 
+def test_a_page_for_people_is_told_with_the_address_it_came_from(make_project: MakeProject) -> None:
+    page = Raw([b"<html>log in</html>"], content_type="text/html")
+    project = make_project([page] * 4, LOPEN_MODEL__MAX_RETRIES="1")
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3
+    assert project.endpoint is not None
+    said = ran.named("session_paused")[0]["message"]
+    address = f"{project.endpoint.url}/v1/messages answered with 'text/html', not with an event stream"
+    assert said.count(address) == 1  # for both models
+    assert "ANTHROPIC_BASE_URL" in said
+    assert "ANTHROPIC_BASE_URL" in ran.named("model_retry")[0]["reason"]
+
+
 def test_a_retry_after_is_waited_for(make_project: MakeProject) -> None:
     project = make_project(
         [status(429, retry_after="1"), plan(), status(529, retry_after_ms="700"), build("calc-t1")]

@@ -83,8 +83,12 @@ class TestBrokenStreams:
             reach(endpoint.url, clock=clock).send(request(), ignore)
 
     def test_an_endpoint_that_does_not_stream_is_named_as_such(self, reach: Reach) -> None:
-        page = Raw([b"<html>hello</html>"], content_type="text/html")
-        assert "text/html" in str(failure(reach, page))
+        for page in (b"<html>hello</html>", b"<pre>\ndata: {no json\n\n</pre>"):
+            with ScriptedEndpoint([Raw([page], content_type="text/html")]) as endpoint:
+                with pytest.raises(TransientFailure, match="'text/html', not with an event stream") as found:
+                    reach(endpoint.url.replace("://", "://me:hidden@")).send(request(), ignore)
+                assert str(found.value).startswith(f"{endpoint.url}/v1/messages answered with")
+            assert "ANTHROPIC_BASE_URL" in str(found.value)
 
     def test_nobody_listening_can_be_tried_again(self, reach: Reach) -> None:
         with ScriptedEndpoint() as endpoint:

@@ -124,7 +124,7 @@ def test_after_all_retries_the_fallbacks_get_their_turn_with_fewer() -> None:
 
 def test_when_nothing_answers_every_model_and_its_reason_is_named() -> None:
     model = ScriptedModel([*[busy()] * 9, *[busy()] * 3])
-    with pytest.raises(Unavailable, match=r"claude-test: busy; second: busy") as caught:
+    with pytest.raises(Unavailable, match=r"claude-test, second: busy") as caught:
         Waiting().ask(model, fallbacks=("second",))
     assert caught.value.until is None
 
