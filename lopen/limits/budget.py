@@ -109,9 +109,9 @@ class BudgetState(Value):
         return max(self.token_utilization, self.request_utilization)
 
     @property
-    def remaining(self) -> int:
-        """Tokens left before the budget is used up; reservations do not count."""
-        return max(0, self.max_tokens - self.tokens_used)
+    def remaining(self) -> int | None:
+        """Tokens left before the budget is used up, None where it is unlimited; reservations do not count."""
+        return max(0, self.max_tokens - self.tokens_used) if self.max_tokens > 0 else None
 
     @property
     def status(self) -> str:

@@ -43,6 +43,9 @@ def test_every_turn_is_charged_once_and_the_oracle_to_its_task(make_project: Mak
         assert found[kind]["tokens_used"] == sum(billed(t) for t in turns)
         assert found[kind]["requests_used"] == len(turns)
         assert found[kind]["reserved"] == 0
+    left = found["session"]["max_tokens"] - found["session"]["tokens_used"]
+    assert found["session"]["remaining"] == left
+    assert (found["module"]["max_tokens"], found["module"]["remaining"]) == (0, None)  # unlimited
     cost = sum(t["cost_usd"] for t in turns)
     assert found["session"]["cost_usd"] == pytest.approx(cost, abs=1e-5)
     complete = ran.named("session_complete")[0]
