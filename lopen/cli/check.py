@@ -55,7 +55,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _modules(root: Path, module: str | None, strays: Sequence[Problem]) -> list[str]:
-    from lopen.documents.spec import find_modules, module_name
+    from lopen.documents.spec import find_modules
 
     known = find_modules(root)
     if module is None and (known or strays):
@@ -64,11 +64,18 @@ def _modules(root: Path, module: str | None, strays: Sequence[Problem]) -> list[
         raise LopenError(
             f"there is no specification in {root / 'specs'}", hint="begin one: lopen init MODULE"
         )
+    require_known(module, known)
+    return [module]
+
+
+def require_known(module: str, known: Sequence[str]) -> None:
+    """Refuse a module that has no specification, and name the one that may be meant."""
+    from lopen.documents.spec import module_name
+
     if module_name(module) not in known:
         near = get_close_matches(module, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"begin it: lopen init {module}"
         raise LopenError(f"there is no module {module}", hint=hint)
-    return [module]
 
 
 def _examined(context: CommandContext, path: Path, module: str) -> Iterator[Finding]:

@@ -26,9 +26,11 @@ MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", 
 @command
 def status(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Where a module's session stands, and what waits for you."""
+    from lopen.cli.check import require_known
     from lopen.cli.counters import counter_objects
     from lopen.cli.limits import looked_up
     from lopen.cli.store import open_store, store_of
+    from lopen.documents.spec import find_modules
 
     store = open_store(context)
     if module is not None:
@@ -36,6 +38,7 @@ def status(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     sessions = shown_sessions(store, module)
     if not sessions:
         if module is not None:
+            require_known(module, find_modules(context.root))
             raise LopenError(f"{module} has no session yet", hint=f"lopen run {module} starts one")
         context.say("no session yet; lopen run MODULE starts one")
     for session in sessions:

@@ -229,6 +229,15 @@ def test_check_helps_with_a_name_it_does_not_know(lopen: Lopen) -> None:
     assert "did you mean calc?" in done.stderr
 
 
+def test_status_helps_with_a_name_it_does_not_know(lopen: Lopen) -> None:
+    lopen("init", "calc")
+    near, other, calc = (lopen("status", name) for name in ("cal", "nosuch", "calc"))
+    assert (near.returncode, other.returncode, calc.returncode) == (1, 1, 1)
+    assert near.stderr == "lopen: there is no module cal\n  did you mean calc?\n"
+    assert other.stderr == "lopen: there is no module nosuch\n  begin it: lopen init nosuch\n"
+    assert calc.stderr == "lopen: calc has no session yet\n  lopen run calc starts one\n"
+
+
 def test_config_shows_every_value_with_its_source(lopen: Lopen, project: Path) -> None:
     (project / ".lopen").mkdir()
     (project / ".lopen" / "config.toml").write_text('[models]\nbuilding = "huge"\n')
