@@ -146,7 +146,8 @@ def merge_command(ports: Ports, session: Session) -> str:
     return ports.place.merge_command(session.module, session.branch, session.start_branch)
 
 
-def failed(ports: Ports, error: LopenError) -> None:
-    """Keep that the run failed; the session can be resumed."""
-    session = replace(ports.journal.session, status="failed")
-    ports.journal.save(session, SessionFailed(error.message, error.hint))
+def failed(ports: Ports, error: LopenError, *, tried: bool) -> None:
+    """Keep that the run failed; the session can be resumed. Where nothing was tried it waits for what it waited for."""
+    session = ports.journal.session
+    after = replace(session, status="failed", pause=None) if tried else session
+    ports.journal.save(after, SessionFailed(error.message, error.hint))

@@ -132,8 +132,10 @@ def _drive(
             return preview(context, loaded, store, session, options, resumed=resumed, draft=draft)
         run = stack.enter_context(wired(context, loaded, store, session, options))
         run.ports.draft = only == "requirement_gathering"
+        tried = not resumed
         try:
             waits = start(run.ports, resumed=resumed)
+            tried = True
             session = pause(run.ports, waits) if waits else drive(run.ports, UNTIL[only])
         except StorageError as error:
             raise unsaved(error) from error
@@ -145,6 +147,6 @@ def _drive(
             raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
         except LopenError as error:
             with suppress(StorageError):  # what failed first is what is told
-                failed(run.ports, error)
+                failed(run.ports, error, tried=tried)
             raise
         return finish(context, run.ports, session, only)

@@ -49,6 +49,9 @@ def test_after_a_killed_run_it_says_so_but_not_while_one_works(make_project: Mak
     followed = project.lopen("log", "-f")  # it ends, for nothing more will happen
     assert followed.code == 0
     assert f"was cut off; everything up to then is saved; {command}" in followed.err
+    project.git("switch", "-q", "main")
+    assert "not on lopen/calc" in project.lopen("resume").err
+    assert last_lines(project)[-2:] == [cause, command]  # what was refused changes nothing
 
 
 def test_a_task_that_was_given_up_is_not_counted_as_failing(make_project: MakeProject) -> None:

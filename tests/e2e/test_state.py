@@ -353,11 +353,15 @@ def test_what_was_rewritten_or_merged_stays_complete(make_project: MakeProject) 
     project.git("commit", "-q", "--amend", "--date=2001-01-01T00:00:00", "--no-edit")
     project.git("switch", "-q", "main")
     assert project.git("status", "--porcelain") == ""
+    waiting = project.status()
     elsewhere = project.lopen("resume")
     assert elsewhere.code == 1
     assert "HEAD is on main, not on lopen/calc" in elsewhere.err
     assert "git switch lopen/calc" in elsewhere.err
     assert len(requests(project)) == 3
+    assert project.status() | {"ts": ""} == waiting | {"ts": ""}  # nothing was tried: it waits as it did
+    assert waiting["status"] == "paused"
+    assert "failed: HEAD is on main" in project.lopen("log").out
     project.git("switch", "-q", "lopen/calc")
     project.git("switch", "-q", "main")
     project.git("merge", "-q", "--no-ff", "-m", "Merge", "lopen/calc")
