@@ -140,11 +140,19 @@ def put_aside(repository: Repository, intent: RevertIntent) -> set[str]:
 
 def put_back(root: Path, backup: str, paths: Sequence[str]) -> str:
     """The command that makes `paths` again what they are in the backup."""
-    git = "git" if Path.cwd() == root else f"git -C {shlex.quote(str(root))}"
+    git = "git" if _standing_in(root) else f"git -C {shlex.quote(str(root))}"
     if len(paths) <= MOST_NAMED:
         return f"{git} restore --source={backup} -- {shlex.join(paths)}"
     changed = f"{git} diff --name-only --diff-filter=d -z {backup}^ {backup}"
     return f"{changed} | {git} restore --source={backup} --pathspec-from-file=- --pathspec-file-nul"
+
+
+def _standing_in(root: Path) -> bool:
+    """Whether the person stands in `root`: what is below it the revert may have taken away."""
+    try:
+        return Path.cwd() == root
+    except FileNotFoundError:
+        return False
 
 
 def intent_of(session: Session, repository: Repository, to: str | None) -> RevertIntent:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, tools
+from tests.preloaded.shared import run_lopen
 from tests.project import Project, build, component, plan, specification, verified
 
 HOSTILE = "x'; touch PWNED; echo '"
@@ -281,8 +282,9 @@ def test_revert_names_the_command_that_brings_uncommitted_files_back(
     project.write("calc.py", "mine\n")
     (project.root / "test_calc.py").unlink()
 
-    done = project.lopen("revert", "calc", "--to", "calc-t1")
+    done = run_lopen(project.root / "sub", project.environment(), ["revert", "calc", "--to", "calc-t1"])
     assert done.code == 0, done.err
+    assert not (project.root / "sub").exists()  # where the person stood
     assert project.git("status", "--porcelain") == ""
     line = next(line for line in done.out.splitlines() if "put aside" in line)
     back = pasted(project, line.rpartition("to have it back: ")[2])
