@@ -111,8 +111,13 @@ def _own(path: Path) -> bool:
 
 
 def open_context(invocation: Invocation) -> CommandContext:
-    """The context for a command line; `WrongUsage` where `-C` names no folder."""
-    start = invocation.project or Path.cwd()
+    """The context for a command line; `WrongUsage` where `-C` names no folder, or the current one is gone."""
+    try:
+        start = invocation.project or Path.cwd()
+    except FileNotFoundError as error:
+        raise WrongUsage(
+            "the current folder does not exist any more", hint="cd into one that does, or name it: -C DIR"
+        ) from error
     if not start.is_dir():
         raise WrongUsage(f"-C {start}: there is no such folder")
     return CommandContext(find_root(start), invocation.json, invocation.verbose)

@@ -241,6 +241,25 @@ def test_the_version_needs_no_output_to_be_there(project: Path, surroundings: di
     assert done.returncode == 0
 
 
+def test_a_current_folder_that_is_gone_is_said(project: Path, surroundings: dict[str, str]) -> None:
+    gone = project / "gone"
+    gone.mkdir()
+    for more, code in (("", 2), (f"-C {project}", 0)):
+        command = f"cd {gone} && rmdir {gone}; exec {sys.executable} -m lopen status {more}"
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=project,
+            env=surroundings,
+            timeout=TIMEOUT_S,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+        assert ("the current folder does not exist" in done.stderr) is (code == 2)
+        gone.mkdir()
+
+
 def _with_full_stdout(
     project: Path, surroundings: dict[str, str], *arguments: str
 ) -> subprocess.CompletedProcess[str]:
