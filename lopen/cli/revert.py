@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ import typer
 from lopen.cli.completion import OptionalModule, tasks
 from lopen.cli.context import CommandContext, command
 from lopen.errors import ExitCode, LopenError
+from lopen.events import Reverted
 from lopen.workflow.session import RevertIntent, Session
 from lopen.workplace import PAPERS
 
@@ -63,28 +64,17 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
         changed_papers = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
         changed, event = recorded(store, session, repository, intent)
         draw(context.root, changed)
-    commit, backup, gone = event.to, event.backup, event.reopened
-    context.say(
-        f"{session.module} (session {session.id}) reverted to {commit[:12]}; what was there is kept in {backup}"
-    )
-    if gone:
-        context.say(f"open again: {', '.join(gone)}")
-    for path in changed_papers:
-        before_it = (
-            f"as it was before: git show {backup}:{path}" if path in before else "it was not there before"
-        )
-        context.say(f"{path} was set back too; {before_it}")
     uncommitted = sorted(put_aside(repository, intent) - set(changed_papers))
+    _told(context, changed, event, {path: path in before for path in changed_papers})
     if uncommitted:
-        context.say(
-            f"uncommitted work was put aside; to have it back: {put_back(repository.root, backup, uncommitted)}"
-        )
+        back = put_back(repository.root, event.backup, uncommitted)
+        context.say(f"uncommitted work was put aside; to have it back: {back}")
     context.emit(
         "reverted",
         session=session.id,
-        to=commit,
-        backup=backup,
-        reopened=gone,
+        to=event.to,
+        backup=event.backup,
+        reopened=event.reopened,
         papers=changed_papers,
         uncommitted=uncommitted,
     )
@@ -93,6 +83,20 @@ def revert(context: CommandContext, module: OptionalModule = None, to: ToOption 
     else:
         context.say(f"go on with: lopen resume {session.id}")
     return ExitCode.OK
+
+
+def _told(context: CommandContext, session: Session, event: Reverted, papers: Mapping[str, bool]) -> None:
+    """What was reverted; `papers` that were set back, and whether they had been there."""
+    context.say(
+        f"{session.module} (session {session.id}) reverted to {event.to[:12]}; what was there is kept in {event.backup}"
+    )
+    if event.reopened:
+        context.say(f"open again: {', '.join(event.reopened)}")
+    for path, was_there in papers.items():
+        before_it = (
+            f"as it was before: git show {event.backup}:{path}" if was_there else "it was not there before"
+        )
+        context.say(f"{path} was set back too; {before_it}")
 
 
 def _standing(
