@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
-try:
-    if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:
+if __name__ == "__main__":
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:  # it is gone, and what lay there with it
+        here = ""
+    if sys.path[:1] == [here]:
         del sys.path[
             0
         ]  # `python -m` would import from the project it is run in: a `json.py` there is not ours
-except FileNotFoundError:  # the folder is gone, and what lay there with it
-    pass
 
 from collections.abc import Sequence
 from importlib import import_module

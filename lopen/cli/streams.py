@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
 from lopen.errors import LopenError
 
@@ -42,15 +43,20 @@ def _named(stream: _Stream) -> Iterator[None]:
 
 
 def prepare_streams() -> None:
-    """Put these in the place of Python's own; a terminal that knows no ✓ does not end a run."""
+    """Put these in the place of Python's own; a terminal that knows no ✓ does not end a run.
+
+    Python has none for a descriptor that was closed (`>&-`): what would be written there is nobody's to read. What a
+    program that runs lopen inside itself has put there stays.
+    """
     sys.stdout = _prepared(sys.stdout)
     sys.stderr = _prepared(sys.stderr)
 
 
-def _prepared(stream: object) -> io.TextIOWrapper:
-    """Python gives none for a descriptor that was closed (`>&-`): what would be written there is nobody's to read."""
-    if not isinstance(stream, io.TextIOWrapper):
+def _prepared(stream: TextIO | None) -> TextIO:
+    if stream is None:
         return open(os.devnull, "w")
+    if type(stream) is not io.TextIOWrapper:
+        return stream
     encoding, buffering, through = stream.encoding, stream.line_buffering, stream.write_through
     return _Stream(
         stream.detach(),

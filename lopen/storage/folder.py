@@ -44,12 +44,13 @@ def require_plain(folder: Path) -> None:
         raise LopenError(
             f"{folder} is a link", hint="remove it: lopen keeps its state in a folder of the project"
         )
-    if folder.exists() and not folder.is_dir():
+    entries = _entries(folder)
+    if not entries and folder.exists() and not folder.is_dir():
         raise LopenError(
             f"{folder} is a file where a folder belongs",
             hint="rename or remove it: lopen keeps its state in a folder of that name",
         )
-    for entry in _entries(folder):
+    for entry in entries:
         if entry.name == CACHE:
             _without_links(entry)
             continue
