@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
@@ -11,6 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from tests.needs import lacking
 
 STARTS_WITHIN_S = 10.0
 
@@ -21,9 +22,7 @@ class RedisServer:
     def __init__(self, folder: Path) -> None:
         binary = shutil.which("redis-server")
         if binary is None:
-            if os.environ.get("LOPEN_TEST_WITHOUT_REDIS") == "1":
-                pytest.skip("no redis-server here, and LOPEN_TEST_WITHOUT_REDIS=1 says to go without")
-            pytest.fail("redis-server is not installed; install it, or set LOPEN_TEST_WITHOUT_REDIS=1")
+            lacking("redis-server")
         self._binary = binary
         self._folder = folder
         with socket.socket() as probe:

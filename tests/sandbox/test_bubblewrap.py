@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from lopen.sandbox import bubblewrap
 from lopen.sandbox.bubblewrap import Bubblewrap, find_bwrap
 from lopen.sandbox.command import Command, SandboxFailed
 from lopen.sandbox.policy import Policy, bwrap_argv
+from tests.needs import require_sandbox
 from tests.sandbox.world import SESSION, World
 
 POLICY = Policy(
@@ -29,6 +31,13 @@ POLICY = Policy(
     placeholders=(Path("/home/u/p/.claude"),),
     pinned=(Path("/home/u/p/specs"), Path("/home/u/p/specs/a")),
 )
+
+needs_bwrap = pytest.mark.usefixtures("working_bwrap")
+
+
+@pytest.fixture
+def working_bwrap() -> None:
+    require_sandbox("bwrap")
 
 
 def order(argv: list[str], *words: str) -> list[int]:
@@ -73,6 +82,7 @@ def test_planning_and_the_network_change_just_their_part() -> None:
     assert {"--disable-userns", "--size"}.isdisjoint(bwrap_argv(replace(POLICY, recent=False)))
 
 
+@needs_bwrap
 def test_protected_folders_that_do_not_exist_cannot_be_made_and_leave_no_trace(tmp_path: Path) -> None:
     sandbox = Bubblewrap(tmp_path)
     line = "git init -q .; echo x > .git/config; mkdir -p .claude; echo x > .claude/settings.json; rmdir .git .claude; ls -A"
@@ -81,6 +91,7 @@ def test_protected_folders_that_do_not_exist_cannot_be_made_and_leave_no_trace(t
     assert os.listdir(tmp_path) == [".lopen"]
 
 
+@needs_bwrap
 def test_a_placeholder_that_a_killed_run_left_is_taken_away(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     Bubblewrap(tmp_path).run(Command("echo x > .git/config", tmp_path))
@@ -103,6 +114,7 @@ def test_the_marker_of_the_session_cannot_be_taken_away(world: World) -> None:
     assert world.run("bwrap", line).output.splitlines()[-1] == SESSION
 
 
+@needs_bwrap
 def test_a_worktree_whose_repository_is_hidden_can_read_it(tmp_path: Path) -> None:
     main, linked = tmp_path / "main", tmp_path / "linked"
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(main)]
@@ -116,6 +128,7 @@ def test_a_worktree_whose_repository_is_hidden_can_read_it(tmp_path: Path) -> No
     assert (linked / ".git").read_text().startswith("gitdir:")
 
 
+@needs_bwrap
 def test_a_repository_cannot_have_a_foreign_folder_shown(tmp_path: Path) -> None:
     foreign, project = tmp_path / "foreign", tmp_path / "project"
     subprocess.run(["git", "init", "-q", foreign], check=True)
@@ -125,6 +138,7 @@ def test_a_repository_cannot_have_a_foreign_folder_shown(tmp_path: Path) -> None
     assert "No such file" in result.output
 
 
+@needs_bwrap
 def test_a_home_as_project_hides_its_credentials(tmp_path: Path) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/id_rsa").write_text("CANARY")
@@ -137,6 +151,7 @@ def test_a_home_as_project_hides_its_credentials(tmp_path: Path) -> None:
     assert (tmp_path / "new").exists()
 
 
+@needs_bwrap
 def test_a_cache_folder_that_is_a_link_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "p/.lopen").mkdir(parents=True)
     (tmp_path / "out").mkdir()
@@ -146,6 +161,7 @@ def test_a_cache_folder_that_is_a_link_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "p/.lopen/cache/home/x").exists()
 
 
+@needs_bwrap
 def test_lopens_folder_as_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p/.lopen").symlink_to(tmp_path)
@@ -153,14 +169,18 @@ def test_lopens_folder_as_a_link_is_refused(tmp_path: Path) -> None:
         Bubblewrap(tmp_path / "p").run(Command("true", tmp_path / "p"))
 
 
-def test_a_bwrap_that_the_project_brings_is_not_used(tmp_path: Path) -> None:
+def test_a_bwrap_that_the_project_brings_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap, "_USUAL_PLACES", ())
     fake = tmp_path / "bin/bwrap"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\n")
     fake.chmod(0o755)
-    assert find_bwrap({"PATH": str(fake.parent)}, tmp_path) != str(fake)
+    assert find_bwrap({"PATH": str(fake.parent)}, tmp_path / "other") == str(fake)
+    with pytest.raises(SandboxFailed, match="not installed"):
+        find_bwrap({"PATH": str(fake.parent)}, tmp_path)
 
 
+@needs_bwrap
 def test_a_sandbox_that_cannot_be_set_up_says_why(tmp_path: Path) -> None:
     with pytest.raises(SandboxFailed, match="bubblewrap could not set up"):
         Bubblewrap(tmp_path).run(Command("true", tmp_path / "missing"))

@@ -19,6 +19,7 @@ from lopen.sandbox.command import Command, FakeSandbox, Limits, Sandbox, Sandbox
 from lopen.sandbox.landlock import Landlock
 from lopen.sandbox.plain import Unconfined
 from lopen.sandbox.tree import descendants
+from tests.needs import require_sandbox
 from tests.sandbox.world import SESSION, World, processes_with
 
 MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
@@ -32,10 +33,12 @@ KINDS: dict[Mode, type[Bubblewrap] | type[Landlock] | type[Unconfined]] = {
 @pytest.fixture(params=MODES)
 def mode(request: pytest.FixtureRequest) -> Mode:
     chosen: Mode = request.param
+    require_sandbox(chosen)
     return chosen
 
 
 def limited(mode: Mode, world: World, limits: Limits) -> Sandbox:
+    require_sandbox(mode)
     return KINDS[mode](world.root, limits=limits, environ=world.environ)
 
 
@@ -291,6 +294,7 @@ def test_the_fake_keeps_commands_and_answers_from_its_list(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["bwrap", "landlock"])
 def test_a_seal_and_credentials_outside_every_home_are_not_read(kind: Mode, world: World) -> None:
+    require_sandbox(kind)
     outside = Path("/opt")
     if not os.access(outside, os.W_OK):
         pytest.skip(f"{outside} cannot be written")

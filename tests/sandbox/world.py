@@ -21,16 +21,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from lopen.clock import FakeClock
 from lopen.git.repository import Repository
 from lopen.sandbox.bubblewrap import Bubblewrap
-from lopen.sandbox.choice import Mode, probe
+from lopen.sandbox.choice import Mode
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.sandbox.landlock import Landlock
 from lopen.sandbox.plain import Unconfined
 from lopen.sandbox.protected import ProtectedPaths
+from tests.needs import require_sandbox
 
 SESSION = "world-20260101-1"
 TOKEN = "86399.{pid}"
@@ -131,9 +130,7 @@ class World:
     def sandbox(self, mode: Mode) -> Sandbox:
         """The adapter of that name for the project."""
         if mode not in self.sandboxes:
-            found = probe(mode)
-            if not found.works:
-                pytest.skip(f"{mode} does not work on this machine: {found.detail}")
+            require_sandbox(mode)
             kinds = {"bwrap": Bubblewrap, "landlock": Landlock, "none": Unconfined}
             self.sandboxes[mode] = kinds[mode](self.root, session=SESSION, environ=self.environ)
         return self.sandboxes[mode]
