@@ -13,6 +13,7 @@ from pathlib import Path
 from lopen.documents.research import topics
 from lopen.git.hooks import HooksSnapshot
 from lopen.guardrails.setup import advice, lacking
+from lopen.own_programs import is_brought
 from lopen.ports import Ports
 from lopen.prompts.prompt import Surroundings
 from lopen.workflow.steps import PLANNING_STEPS, Step
@@ -50,7 +51,7 @@ def _version(command: Sequence[str], root: Path) -> str:
     path = shutil.which(command[0])
     if path is None:
         return "not installed here"
-    if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+    if is_brought(path, root):
         return "the project's own"
     try:
         ran = subprocess.run(

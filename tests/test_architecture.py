@@ -28,6 +28,7 @@ LAYERS = {
         "content_hash",
         "digest",
         "liveness",
+        "own_programs",
         "secrets",
     ],
     "pure": [

@@ -21,6 +21,7 @@ import typer
 
 from lopen.cli.rendering.inert import inert
 from lopen.errors import ExitCode, WrongUsage
+from lopen.own_programs import distrust
 
 if TYPE_CHECKING:
     from lopen.settings.sources import Loaded
@@ -120,7 +121,10 @@ def open_context(invocation: Invocation) -> CommandContext:
         ) from error
     if not start.is_dir():
         raise WrongUsage(f"-C {start}: there is no such folder")
-    return CommandContext(find_root(start), invocation.json, invocation.verbose)
+    root = find_root(start)
+    if _is_root(root):
+        distrust(root)
+    return CommandContext(root, invocation.json, invocation.verbose)
 
 
 def command(

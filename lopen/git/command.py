@@ -7,7 +7,6 @@ only where there are any.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from typing import Any
 
 from lopen.clock import Clock
 from lopen.git.errors import GitError, TimedOut, lock_in, translate
+from lopen.own_programs import find_program
 
 TIMEOUT_S = 300.0  # a named pipe called .gitignore would otherwise hold git for ever
 GRACE_S = 5.0
@@ -168,12 +168,10 @@ def _end(process: Any) -> None:
 
 def find_git(project: Path) -> str:
     """The absolute path of git: never one in `project`, where whoever wrote the repository, or a command, put it."""
-    inside = os.path.join(os.path.realpath(project), "")
-    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        found = shutil.which("git", path=folder) if os.path.isabs(folder) else None
-        if found and not os.path.realpath(found).startswith(inside):
-            return found
-    raise GitError("git was not found", hint="install git 2.36 or later and put it on PATH")
+    found = find_program("git", os.environ.get("PATH", os.defpath).split(os.pathsep), project)
+    if found is None:
+        raise GitError("git was not found", hint="install git 2.36 or later and put it on PATH")
+    return found
 
 
 def _dropping(given: Mapping[str, str]) -> list[str]:

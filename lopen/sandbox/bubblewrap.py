@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from lopen.own_programs import find_program
 from lopen.sandbox import folders
 from lopen.sandbox.cache_home import VERIFY, cache_folder, cache_home, python_variables
 from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
@@ -151,15 +152,10 @@ class Bubblewrap:
 
 def find_bwrap(environ: Mapping[str, str], project: Path) -> str:
     """bwrap's absolute path, never one that the project brings along. Raises SandboxFailed without one."""
-    for folder in (*_USUAL_PLACES, *environ.get("PATH", "").split(":")):
-        place = Path(folder, "bwrap")
-        if (
-            folder.startswith("/")
-            and os.access(place, os.X_OK)
-            and not folders.inside(place.resolve(), project)
-        ):
-            return str(place)
-    raise SandboxFailed("bubblewrap is not installed", hint="install the package bubblewrap")
+    found = find_program("bwrap", (*_USUAL_PLACES, *environ.get("PATH", "").split(":")), project)
+    if found is None:
+        raise SandboxFailed("bubblewrap is not installed", hint="install the package bubblewrap")
+    return found
 
 
 def _empty(path: Path) -> bool:

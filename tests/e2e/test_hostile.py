@@ -26,6 +26,7 @@ BEFORE = (
     ("run", "calc"),
     ("status",),
     ("log",),
+    ("demo", "--quiet"),
 )
 AFTER = (("status",), ("log",), ("session", "list"), ("check",), ("revert", "calc"), ("resume",))
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x1b]8;;http://evil\x1b\\x\x9b31m\u202e[red]"
@@ -51,7 +52,7 @@ def test_nothing_of_it_runs_by_any_command(make_project: MakeProject, traps: Tra
     shut = [victim.lopen(*line).code for line in BEFORE]
 
     assert traps.sprung == []
-    assert shut == [0, 0, 0, 0, 3, 0, 0]
+    assert shut == [0, 0, 0, 0, 3, 0, 0, 0]
 
     approved, ran = victim.lopen("approve", "calc"), victim.lopen("run", "calc")
     assert (approved.code, ran.code) == (0, 0), approved.err + ran.err
