@@ -28,7 +28,14 @@ BEFORE = (
     ("log",),
     ("demo", "--quiet"),
 )
-AFTER = (("status",), ("log",), ("session", "list"), ("check",), ("revert", "calc"), ("resume",))
+AFTER = (
+    ("status",),
+    ("log",),
+    ("session", "list"),
+    ("check",),
+    ("revert", "calc"),
+    ("resume",),
+)
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x1b]8;;http://evil\x1b\\x\x9b31m\u202e[red]"
 
 
@@ -58,6 +65,9 @@ def test_nothing_of_it_runs_by_any_command(make_project: MakeProject, traps: Tra
     assert (approved.code, ran.code) == (0, 0), approved.err + ran.err
     assert "only this repository configures do not run: evil, other" in ran.out
     assert traps.sprung == ["approved"]  # the one thing that a person agreed to
+    again = victim.lopen("replay", "calc")
+    assert again.code == 0, again.out + again.err
+    assert traps.sprung == ["approved"]
     traps.forget()
     after = {line: victim.lopen(*line) for line in AFTER}
     assert traps.sprung == []
