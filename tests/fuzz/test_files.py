@@ -127,7 +127,9 @@ def parsed_or_malformed(data: bytes, name: str) -> None:
 def test_any_transcript_is_read(tmp_path: Path, lines: list[str]) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text("\n".join(lines), "utf-8", errors="replace")
-    assert transcript.read(str(path), "s-1", 0, {}).seen == {} or True
+    first = transcript.read(str(path), "s-1", 0, {})
+    assert all(count >= 0 for counts in first.seen.values() for count in counts)
+    assert transcript.read(str(path), "s-1", first.offset, first.seen).seen == first.seen
 
 
 @given(
@@ -152,11 +154,15 @@ def test_any_transcript_is_read(tmp_path: Path, lines: list[str]) -> None:
 @example("a = " + "[" * 3_000)
 @bounded(90)
 def test_any_configuration_is_read_or_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / ".lopen" / "config.toml"
+    configured_or_refused(tmp_path, text)
+
+
+def configured_or_refused(root: Path, text: str) -> None:
+    path = root / ".lopen" / "config.toml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, "utf-8", errors="replace")
     try:
-        loaded = load_settings(tmp_path, environ={})
+        loaded = load_settings(root, environ={})
     except LopenError as error:
         told(*error.message.split("\n"))
     else:

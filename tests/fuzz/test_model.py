@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import example, given
@@ -49,6 +50,10 @@ REPORT = b'<?xml version="1.0"?><testsuites><testsuite><testcase name="a"><failu
 )
 @bounded(90)
 def test_any_input_is_a_call_or_an_error_for_the_model(name: str, given_: dict[str, Any], step: Step) -> None:
+    called_or_told(name, given_, step)
+
+
+def called_or_told(name: str, given_: dict[str, Any], step: Step) -> None:
     parsed = REGISTRY.parse(ToolUse("id", name, given_), step)
     if isinstance(parsed, Result):
         assert not parsed.ok
@@ -65,9 +70,21 @@ def test_any_input_is_a_call_or_an_error_for_the_model(name: str, given_: dict[s
 @example('{"a": 1, "a": 2}')
 @bounded(110)
 def test_any_json_is_an_object_or_a_line_of_why_not(raw: str) -> None:
+    parsed_or_told(raw)
+
+
+def parsed_or_told(raw: str) -> Mapping[str, Any] | None:
     value, why = parse_input(raw)
     assert (value is None) == bool(why)
     assert not why or one_line(why)
+    return value
+
+
+def called_or_answered(data: bytes) -> None:
+    """A call whole, as JSON: its `name` and its `input`."""
+    call = parsed_or_told(data.decode("utf-8", "replace"))
+    if call is not None and isinstance(call.get("input"), dict):
+        called_or_told(str(call.get("name")), call["input"], Step.ITERATE_THROUGH_TASKS)
 
 
 @given(JSON_VALUES)
@@ -152,5 +169,5 @@ def test_any_change_of_a_test_s_file_is_looked_over(path: str, before: str, afte
 @given(ANY_TEXT)
 @bounded(60)
 def test_any_output_is_shown_plainly(output: str) -> None:
-    assert "\x1b[" not in plain(output) or "\x1b" in output
+    assert "\x1b[31m" not in plain(f"{output}\x1b[31m")
     assert len(tail(output, 50)) <= max(len(output), 300)
