@@ -14,6 +14,7 @@ import typer
 
 from lopen.cli.completion import OptionalModule, tasks
 from lopen.cli.context import CommandContext, command
+from lopen.cli.rendering.inert import inert
 from lopen.errors import ExitCode, LopenError
 from lopen.events import Reverted
 from lopen.workflow.session import RevertIntent, Session
@@ -92,11 +93,14 @@ def _told(context: CommandContext, session: Session, event: Reverted, papers: Ma
     )
     if event.reopened:
         context.say(f"open again: {', '.join(event.reopened)}")
+    git = _git_in(context.root)
     for path, was_there in papers.items():
         before_it = (
-            f"as it was before: git show {event.backup}:{path}" if was_there else "it was not there before"
+            f"as it was before: {git} show {shlex.quote(f'{event.backup}:{path}')}"
+            if was_there
+            else "it was not there before"
         )
-        context.say(f"{path} was set back too; {before_it}")
+        context.say(f"{inert(path)} was set back too; {before_it}")
 
 
 def _standing(
@@ -144,19 +148,22 @@ def put_aside(repository: Repository, intent: RevertIntent) -> set[str]:
 
 def put_back(root: Path, backup: str, paths: Sequence[str]) -> str:
     """The command that makes `paths` again what they are in the backup."""
-    git = "git" if _standing_in(root) else f"git -C {shlex.quote(str(root))}"
-    if len(paths) <= MOST_NAMED:
-        return f"{git} restore --source={backup} -- {shlex.join(paths)}"
+    git = _git_in(root)
+    restore = f"{git} --literal-pathspecs restore --source={backup}"  # a file may be called `*` or `:!x`
+    if len(paths) <= MOST_NAMED and all(inert(path) == path for path in paths):
+        return f"{restore} -- {shlex.join(paths)}"
+    # Many, or a name that cannot be shown as it is (a line break, bytes that are no text): git names them itself.
     changed = f"{git} diff --name-only --diff-filter=d -z {backup}^ {backup}"
-    return f"{changed} | {git} restore --source={backup} --pathspec-from-file=- --pathspec-file-nul"
+    return f"{changed} | {restore} --pathspec-from-file=- --pathspec-file-nul"
 
 
-def _standing_in(root: Path) -> bool:
-    """Whether the person stands in `root`: what is below it the revert may have taken away."""
+def _git_in(root: Path) -> str:
+    """git at work in `root`, also where the person stands below it: that folder the revert may have taken away."""
     try:
-        return Path.cwd() == root
+        here = Path.cwd() == root
     except FileNotFoundError:
-        return False
+        here = False
+    return "git" if here else f"git -C {shlex.quote(str(root))}"
 
 
 def intent_of(session: Session, repository: Repository, to: str | None) -> RevertIntent:

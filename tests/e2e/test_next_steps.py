@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -267,6 +268,47 @@ def test_revert_says_what_it_set_back_and_names_no_command_that_does_nothing(
     line = next(line for line in done.out.splitlines() if "SPECIFICATION.md was set back too" in line)
     old = pasted(project, line.rpartition("as it was before: ")[2])
     assert old.stdout == edited
+
+
+def test_revert_names_a_paper_as_one_word_of_the_shell(make_project: MakeProject) -> None:
+    project = make_project([plan(tasks=("Write it",)), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    name = "specs/calc/RESEARCH-a; touch PWNED; b.md"
+    project.write(name, "found out\n")
+    below = project.root / "below"
+    below.mkdir()
+
+    done = run_lopen(below, project.environment(), ["revert", "calc"])
+    assert done.code == 0, done.err
+    line = next(line for line in done.out.splitlines() if f"{name} was set back too" in line)
+    command = line.rpartition("as it was before: ")[2]
+    assert f"-C {project.root} " in command
+    old = pasted(project, command)
+    assert old.stdout == "found out\n"
+    assert not (project.root / "PWNED").exists()
+
+
+@pytest.mark.parametrize("more", [0, 10])
+@pytest.mark.parametrize(
+    "name", ["*.py", ":!calc.py", "two\nlines", "a\ttab", os.fsdecode(b"caf\xe9")], ids=ascii
+)
+def test_revert_names_a_command_that_holds_for_every_name_a_file_can_have(
+    make_project: MakeProject, name: str, more: int
+) -> None:
+    project = make_project([plan(tasks=("Write it", "Go on")), build("calc-t1"), again("calc-t2")])
+    project.specify()
+    assert project.approved_run().code == 0
+    names = [name, "calc.py", *(f"more {n}" for n in range(more))]
+    for each in names:
+        project.write(each, "mine\n")
+
+    done = project.lopen("revert", "calc", "--to", "calc-t1")
+    line = next(line for line in done.out.splitlines() if "put aside" in line)
+    back = pasted(project, line.rpartition("to have it back: ")[2])
+    assert back.returncode == 0, line + back.stderr
+    assert {project.read(each) for each in names} == {"mine\n"}
+    assert not (project.root / "more.py").exists()  # what was committed stays reverted
 
 
 @pytest.mark.parametrize("files", [2, 12])
