@@ -20,7 +20,7 @@ from typer.exceptions import TyperException
 
 from lopen.cli.context import Invocation, find_root, json_line
 from lopen.cli.rendering.inert import inert
-from lopen.cli.streams import CannotSay, give_up_stdout, prepare_streams
+from lopen.cli.streams import CannotSay, give_up, prepare_streams
 from lopen.errors import ExitCode, LopenError, PersonNeeded, Stopped
 
 NUMBER = re.compile(r"-[\d.,]+")
@@ -38,14 +38,14 @@ def guarded(arguments: Sequence[str]) -> int:
         code = run(arguments, invocation)
         sys.stdout.flush()
     except BrokenPipeError:
-        give_up_stdout()
+        give_up(sys.stdout)
         return ExitCode.FAILED
     except (Exception, Stopped, KeyboardInterrupt) as error:  # noqa: BLE001 - the top: every failure ends here
         if isinstance(error, CannotSay):
-            give_up_stdout()
+            give_up(error.stream)
         with suppress(BrokenPipeError, CannotSay):
             return _told(error, invocation)
-        give_up_stdout()
+        give_up(sys.stdout)
         return ExitCode.FAILED
     return code
 
@@ -60,16 +60,18 @@ def _glance(arguments: Sequence[str]) -> Invocation:
 
 def _told(error: BaseException, invocation: Invocation) -> ExitCode:
     message, hint, code, command = _in_words(error, invocation)
-    out = sys.stderr
-    if message:
-        out.write(f"lopen: {inert(message, lines=True)}\n")
+    lines = [f"lopen: {inert(message, lines=True)}"] if message else []
     if hint:
-        out.write(f"  {inert(hint, lines=True)}\n")
+        lines.append(f"  {inert(hint, lines=True)}")
     if invocation.verbose and _is_bug(error):
-        out.write(inert(_details(error, invocation), lines=True))
+        lines.append(inert(_details(error, invocation), lines=True).rstrip("\n"))
     if command:
-        out.write(f"go on with: {inert(command)}\n")
-    out.flush()
+        lines.append(f"go on with: {inert(command)}")
+    try:
+        sys.stderr.writelines(f"{line}\n" for line in lines)
+        sys.stderr.flush()
+    except (BrokenPipeError, CannotSay):  # where no person reads it, a program may
+        give_up(sys.stderr)
     if invocation.json:
         more = {"command": command} if command else {}
         line = json_line("error", message=message, hint=hint, exit_code=int(code), **more)

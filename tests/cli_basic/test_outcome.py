@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -231,6 +232,70 @@ def test_a_failure_is_told_also_where_its_json_cannot_be_written(
     done = _with_full_stdout(project, surroundings, "check", "nosuch", "--json")
     assert (done.returncode, done.stderr.splitlines()[0]) == (1, "lopen: there is no module nosuch")
     assert "Traceback" not in done.stderr
+
+
+def test_a_failure_is_told_to_programs_also_where_no_person_can_be_told(
+    project: Path, surroundings: dict[str, str]
+) -> None:
+    command = [sys.executable, "-m", "lopen", "check", "nosuch", "--json"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command,
+            cwd=project,
+            env=surroundings,
+            stdout=subprocess.PIPE,
+            stderr=full,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    (line,) = json_lines(done.stdout)
+    assert (done.returncode, line["message"]) == (1, "there is no module nosuch")
+
+
+def test_a_program_that_runs_lopen_keeps_its_own_streams(project: Path, surroundings: dict[str, str]) -> None:
+    code = """
+import contextlib
+from lopen.__main__ import main
+with open("said.txt", "w") as file:
+    with contextlib.redirect_stdout(file):
+        assert main(["config", "show"]) == 0
+    file.write("and on")
+"""
+    _python(code, project, surroundings)
+    assert (project / "said.txt").read_text().endswith("(default)\nand on")
+
+
+def test_a_terminal_s_width_is_still_known(project: Path, surroundings: dict[str, str]) -> None:
+    code = "import shutil; from lopen.cli.streams import *; prepare_streams(); print(*shutil.get_terminal_size((1, 1)))"
+    surroundings = {k: v for k, v in surroundings.items() if k not in ("COLUMNS", "LINES")}
+    controller, terminal = os.openpty()
+    try:
+        termios.tcsetwinsize(terminal, (33, 144))
+        _python(code, project, surroundings, stdout=terminal)
+        assert os.read(controller, 100).split() == [b"144", b"33"]
+    finally:
+        os.close(controller)
+        os.close(terminal)
+
+
+def test_what_is_written_to_a_closed_stream_needs_no_encoding(
+    project: Path, surroundings: dict[str, str]
+) -> None:
+    surroundings |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    code = r"import sys; sys.stdout = sys.__stdout__ = None; from lopen.cli.streams import *; prepare_streams(); print('\u2713')"
+    _python(code, project, surroundings)
+
+
+def _python(code: str, folder: Path, surroundings: dict[str, str], *, stdout: int | None = None) -> None:
+    subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=surroundings,
+        stdout=stdout,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
 
 
 def test_the_version_needs_no_output_to_be_there(project: Path, surroundings: dict[str, str]) -> None:

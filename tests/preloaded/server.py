@@ -143,8 +143,10 @@ def command(request: Mapping[str, Any], control: socket.socket, streams: Sequenc
         os.dup2(own, standard)
         os.close(own)
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
-    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = os.fdopen(  # type: ignore[misc]
+        2, "w", encoding="utf-8", errors="backslashreplace", closefd=False
+    )
     sys.argv = ["lopen", *request["arguments"]]
     os.environ.clear()
     os.environ.update(request["environment"])
