@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.errors import LopenError
-from lopen.storage.seen import kinds_in
+from lopen.storage.seen import kinds_in, settled
 from lopen.tools.protection import SPECIFICATION, plain
 
 
@@ -27,7 +27,6 @@ class ProtectedLost(LopenError):
 Paths = Callable[[], Iterable[str]]
 
 _Signature = tuple[int, ...]
-_SETTLED_NS = 20_000_000  # file times are kept in ticks: what changed this lately may change again unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class ProtectedPaths:
         return tuple(sorted(changed | added))
 
     def _look(self, name: str) -> _Kept | None:
-        path = f"{self._top}/{name}"
+        path, now = f"{self._top}/{name}", time.time_ns()
         try:
             found = os.lstat(path)
             if stat.S_ISLNK(found.st_mode):
@@ -98,9 +97,9 @@ class ProtectedPaths:
             known = self._known.get(name)
             if known and known.signature == signature:
                 return known
-            settled = time.time_ns() - found.st_ctime_ns > _SETTLED_NS
+            reliable = settled(found.st_ctime_ns, now)
             content = Path(path).read_bytes()
-            return _Kept(signature if settled else (), content, stat.S_IMODE(found.st_mode))
+            return _Kept(signature if reliable else (), content, stat.S_IMODE(found.st_mode))
         except OSError:
             return None
 

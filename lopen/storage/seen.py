@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+_SECOND_NS = 1_000_000_000
 _SETTLED_NS = 20_000_000  # file times are kept in ticks: what changed this lately may change again unseen
+_SETTLED_COARSE_NS = (
+    2 * _SECOND_NS + _SETTLED_NS
+)  # in whole seconds on some file systems, in even ones on FAT
 
 _Signature = tuple[int, ...]
 T = TypeVar("T")
@@ -45,19 +49,19 @@ def keep_below(start: str, files: dict[str, Kept]) -> None:
     """Add every file and link at or below `start`; links are not followed. What cannot be read counts as empty."""
     waiting = [start]
     while waiting:
-        place = waiting.pop()
+        place, now = waiting.pop(), time.time_ns()
         try:
             found = os.lstat(place)
         except (FileNotFoundError, NotADirectoryError):
             continue
         if stat.S_ISDIR(found.st_mode):
-            waiting += [f"{place}/{name}" for name in _names(place, found)]
+            waiting += [f"{place}/{name}" for name in _names(place, found, now)]
             continue
         signature = _signature(found)
         known = _FILES.get(place)
         if known is None or known[0] != signature:
             known = (signature, Kept(found.st_mode, _content(Path(place), found.st_mode)))
-            _remember(_FILES, place, known, found)
+            _remember(_FILES, place, known, found, now)
         files[place] = known[1]
 
 
@@ -73,8 +77,14 @@ def _signature(found: os.stat_result) -> _Signature:
     return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _remember(known: dict[str, T], place: str, what: T, found: os.stat_result) -> None:
-    if time.time_ns() - found.st_ctime_ns < _SETTLED_NS:
+def settled(changed_ns: int, looked_ns: int) -> bool:
+    """Whether every change after `looked_ns`, a moment before the reading, gives a file another time than this one."""
+    ticks = _SETTLED_NS if changed_ns % _SECOND_NS else _SETTLED_COARSE_NS
+    return looked_ns - changed_ns > ticks
+
+
+def _remember(known: dict[str, T], place: str, what: T, found: os.stat_result, looked_ns: int) -> None:
+    if not settled(found.st_ctime_ns, looked_ns):
         known.pop(place, None)
         return
     if len(known) >= _MOST_KNOWN:
@@ -93,31 +103,35 @@ def _content(path: Path, mode: int) -> bytes:
 
 def names_in(folder: str) -> frozenset[str]:
     """What lies in a folder (or behind a link to one); nothing where it cannot be read."""
+    now = time.time_ns()
     try:
         found = os.stat(folder)
     except OSError:
         return NONE
-    return _names(folder, found)
+    return _names(folder, found, now)
 
 
-def _names(folder: str, found: os.stat_result) -> frozenset[str]:
+def _names(folder: str, found: os.stat_result, now: int) -> frozenset[str]:
     signature = _signature(found)
     known = _FOLDERS.get(folder)
     if known is None or known[0] != signature:
         known = (signature, frozenset(listed(folder)))
-        _remember(_FOLDERS, folder, known, found)
+        _remember(_FOLDERS, folder, known, found, now)
     return known[1]
 
 
 def kinds_in(folder: str) -> Kinds:
     """What lies in a real folder, by kind; nothing where there is none, or it cannot be read."""
+    now = time.time_ns()
     try:
         found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode):  # a link's own times say nothing of what lies behind it
+            return Kinds()
         signature = _signature(found)
         known = _KINDS.get(folder)
         if known is None or known[0] != signature:
             known = (signature, _kinds(folder))
-            _remember(_KINDS, folder, known, found)
+            _remember(_KINDS, folder, known, found, now)
     except OSError:
         return Kinds()
     return known[1]

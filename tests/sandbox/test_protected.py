@@ -101,7 +101,7 @@ def test_more_paths_can_be_named(root: Path) -> None:
 
 
 def test_an_unchanged_file_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lopen.sandbox.protected._SETTLED_NS", 0)
+    monkeypatch.setattr("lopen.sandbox.protected.settled", lambda *_: True)
     protected = ProtectedPaths(root)
     taken = protected.take()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from lopen.storage import seen
-from lopen.storage.seen import Kinds, kinds_in
+from lopen.storage.seen import Kinds, kinds_in, settled
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def test_a_folder_is_told_by_kinds_and_links_are_not_followed(folder: Path) -> N
 
 
 def test_what_changed_since_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "_SETTLED_NS", -1)  # as if it had been so for long
+    monkeypatch.setattr(seen, "settled", lambda *_: True)  # as if it had been so for long
     listings: list[str] = []
     real = seen._kinds
 
@@ -49,10 +50,44 @@ def test_what_changed_since_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_folder_that_changed_a_moment_ago_is_not_relied_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen, "_SETTLED_NS", 10**15)
+    monkeypatch.setattr(seen, "settled", lambda *_: False)
     kinds_in(str(folder))
     assert str(folder) not in seen._KINDS
 
 
+def test_what_changes_while_it_is_read_is_not_relied_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = folder.lstat().st_ctime_ns + 1
+    real = seen._kinds
+
+    def slowly(path: str) -> Kinds:
+        nonlocal now
+        found, now = real(path), now + 10**12
+        return found
+
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    monkeypatch.setattr(seen, "_kinds", slowly)
+    kinds_in(str(folder))
+    assert str(folder) not in seen._KINDS
+
+
+@pytest.mark.parametrize(
+    ("changed", "looked", "expected"),
+    [
+        (5_123_000_000, 5_140_000_000, False),
+        (5_123_000_000, 5_144_000_000, True),
+        (4_000_000_000, 5_990_000_000, False),  # whole seconds: perhaps nothing finer is kept there
+        (4_000_000_000, 6_030_000_000, True),
+        (9_000_000_001, 1_000_000_000, False),  # another machine's clock
+    ],
+)
+def test_times_are_relied_on_once_a_later_change_would_have_another(
+    changed: int, looked: int, expected: bool
+) -> None:
+    assert settled(changed, looked) is expected
+
+
 def test_no_folder_and_a_link_to_one_hold_nothing(folder: Path) -> None:
+    (folder / "folder" / "inside").touch()
     assert kinds_in(str(folder / "none")) == kinds_in(str(folder / "link")) == Kinds()
