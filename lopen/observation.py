@@ -107,19 +107,21 @@ def _reopened(session: Session, repository: Checkout) -> tuple[Session, list[Eve
         return session, []
     tip = repository.branch_tip(session.branch)
     ref = session.branch if tip else "HEAD"
-    looked_at = (tip or repository.head().commit or "", *(t.commit or "" for t in committed))
-    whole = content_hash("\n".join(looked_at))
+    at = (
+        tip or repository.head().commit or "HEAD"
+    )  # one commit to the end, wherever a person moves the branch
+    whole = content_hash("\n".join((at, *(t.commit or "" for t in committed))))
     if whole == session.whole:
         return session, []
-    there = repository.reached(ref, since=session.start_commit)
+    there = repository.reached(at, since=session.start_commit)
     missing = [t for t in committed if t.commit not in there]
     if not missing:
         return replace(session, whole=whole), []
-    commits = repository.session_commits(within=ref, since=session.start_commit)
+    commits = repository.session_commits(within=at, since=session.start_commit)
     trailers = {(c.session, c.task) for c in commits}
     lost = [t for t in missing if (session.id, t.id) not in trailers]
     # What git says of history counts for more than what a message says of itself.
-    gone = {t.id: t for t in lost if not repository.reachable(t.commit or "", ref)}
+    gone = {t.id: t for t in lost if not repository.reachable(t.commit or "", at)}
     told: list[Event] = []
     for task in gone.values():
         owner = session.tree.owner(task.id)

@@ -36,16 +36,16 @@ def session(repository: Repository) -> Session:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The references whose history git was asked for."""
-    references: list[str] = []
+    """The commits whose history git was asked for."""
+    commits: list[str] = []
     real = Repository.reached
 
     def reached(self: Repository, within: str, *, since: str | None = None) -> frozenset[str]:
-        references.append(within)
+        commits.append(within)
         return real(self, within, since=since)
 
     monkeypatch.setattr(Repository, "reached", reached)
-    return references
+    return commits
 
 
 def looked(session: Session, repository: Repository) -> Observed:
@@ -62,19 +62,35 @@ def test_the_same_commits_below_the_same_tip_are_looked_up_once(
 ) -> None:
     session = looked(session, repository).session
     assert not reopened(looked(session, repository))
-    assert asked == [BRANCH]
+    assert asked == [repository.branch_tip(BRANCH)]
 
 
 def test_a_tip_that_moved_is_looked_at_again(
     root: Path, session: Session, repository: Repository, asked: list[str]
 ) -> None:
     session = looked(session, repository).session
+    before = repository.branch_tip(BRANCH)
     run_git(root, "reset", "-q", "--hard", "HEAD^")
 
     found = looked(session, repository)
 
     assert reopened(found) == ["t2"]
-    assert asked == [BRANCH, BRANCH]
+    assert asked == [before, repository.branch_tip(BRANCH)]
+
+
+def test_a_tip_that_moves_under_way_is_not_taken_for_another(
+    root: Path, session: Session, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_git(root, "reset", "-q", "--hard", "HEAD^")
+    real = Repository.branch_tip
+
+    def then_moved(self: Repository, name: str) -> str | None:
+        tip = real(self, name)
+        run_git(root, "reset", "-q", "--hard", "ORIG_HEAD")
+        return tip
+
+    monkeypatch.setattr(Repository, "branch_tip", then_moved)
+    assert reopened(looked(session, repository)) == ["t2"]
 
 
 def test_a_task_that_names_another_commit_is_looked_at_again(
