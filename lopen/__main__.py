@@ -10,10 +10,9 @@ if __name__ == "__main__":
         here = os.getcwd()
     except FileNotFoundError:  # it is gone, and what lay there with it
         here = ""
+    # `python -m` would import from the project it is run in: a `json.py` there is not ours
     if sys.path[:1] == [here]:
-        del sys.path[
-            0
-        ]  # `python -m` would import from the project it is run in: a `json.py` there is not ours
+        del sys.path[0]
 
 from collections.abc import Sequence
 from importlib import import_module
