@@ -5,6 +5,7 @@ Completion never says why it found nothing, and never writes: the database is op
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -53,7 +54,10 @@ TaskArgument = Annotated[str, typer.Argument(help="The task's id.", autocompleti
 def _root(ctx: typer.Context) -> Path:
     given = ctx.params.get("project") or (ctx.parent.params.get("project") if ctx.parent else None)
     invocation = ctx.obj if isinstance(ctx.obj, Invocation) else Invocation()
-    return find_root(Path(given or invocation.project or Path.cwd()))
+    try:
+        return find_root(Path(given or invocation.project or Path.cwd()))
+    except FileNotFoundError:  # the current folder is gone
+        return Path(os.devnull)
 
 
 def _rows(root: Path, query: str) -> Sequence[tuple[str, str]]:

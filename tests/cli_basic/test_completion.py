@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from lopen.storage.database import Database
-from tests.cli_basic.conftest import Lopen
+from tests.cli_basic.conftest import TIMEOUT_S, Lopen
 
 
 @pytest.fixture
@@ -49,6 +51,25 @@ def test_modules_are_offered(lopen: Lopen, project: Path) -> None:
         (project / "specs" / name / "SPECIFICATION.md").write_text("")
     assert _offered(lopen, "check ") == ["auth", "calc"]
     assert _offered(lopen, "check c") == ["calc"]
+
+
+@pytest.mark.parametrize("words", ["check ", "resume ", "revert --to "])
+def test_nothing_is_offered_where_the_current_folder_is_gone(
+    surroundings: dict[str, str], tmp_path: Path, words: str
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    asked = {"_LOPEN_COMPLETE": "complete_bash", "COMP_WORDS": f"lopen {words}", "COMP_CWORD": "3"}
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"rmdir '{gone}'; exec {sys.executable} -m lopen"],
+        cwd=gone,
+        env=surroundings | asked,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("", "")
 
 
 def test_keys_are_offered(lopen: Lopen) -> None:
