@@ -53,15 +53,15 @@ class AnthropicModel:
         """
         assembly = Assembly(on_text)
         with self._connected().send(body_of(request)) as exchange:
-            streams = "eventstream" in exchange.content_type.replace("-", "")
+            named_stream = "eventstream" in exchange.content_type.lower().replace("-", "")
             try:
                 # To the very end, not only to message_stop: only a stream read whole leaves its connection usable.
                 for event in exchange:
                     assembly.feed(event)
             except TransientFailure:
-                if not assembly.stopped and streams:
+                if not assembly.stopped and (named_stream or assembly.started):
                     raise  # what breaks after message_stop takes nothing away
-            if not assembly.stopped and not streams:
+            if not assembly.started and not named_stream:
                 raise TransientFailure(_no_stream(exchange.content_type, exchange.address))
             return assembly.response(exchange.request_id)
 

@@ -37,7 +37,7 @@ class Assembly:
         self._blocks: dict[int, _Block] = {}
         self._usage: dict[str, int] = {}
         self._stop_reason = ""
-        self._started = False
+        self.started = False
         self.stopped = False
 
     def feed(self, event: object) -> None:
@@ -61,7 +61,7 @@ class Assembly:
 
     def response(self, request_id: str = "") -> Response:
         """The whole response. Raises `TransientFailure` where the stream ended or contradicted itself before."""
-        if not self._started or not self.stopped:
+        if not self.started or not self.stopped:
             _broken("the stream ended before message_stop")
         if not all(block.stopped for block in self._blocks.values()):
             _broken("message_stop came inside a content block")
@@ -79,16 +79,16 @@ class Assembly:
         )
 
     def _start(self, message: Mapping[str, Any]) -> None:
-        if self._started:
+        if self.started:
             _broken("message_start came twice")
-        self._started = True
+        self.started = True
         self._id = str(message.get("id") or "")
         self._model = str(message.get("model") or "")
         self._count(message.get("usage"))
 
     def _open_block(self, fields: Mapping[str, Any]) -> None:
         index = fields.get("index")
-        if not self._started or not isinstance(index, int) or index in self._blocks:
+        if not self.started or not isinstance(index, int) or index in self._blocks:
             _broken("a content block started out of order")
         start = _mapping(fields.get("content_block"), "content_block_start")
         block = _Block({key: value for key, value in start.items() if value is not None})

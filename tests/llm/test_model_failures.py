@@ -90,6 +90,12 @@ class TestBrokenStreams:
                 assert str(found.value).startswith(f"{endpoint.url}/v1/messages answered with")
             assert "ANTHROPIC_BASE_URL" in str(found.value)
 
+    def test_a_stream_that_breaks_is_told_as_that_whatever_it_is_called(self, reach: Reach) -> None:
+        cut = [sse.encode(e) for e in events({"type": "text", "text": "x"})][:3]
+        for pieces in (cut, [*cut, b"event: content_block_delta\ndata: {no json\n\n"]):
+            said = str(failure(reach, Raw(pieces, content_type="text/plain")))
+            assert "not with an event stream" not in said
+
     def test_nobody_listening_can_be_tried_again(self, reach: Reach) -> None:
         with ScriptedEndpoint() as endpoint:
             gone = endpoint.url
