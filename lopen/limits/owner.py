@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from lopen.liveness import lives, start_time
 
+MOST_DIGITS = 19
+
 
 def this_process() -> str:
     """host, pid and start, as one word."""
@@ -26,6 +28,12 @@ def is_gone(owner: str) -> bool:
     """
     host, _, rest = owner.partition("/")
     pid, _, started = rest.partition("/")
-    if host != socket.gethostname() or not pid.isdigit():
+    number = _number(pid)
+    if host != socket.gethostname() or number is None:
         return True
-    return not lives(int(pid), int(started) if started.isdigit() else None)
+    return not lives(number, _number(started))
+
+
+def _number(text: str) -> int | None:
+    """Digits, and no more of them than a number of the kernel's can have."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None

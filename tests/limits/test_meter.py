@@ -219,6 +219,9 @@ def test_a_process_is_known_to_be_gone_only_when_it_is() -> None:
     assert is_gone(f"{host}/4194305/1")
     assert is_gone(f"elsewhere/{pid}/1")
     assert is_gone("rubbish")
+    assert is_gone(f"{host}/²/1")
+    assert is_gone(f"{host}/{'9' * 5_000}/1")
+    assert not is_gone(f"{host}/{pid}/²")
 
 
 def test_a_pause_is_announced_once_over_processes_and_its_command_is_enough(
