@@ -44,6 +44,15 @@ ModuleArgument = Annotated[str, typer.Argument(help="The module: its folder's na
 OptionalModule = Annotated[
     str | None, typer.Argument(help="The module; all of them without.", autocompletion=modules)
 ]
+StandingModule = Annotated[
+    str | None,
+    typer.Argument(
+        help="The module; without, all that is unfinished, or the newest.", autocompletion=modules
+    ),
+]
+LatestModule = Annotated[
+    str | None, typer.Argument(help="The module; that of the latest session without.", autocompletion=modules)
+]
 SessionArgument = Annotated[str, typer.Argument(help="The session's id.", autocompletion=sessions)]
 OptionalSession = Annotated[
     str | None, typer.Argument(help="The session; the latest without.", autocompletion=sessions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -118,13 +119,18 @@ def _drive(
     from lopen.starting import failed, start
 
     not_dumpable()  # no command of the model reads this process's memory, where the key is
-    loaded = context.load(options.flags())
+    flags = options.flags()
+    if options.max_cost is None and session.max_cost_usd is not None:
+        flags["budget.max_cost_usd"] = session.max_cost_usd
+    loaded = context.load(flags)
     confirm_models(context, loaded)
     with ExitStack() as stack:
         stack.enter_context(alone(context.root, session.module, checkout=not apart(loaded.settings)))
         if resumed:
             session = store.load(session.id)
             refuse_unfinished(session)
+        if options.max_cost is not None:
+            session = replace(session, max_cost_usd=options.max_cost)
         if dry_run:
             from lopen.cli.preview import preview
 

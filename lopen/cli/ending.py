@@ -47,6 +47,7 @@ def finish(context: CommandContext, ports: Ports, session: Session, only: str) -
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:
+        ports.journal.change(status="paused")  # nothing runs any more, and nothing was cut off
         line = f"{only} is done; go on with: lopen run {session.module}"
     notify(ports, code)
     if line:

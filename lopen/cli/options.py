@@ -36,7 +36,12 @@ class ResumeOptions:
     ] = None
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0, metavar="USD", help="Most the session may cost, oracle included."),
+        typer.Option(
+            "--max-cost",
+            min=0,
+            metavar="USD",
+            help="Most the session may cost, oracle included; 0: no limit.",
+        ),
     ] = None
     quiet: QuietOption = False
     no_color: NoColorOption = False

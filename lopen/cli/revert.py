@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lopen.cli.completion import OptionalModule, tasks
+from lopen.cli.completion import LatestModule, tasks
 from lopen.cli.context import CommandContext, command
 from lopen.cli.rendering.inert import inert
 from lopen.errors import ExitCode, LopenError
@@ -32,20 +32,24 @@ ToOption = Annotated[
 
 
 @command
-def revert(context: CommandContext, module: OptionalModule = None, to: ToOption = None) -> ExitCode:
+def revert(context: CommandContext, module: LatestModule = None, to: ToOption = None) -> ExitCode:
     """Go back to the module's last task-completion commit; with --to, to that task's.
 
     What was there, committed or not, is kept under refs/lopen/backup first. Tasks whose commits are gone
     are open again.
     """
+    from lopen.cli.check import require_known
     from lopen.cli.person import require_person
     from lopen.cli.reverting import recorded
     from lopen.cli.store import alone, one_session, open_store
     from lopen.cli.workplaces import apart
+    from lopen.documents.spec import find_modules
     from lopen.storage.plan import draw
 
     require_person("revert", context.root)
     store = open_store(context)
+    if module is not None and module not in store.ids() and store.latest(module=module) is None:
+        require_known(module, find_modules(context.root))
     session = one_session(store, module)
     settings = context.load().settings
     with alone(context.root, session.module, checkout=not apart(settings)):

@@ -12,7 +12,7 @@ import typer
 from lopen.cli.completion import SessionArgument
 from lopen.cli.context import CommandContext, command, group
 from lopen.cli.options import ResumeOptions
-from lopen.errors import ExitCode, WrongUsage
+from lopen.errors import ExitCode, LopenError, WrongUsage
 from lopen.workflow.assess import standing
 
 app = group("List, show, resume, delete, prune or export sessions.")
@@ -64,7 +64,7 @@ def listing(context: CommandContext) -> ExitCode:
 @app.command()
 @command
 def show(context: CommandContext, session: SessionArgument, format: FormatOption = "md") -> ExitCode:
-    """One session, whole: its plan, verdicts and history. Archived ones are read back."""
+    """One session: its plan, verdicts and limits, archived ones too. `lopen log SESSION` has its history."""
     from lopen.cli.limits import looked_up
     from lopen.cli.status import fields, lines
     from lopen.cli.store import holding, open_store
@@ -101,17 +101,19 @@ def resume(context: CommandContext, session: SessionArgument, options: ResumeOpt
 def delete(context: CommandContext, session: SessionArgument, yes: YesOption = False) -> ExitCode:
     """Delete a session's record, archived or not. Its commits and its branch stay."""
     from lopen.cli.person import require_person
-    from lopen.cli.store import holding, open_store
+    from lopen.cli.store import alone, holding, open_store
     from lopen.storage.archives import erase
 
     require_person("session delete", context.root)
     store = open_store(context)
     found = holding(store, session).load(session)
-    if not found.finished and not yes:
-        raise WrongUsage(
-            f"{session} is not finished", hint=f"lopen session delete {session} --yes deletes it all the same"
-        )
-    erase(store, found)
+    with alone(context.root, found.module):  # what a run works on is not taken from below it
+        if not found.finished and not yes:
+            raise WrongUsage(
+                f"{session} is not finished",
+                hint=f"lopen session delete {session} --yes deletes it all the same",
+            )
+        erase(store, found)
     context.say(f"deleted {session}")
     context.emit("deleted", session=session)
     return ExitCode.OK
@@ -145,7 +147,12 @@ def export(context: CommandContext, session: SessionArgument, recording: Recordi
     path = recording_path(context.root, found.id)
     if not path.exists():
         raise no_recording(found)
-    shutil.copyfile(path, recording)
+    try:
+        shutil.copyfile(path, recording)
+    except OSError as error:
+        raise LopenError(
+            f"{recording} cannot be written: {error.strerror or error}", hint="name a file that can be"
+        ) from error
     context.say(f"wrote {recording}")
     context.emit("exported", session=session, recording=str(recording))
     return ExitCode.OK

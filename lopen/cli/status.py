@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lopen.cli.completion import OptionalModule
+from lopen.cli.completion import StandingModule
 from lopen.cli.context import CommandContext, command
 from lopen.cli.waiting import standstill, standstill_lines
 from lopen.errors import ExitCode, LopenError
@@ -24,7 +24,7 @@ MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", 
 
 
 @command
-def status(context: CommandContext, module: OptionalModule = None) -> ExitCode:
+def status(context: CommandContext, module: StandingModule = None) -> ExitCode:
     """Where a module's session stands, and what waits for you."""
     from lopen.cli.check import require_known
     from lopen.cli.counters import counter_objects

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 UNBEGUN = {".gitignore", "config.toml", CACHE}  # what lies in `.lopen/` before anything ran
 NOWHERE = Path(":memory:")
+ELSEWHERE = "or by you with another HOME or XDG_DATA_HOME"
 HEADER_BYTES = 100  # of an SQLite file
 
 
@@ -47,8 +48,16 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
                 f"what you approve holds for this command alone: {why} (XDG_DATA_HOME names another folder)"
             )
     except NotYours as error:
-        kept = set_aside(path, path.parent)
-        context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}, and nothing of it is used")
+        if not new:  # it may be the person's after all, with another HOME than now
+            context.warn(
+                f"{error.message} ({ELSEWHERE}); nothing of it is used, and lopen run moves it aside"
+            )
+            return SessionStore(Database(NOWHERE), archives=path.parent / FOLDER)
+        kept = set_aside(path, path.parent).relative_to(context.root)
+        context.warn(
+            f"{error.message} ({ELSEWHERE}); moved to {kept}, and nothing of it is used."
+            f" To have it back: mv {kept} .lopen/{DATABASE}"
+        )
         return SessionStore(Database(path))
     except Unreadable as error:
         kept = set_aside(path, path.parent)

@@ -31,7 +31,7 @@ from lopen.limits.report import snapshot_line
 from lopen.limits.rules import rule_book
 from lopen.limits.specs import spec_of, specs_for
 from lopen.limits.store import LimitsStore, Rows
-from lopen.limits.texts import new_id
+from lopen.limits.texts import dollars, new_id
 from lopen.llm import messages
 from lopen.settings.schema import Settings
 
@@ -197,9 +197,9 @@ class Meter:
         room = affordable(quote, max_tokens, self._max_cost - cost) if cost < self._max_cost else 0
         if room:
             return room
-        message = f"this session has cost ${cost:.2f} of the ${self._max_cost:.2f} it may"
+        message = f"this session has cost {dollars(cost)} of the {dollars(self._max_cost)} it may"
         if cost < self._max_cost:
-            message += f", and another request may cost ${whole or 0.0:.2f}"
+            message += f", and another request may cost {dollars(whole or 0.0)}"
         cents = math.ceil(round(100 * (cost + max(self._max_cost, whole or 0.0)), 4))  # as much again
         command = f"lopen resume {self._session} --max-cost {cents / 100:g}"
         raise BudgetReached(f"session:{self._session}", message, command)

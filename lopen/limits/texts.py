@@ -90,3 +90,8 @@ def trip_text(decision: Decision, now: datetime) -> str:
 def trip_alert(decision: Decision, now: datetime) -> Alert:
     """The alert for a circuit that only a person can close."""
     return Alert(new_id(), decision.circuit_id, "circuit_tripped", trip_text(decision, now), 0.0, now)
+
+
+def dollars(usd: float) -> str:
+    """To the cent; what is less than one, so that it is not told as nothing."""
+    return f"${usd:.2f}" if usd == 0 or usd >= 0.01 else f"${usd:.4f}"

@@ -19,6 +19,7 @@ from typing import Any
 
 from lopen.storage.database import Database, NewerSchema, StorageError, migrations
 from lopen.storage.files import plain_name, write_bytes
+from lopen.storage.numbering import note_deleted
 from lopen.storage.segments import KINDS, segments
 from lopen.storage.sessions import NoSuchSession, SessionStore
 from lopen.tasks.tree import progress
@@ -213,6 +214,7 @@ def erase(store: SessionStore, session: Session) -> None:
         forget_limits(connection, limit_ids(session.id, [task.id for task in session.tree.tasks]))
         connection.execute("DELETE FROM archived WHERE session=?", (session.id,))
         store.delete(session.id)
+        note_deleted(connection, session.id)
     paths = [path for kind in KINDS for _, path in segments(store.archives, session.id, kind)]
     whole = archive_path(store.archives, session.id)
     for path in [*paths, *([whole] if whole else [])]:

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 
 from lopen.collecting import not_collecting
 from lopen.events import Event, Recorded, from_fields
+from lopen.storage import numbering
 from lopen.storage.approvals import from_row, is_real, to_row
 from lopen.storage.database import Database, StorageError, Unreadable
 from lopen.storage.evidence import KEPT, cap
@@ -113,7 +114,7 @@ class SessionStore:
             raise Unreadable(f"{self.database.path}: {what} cannot be read: {error}") from error
 
     def ids(self, *, module: str | None = None, unfinished: bool = False) -> tuple[str, ...]:
-        """Session ids, newest first (as they were begun, whatever the clock said); of one module, and only those not complete, where asked."""
+        """Session ids, newest first (as they were begun, whatever the clock said); of one module, and only those not complete, nor left behind by one that was completed since, where asked."""
         where = ["1=1"]
         values: list[str] = []
         if module is not None:
@@ -121,6 +122,10 @@ class SessionStore:
             values.append(module)
         if unfinished:
             where.append("status <> 'complete'")
+            where.append(
+                "NOT EXISTS (SELECT 1 FROM sessions AS newer WHERE newer.module=sessions.module"
+                " AND newer.rowid > sessions.rowid AND newer.status='complete')"
+            )
         sql = f"SELECT id FROM sessions WHERE {' AND '.join(where)} ORDER BY rowid DESC"  # noqa: S608 - fixed words only
         return tuple(row["id"] for row in self.database.connection.execute(sql, values))
 
@@ -137,29 +142,16 @@ class SessionStore:
         return self.load(ids[0]) if ids else None
 
     def new_id(self, module: str, at: datetime) -> str:
-        """`<module>-YYYYMMDD-<n>`, n the first free one of that day."""
-        stem = f"{module}-{at:%Y%m%d}-"
-        rows = self.database.connection.execute(
-            "SELECT id FROM sessions WHERE module=?1 AND substr(id, 1, ?2) = ?3"
-            " UNION SELECT session FROM archived WHERE module=?1 AND substr(session, 1, ?2) = ?3",
-            (module, len(stem), stem),
-        )
-        taken = [int(n) for row in rows if (n := row["id"][len(stem) :]).isdigit()]
-        return f"{stem}{max(taken, default=0) + 1}"
+        """`<module>-YYYYMMDD-<n>`, n the first one of that day that no session had."""
+        return numbering.session_id(self.database.connection, module, at)
 
     def next_task_number(self, module: str) -> int:
         """The first number no task of the module has had, over all its sessions, archived ones too."""
-        rows = self.database.connection.execute(
-            "SELECT t.id FROM tasks t JOIN sessions s ON s.id = t.session WHERE s.module=?", (module,)
-        )
-        gone = self.database.connection.execute(
-            "SELECT max(highest_task) FROM archived WHERE module=?", (module,)
-        ).fetchone()[0]
-        return max(_highest(module, (row["id"] for row in rows)), gone or 0) + 1
+        return numbering.task_number(self.database.connection, module)
 
     def highest_task(self, session: Session) -> int:
         """The highest number a task of the session has; 0 without one."""
-        return _highest(session.module, (task.id for task in session.tree.tasks))
+        return numbering.highest(session.module, (task.id for task in session.tree.tasks))
 
     def delete(self, session_id: str) -> None:
         """Remove a session and all its history."""
@@ -290,9 +282,3 @@ class SessionStore:
                 | json.loads(r["body"])
                 for r in rows
             ]
-
-
-def _highest(module: str, tasks: Iterable[str]) -> int:
-    """The highest number among task ids `<module>-t<n>`."""
-    stem = f"{module}-t"
-    return max((int(n) for task in tasks if (n := task.removeprefix(stem)).isdigit()), default=0)

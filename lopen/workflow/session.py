@@ -121,6 +121,7 @@ class Session:
     start_commit: str | None = None
     iterations: int = 0
     iterations_granted: int = 0
+    max_cost_usd: float | None = None  # as the last `--max-cost` said; None: as the settings say
     question: Question | None = None
     clarifications: int = 0
     assumptions: tuple[str, ...] = ()

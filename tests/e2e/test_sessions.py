@@ -1,0 +1,164 @@
+"""Sessions that end, are deleted, follow one another, and belong to somebody."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import status, tools
+from tests.project import Project, build, component, plan, specification, verified
+
+HOLD = """
+import sys
+from pathlib import Path
+from lopen.storage.lock import held
+with held(Path(sys.argv[1]), "module-calc", "module calc"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def again(task_id: str) -> object:
+    """Another session's task, with work of its own."""
+    more = ("write_file", {"path": f"{task_id[-2:]}.py", "content": f"WHO = {task_id!r}\n"})
+    return tools(more, *verified(task_id))
+
+
+def sessions(project: Project) -> dict[str, str]:
+    """Each session with its status."""
+    listed = project.lopen("session", "list", "--json")
+    assert listed.code == 0, listed.err
+    return {s["session"]: s["status"] for s in listed.named("session")}
+
+
+def test_a_session_that_is_worked_on_is_not_deleted(make_project: MakeProject) -> None:
+    project = make_project([plan()])
+    project.specify()
+    assert project.approved_run("calc", "--max-iterations", "1").code == 3
+    (session,) = sessions(project)
+
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(project.root / ".lopen" / "locks")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        refused = project.lopen("session", "delete", session, "--yes")
+        other.communicate()
+
+    assert refused.code == 1
+    assert "module calc is being worked on by process" in refused.err
+    assert list(sessions(project)) == [session]
+
+
+def test_the_number_of_a_deleted_session_is_not_given_again(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1"), plan(component("core", "AC-1")), again("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    (first,) = sessions(project)
+    assert project.lopen("session", "delete", first).code == 0
+
+    ran = project.lopen("run", "calc", "--max-iterations", "1")
+
+    assert ran.code == 3, ran.err
+    stem = first.removesuffix("1")
+    assert list(sessions(project)) == [f"{stem}2"]
+
+
+def test_what_a_session_may_cost_holds_until_it_is_changed(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+
+    ran = project.lopen("run", "calc", "--max-cost", "0.001")
+    on = project.lopen("resume")
+
+    assert (ran.code, on.code) == (3, 3), on.out + on.err
+    assert "has cost $0.00 of the $0.0010 it may" in ran.out
+    assert "has cost $0.00 of the $0.0010 it may" in on.out
+    assert project.lopen("resume", "--max-cost", "5").code == 0
+
+
+def test_a_session_that_a_completed_one_left_behind_is_not_gone_on_with(make_project: MakeProject) -> None:
+    project = make_project([status(400, "no"), plan(), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 1
+    assert project.lopen("run", "calc", "--new").code == 0
+    assert list(sessions(project).values()) == ["complete", "failed"]
+
+    shown, ran, resumed = project.lopen("status"), project.lopen("run", "calc"), project.lopen("resume")
+
+    assert shown.out.startswith("calc: complete (session calc-")
+    assert "calc: failed" not in shown.out
+    assert "calc is complete" in ran.out
+    assert "there is nothing to resume" in resumed.out
+    assert (shown.code, ran.code, resumed.code) == (0, 0, 0)
+
+
+def test_after_its_plan_a_session_waits_and_was_not_cut_off(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc").code == 0
+    planned = project.lopen("plan", "calc")
+    assert (planned.code, planned.last_line) == (0, "planning is done; go on with: lopen run calc")
+
+    shown = project.lopen("status", "calc")
+
+    assert "calc: paused" in shown.out
+    assert "cut off" not in shown.out
+    assert project.lopen("build", "calc").code == 0
+    assert list(sessions(project).values()) == ["complete"]
+
+
+def test_another_home_sees_nothing_and_moves_nothing(make_project: MakeProject, tmp_path: Path) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    elsewhere = {"XDG_DATA_HOME": str(tmp_path / "elsewhere")}
+
+    for line in (("status",), ("log",), ("resume",), ("session", "list"), ("budget", "show")):
+        other = project.lopen(*line, **elsewhere)
+        assert "not made by you on this machine (or by you with another HOME" in other.err, line
+
+    assert list(sessions(project).values()) == ["complete"]
+    assert not (project.root / ".lopen" / "corrupted").exists()
+
+
+def test_a_database_that_was_moved_comes_back_by_the_command_that_is_named(
+    make_project: MakeProject, tmp_path: Path
+) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    began = project.lopen("run", "calc", XDG_DATA_HOME=str(tmp_path / "elsewhere"))
+    assert began.code == 3, began.err
+    line = began.err.partition("To have it back: mv ")[2].splitlines()[0]
+    kept, place = line.split()
+
+    (project.root / kept).rename(project.root / place)
+
+    assert "complete" in sessions(project).values()
+
+
+def test_a_recording_that_cannot_be_written_is_said(make_project: MakeProject, tmp_path: Path) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    (session,) = sessions(project)
+
+    for place in ("/nonexistent/x", str(tmp_path)):
+        refused = project.lopen("session", "export", session, "--recording", place)
+        assert refused.code == 1
+        assert f"{place} cannot be written: " in refused.err
+
+
+def test_a_module_that_is_not_there_is_named_as_such(make_project: MakeProject) -> None:
+    project = make_project([])
+    project.specify(text=specification())
+    refused = project.lopen("revert", "clac")
+    assert refused.code == 1
+    assert "there is no module clac" in refused.err
+    assert "did you mean calc?" in refused.err
