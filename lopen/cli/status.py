@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,7 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
         )
     told += tree_lines(session.tree, session.selected)
     told += limits_lines(context, store, session, limits)
-    for verdict in store.verdicts(session.id)[-3:]:
+    for verdict in [v for v in store.verdicts(session.id) if _stands(session, v)][-3:]:
         word = "passed" if verdict["passed"] else "failed"
         told.append(f"verdict on {verdict['scope']} {verdict['subject']}: {word} ({verdict['confidence']})")
     if session.branch:
@@ -100,6 +101,15 @@ def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
     path = trees_folder(context.root) / session.module
     there = apart(context.load().settings) and not session.finished and path.is_dir()
     return [f"works in: {path}"] if there else []
+
+
+def _stands(session: Session, verdict: Mapping[str, Any]) -> bool:
+    """Whether a verdict says something of what is there now: what passed and is open again has to pass anew."""
+    if not verdict["passed"] or verdict["scope"] == "module":
+        return not verdict["passed"] or session.finished
+    done = {t.id for t in session.tree.tasks if t.state is State.COMPLETE}
+    done |= {c.id for c in session.tree.components if c.verified}
+    return verdict["subject"] in done
 
 
 def tree_lines(tree: Tree, selected: str | None) -> list[str]:

@@ -300,6 +300,9 @@ def test_revert_keeps_what_was_there_and_opens_the_tasks_again(two_tasks: Projec
     assert project.git("show", f"{backup}:other.py") == "spoiled"
     assert project.git("status", "--porcelain") == ""
     assert project.subjects()[-1] == "feat(calc): complete Add in core"
+    shown = project.lopen("status").out
+    assert "verdict on task calc-t1: passed" in shown
+    assert "verdict on task calc-t2: passed" not in shown
     assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "pending"]
     assert "- [ ] **Say it**" in project.read(".lopen/modules/calc/plan.md")
 
