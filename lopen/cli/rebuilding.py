@@ -33,8 +33,8 @@ class RecordedPerson:
     def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
         """The next recorded answer to this question.
 
-        One that came by `lopen answer` is not in the history: what it was makes no difference to a model whose
-        answers are recorded, so the default stands in for it.
+        Where the history has none (it was moved out), the default stands in for it: what it was makes no difference
+        to a model whose answers are recorded.
         """
         event = next((e for e in self._asked if e.question == question), None)
         if event is None:

@@ -274,16 +274,26 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     assert "Whole numbers only?" in ran.out
     assert "Whole numbers only?" in project.lopen("resume").out  # asking again costs nothing
     assert len(requests(project)) == 1
-    assert project.lopen("answer", session, "no").code == 0
-    assert project.lopen("answer", session, "yes").code == 1
+    for nothing in ("", "  "):
+        empty = project.lopen("answer", session, nothing)
+        assert empty.code == 2
+        assert f"lopen answer {session} yes" in empty.err
+    assert project.lopen("answer", session, "maybe").code == 0
+    assert project.lopen("answer", session, "no").code == 0  # nothing took the first one up
+    assert project.lopen("status").last_line == f"go on with: lopen resume {session}"
+    assert "question: Whole numbers only? [yes / no]; answered: no" in project.lopen("log").out
+    log = project.lopen("log", "--json").named("question_asked")
+    assert [asked["answer"] for asked in log] == ["", "maybe", "no"]
     second = project.lopen("resume")
     assert second.code == 3
     assert "Negative ones?" in second.out
     told = str(requests(project)[1]["system"])
     assert "Whole numbers only? The person answered: no" in told
+    assert "maybe" not in told
     assert "A module that adds numbers." in told
     assert project.lopen("answer", session, "yes").code == 0
     third = project.lopen("resume")
+    assert project.lopen("answer", session, "no").code == 1
     assert (third.code, third.last_line) == (3, "go on with: lopen approve calc --run")
 
 
