@@ -31,7 +31,7 @@ def guard_facts(ports: Ports) -> GuardFacts:
         circuits=_circuits(ports),
         churn=ChurnFacts(
             failures=task.failures if task else session.step_failures,
-            reasons=(task.note,) if task and task.note else session.corrections[-1:],
+            reasons=(task.note if task and task.note else session.last_failure,),
             confirmed_at=session.confirmed.get(subject, 0),
             threshold=settings.workflow.failure_threshold,
         ),

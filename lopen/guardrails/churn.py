@@ -132,32 +132,45 @@ def _blocks(facts: GuardFacts, pressure: Pressure, gate: int) -> Result:
         "confirmation",
         facts.task_id,
         gate,
-        f"{'halts' if halted else 'pauses'} until a person confirms another try, "
-        f"or gives the task up with {skip_command(facts.task_id)}",
+        f"{'halts' if halted else 'pauses'} until a person confirms another try{_or_skip(facts)}",
     )
 
 
+def _is_step(facts: GuardFacts) -> bool:
+    """Whether a planning step fails: it stands in the task's place, and nobody can give it up."""
+    return facts.task_id == facts.step.value
+
+
+def _or_skip(facts: GuardFacts) -> str:
+    return "" if _is_step(facts) else f", or gives the task up with {skip_command(facts.task_id)}"
+
+
 def _reason(facts: GuardFacts) -> str:
-    return f"task {_task(facts)} failed {times(facts.churn.failures)} in a row{_why(facts)}"
+    return f"{_what(facts)} failed {times(facts.churn.failures)} in a row{_why(facts)}"
 
 
 def _correction(facts: GuardFacts, pressure: Pressure) -> str:
-    told = f"The task {_task(facts)} has failed {times(facts.churn.failures)} in a row{_why(facts)}."
+    told = f"The {_what(facts)} has failed {times(facts.churn.failures)} in a row{_why(facts)}."
     match pressure:
         case Pressure.WARNING | Pressure.NORMAL:
             return f"{told} Consider a different approach before you try again."
         case Pressure.INTERVENTION:
             return f"{told} You must change your strategy: say what the failures have in common, then try another way."
         case Pressure.HALTED:
+            told = f"{told} A person let it go on. Do not repeat any of the earlier ways"
+            if _is_step(facts):
+                return f"{told}."
             return (
-                f"{told} A person let it go on. Do not repeat any of the earlier ways; if the task cannot be "
-                "done as it is planned, set it to failed with a note that says why."
+                f"{told}; if the task cannot be done as it is planned, "
+                "set it to failed with a note that says why."
             )
 
 
-def _task(facts: GuardFacts) -> str:
+def _what(facts: GuardFacts) -> str:
+    if _is_step(facts):
+        return f"step {facts.task_id}"
     name = one_line(facts.task_name, 80)
-    return f"{facts.task_id} ({name})" if name else facts.task_id
+    return f"task {facts.task_id} ({name})" if name else f"task {facts.task_id}"
 
 
 def _why(facts: GuardFacts) -> str:

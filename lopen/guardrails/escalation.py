@@ -67,8 +67,7 @@ def _all(session: Session) -> Iterator[Failing]:
     }
     step = session.step.value
     if session.step_failures or step in session.pressure:
-        why = session.corrections[-1] if session.corrections else ""
-        found[step] = Failing(step, step, session.step_failures, why)
+        found[step] = Failing(step, step, session.step_failures, session.last_failure)
     gone = {s: Failing(s, s, 0) for s in session.pressure if s not in found}
     yield from (*found.values(), *gone.values())
 

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 from lopen.events import Event, StepEntered, TaskChanged
 from lopen.tasks.tree import State
 from lopen.workflow.machine import advance
-from lopen.workflow.session import Pause, Session
+from lopen.workflow.session import ATTEMPT_FAILED, Pause, Session
 from lopen.workflow.steps import Step, Trigger, number, phase_of
 
 STEPS = frozenset(step.value for step in Step)  # as subjects of a confirmation
@@ -77,8 +77,7 @@ def _smaller(session: Session) -> Decision:
 
 
 def _failed(session: Session, reason: str) -> Decision:
-    correction = f"The last attempt ended without its result: {reason}"
-    session = replace(session, corrections=(*session.corrections, correction))
+    session = replace(session, corrections=(*session.corrections, ATTEMPT_FAILED + reason))
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     if task is None:
         return Decision(replace(session, step_failures=session.step_failures + 1))

@@ -28,6 +28,8 @@ PauseKind = Literal[
     "interrupted",
 ]
 
+ATTEMPT_FAILED = "The last attempt ended without its result: "  # begins the correction that gives the reason
+
 
 def is_session_id(text: str, module: str) -> bool:
     """Whether lopen could have made `text` for the module: what a repository says is tried first."""
@@ -152,6 +154,12 @@ class Session:
         if component is None:
             return None
         return next((t for t in component.tasks if t.state.value == "in_progress"), None)
+
+    @property
+    def last_failure(self) -> str:
+        """Why the latest attempt failed, without what the guardrails made of it; empty where none did."""
+        failures = [c for c in self.corrections if c.startswith(ATTEMPT_FAILED)]
+        return failures[-1].removeprefix(ATTEMPT_FAILED) if failures else ""
 
     def paused(self, pause: Pause) -> Session:
         """This session, waiting."""

@@ -48,6 +48,27 @@ def test_a_turn_without_its_result_is_reminded_twice_with_numbers(make_project: 
     assert [g["reason"].partition(":")[0] for g in raised] == ["permission", "claim"]
 
 
+def test_a_failing_step_keeps_its_cause_through_every_resume_and_is_not_to_be_skipped(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([text("Next I will look at the tests.")] * 9)
+    project.specify()
+    cause = "step determine_dependencies failed 3 times in a row (latest: "
+
+    runs = [project.drive(), project.lopen("resume", "--json"), project.lopen("resume", "--json")]
+
+    told = [ran.named("session_paused")[0]["message"] for ran in runs]
+    assert told[0].startswith(f"churn: {cause}"), told[0]
+    assert told == [told[0]] * 3
+    assert told[0].count("in a row") == 1
+    session = project.status()["session"]
+    for ran in runs:
+        action = [g["action"] for g in ran.named("guardrail") if g["guard"] == "churn"][-1]
+        assert "lopen confirm" in ran.last_line
+        assert "lopen skip" not in action
+    assert project.lopen("confirm", session).code == 0
+
+
 def test_a_third_turn_without_its_result_is_a_failure_that_churn_counts(make_project: MakeProject) -> None:
     talk = text("Next I will look at the tests.")
     project, ran, requests = driven(make_project, *[talk] * 9)
