@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -71,9 +72,10 @@ def ack(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
     require_person("circuit ack", context.root)
     with opened_limits(context) as (store, _):
         state = orders.acknowledge_circuit(store, circuit_id, now())
+    resume = _lifted(context, circuit_id)
     context.emit("circuit_acknowledged", **report.circuit_object(state))
     nothing = [] if state.state == "half_open" else ["It was not open: there is nothing to acknowledge."]
-    tell(context, [*nothing, *report.circuit_lines(state, now())])
+    tell(context, [*nothing, *report.circuit_lines(state, now()), *resume])
     return ExitCode.OK
 
 
@@ -87,6 +89,31 @@ def reset(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
     require_person("circuit reset", context.root)
     with opened_limits(context) as (store, _):
         state = orders.reset_circuit(store, circuit_id, now())
+    resume = _lifted(context, circuit_id)
     context.emit("circuit_reset", **report.circuit_object(state))
-    tell(context, report.circuit_lines(state, now()))
+    tell(context, [*report.circuit_lines(state, now()), *resume])
     return ExitCode.OK
+
+
+def _lifted(context: CommandContext, circuit_id: str) -> list[str]:
+    """The session no longer waits for its circuit: that is kept, and the line that tells how to go on.
+
+    Nothing where it goes on already or waits for something else, nor for a session of Claude Code.
+    """
+    from lopen.cli.store import alone, open_store
+    from lopen.storage.lock import Locked
+
+    store, session_id = open_store(context), circuit_id.removeprefix("session:")
+    try:
+        if session_id not in store.ids(unfinished=True):
+            return []
+        with alone(context.root, store.load(session_id).module):
+            session = store.load(session_id)
+            if session.pause is not None and session.pause.kind != "circuit":
+                return []
+            store.save(replace(session, pause=None), now())
+        return [f"go on with: lopen resume {session_id}"]
+    except Locked:
+        return []
+    finally:
+        store.database.close()

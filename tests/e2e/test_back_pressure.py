@@ -209,7 +209,13 @@ def test_the_model_hears_why_a_circuit_stopped_it_once_a_person_let_it_go_on(
     assert ran.code == 3
     circuit = f"session:{ran.named('session_paused')[0]['session']}"
     assert ran.err.splitlines()[-1] == f"go on with: lopen circuit ack {circuit}"
-    assert project.lopen("circuit", "ack", circuit).code == 0
+    assert project.lopen("status").last_line == ran.err.splitlines()[-1]
+    go_on = f"go on with: lopen resume {circuit.removeprefix('session:')}"
+    for _ in range(2):  # the second finds nothing to acknowledge
+        assert project.lopen("circuit", "ack", circuit).last_line == go_on
+    status = project.lopen("status")
+    assert status.last_line == go_on
+    assert "circuit ack" not in status.out
 
     ran = project.lopen("resume")
 
