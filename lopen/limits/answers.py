@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from lopen.errors import PersonNeeded
-from lopen.events import AlertRaised, Event
+from lopen.events import AlertRaised, Event, Notice
 from lopen.limits.budget import BudgetSpec, BudgetState, format_usage
 from lopen.limits.records import Alert, Reservation
 from lopen.limits.texts import extend_command
@@ -73,6 +74,16 @@ def no_room(state: BudgetState, need: int, alerts: tuple[Alert, ...]) -> BudgetR
     return BudgetReached(state.budget_id, message, extend_command(state, need), raised(alerts))
 
 
-def raised(alerts: tuple[Alert, ...]) -> tuple[Event, ...]:
+def raised(alerts: Sequence[Alert]) -> tuple[Event, ...]:
     """The events for alerts."""
     return tuple(AlertRaised(a.alert_type, a.budget_id, a.message, round(a.utilization, 4)) for a in alerts)
+
+
+def cut_off(dead: Sequence[Reservation]) -> tuple[Event, ...]:
+    """That requests of which nobody knows what they used count as much as was reserved for them."""
+    if not dead:
+        return ()
+    one = "a request that was cut off counts"
+    what = one if len(dead) == 1 else f"{len(dead)} requests that were cut off count"
+    tokens = sum(left.tokens for left in dead)
+    return (Notice("info", f"{what} as {tokens:,} tokens, as many as were reserved"),)

@@ -16,7 +16,7 @@ from typing import TypeVar
 from lopen.clock import Clock
 from lopen.events import Event, Notice
 from lopen.limits.agents import AgentLimits, agent_limits
-from lopen.limits.answers import BudgetReached, Grant, no_room, raised
+from lopen.limits.answers import BudgetReached, Grant, cut_off, no_room, raised
 from lopen.limits.budget import BudgetSpec, BudgetState, Charge, Usage, opened
 from lopen.limits.charging import charge_all, open_all, promise, release
 from lopen.limits.circuit import CircuitState
@@ -66,7 +66,7 @@ class Meter:
         self._debts = Debts(ledger, self._resources, warn)
         self._cost = 0.0  # as the store said last
         self._known: dict[str, int] = {}
-        self._late: tuple[Alert, ...] = ()  # raised when debts were paid, told with the next settlement
+        self._late: tuple[Event, ...] = ()  # of debts paid meanwhile, told with the next settlement
         self._specs: tuple[BudgetSpec, ...] = ()
         self._said: set[str] = set()  # limits on cost of which was told that they do not hold
         self._session = ""
@@ -122,29 +122,29 @@ class Meter:
         self._to_recover = session_id
         self._tried(lambda: None, lambda: None)
         late, self._late = self._late, ()
-        return raised(late)
+        return late
 
-    def _recovered(self) -> tuple[Alert, ...]:
+    def _recovered(self) -> tuple[Event, ...]:
         session_id = self._to_recover
         modules = {spec.budget_id for spec in self._specs if spec.budget_type == "module"}
 
-        def work(rows: Rows) -> tuple[Alert, ...]:
-            alerts: list[Alert] = []
-            for left in rows.promised():
-                ours = left.session == session_id or not modules.isdisjoint(left.budget_ids)
-                if ours and is_gone(left.owner):
-                    release(rows, left)
-                    alerts += self._charged_as_left(rows, left)
+        def ours(left: Reservation) -> bool:
+            return left.session == session_id or not modules.isdisjoint(left.budget_ids)
+
+        def work(rows: Rows) -> tuple[Event, ...]:
+            dead = [left for left in rows.promised() if ours(left) and is_gone(left.owner)]
+            alerts = [alert for left in dead for alert in self._charged_as_left(rows, left)]
             circuit_id = f"session:{session_id}"
             lose_probe(rows, circuit_id, self._clock.now(), self.gate.book)
             agents = read_agents(rows, circuit_id)
             if agents.running:  # they went with their process
                 put_agents(rows, circuit_id, agents.replace(running=()))
-            return tuple(alerts)
+            return (*cut_off(dead), *raised(alerts))
 
         return self._store.atomically(work)
 
     def _charged_as_left(self, rows: Rows, left: Reservation) -> list[Alert]:
+        release(rows, left)
         states = [rows.budget(budget_id) for budget_id in left.budget_ids]
         specs = [spec_of(state) for state in states if state is not None]
         charge = Charge(left.tokens, requests=1, cost_usd=left.cost_usd, agent=left.agent)
@@ -227,7 +227,7 @@ class Meter:
 
         alerts = self._tried(work, later)
         late, self._late = self._late, ()
-        return raised((*late, *alerts))
+        return (*late, *raised(alerts))
 
     def _external_cost(self, charge: Charge, now: datetime) -> tuple[Alert, ...]:
         if charge.agent not in EXTERNAL_AGENTS:
@@ -290,7 +290,7 @@ class Meter:
             return otherwise()
         try:
             if self._debts.due:
-                self._late += self._debts.pay(self._store, self._known, self._clock.now())
+                self._late += raised(self._debts.pay(self._store, self._known, self._clock.now()))
             if self._to_recover:
                 self._late += self._recovered()
                 self._to_recover = ""

@@ -64,6 +64,8 @@ def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = S
     share = f"{percent(state.utilization)} ({used_of(state)})"
     if crossing == PAUSE:
         verb = "is used up" if state.enforcement == "hard" else "is past its limit, which only warns"
+        if state.utilization < state.pause_threshold:  # refused before it was reached
+            verb = "has no room for another request"
         message = f"budget {state.budget_id} {verb}: {share}; to go on: {extend_command(state, need)}"
     elif crossing == CONFIRMATION:
         message = f"budget {state.budget_id} wants a person's confirmation: {share}"

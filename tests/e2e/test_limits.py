@@ -93,9 +93,24 @@ def test_what_a_killed_run_left_unsettled_counts_as_spent(make_project: MakeProj
     assert left["reserved"] > 16_000  # the answer's whole length, and its input
     on = project.resume()
     assert on.code == 0, on.out[-2000:] + on.err
+    told = f"a request that was cut off counts as {left['reserved']:,} tokens, as many as were reserved"
+    assert [n["message"] for n in on.named("notice")].count(told) == 1
+    assert told in project.lopen("log").out
     settled = budget(project, "session")
     assert settled["tokens_used"] == billed(planned) + left["reserved"] + billed(on)
     assert settled["reserved"] == 0
+
+
+def test_a_budget_without_room_for_a_request_is_not_said_to_be_used_up(make_project: MakeProject) -> None:
+    project = specified(make_project([plan()], LOPEN_BUDGET__SESSION_TOKENS="3000"))
+
+    ran = project.lopen("run", "calc", "--json")
+
+    assert ran.code == 3, ran.err
+    (alert,) = [a["message"] for a in ran.named("alert") if a["budget_id"].startswith("session:")]
+    assert "has no room for another request" in ran.named("session_paused")[0]["message"]
+    assert "has no room for another request: 0% (0 / 3,000); to go on: lopen budget extend" in alert
+    assert project.lopen("alerts").out.count("used up") == 0
 
 
 def test_a_model_without_a_price_is_counted_in_tokens_and_said_so(make_project: MakeProject) -> None:
