@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from lopen.boundaries import close_component, close_module, verify_done
 from lopen.conversation import Conversation
+from lopen.documents.source import NoSource
 from lopen.documents.spec import Specification
 from lopen.errors import LopenError
 from lopen.events import IterationStarted, TaskChanged
@@ -87,7 +88,13 @@ def drafts(ports: Ports, spec: Specification | None) -> bool:
 def fit_spec(ports: Ports, spec: Specification | None) -> Specification:
     """The specification, if it is fit to be approved; else what is wrong with it is raised."""
     module = ports.journal.session.module
-    spec = spec or ports.load_spec(module)  # raises what is wrong, with its hint
+    try:
+        spec = spec or ports.load_spec(module)  # raises what is wrong, with its hint
+    except NoSource as error:
+        if not ports.drafted:
+            raise
+        hint = f"say more of what you want: lopen spec {module} -p TEXT; or write the file; lopen log {module} tells"
+        raise LopenError(f"the model drafted nothing: {error.message}", hint=hint) from error
     if spec.problems:
         more = f" (and {len(spec.problems) - 1} more)" if len(spec.problems) > 1 else ""
         raise LopenError(f"{spec.problems[0]}{more}", hint=f"mend the specification: lopen check {module}")

@@ -26,6 +26,10 @@ class UnreadableSource(LopenError):
         self.line = line
 
 
+class NoSource(UnreadableSource):
+    """There is no such file."""
+
+
 def read_source(path: Path) -> str:
     """The text of a specification, a byte order mark and all line ends kept. `UnreadableSource` otherwise."""
     content = _bytes(path)
@@ -87,7 +91,7 @@ def _bytes(path: Path) -> bytes:
                 raise UnreadableSource(path, "is no regular file", hint="put a markdown file there")
             content = file.read(LARGEST + 1)
     except FileNotFoundError as error:
-        raise UnreadableSource(
+        raise NoSource(
             path, "does not exist", hint=f"write it, or have it drafted: lopen spec {_module(path)} -p TEXT"
         ) from error
     except NotADirectoryError as error:

@@ -297,6 +297,19 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     assert (third.code, third.last_line) == (3, "go on with: lopen approve calc --run")
 
 
+def test_a_model_that_writes_no_specification_is_said_to_have_drafted_nothing(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([text("An adder, then.")] * 3)
+
+    ran = project.lopen("spec", "calc", "-p", "A module that adds numbers.")
+
+    assert ran.code == 1
+    assert "the model drafted nothing" in ran.err
+    assert "SPECIFICATION.md does not exist" in ran.err
+    assert "have it drafted" not in ran.err
+
+
 def test_planning_may_ask_once_and_then_assumes_also_after_a_resume(make_project: MakeProject) -> None:
     asked: list[Any] = []
 
