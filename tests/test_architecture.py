@@ -67,7 +67,7 @@ LIBRARIES = {
     "xxhash": ["lopen.content_hash"],
     "filelock": ["lopen.storage.lock"],
     "platformdirs": ["lopen.settings.folders"],
-    "pydantic_settings": ["lopen.settings.sources"],
+    "tomlkit": ["lopen.settings.toml_edit"],
     "redis": ["lopen.limits.redis_store"],
     "rich": ["lopen.cli.rendering."],
     "typer": ["lopen.cli."],

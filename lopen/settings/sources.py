@@ -1,19 +1,19 @@
 """Where settings come from, in order: flags, environment, project file, user file, defaults (contract §12).
 
-The only importer of `pydantic_settings`, and only once a variable is set that it has to read: it takes
-150 ms to load. No `.env` is read.
+A variable's text is read as the schema reads text; a list is JSON. No `.env` is read.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_origin
 
-from pydantic import ValidationError, create_model
+from pydantic import ValidationError
 
 from lopen.errors import WrongUsage
 from lopen.settings import toml_text
@@ -110,13 +110,15 @@ def set_value(scope: Scope, project: Path, key: str, text: str) -> Path:
 
     `text` is read as the environment's values are (lists as JSON). The file as it would be is checked first.
     """
+    from lopen.settings.toml_edit import with_value
+
     problems: list[str] = []
     path = user_file() if scope == "user" else project_file(project)
     asked = _Setting(key, text, Source("flag", "config set"))
     for setting in _checked([_parsed(asked)], problems):
         before = (read_own(path) if scope == "user" else read_foreign(path)) or ""
         toml_text.parse(before, str(path))
-        after = toml_text.with_value(before, key, setting.value)
+        after = with_value(before, key, setting.value)
         own = read_own(user_file()) if scope == "project" else after
         mine = _checked(_from_file(own, user_file(), "user"), problems, strict=True)
         if scope == "project":
@@ -225,8 +227,10 @@ def _hint(own_path: Path) -> str:
 def _from_file(text: str | None, path: Path, name: SourceName) -> Iterator[_Setting]:
     if text is None:
         return
-    for key, value in flatten(toml_text.parse(text, str(path))):
-        line = toml_text.line_of(text, key)
+    tables = toml_text.parse(text, str(path))
+    lines = toml_text.lines(text) if tables else {}
+    for key, value in flatten(tables):
+        line = lines.get(key)
         yield _Setting(key, value, Source(name, f"{path}:{line}" if line else str(path)))
 
 
@@ -251,25 +255,14 @@ def _from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterat
 
 
 def _parsed(setting: _Setting) -> _Setting:
-    """The setting with its text read as pydantic-settings reads a variable; unreadable text stays text."""
-    from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
-
+    """Return the setting with a list's text read as JSON; text that is not JSON stays for the check to refuse."""
     key = keys().get(setting.name)
-    if key is None:
+    if key is None or get_origin(key.field.annotation) is not list:
         return setting
-    section = key.name.partition(".")[0]
-    field = Settings.model_fields[section]
-    fields: dict[str, Any] = {section: (field.annotation, field)}
-    shape = create_model("Surroundings", __base__=BaseSettings, **fields)
-    source = EnvSettingsSource(
-        shape, case_sensitive=True, env_prefix=_PREFIX, env_nested_delimiter=_DELIMITER
-    )
-    source.env_vars = {_PREFIX + key.name.replace(".", _DELIMITER): str(setting.value)}
     try:
-        read = dict(flatten(source()))
-    except SettingsError:
+        return replace(setting, value=json.loads(setting.value))
+    except (ValueError, RecursionError):
         return setting
-    return _Setting(setting.name, read.get(setting.name, setting.value), setting.source)
 
 
 def _warnings(own_path: Path) -> tuple[str, ...]:

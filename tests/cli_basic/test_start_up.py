@@ -18,7 +18,6 @@ HEAVY = [
     "git",
     "markdown_it",
     "pydantic",
-    "pydantic_settings",
     "rich",
     "transitions",
     "fastapi",

@@ -22,6 +22,7 @@ from lopen.secrets import find_secrets, redact
 from lopen.settings import toml_text
 from lopen.settings.keys import keys
 from lopen.settings.sources import load as load_settings
+from lopen.settings.toml_edit import with_value
 from lopen.storage.lock import holder
 from tests.fuzz.inputs import (
     ANY_TEXT,
@@ -175,17 +176,19 @@ def configured_or_refused(root: Path, text: str) -> None:
         ["budget.session_tokens", "circuit.rapid_fire.window", "models.fallback", "sandbox.mode"]
     ),
     st.integers(0, 10**9) | READABLE | st.lists(READABLE, max_size=3) | st.booleans(),
+    st.sampled_from(["\n", "\r\n"]),
 )
 @bounded(90)
 def test_a_value_set_in_any_configuration_is_there_and_nothing_else_changed(
-    text: str, key: str, value: Any
+    text: str, key: str, value: Any, newline: str
 ) -> None:
+    text = text.replace("\n", newline)
     try:
         before = toml_text.parse(text, "config.toml")
     except LopenError:
         return
     try:
-        after = tomllib.loads(toml_text.with_value(text, key, value))
+        after = tomllib.loads(with_value(text, key, value))
     except LopenError as error:
         told(*error.message.split("\n"))
         return

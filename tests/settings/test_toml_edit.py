@@ -1,0 +1,94 @@
+"""Setting one value in a person's file changes nothing else in it."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.errors import WrongUsage
+from lopen.settings.toml_edit import with_value
+from tests.settings.test_toml_text import FILE
+
+COMMENTED = "[a]\nb = 1  # one\n\n# about c\n[c]\nd = 1\n"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("key", "value", "old", "new"),
+    [
+        ("budget.session_tokens", 2, "tokens = 1 # dotted", "tokens = 2 # dotted"),
+        ("models.building", "y", "building = 'x # no comment'  # a", 'building = "y"  # a'),
+        ("circuit.rapid_fire.threshold", 7, "threshold = 5", "threshold = 7"),
+        ("models.planning", "p", "  # a comment\n", '  # a comment\nplanning = "p"\n'),
+        ("oracle.model", "o", "[oracle]\n", '[oracle]\nmodel = "o"\n'),
+        ("budget.task_tokens", 3, "# dotted\n", "# dotted\nbudget.task_tokens = 3\n"),
+        ("git.sign", True, "[oracle]\n", "[oracle]\n\n[git]\nsign = true\n"),
+        (
+            "circuit.external_api.window",
+            1.5,
+            "[oracle]\n",
+            "[oracle]\n\n[circuit.external_api]\nwindow = 1.5\n",
+        ),
+        ("models.fallback", ["c"], '[\n  "a", # first\n  "b",\n]', '["c"]'),
+    ],
+)
+def test_one_value_changes_and_nothing_else(
+    newline: str, key: str, value: object, old: str, new: str
+) -> None:
+    def with_newline(text: str) -> str:
+        return text.replace("\n", newline)
+
+    assert with_value(with_newline(FILE), key, value) == with_newline(FILE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "changed"),
+    [
+        ("", "git.sign", "[git]\nsign = 7\n"),
+        ("# only this", "git.sign", "# only this\n\n[git]\nsign = 7\n"),
+        ("[a]\nb = 1", "a.c", "[a]\nb = 1\nc = 7\n"),
+        ('m = {p = "a"}', "m.url", 'm = {p = "a", url = 7}\n'),
+        ('m = {p = "a"} # why\r\n', "m.url", 'm = {p = "a", url = 7} # why\r\n'),
+        ('m = { p = "a", url = 1 }\n', "m.url", 'm = { p = "a", url = 7 }\n'),
+        ("m = {}\n", "m.deep.url", "m = {deep = {url = 7}}\n"),
+        (COMMENTED, "a.x", COMMENTED.replace("# one\n", "# one\nx = 7\n")),
+        (COMMENTED.replace("[c]", "[a.c]"), "a.x", "[a]\nb = 1  # one\nx = 7\n\n# about c\n[a.c]\nd = 1\n"),
+        ("[a.b]\nc = 1\n[d]\n[a.e]\nf = 1\n", "a.e.f", "[a.b]\nc = 1\n[d]\n[a.e]\nf = 7\n"),
+        ("a.b.c = 1\n", "a.d.e", "a.b.c = 1\n\n[a.d]\ne = 7\n"),
+    ],
+)
+def test_each_form_of_a_table_takes_a_value(text: str, key: str, changed: str) -> None:
+    assert with_value(text, key, 7) == changed
+
+
+@pytest.mark.parametrize("text", ["a = 1\n", "a = [1]\n", "[[a]]\nb = 1\n", "a.b.c = 1\n"])
+def test_a_file_that_has_no_room_for_the_key_is_left_alone(text: str) -> None:
+    with pytest.raises(WrongUsage, match=r"cannot set a\.b in this file"):
+        with_value(text, "a.b", 7)
+
+
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(_TEXTS)
+def test_any_text_survives_as_a_value(text: str) -> None:
+    assert tomllib.loads(with_value("", "a.b", text))["a"]["b"] == text
+
+
+_NAMES = st.sampled_from(["a", "b", "c"])
+_VALUES = st.one_of(
+    st.integers(), st.booleans(), st.text(max_size=5), st.lists(st.text(max_size=3), max_size=2)
+)
+
+
+@given(st.lists(st.tuples(_NAMES, _NAMES, _VALUES), min_size=1, max_size=8))
+def test_a_file_built_value_by_value_holds_the_last_of_each(sets: list[tuple[str, str, object]]) -> None:
+    text, expected = "", dict[tuple[str, str], object]()
+    for section, leaf, value in sets:
+        text = with_value(text, f"{section}.{leaf}", value)
+        expected[section, leaf] = value
+    tables = tomllib.loads(text)
+    assert {(s, leaf): v for s, table in tables.items() for leaf, v in table.items()} == expected
