@@ -57,6 +57,7 @@ ORDER = list(LAYERS)
 LIBRARIES = {
     "anthropic": ["lopen.llm.sdk"],
     "httpx2": ["lopen.llm.sdk", "lopen.llm.transport"],
+    "httpcore2": ["lopen.llm.deadline", "lopen.llm.transport"],
     "tenacity": ["lopen.llm.patience"],
     "genai_prices": ["lopen.llm.prices"],
     "git": ["lopen.git.command"],

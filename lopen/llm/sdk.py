@@ -18,9 +18,10 @@ import httpx2
 
 from lopen.clock import Clock
 from lopen.errors import LopenError
+from lopen.llm.deadline import Deadline
 from lopen.llm.failures import Refusal, classify
 from lopen.llm.messages import ModelError, NoCredentials, Rejected, TransientFailure
-from lopen.llm.transport import Deadline, guard
+from lopen.llm.transport import bounded_client
 
 Provider = Literal["anthropic", "bedrock", "vertex", "foundry"]
 T = TypeVar("T")
@@ -169,10 +170,7 @@ def _client(connection: Connection, deadline: Deadline) -> _Client:
     if connection.api_key:
         options["api_key"] = connection.api_key
         options["default_headers"] = {"x-api-key": connection.api_key}  # over ANTHROPIC_CUSTOM_HEADERS
-    # With a transport of our own the client looks for no other.
-    own: dict[str, Any] = {"transport": httpx2.HTTPTransport()} if connection.local else {}
-    options["http_client"] = anthropic.DefaultHttpxClient(**own)
-    guard(options["http_client"], deadline)
+    options["http_client"] = bounded_client(deadline, proxies=not connection.local)
     match connection.provider:
         case "anthropic":
             return anthropic.Anthropic(**options)

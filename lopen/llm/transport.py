@@ -1,22 +1,26 @@
-"""What holds of every connection to the endpoint, from its first byte: a deadline, a size, and no other host.
+"""Bounds on every connection to the endpoint, from its first byte: a deadline, a size, and no other host.
 
-Beneath the SDK, so that it holds for headers and for every status: an error's body is read whole by the SDK before
-lopen hears of it. `httpx2` calls itself what is wrapped here.
+They lie beneath the SDK, so that they hold for headers and for every status: the SDK reads an error's body whole
+before lopen hears of it.
 """
 
 from __future__ import annotations
 
-import math
 import re
-import threading
+import ssl
 import zlib
 from collections.abc import Iterator
-from typing import Any, Final
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Final
 
+import httpcore2
 import httpx2
 
-from lopen.clock import Clock
+from lopen.errors import LopenError
+from lopen.llm.deadline import PIECE_BYTES, Deadline, DeadlineNetwork
 from lopen.llm.messages import Rejected, TransientFailure
+from lopen.llm.proxies import environment_proxies
 
 MOST_BYTES: Final = 64 * 2**20  # of one answer, decoded; the longest real one is a third of it
 MOST_ERROR_BYTES: Final = 2**20  # of one that is not 200: the rest is not read
@@ -24,54 +28,77 @@ MOST_EVENT_BYTES: Final = 4 * 2**20  # the SDK joins the lines of an event one b
 MOST_EVENT_LINES: Final = 1_000
 LONGEST_LOCATION: Final = 300
 _BLANK_LINE: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
-_PIECE: Final = 64 * 1024
 _ZLIB_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+IDLE_S: Final = 5.0  # a kept connection that is idle for longer is not used again
+_CORE_ERRORS: Final = (
+    httpcore2.TimeoutException,
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    httpcore2.ProxyError,
+    httpcore2.UnsupportedProtocol,
+)
 TOO_LONG: Final = "the endpoint's answer is longer than any real one; it was dropped"
-TOO_SLOW: Final = "the endpoint's answer took longer than any real one; it was dropped"
 
 
-class Deadline(threading.local):
-    """Until when the exchange of this thread may last."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._at = math.inf
-
-    def begin(self, seconds: float) -> None:
-        """From now on, so long."""
-        self._at = self._clock.monotonic() + seconds
-
-    def left(self) -> float:
-        """Seconds that are left; `TransientFailure` where none are."""
-        left = self._at - self._clock.monotonic()
-        if left <= 0:
-            raise TransientFailure(TOO_SLOW)
-        return left
+def bounded_client(deadline: Deadline, *, proxies: bool) -> httpx2.Client:
+    """Return a client whose connections and answers are bounded; `proxies` says whether to use the environment's."""
+    secured = httpx2.create_ssl_context()
+    mounts: dict[str, httpx2.BaseTransport | None] = {}
+    for pattern, address in environment_proxies().items() if proxies else ():
+        if _is_pattern(pattern):
+            mounts[pattern] = _Transport(deadline, secured, _proxy(address)) if address else None
+    return httpx2.Client(transport=_Transport(deadline, secured), mounts=mounts, follow_redirects=False)
 
 
-def guard(client: httpx2.Client, deadline: Deadline) -> None:
-    """Put these bounds on all that `client` sends, also through a proxy of the environment."""
-    client.follow_redirects = False
-    every = {id(t): t for t in (client._transport, *client._mounts.values()) if t is not None}
-    guarded = {key: _Transport(transport, deadline) for key, transport in every.items()}
-    client._transport = guarded[id(client._transport)]
-    client._mounts = {
-        pattern: None if transport is None else guarded[id(transport)]
-        for pattern, transport in client._mounts.items()
-    }
+def _is_pattern(pattern: str) -> bool:
+    """Whether httpx understands an entry of NO_PROXY; like curl, lopen ignores the others."""
+    try:
+        httpx2.Client(transport=httpx2.BaseTransport(), mounts={pattern: None})
+    except httpx2.InvalidURL:
+        return False
+    return True
+
+
+def _proxy(address: str) -> httpcore2.Proxy:
+    named = httpx2.Proxy(address)
+    if named.url.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise LopenError(
+            f"the proxy {named.url} needs a library that is not installed: socksio",
+            hint="Install it with: pip install socksio",
+        )
+    url = named.url
+    return httpcore2.Proxy(
+        httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+        auth=named.raw_auth,
+    )
+
+
+@contextmanager
+def _httpx_errors() -> Iterator[None]:
+    """Raise what httpcore raises as the exception of the same name in httpx, which the SDK knows."""
+    try:
+        yield
+    except _CORE_ERRORS as error:
+        known = (getattr(httpx2, kind.__name__, None) for kind in type(error).__mro__)
+        raise next(kind for kind in known if kind)(str(error)) from error
 
 
 class _Transport(httpx2.BaseTransport):
-    """Another transport, its connections and answers bounded. No redirect is followed, and none passed on."""
+    """A pool of connections whose answers are bounded. No redirect is followed, and none passed on."""
 
-    def __init__(self, inner: httpx2.BaseTransport, deadline: Deadline) -> None:
-        self._inner = inner
-        pool: Any = inner._pool  # type: ignore[attr-defined]  # the one place where bytes come and go
-        pool._network_backend = _Network(pool._network_backend, deadline)
+    def __init__(
+        self, deadline: Deadline, secured: ssl.SSLContext, proxy: httpcore2.Proxy | None = None
+    ) -> None:
+        self._pool = httpcore2.ConnectionPool(
+            ssl_context=secured,
+            proxy=proxy,
+            keepalive_expiry=IDLE_S,
+            network_backend=DeadlineNetwork(deadline),
+        )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["Accept-Encoding"] = "identity"
-        answer = self._inner.handle_request(request)
+        answer = self._send(request)
         if answer.is_redirect or 300 <= answer.status_code < 400:
             answer.close()
             raise _elsewhere(answer)
@@ -93,8 +120,42 @@ class _Transport(httpx2.BaseTransport):
         answer.stream = _Bounded(pieces, answer.stream)
         return answer
 
+    def _send(self, request: httpx2.Request) -> httpx2.Response:
+        """Return the answer with its body still to come, as it is on the wire."""
+        assert isinstance(request.stream, httpx2.SyncByteStream)
+        url = request.url
+        with _httpx_errors():
+            answer = self._pool.handle_request(
+                httpcore2.Request(
+                    request.method,
+                    httpcore2.URL(
+                        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+                    ),
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions=request.extensions,
+                )
+            )
+        return httpx2.Response(
+            answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions
+        )
+
     def close(self) -> None:
-        self._inner.close()
+        self._pool.close()
+
+
+class _Body(httpx2.SyncByteStream):
+    """An answer's bytes as they come."""
+
+    def __init__(self, answer: httpcore2.Response) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _httpx_errors():
+            yield from self._answer.iter_stream()
+
+    def close(self) -> None:
+        self._answer.close()
 
 
 class _Bounded(httpx2.SyncByteStream):
@@ -123,7 +184,7 @@ def _decoded(stream: httpx2.SyncByteStream, bits: int) -> Iterator[bytes]:
         for raw in stream:
             rest = raw
             while rest and not decoder.eof:
-                yield decoder.decompress(rest, _PIECE)
+                yield decoder.decompress(rest, PIECE_BYTES)
                 rest = decoder.unconsumed_tail
     except zlib.error as error:
         raise TransientFailure(f"the endpoint's answer could not be read: {error}") from error
@@ -165,58 +226,3 @@ def _elsewhere(answer: httpx2.Response) -> Rejected:
         answer.status_code,
         hint="If that is your endpoint, name it: lopen config set --user model.base_url URL, or ANTHROPIC_BASE_URL.",
     )
-
-
-class _Network:
-    """Opens connections as another does; all that comes and goes on them is held to the deadline."""
-
-    def __init__(self, inner: Any, deadline: Deadline) -> None:
-        self._inner = inner
-        self._deadline = deadline
-
-    def connect_tcp(self, *given: Any, timeout: float | None = None, **named: Any) -> _Stream:
-        timeout = _least(timeout, self._deadline.left())
-        return _Stream(self._inner.connect_tcp(*given, timeout=timeout, **named), self._deadline)
-
-    def connect_unix_socket(self, *given: Any, timeout: float | None = None, **named: Any) -> _Stream:
-        timeout = _least(timeout, self._deadline.left())
-        return _Stream(self._inner.connect_unix_socket(*given, timeout=timeout, **named), self._deadline)
-
-    def sleep(self, seconds: float) -> None:
-        # httpcore's own pause before it tries to connect again
-        self._inner.sleep(min(seconds, self._deadline.left()))
-
-
-class _Stream:
-    """A connection. A byte now and then keeps it alive, but not beyond the deadline."""
-
-    def __init__(self, inner: Any, deadline: Deadline) -> None:
-        self._inner = inner
-        self._deadline = deadline
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        try:
-            read: bytes = self._inner.read(max_bytes, timeout=_least(timeout, self._deadline.left()))
-        except Exception:  # any: swallowed is none, it is only named for what it was
-            self._deadline.left()  # says so, where it was the deadline
-            raise
-        self._deadline.left()  # what came too late is not read on
-        return read
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _PIECE):
-            self._inner.write(buffer[start : start + _PIECE], timeout=_least(timeout, self._deadline.left()))
-
-    def start_tls(self, *given: Any, timeout: float | None = None, **named: Any) -> _Stream:
-        timeout = _least(timeout, self._deadline.left())
-        return _Stream(self._inner.start_tls(*given, timeout=timeout, **named), self._deadline)
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)
-
-
-def _least(timeout: float | None, left: float) -> float:
-    return left if timeout is None else min(timeout, left)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,9 +12,11 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from lopen.clock import FakeClock
+from lopen.errors import LopenError
 from lopen.llm.messages import ModelError, Rejected, TransientFailure
 from lopen.llm.transport import MOST_BYTES, MOST_ERROR_BYTES
 from tests.llm.conftest import Reach, ignore, request
+from tests.no_network import NetworkForbidden
 
 EVENT_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 
@@ -197,3 +200,52 @@ def test_the_bounds_hold_through_a_proxy_too(reach: Reach, monkeypatch: pytest.M
         with pytest.raises(TransientFailure, match="took longer"):
             reach("http://endpoint.invalid", clock=Hurrying(proxy)).send(request(), ignore)
         assert proxy.requests[0].startswith(b"POST http://endpoint.invalid/")
+
+
+@pytest.mark.parametrize(
+    ("exempt", "direct"),
+    [
+        ("127.0.0.1", False),
+        ("example.invalid", True),
+        (".invalid, other.org", True),
+        ("other.org, http://10.0.0.0/99", False),
+        ("*", True),
+    ],
+)
+def test_a_host_that_no_proxy_names_is_reached_directly(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch, exempt: str, direct: bool
+) -> None:
+    monkeypatch.setenv("NO_PROXY", exempt)
+    refusal = b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n"
+    reached = (
+        NetworkForbidden if direct else ModelError
+    )  # the test's own ban on lookups meets a direct connection
+    with Server(refusal) as proxy, _proxied(monkeypatch, proxy), pytest.raises(reached):
+        reach("http://endpoint.example.invalid").send(request(), ignore)
+    assert (proxy.requests == []) == direct
+
+
+def test_a_proxy_gets_the_name_and_password_of_its_address(
+    reach: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Server(b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n") as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url.replace("http://", "http://person:p%40ss@"))
+        with pytest.raises(ModelError):
+            reach("http://endpoint.invalid").send(request(), ignore)
+    assert b"proxy-authorization: basic cgvyc29uonbac3m=" in proxy.requests[0].lower()
+
+
+def test_a_proxy_that_needs_a_missing_library_names_it(reach: Reach, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setattr("lopen.llm.transport.find_spec", lambda _name: None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://person:secret@127.0.0.1:9")
+    with pytest.raises(LopenError, match="needs a library that is not installed: socksio") as caught:
+        reach("http://endpoint.invalid").send(request(), ignore)
+    assert "secret" not in caught.value.message
+
+
+def test_a_connection_that_is_refused_is_a_failure_that_passes(reach: Reach) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with pytest.raises(TransientFailure, match="ConnectError"):
+        reach(url, max_retries=0).send(request(), ignore)
