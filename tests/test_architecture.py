@@ -28,6 +28,7 @@ LAYERS = {
         "content_hash",
         "digest",
         "liveness",
+        "base",
         "own_programs",
         "secrets",
     ],
