@@ -20,11 +20,11 @@ from typing import Any
 
 from bench.rows import Row
 from bench.session import approved
-from lopen.advancing import begin, bench_for, conversation_for
-from lopen.clock import FakeClock
-from lopen.limits.sqlite_store import SqliteStore
+from lopen.base.clock import FakeClock
+from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.llm.messages import OnText, Request, Response, ToolUse, Usage
-from lopen.orchestrator import iterate
+from lopen.loop.iteration import begin, bench_for, conversation_for
+from lopen.loop.run import iterate
 from lopen.retention.space import footprint
 from lopen.workflow.steps import Step
 from tests.project import plan, specification

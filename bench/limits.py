@@ -19,16 +19,16 @@ from itertools import count
 from pathlib import Path
 
 from bench.rows import Row
-from lopen.clock import SystemClock
+from lopen.base.clock import SystemClock
 from lopen.limits.answers import ToolPass
-from lopen.limits.budget import Charge, Usage
-from lopen.limits.meter import Meter
-from lopen.limits.specs import specs_for
-from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.budgets.budget import BudgetUsage, Charge
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.budgets.scopes import specs_for
+from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 
-CHARGE = Charge(1_100, Usage(1_000, 100), 1, 0.001, "builder", "opus")
+CHARGE = Charge(1_100, BudgetUsage(1_000, 100), 1, 0.001, "builder", "opus")
 PAST = int(os.environ.get("LOPEN_BENCH_CALLS", "1000000"))
 OFF = {"rapid_fire": {"enabled": False}, "max_iterations": {"enabled": False}}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.rows import Row
 from bench.session import approved
-from lopen.orchestrator import drive
+from lopen.loop.run import drive
 from tests.endpoint import tools
 from tests.project import build, code, component, plan, specification, task, verified
 

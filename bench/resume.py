@@ -15,13 +15,13 @@ from typing import Any
 
 from bench.rows import Row
 from bench.session import home
-from lopen.cli.approving import record, specification
-from lopen.cli.context import CommandContext
-from lopen.cli.store import cleaned, open_store
+from lopen.application.approval import record, specification
+from lopen.application.command_context import CommandContext
+from lopen.application.open_store import cleaned, open_store
 from lopen.storage.sessions import SessionStore
-from lopen.tasks.tree import Component, State, Task, Tree
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.endpoint import ScriptedEndpoint, status
 from tests.project import Project
 from tests.project import specification as text
@@ -126,7 +126,7 @@ def _commit(session: str, n: int, start: str) -> bytes:
     ).encode()
 
 
-def _tree(tasks: int, commits: list[str]) -> Tree:
+def _tree(tasks: int, commits: list[str]) -> TaskTree:
     """All tasks complete but the last."""
     every = [
         Task(
@@ -140,7 +140,7 @@ def _tree(tasks: int, commits: list[str]) -> Tree:
     ]
     each = max(1, tasks // COMPONENTS)
     groups = [tuple(every[at : at + each]) for at in range(0, tasks, each)]
-    return Tree(
+    return TaskTree(
         tuple(
             Component(
                 f"c{n}",

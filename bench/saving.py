@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.rows import Row
-from lopen.clock import SystemClock
-from lopen.events import TaskChanged
-from lopen.journal import Journal
+from lopen.base.clock import SystemClock
+from lopen.base.events import TaskChanged
 from lopen.storage.database import Database
+from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
-from lopen.tasks.tree import Component, Task, Tree
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, Task, TaskTree
 
 FEW, MANY = 10, 10_000
 BATCHES, SAVES = 9, 40
@@ -49,7 +49,7 @@ class _Saver:
             Component(f"c{c}", f"C{c}", tasks=tuple(Task(f"m-t{c}-{n}", f"T {n}") for n in range(each)))
             for c in range(tasks // each)
         )
-        session = Session("m-1", "m", datetime.now(UTC), tree=Tree(components))
+        session = Session("m-1", "m", datetime.now(UTC), tree=TaskTree(components))
         self._journal = Journal(
             SessionStore(Database(folder / "state.db")), session, SystemClock(), redact=str
         )

@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lopen.cli.approving import record, specification
-from lopen.cli.context import CommandContext
-from lopen.cli.options import RunOptions
-from lopen.cli.store import open_store
-from lopen.cli.wiring import Wired, wired
-from lopen.clock import Clock
+from lopen.application.approval import record, specification
+from lopen.application.command_context import CommandContext
+from lopen.application.open_store import open_store
+from lopen.application.run_options import RunOptions
+from lopen.application.wiring import Wired, wired
+from lopen.base.clock import Clock
+from lopen.loop.startup import start
 from lopen.settings.sources import load
-from lopen.starting import start
 from lopen.workflow.session import Session
 from tests.endpoint import ScriptedEndpoint
 from tests.project import Project

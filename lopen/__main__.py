@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):  # whatever is looked up from here on: never in the folder lopen happens to run in
         os.environ["PATH"] = _absolute(os.environ["PATH"])
     if arguments[:1] == ["hook"]:
-        import_module("lopen.hooks.entry").run(arguments[1:])
+        import_module("lopen.claude_hooks.entry").run(arguments[1:])
     if arguments == ["--version"] and _version_said():
         return 0
     try:

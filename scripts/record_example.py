@@ -16,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lopen.cli.confinement import recording_path
-from lopen.cli.demo import ExampleContext, prepare
-from lopen.cli.driving import drive_module
-from lopen.cli.options import RunOptions
-from lopen.errors import ExitCode
+from lopen.application.confinement import recording_path
+from lopen.application.driving import drive_module
+from lopen.application.run_options import RunOptions
+from lopen.base.errors import ExitCode
+from lopen.cli.commands.demo import ExampleContext, prepare
 from lopen.example import MODULE, RECORDING
-from lopen.llm.endpoint import Answer, Message, MessagesEndpoint, Status
+from lopen.llm.fake_api.server import Answer, Message, MessagesEndpoint, Status
 from lopen.llm.messages import Usage
 from lopen.llm.recording import Recording, load, save
 from scripts.example_answers import TURNS, VERDICTS

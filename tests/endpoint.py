@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
-from lopen.llm import sse
-from lopen.llm.calls import result_fields, result_text
-from lopen.llm.endpoint import Answer, Message, MessagesEndpoint, Nothing, Raw, Status
+from lopen.llm.fake_api import sse
+from lopen.llm.fake_api.server import Answer, Message, MessagesEndpoint, NoResponse, Raw, Status
 from lopen.llm.messages import Json, Usage
+from lopen.llm.recorded_calls import result_fields, result_text
 
 Body = dict[str, Any]
 Turn = Answer | Callable[[Body], Answer]
@@ -28,7 +28,7 @@ Route = tuple[Callable[[Body], bool], "Turn | Iterable[Turn]"]
 
 __all__ = [
     "Message",
-    "Nothing",
+    "NoResponse",
     "Raw",
     "ScriptedEndpoint",
     "Status",
@@ -135,7 +135,7 @@ class _Queue:
     """Turns one after another, or one for ever."""
 
     def __init__(self, turns: Turn | Iterable[Turn]) -> None:
-        single = callable(turns) or isinstance(turns, (Message, Status, Raw, Nothing))
+        single = callable(turns) or isinstance(turns, (Message, Status, Raw, NoResponse))
         self._always: Turn | None = turns if single else None  # type: ignore[assignment]  # narrowed by `single`
         self._turns: list[Turn] = [] if single else list(turns)  # type: ignore[arg-type]  # narrowed by `single`
 
@@ -216,9 +216,9 @@ def invalid_sse() -> Raw:
     return Raw([b"event: message_start\ndata: {not json\n\n"])
 
 
-def reset() -> Nothing:
+def reset() -> NoResponse:
     """The connection is reset before anything is answered."""
-    return Nothing("reset")
+    return NoResponse("reset")
 
 
 def silence(answer: Message | None = None, *, events: int = 3) -> Raw:

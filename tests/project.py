@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lopen.llm.endpoint import Message
+from lopen.llm.fake_api.server import Message
 from tests.endpoint import ScriptedEndpoint, tools
 from tests.preloaded.shared import run_lopen
 from tests.ran import HERE, Ran

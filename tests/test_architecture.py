@@ -10,67 +10,40 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in sorted((ROOT / "lopen").rglob("*.py"))
-}
-TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
+from scripts import figures
 
-# From the ground up; a module imports its own layer and those before it (docs/architecture.md)
-LAYERS = {
-    "base": [
-        "lopen",
-        "errors",
-        "events",
-        "clock",
-        "collecting",
-        "content_hash",
-        "digest",
-        "liveness",
-        "base",
-        "own_programs",
-        "secrets",
-    ],
-    "pure": [
-        "documents",
-        "tasks",
-        "workflow",
-        "guardrails",
-        "prompts",
-        "oracle",
-        "settings.schema",
-        "llm.messages",
-    ],
-    "effects": [
-        *["settings", "storage", "git", "sandbox", "limits", "llm", "tools", "retention", "example"],
-        *["journal", "specifications", "seal", "workplace"],
-    ],
-    "loop": [
-        *["orchestrator", "advancing", "starting", "guard_facts", "observation", "boundaries", "judgement"],
-        *["conversation", "asking", "completion", "gate", "research", "surroundings", "ports", "foresight"],
-    ],
-    "shells": ["cli", "server", "hooks", "__main__"],
-}
-ORDER = list(LAYERS)
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = figures.modules(ROOT)
+TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
+GRAPH = figures.import_graph(MODULES)
+
+# The rooms from the ground up: a module imports its own room and those before it (docs/architecture.md)
+ROOMS = [
+    *["lopen", "base"],
+    *["settings", "workflow", "documents", "guardrails", "llm", "prompts", "oracle", "test_integrity"],
+    *["storage", "limits", "retention", "git", "workspace", "sandbox", "tools"],
+    *["loop", "example", "claude_hooks", "application", "cli", "__main__"],
+]
+PURE = ["workflow", "documents", "guardrails", "prompts", "oracle", "test_integrity"]  # values in, values out
+PURE_MODULES = ["lopen.settings.schema", "lopen.llm.messages"]
 
 # Library → the modules (or rooms, ending in a dot) that import it
 LIBRARIES = {
     "anthropic": ["lopen.llm.sdk"],
     "httpx2": ["lopen.llm.sdk", "lopen.llm.transport"],
     "httpcore2": ["lopen.llm.deadline", "lopen.llm.transport"],
-    "tenacity": ["lopen.llm.patience"],
+    "tenacity": ["lopen.llm.retry"],
     "genai_prices": ["lopen.llm.prices"],
     "git": ["lopen.git.command"],
     "transitions": ["lopen.workflow.machine"],
-    "markdown_it": ["lopen.documents.blocks", "lopen.documents.shortcuts"],
+    "markdown_it": ["lopen.documents.blocks", "lopen.documents.fast_blocks"],
     "mdit_py_plugins": ["lopen.documents.blocks"],
-    "yaml": ["lopen.documents.yaml_text"],
-    "xxhash": ["lopen.content_hash"],
+    "yaml": ["lopen.documents.front_matter"],
+    "xxhash": ["lopen.base.hashing"],
     "filelock": ["lopen.storage.lock"],
     "platformdirs": ["lopen.settings.folders"],
     "tomlkit": ["lopen.settings.toml_edit"],
-    "redis": ["lopen.limits.redis_store"],
+    "redis": ["lopen.limits.stores.redis_store"],
     "rich": ["lopen.cli.rendering."],
     "typer": ["lopen.cli."],
     "fastapi": ["lopen.server."],
@@ -80,7 +53,7 @@ LIBRARIES = {
     "pydantic": [
         "lopen.settings.",
         "lopen.tools.",
-        "lopen.oracle.submission",
+        "lopen.oracle.judge",
         "lopen.storage.",
         "lopen.server.",
     ],
@@ -89,7 +62,7 @@ LONGEST_FILE, LONGEST_FUNCTION = 300, 60
 # Files that pure rooms read; everything else of theirs takes values and gives values
 READING = {
     "lopen.documents.source",
-    "lopen.documents.cache",
+    "lopen.storage.specifications",
     "lopen.documents.research",
     "lopen.oracle.rubric",
     "lopen.prompts.templates",
@@ -112,27 +85,14 @@ MAKERS = {"AnthropicModel", "ReplayModel", "RecordingModel", "Recorder", "choose
 
 def imported(tree: ast.AST) -> Iterator[str]:
     """Every module that the code imports, wherever the import stands."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            assert not node.level, "imports are absolute"
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if inner in MODULES else node.module
+    return figures.imported(tree, MODULES)
 
 
-def layer(module: str) -> str:
-    """The layer of a module of lopen; the longest entry that fits counts."""
-    name = module.removeprefix("lopen.")
-    fitting = [
-        (len(entry), kind)
-        for kind, entries in LAYERS.items()
-        for entry in entries
-        if name == entry or name.startswith(f"{entry}.")
-    ]
-    assert fitting, f"{module} stands in no layer: add it to LAYERS and to docs/architecture.md"
-    return max(fitting)[1]
+def room(module: str) -> str:
+    """The room of a module of lopen."""
+    name = figures.room(module)
+    assert name in ROOMS, f"{module} stands in no room: add it to ROOMS and to docs/architecture.md"
+    return name
 
 
 def of_lopen(tree: ast.AST) -> Iterator[str]:
@@ -141,12 +101,36 @@ def of_lopen(tree: ast.AST) -> Iterator[str]:
 
 def test_imports_point_one_way() -> None:
     wrong = [
-        f"{module} ({layer(module)}) imports {name} ({layer(name)})"
-        for module, tree in TREES.items()
-        for name in of_lopen(tree)
-        if ORDER.index(layer(name)) > ORDER.index(layer(module))
+        f"{module} imports {target}"
+        for module, targets in GRAPH.items()
+        for target in targets
+        if ROOMS.index(room(target)) > ROOMS.index(room(module))
     ]
     assert wrong == []
+
+
+def test_no_modules_and_no_rooms_import_each_other_in_a_circle() -> None:
+    assert figures.cycles(GRAPH) == []
+    assert figures.cycles(figures.room_graph(GRAPH)) == []
+
+
+def test_cycles_are_found() -> None:
+    assert figures.cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
+
+
+def test_nothing_lies_loose_at_the_top() -> None:
+    assert sorted(path.name for path in (ROOT / "lopen").glob("*.*")) == [
+        "__init__.py",
+        "__main__.py",
+        "py.typed",
+    ]
+
+
+def test_imports_are_absolute() -> None:
+    relative = [
+        m for m, tree in TREES.items() for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level
+    ]
+    assert relative == []
 
 
 def test_each_library_is_imported_where_it_belongs() -> None:
@@ -176,16 +160,16 @@ def test_only_the_composition_root_brings_the_loop_and_adapters_together() -> No
     meeting = {
         module
         for module, tree in TREES.items()
-        if (layer(module) == "loop" or any(layer(name) == "loop" for name in of_lopen(tree)))
+        if (room(module) == "loop" or any(room(name) == "loop" for name in of_lopen(tree)))
         and {*calls(tree)} & {*MAKERS, "Repository.open"}
     }
-    assert meeting == {"lopen.cli.wiring"}
+    assert meeting == {"lopen.application.wiring"}
 
 
 def test_pure_rooms_take_values_and_give_values() -> None:
     wrong = []
     for module, tree in TREES.items():
-        if layer(module) != "pure" or module in READING:
+        if (room(module) not in PURE and module not in PURE_MODULES) or module in READING:
             continue
         wrong += [
             f"{module} imports {name}" for name in imported(tree) if name.partition(".")[0] in EFFECTFUL
@@ -234,7 +218,9 @@ def loaded_by(code: str) -> set[str]:
     return set(ran.stdout.splitlines()[-1].split())
 
 
-HOOKS = sorted(name for name in MODULES if name == "lopen.hooks" or name.startswith("lopen.hooks."))
+HOOKS = sorted(
+    name for name in MODULES if name == "lopen.claude_hooks" or name.startswith("lopen.claude_hooks.")
+)
 
 
 def test_the_hooks_and_what_they_import_use_the_standard_library_alone() -> None:
@@ -256,7 +242,7 @@ def third_party(module: str, seen: set[str]) -> Iterator[str]:
                 yield f"{module}: {library}"
 
 
-@pytest.mark.parametrize("entry", [*HOOKS, "lopen.__main__", "lopen.events", "lopen.storage.database"])
+@pytest.mark.parametrize("entry", [*HOOKS, "lopen.__main__", "lopen.base.events", "lopen.storage.database"])
 def test_what_every_call_loads_names_no_library_at_its_top(entry: str) -> None:
     assert list(third_party(entry, set())) == []
 

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from lopen.collecting import not_collecting
+from lopen.base.gc_pause import not_collecting
 
 
 def test_garbage_is_left_alone_inside_and_looked_for_again_behind() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lopen.content_hash import ContentHasher, content_hash
+from lopen.base.hashing import ContentHasher, content_hash
 
 
 def test_the_hash_is_xxhash128() -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from lopen.liveness import lives, start_time
+from lopen.base.process_identity import lives, start_time
 
 needs_start_times = pytest.mark.skipif(
     start_time(os.getpid()) is None, reason="this system does not tell when a process was started"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lopen import own_programs
-from lopen.own_programs import distrust, find_program
+from lopen.base import trusted_programs
+from lopen.base.trusted_programs import distrust, find_program
 
 
 @pytest.fixture(autouse=True)
 def _trusting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_programs, "_BROUGHT", set())
+    monkeypatch.setattr(trusted_programs, "_BROUGHT", set())
 
 
 def program(folder: Path) -> Path:

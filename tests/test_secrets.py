@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.secrets import find_secrets, looks_secret_name, looks_secret_value, redact
+from lopen.base.redaction import find_secrets, looks_secret_name, looks_secret_value, redact
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEpAIBAAKCAQEA7bq9\n-----END RSA PRIVATE KEY-----"
 SECRETS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lopen.surroundings import CONVENTION_CHARS, conventions
+from lopen.loop.project_context import CONVENTION_CHARS, conventions
 
 
 def write(root: Path, path: str, text: str) -> None:

@@ -1,1 +1,1 @@
-"""What every other room may import."""
+"""What every room may use: failures, events, time, hashes, files, processes, secrets. Standard library but for the hash."""

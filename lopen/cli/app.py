@@ -16,12 +16,12 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from lopen import __version__
-from lopen.cli.context import Invocation, ProjectOption, VerboseOption
-from lopen.errors import ExitCode
+from lopen.base.errors import ExitCode
+from lopen.cli.command import Invocation, ProjectOption, VerboseOption
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommandEntry:
     """One command: where it lives (`module:attribute`, a function or a `Typer`), and one line on it."""
 
     name: str
@@ -38,45 +38,90 @@ BUILD, DECIDE, LOOK, GUARD, SET_UP = (
     "Set up",
 )
 
-COMMANDS: tuple[Entry, ...] = (
-    Entry("init", "lopen.cli.init:init", "Lay out a project, with verify commands detected", SET_UP),
-    Entry(
-        "doctor", "lopen.cli.doctor:doctor", "What works here, proved by trying, and how to mend it", SET_UP
+COMMANDS: tuple[CommandEntry, ...] = (
+    CommandEntry(
+        "init", "lopen.cli.commands.init:init", "Lay out a project, with verify commands detected", SET_UP
     ),
-    Entry("config", "lopen.cli.config:app", "Every setting with the source it came from", SET_UP),
-    Entry("demo", "lopen.cli.demo:demo", "Build the bundled example from a recording, without a key", SET_UP),
-    Entry("spec", "lopen.cli.spec:spec", "Draft or refine a specification in conversation", BUILD),
-    Entry("check", "lopen.cli.check:check", "Validate specifications", BUILD),
-    Entry("run", "lopen.cli.run:run", "The whole workflow: to the gate, and from the gate to the end", BUILD),
-    Entry("resume", "lopen.cli.resume:resume", "Go on after an interruption, a pause or a crash", BUILD),
-    Entry("plan", "lopen.cli.plan:plan", "Only the planning phase", BUILD),
-    Entry("build", "lopen.cli.build:build", "Only the building phase", BUILD),
-    Entry("approve", "lopen.cli.approve:approve", "Open the gate for a specification", DECIDE),
-    Entry("answer", "lopen.cli.answer:answer", "Answer the model's pending question", DECIDE),
-    Entry("confirm", "lopen.cli.confirm:confirm", "Answer a pause that asks for confirmation", DECIDE),
-    Entry("skip", "lopen.cli.skip:skip", "Give a task up; its criteria stay open", DECIDE),
-    Entry("revert", "lopen.cli.revert:revert", "Back to the last completed task's commit", DECIDE),
-    Entry("modules", "lopen.cli.modules:modules", "Every module, its state, progress and cost", LOOK),
-    Entry("status", "lopen.cli.status:status", "Task tree, step, budget, and what waits for a person", LOOK),
-    Entry("log", "lopen.cli.log:log", "What happened, in order", LOOK),
-    Entry("session", "lopen.cli.session:app", "List, show, resume, delete, prune or export sessions", LOOK),
-    Entry("replay", "lopen.cli.replay:replay", "Rebuild a session in a scratch clone and compare", LOOK),
-    Entry("serve", "lopen.cli.serve:serve", "REST API, dashboard and metrics", LOOK),
-    Entry("diagram", "lopen.cli.diagram:diagram", "The state machine as Mermaid", LOOK),
-    Entry("budget", "lopen.cli.budget:app", "Show, extend or reset budgets", GUARD),
-    Entry("circuit", "lopen.cli.circuit:app", "Show, acknowledge or reset circuits", GUARD),
-    Entry("alerts", "lopen.cli.alerts:app", "Show or acknowledge alerts", GUARD),
-    Entry("memory", "lopen.cli.memory:app", "What lopen keeps on disk, and cleaning it", GUARD),
-    Entry("hooks", "lopen.cli.hooks:app", "Guard Claude Code sessions with the same limits", GUARD),
+    CommandEntry(
+        "doctor",
+        "lopen.cli.commands.doctor:doctor",
+        "What works here, proved by trying, and how to mend it",
+        SET_UP,
+    ),
+    CommandEntry(
+        "config", "lopen.cli.commands.config:app", "Every setting with the source it came from", SET_UP
+    ),
+    CommandEntry(
+        "demo",
+        "lopen.cli.commands.demo:demo",
+        "Build the bundled example from a recording, without a key",
+        SET_UP,
+    ),
+    CommandEntry(
+        "spec", "lopen.cli.commands.run:spec", "Draft or refine a specification in conversation", BUILD
+    ),
+    CommandEntry("check", "lopen.cli.commands.check:check", "Validate specifications", BUILD),
+    CommandEntry(
+        "run",
+        "lopen.cli.commands.run:run",
+        "The whole workflow: to the gate, and from the gate to the end",
+        BUILD,
+    ),
+    CommandEntry(
+        "resume", "lopen.cli.commands.run:resume", "Go on after an interruption, a pause or a crash", BUILD
+    ),
+    CommandEntry("plan", "lopen.cli.commands.run:plan", "Only the planning phase", BUILD),
+    CommandEntry("build", "lopen.cli.commands.run:build", "Only the building phase", BUILD),
+    CommandEntry(
+        "approve", "lopen.cli.commands.approve:approve", "Open the gate for a specification", DECIDE
+    ),
+    CommandEntry("answer", "lopen.cli.commands.answer:answer", "Answer the model's pending question", DECIDE),
+    CommandEntry(
+        "confirm", "lopen.cli.commands.confirm:confirm", "Answer a pause that asks for confirmation", DECIDE
+    ),
+    CommandEntry("skip", "lopen.cli.commands.skip:skip", "Give a task up; its criteria stay open", DECIDE),
+    CommandEntry(
+        "revert", "lopen.cli.commands.revert:revert", "Back to the last completed task's commit", DECIDE
+    ),
+    CommandEntry(
+        "modules", "lopen.cli.commands.modules:modules", "Every module, its state, progress and cost", LOOK
+    ),
+    CommandEntry(
+        "status",
+        "lopen.cli.commands.status:status",
+        "Task tree, step, budget, and what waits for a person",
+        LOOK,
+    ),
+    CommandEntry("log", "lopen.cli.commands.log:log", "What happened, in order", LOOK),
+    CommandEntry(
+        "session",
+        "lopen.cli.commands.session:app",
+        "List, show, resume, delete, prune or export sessions",
+        LOOK,
+    ),
+    CommandEntry(
+        "replay", "lopen.cli.commands.replay:replay", "Rebuild a session in a scratch clone and compare", LOOK
+    ),
+    CommandEntry("serve", "lopen.cli.serve:serve", "REST API, dashboard and metrics", LOOK),
+    CommandEntry("diagram", "lopen.cli.commands.diagram:diagram", "The state machine as Mermaid", LOOK),
+    CommandEntry("budget", "lopen.cli.commands.budget:app", "Show, extend or reset budgets", GUARD),
+    CommandEntry("circuit", "lopen.cli.commands.circuit:app", "Show, acknowledge or reset circuits", GUARD),
+    CommandEntry("alerts", "lopen.cli.commands.alerts:app", "Show or acknowledge alerts", GUARD),
+    CommandEntry(
+        "memory", "lopen.cli.commands.memory:app", "What lopen keeps on disk, and cleaning it", GUARD
+    ),
+    CommandEntry(
+        "hooks", "lopen.cli.commands.hooks:app", "Guard Claude Code sessions with the same limits", GUARD
+    ),
 )  # `lopen hook` never comes here: see `lopen.__main__`
 
 
-def listed() -> list[Entry]:
+def listed() -> list[CommandEntry]:
     """The commands that exist."""
     return [entry for entry in COMMANDS if find_spec(entry.place.partition(":")[0]) is not None]
 
 
-def _loaded(entry: Entry) -> Any:
+def _loaded(entry: CommandEntry) -> Any:
     """The real command behind an entry."""
     module, _, attribute = entry.place.partition(":")
     found: typer.Typer | Callable[..., Any] = getattr(importlib.import_module(module), attribute)
@@ -92,7 +137,7 @@ def _loaded(entry: Entry) -> Any:
 class LazyCommand(TyperCommand):
     """Stands in the listing for a command; becomes the real one when it is called."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: CommandEntry) -> None:
         super().__init__(entry.name, short_help=entry.help, help=entry.help, rich_markup_mode=None)
         self.entry = entry
 

@@ -14,7 +14,8 @@ from typing import Annotated
 
 import typer
 
-from lopen.cli.context import Invocation, find_root
+from lopen.application.command_context import find_root
+from lopen.cli.command import Invocation
 
 Offer = list[tuple[str, str]]
 

@@ -18,10 +18,11 @@ from typing import TextIO
 import typer
 from typer.exceptions import TyperException
 
-from lopen.cli.context import Invocation, find_root, json_line
-from lopen.cli.rendering.inert import inert
+from lopen.application.command_context import find_root, json_line
+from lopen.base.errors import ExitCode, LopenError, PersonNeeded, Stopped
+from lopen.base.escape import inert
+from lopen.cli.command import Invocation
 from lopen.cli.streams import CannotSay, give_up, prepare_streams
-from lopen.errors import ExitCode, LopenError, PersonNeeded, Stopped
 
 NUMBER = re.compile(r"-[\d.,]+")
 ISSUES = "please report it with that file"

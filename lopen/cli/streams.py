@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 
 
 class CannotSay(LopenError):

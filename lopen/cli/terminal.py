@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from lopen.cli.context import CommandContext
-from lopen.cli.rendering import View
-from lopen.cli.rendering.inert import inert
+from lopen.application.command_context import CommandContext, View
+from lopen.base.escape import inert
 from lopen.documents.spec import Specification
-from lopen.ports import Approver, NoApprover
+from lopen.loop.context import Approver, NoApprover
 from lopen.sandbox.ancestry import under_session
 from lopen.settings.schema import Settings
 from lopen.storage.sessions import SessionStore
@@ -60,7 +59,7 @@ class TerminalApprover:
 
     def approve(self, spec: Specification) -> bool:
         """True only where the person said yes to this specification, here and now."""
-        from lopen.cli.approving import record, show
+        from lopen.application.approval import record, show
 
         if under_session() is not None:
             return False

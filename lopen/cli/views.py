@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 
-from lopen.cli.context import CommandContext
-from lopen.cli.options import ResumeOptions
-from lopen.cli.rendering import View, mode_for, subscriber
+from lopen.application.command_context import CommandContext, View
+from lopen.application.run_options import ResumeOptions
+from lopen.cli.rendering import mode_for, subscriber
 from lopen.cli.rendering.board import Snapshot
-from lopen.events import Recorded, SessionFailed, SessionPaused, Subscriber
-from lopen.ports import Ports
+from lopen.loop.context import Ports
 
 
 def view_for(
@@ -29,19 +27,6 @@ def view_for(
         color=color,
         verbose=context.verbose,
     )
-
-
-def shown(context: CommandContext, view: View) -> Subscriber:
-    """The view, but for what the command itself is about to tell a person: a failure, and how to begin again."""
-
-    def show(record: Recorded) -> None:
-        event = record.event
-        if isinstance(event, SessionPaused) and not context.resumable:
-            record = replace(record, event=replace(event, command=""), body="")
-        if context.json or not isinstance(event, SessionFailed):
-            view(record)
-
-    return show
 
 
 def _snapshot(holder: list[Ports]) -> Snapshot:

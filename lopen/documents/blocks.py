@@ -1,7 +1,7 @@
 """The block structure of a markdown text, as markdown-it sees it. The only importer of markdown-it.
 
 `scan` finds the top-level headings, the code fences and the front matter of a whole document, with the
-help of `lopen.documents.shortcuts`. `items` reads a short text (one section) fully. Lines are counted from
+help of `lopen.documents.fast_blocks`. `items` reads a short text (one section) fully. Lines are counted from
 0; they end at LF, CRLF or a lone CR.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from lopen.documents.shortcuts import DEEPEST, Found, install
+from lopen.documents.fast_blocks import DEEPEST, FastBlocks, install
 
 if TYPE_CHECKING:  # 50 ms that most commands need not pay
     from markdown_it import MarkdownIt
@@ -82,7 +82,7 @@ def _inline_parser() -> MarkdownIt:
 
 def scan(text: str) -> Blocks:
     """Headings, fences and front matter of a document. A heading in a list, a quote, HTML or code is none."""
-    found = Found()
+    found = FastBlocks()
     environment = found.environment()
     tokens = _block_parser().parse(text, environment)
     headings = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from lopen.documents.blocks import Item, items
-from lopen.documents.remark import Remark
+from lopen.documents.diagnostic import Diagnostic
 from lopen.documents.sections import Outline, Section
 
 STANDARD = ("verify-setup", "verify-build", "verify-tests", "verify-lint", "verify-commit")
@@ -41,21 +41,21 @@ class VerifyCommand:
 
 
 @dataclass(slots=True)
-class Reading:
+class CommandsFound:
     """The commands, standard ones first, and what there is to tell."""
 
     commands: list[VerifyCommand]
-    problems: list[Remark]
-    warnings: list[Remark]
+    problems: list[Diagnostic]
+    warnings: list[Diagnostic]
 
 
 class _Malformed(Exception):
     """A line that means to be a verify command and is none."""
 
 
-def read_commands(outline: Outline, section: Section) -> Reading:
+def read_commands(outline: Outline, section: Section) -> CommandsFound:
     """The verify commands of the section and its subsections; left-out standard ones as none."""
-    reading = Reading([], [], [])
+    reading = CommandsFound([], [], [])
     found: dict[str, VerifyCommand] = {}
     unread: set[str] = set()
     for part in (section, *outline.descendants(section)):
@@ -68,24 +68,24 @@ def read_commands(outline: Outline, section: Section) -> Reading:
                         raise _Malformed(f"{name} stands on line {found[name].line} already")
                     found[name] = VerifyCommand(name, command, line)
             except _Malformed as error:
-                reading.problems.append(Remark(line, str(error)))
+                reading.problems.append(Diagnostic(line, str(error)))
                 unread.update(name for name in STANDARD if name in item.content)
     for name in STANDARD:
         if name not in found and name not in unread:
-            reading.warnings.append(Remark(section.line, f"{name} is left out, which counts as none"))
+            reading.warnings.append(Diagnostic(section.line, f"{name} is left out, which counts as none"))
     reading.warnings += _near_misses(found)
     standard = [found.pop(name, VerifyCommand(name, None, section.line)) for name in STANDARD]
     reading.commands = [*standard, *found.values()]
     return reading
 
 
-def _near_misses(found: Mapping[str, VerifyCommand]) -> Iterator[Remark]:
+def _near_misses(found: Mapping[str, VerifyCommand]) -> Iterator[Diagnostic]:
     """Names of their own that look like a standard one which is not there."""
     left_out = {name.removeprefix(PREFIX): name for name in STANDARD if name not in found}
     for command in found.values():
         near = get_close_matches(command.name.removeprefix(PREFIX), left_out, n=1, cutoff=NEAR)
         if near and command.name not in STANDARD:
-            yield Remark(
+            yield Diagnostic(
                 command.line, f"{command.name} is no standard name; did you mean {left_out[near[0]]}?"
             )
 

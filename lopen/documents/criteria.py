@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from lopen.documents.blocks import Item, items
-from lopen.documents.remark import Remark
+from lopen.documents.diagnostic import Diagnostic
 from lopen.documents.sections import Outline, Section
 
 _CHECKBOX = re.compile(r"\[([ xX])\](?:\s+|\Z)(.*)", re.DOTALL)
@@ -28,32 +28,34 @@ class Criterion:
 
 
 @dataclass(slots=True)
-class Reading:
+class CriteriaFound:
     """What was found in a section: the values, what makes it unfit, what is merely worth saying."""
 
     criteria: list[Criterion]
-    problems: list[Remark]
-    warnings: list[Remark]
+    problems: list[Diagnostic]
+    warnings: list[Diagnostic]
 
 
-def read_criteria(outline: Outline, section: Section, known_ids: Mapping[str, str]) -> Reading:
+def read_criteria(outline: Outline, section: Section, known_ids: Mapping[str, str]) -> CriteriaFound:
     """The criteria of a section and its subsections, in order, each with its id.
 
     An id in the text counts first, then the one that `known_ids` has for the text; the others are numbered
     `AC-1`, `AC-2`, … past every id that is or was in use.
     """
-    reading = Reading([], [], [])
+    reading = CriteriaFound([], [], [])
     for part in (section, *outline.descendants(section)):
         _read_part(items(outline.text[part.body : part.end]), outline.line_at(part.body), reading)
     reading.criteria = list(_with_ids(reading.criteria, known_ids))
-    reading.problems += [Remark(c.line, "the criterion has no text") for c in reading.criteria if not c.text]
+    reading.problems += [
+        Diagnostic(c.line, "the criterion has no text") for c in reading.criteria if not c.text
+    ]
     reading.problems += _repeated(reading.criteria)
     if not reading.criteria:
-        reading.problems.append(Remark(section.line, "no criterion: write at least one `- [ ] …` line"))
+        reading.problems.append(Diagnostic(section.line, "no criterion: write at least one `- [ ] …` line"))
     return reading
 
 
-def _read_part(found: Sequence[Item], first_line: int, reading: Reading) -> None:
+def _read_part(found: Sequence[Item], first_line: int, reading: CriteriaFound) -> None:
     depth = 0  # of the criterion that deeper plain items belong to; 0: none
     for at, item in enumerate(found):
         line = first_line + item.first
@@ -64,7 +66,7 @@ def _read_part(found: Sequence[Item], first_line: int, reading: Reading) -> None
             reading.criteria.append(_criterion(box[2], checked=box[1] != " ", line=line))
         elif item.depth and _NEARLY_A_CHECKBOX.match(item.content):
             reading.problems.append(
-                Remark(line, "no checkbox: write `- [ ] ` with one blank in it and one after")
+                Diagnostic(line, "no checkbox: write `- [ ] ` with one blank in it and one after")
             )
         elif item.depth > depth > 0:
             last = reading.criteria[-1]
@@ -73,7 +75,7 @@ def _read_part(found: Sequence[Item], first_line: int, reading: Reading) -> None
             depth = 0
             heads_a_list = at + 1 < len(found) and found[at + 1].depth > item.depth
             if not heads_a_list:
-                reading.warnings.append(Remark(line, "a list item without a checkbox is no criterion"))
+                reading.warnings.append(Diagnostic(line, "a list item without a checkbox is no criterion"))
 
 
 def _criterion(text: str, *, checked: bool, line: int) -> Criterion:
@@ -81,11 +83,11 @@ def _criterion(text: str, *, checked: bool, line: int) -> Criterion:
     return Criterion(own[1] if own else "", _folded(own[2] if own else text), checked, line)
 
 
-def _stray_boxes(item: Item, line: int) -> Iterator[Remark]:
+def _stray_boxes(item: Item, line: int) -> Iterator[Diagnostic]:
     """Checkboxes that markdown takes for running text: `-[ ] …`, or without a list marker."""
     for offset, text in enumerate(item.content.split("\n")):
         if (offset or not item.depth) and _OUTSIDE_A_LIST.match(text):
-            yield Remark(line + offset, "no list item: write `- [ ] …` on a line of its own")
+            yield Diagnostic(line + offset, "no list item: write `- [ ] …` on a line of its own")
 
 
 def _with_ids(criteria: Sequence[Criterion], known_ids: Mapping[str, str]) -> Iterator[Criterion]:
@@ -99,16 +101,16 @@ def _with_ids(criteria: Sequence[Criterion], known_ids: Mapping[str, str]) -> It
         yield replace(criterion, id=chosen)
 
 
-def _repeated(criteria: Sequence[Criterion]) -> Iterator[Remark]:
+def _repeated(criteria: Sequence[Criterion]) -> Iterator[Diagnostic]:
     ids: dict[str, int] = {}
     texts: dict[str, int] = {}
     for criterion in criteria:
         first = ids.setdefault(criterion.id.casefold(), criterion.line)
         if first != criterion.line:
-            yield Remark(criterion.line, f"the id {criterion.id} is in use already, on line {first}")
+            yield Diagnostic(criterion.line, f"the id {criterion.id} is in use already, on line {first}")
         first = texts.setdefault(criterion.text, criterion.line)
         if first != criterion.line and criterion.text:
-            yield Remark(criterion.line, f"the same criterion stands on line {first}")
+            yield Diagnostic(criterion.line, f"the same criterion stands on line {first}")
 
 
 def _folded(text: str) -> str:

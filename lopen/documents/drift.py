@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lopen.content_hash import ContentHasher, content_hash
+from lopen.base.hashing import ContentHasher, content_hash
 from lopen.documents.sections import BYTE_ORDER_MARK, SEPARATOR, Outline, folded
 from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, Specification
 from lopen.workflow.steps import Step

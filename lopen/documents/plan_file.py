@@ -1,19 +1,21 @@
 """`plan.md`: the plan with checkboxes for people, from which the tree can be rebuilt if the database is lost.
 
 The markdown is drawn for reading; each component carries itself whole in a comment behind its tasks
-(`lopen.documents.plan_data`), and that alone is read back. Names and texts come from a model: they are
+(`lopen.documents.plan_file`), and that alone is read back. Names and texts come from a model: they are
 escaped into inert, single-line text, so that none can pass for a comment, a heading or a terminal escape.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, get_args
 
-from lopen.documents.plan_data import component_comment, head_comment, read_tree
-from lopen.tasks.tree import Component, State, Task, Tree, progress
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, Found, State, Subtask, Task, TaskTree, progress
 
 _ACTIVE = re.compile(r"([\\`*_\[\]<&~|])")
 _LEADING = re.compile(r"^(?=[#+>=-])|^(\d+)(?=[.)])")
@@ -45,7 +47,7 @@ def render(module: str, session: Session) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def parse(text: str) -> Tree | None:
+def parse(text: str) -> TaskTree | None:
     """The tree of a rendered plan; None where `text` is none, is cut short or was changed past reading."""
     return read_tree(text.replace("\r\n", "\n"))
 
@@ -70,7 +72,7 @@ def _dependencies(session: Session) -> Iterator[str]:
         yield f"- {_strong(d.name)} ({d.kind}, {there}): {_inert(d.reason)}"
 
 
-def _criteria(tree: Tree) -> Iterator[str]:
+def _criteria(tree: TaskTree) -> Iterator[str]:
     covering: dict[str, list[Component]] = {}
     for component in tree.components:
         for criterion in component.criteria:
@@ -80,7 +82,7 @@ def _criteria(tree: Tree) -> Iterator[str]:
         yield f"- [{mark}] {_inert(criterion)}: {', '.join(_inert(c.name) for c in components)}"
 
 
-def _component(tree: Tree, component: Component) -> Iterator[str]:
+def _component(tree: TaskTree, component: Component) -> Iterator[str]:
     yield f"## {_inert(component.name)} ({_code(component.id)})"
     yield ""
     if component.description:
@@ -140,3 +142,113 @@ def _strong(text: str) -> str:
 def _code(text: str) -> str:
     """`text` as a code span; a backtick cannot be escaped in one and becomes an apostrophe."""
     return f"`{_shown(text).replace('`', chr(39))}`"
+
+
+_VERSION = 1
+_COMPONENT_FIELDS, _TASK, _SUBTASK = (tuple(f.name for f in fields(c)) for c in (Component, Task, Subtask))
+_HEAD = re.compile(r"^<!-- lopen:plan (\{.*\}) -->$", re.MULTILINE)
+_COMPONENT = re.compile(r"^<!-- lopen:component (\{.*\}) -->$", re.MULTILINE)
+
+
+def head_comment(tree: TaskTree) -> str:
+    """Says how many components must follow, so that a plan cut short is seen to be."""
+    return _comment("plan", {"version": _VERSION, "components": len(tree.components)})
+
+
+def component_comment(component: Component) -> str:
+    """The component whole, tasks included."""
+    tasks = [
+        _fields(t, _TASK) | {"subtasks": [_fields(s, _SUBTASK) for s in t.subtasks]} for t in component.tasks
+    ]
+    return _comment("component", _fields(component, _COMPONENT_FIELDS) | {"tasks": tasks})
+
+
+def read_tree(text: str) -> TaskTree | None:
+    """The tree of a text that holds such comments on lines of their own; None where they do not fit together."""
+    heads = _HEAD.findall(text)
+    found = _COMPONENT.findall(text)
+    if len(heads) != 1:
+        return None
+    try:
+        head = json.loads(heads[0])
+        if head["version"] != _VERSION or head["components"] != len(found):
+            return None
+        return TaskTree(tuple(_component_data(json.loads(body)) for body in found))
+    except (ValueError, KeyError, TypeError, RecursionError):  # changed past reading
+        return None
+
+
+def _fields(value: object, names: tuple[str, ...]) -> dict[str, Any]:
+    """As `dataclasses.asdict`, which would copy every text of ten thousand tasks on the way."""
+    return {name: getattr(value, name) for name in names}
+
+
+def _comment(kind: str, value: Mapping[str, Any]) -> str:
+    """Neither `<`, `>` nor `--` is left in the JSON, and nothing beyond ASCII."""
+    body = json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
+    body = body.replace("--", "-\\u002d")
+    return f"<!-- lopen:{kind} {body} -->"
+
+
+def _component_data(value: dict[str, Any]) -> Component:
+    return Component(
+        id=_text(value["id"]),
+        name=_text(value["name"]),
+        description=_text(value["description"]),
+        depends_on=_texts(value["depends_on"]),
+        spec_sections=_texts(value["spec_sections"]),
+        criteria=_texts(value["criteria"]),
+        found=_found(value["found"]),
+        evidence=_texts(value["evidence"]),
+        tasks=tuple(_task_data(t) for t in value["tasks"]),
+        broken_down=_truth(value["broken_down"]),
+        verified=_truth(value["verified"]),
+        base=_maybe(value["base"]),
+    )
+
+
+def _task_data(value: dict[str, Any]) -> Task:
+    return Task(
+        id=_text(value["id"]),
+        name=_text(value["name"]),
+        description=_text(value["description"]),
+        type=_text(value["type"]),
+        state=State(value["state"]),
+        subtasks=tuple(Subtask(_text(s["name"]), _truth(s["done"])) for s in value["subtasks"]),
+        spec_sections=_texts(value["spec_sections"]),
+        added=_truth(value["added"]),
+        failures=int(value["failures"]),
+        commit=_maybe(value["commit"]),
+        base=_maybe(value["base"]),
+        note=_text(value["note"]),
+        given_up=_text(value["given_up"]),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _maybe(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is no list")
+    return tuple(_text(v) for v in values)
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return value
+
+
+def _found(value: object) -> Found:
+    for known in get_args(Found):
+        if value == known:
+            return known  # type: ignore[no-any-return]  # get_args has no types
+    raise ValueError(f"{value!r} is no finding")

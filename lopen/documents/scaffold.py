@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lopen.documents.remark import Remark
+from lopen.documents.diagnostic import Diagnostic
 
 DESCRIPTION = "One sentence on what {module} is for."
 OVERVIEW = "What {module} does, for whom, and what it leaves to others."
@@ -13,11 +13,11 @@ CRITERIA = (
 )
 
 
-def left_over(text: str, module: str) -> list[Remark]:
+def left_over(text: str, module: str) -> list[Diagnostic]:
     """A warning for every line that still says what `lopen init` wrote there."""
     written = {s.format(module=module) for s in (DESCRIPTION, OVERVIEW, BEHAVIOUR, *CRITERIA)}
     return [
-        Remark(number, f"still as lopen init wrote it: {said!r}; say what {module} is to do")
+        Diagnostic(number, f"still as lopen init wrote it: {said!r}; say what {module} is to do")
         for number, line in enumerate(text.splitlines(), 1)
         if (said := line.removeprefix("description:").removeprefix("- [ ]").strip()) in written
     ]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 
+from lopen.base.errors import LopenError
 from lopen.documents.blocks import FrontMatter, Heading, scan
-from lopen.errors import LopenError
 
 SEPARATOR = " > "
 BYTE_ORDER_MARK = "\ufeff"

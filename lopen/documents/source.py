@@ -7,7 +7,7 @@ import shlex
 import stat
 from pathlib import Path
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 
 SPECS = "specs"
 LARGEST = 16 * 1024 * 1024

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from lopen.base.errors import WrongUsage
 from lopen.documents.commands import VerifyCommand, read_commands
 from lopen.documents.criteria import Criterion, read_criteria
+from lopen.documents.diagnostic import Diagnostic
 from lopen.documents.front_matter import read_front_matter
-from lopen.documents.remark import Remark
 from lopen.documents.scaffold import left_over
 from lopen.documents.sections import Outline, Section, folded, outline
 from lopen.documents.source import file_in_the_way, read_source
-from lopen.errors import WrongUsage
 
 FILE_NAME = "SPECIFICATION.md"
 OVERVIEW = "Overview"
@@ -82,7 +82,7 @@ def parse(text: str, *, module: str, path: Path, known_ids: Mapping[str, str] = 
     cut = outline(text)
     front = read_front_matter(cut)
     problems = (
-        [Remark(1, "the specification is empty")]
+        [Diagnostic(1, "the specification is empty")]
         if not text.strip("\ufeff \t\r\n")
         else [
             *front.problems,
@@ -188,17 +188,17 @@ def _specified(root: Path) -> list[str]:
         return []
 
 
-def _other_name(name: str, module: str, text: str) -> Iterator[Remark]:
+def _other_name(name: str, module: str, text: str) -> Iterator[Diagnostic]:
     """The folder names the module (contract §1): another name in the front matter misleads whoever reads it."""
     if name and name != module:
         lines = enumerate(text.splitlines(), 1)
         line = next((number for number, line in lines if line.lstrip().startswith("name")), 1)
-        yield Remark(
+        yield Diagnostic(
             line, f"the front matter says name: {name}, but the module is called {module}, as its folder is"
         )
 
 
-def _in_order(path: Path, remarks: list[Remark]) -> tuple[Problem, ...]:
+def _in_order(path: Path, remarks: list[Diagnostic]) -> tuple[Problem, ...]:
     return tuple(Problem(path, r.line, r.message) for r in sorted(remarks, key=lambda r: r.line))
 
 
@@ -207,27 +207,29 @@ def _top_section(cut: Outline, title: str) -> Section | None:
     return next((s for s in cut.sections if s.level == 2 and folded(s.title) == wanted), None)
 
 
-def _heading_problems(cut: Outline) -> Iterator[Remark]:
+def _heading_problems(cut: Outline) -> Iterator[Diagnostic]:
     first = cut.sections[0].line if cut.sections else 1
     if cut.title is None:
-        yield Remark(first, "the first heading must be the title, an H1: `# …`")
+        yield Diagnostic(first, "the first heading must be the title, an H1: `# …`")
     for section in cut.sections[1:]:
         if section.level == 1:
-            yield Remark(section.line, f"a second H1, {section.title!r}: make it an H2")
+            yield Diagnostic(section.line, f"a second H1, {section.title!r}: make it an H2")
     for name in REQUIRED:
         if _top_section(cut, name) is None:
-            yield Remark(first, f"the section `## {name}` is missing")
+            yield Diagnostic(first, f"the section `## {name}` is missing")
     known = {folded(name) for name in REQUIRED + OPTIONAL}
     if not any(s.level == 2 and folded(s.title) not in known for s in cut.sections):
-        yield Remark(first, "no section says what the module does: write at least one H2 of its own domain")
+        yield Diagnostic(
+            first, "no section says what the module does: write at least one H2 of its own domain"
+        )
     yield from _repeated_addresses(cut)
 
 
-def _repeated_addresses(cut: Outline) -> Iterator[Remark]:
+def _repeated_addresses(cut: Outline) -> Iterator[Diagnostic]:
     lines: dict[str, int] = {}
     for section in cut.sections:
         earlier = lines.setdefault(folded(section.address), section.line)
         if earlier != section.line:
-            yield Remark(
+            yield Diagnostic(
                 section.line, f"the heading path {section.address!r} stands on line {earlier} already"
             )

@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo
-from lopen.git.guard import Guard
-from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.private import PrivateFolder
-from lopen.git.protection import ProtectedState, Tampering
+from lopen.git.protection import GitFolderGuard, ProtectedState, Tampering
 from lopen.git.refs import Head
 from lopen.git.snapshot import Snapshots
 from lopen.git.worktree import NO_EXCLUSIONS, WorkTree
@@ -24,7 +23,12 @@ class Checkout(WorkTree, ABC):
     configuration (`git config --global filter.<name>.clean …`)."""
 
     def __init__(
-        self, private: PrivateFolder, snapshots: Snapshots, guard: Guard, *, base: Callable[[], str | None]
+        self,
+        private: PrivateFolder,
+        snapshots: Snapshots,
+        guard: GitFolderGuard,
+        *,
+        base: Callable[[], str | None],
     ) -> None:
         super().__init__(private, snapshots, base=base)
         self._guard = guard

@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lopen.clock import Clock
-from lopen.git.errors import GitError, TimedOut, lock_in, translate
-from lopen.own_programs import find_program
+from lopen.base.clock import Clock
+from lopen.base.trusted_programs import find_program
+from lopen.git.errors import GitError, GitTimedOut, lock_in, translate
 
 TIMEOUT_S = 300.0  # a named pipe called .gitignore would otherwise hold git for ever
 GRACE_S = 5.0
@@ -75,7 +75,7 @@ _FIXED: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class GitOutput:
     """How a git process ended."""
 
     exit_code: int
@@ -93,7 +93,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class GitCommand:
     """git, run in `folder`, with `environment` and `config` over the fixed ones."""
 
     executable: str
@@ -104,7 +104,7 @@ class Command:
 
     def having(
         self, environment: Mapping[str, str] | None = None, *, config: Mapping[str, str] | None = None
-    ) -> Command:
+    ) -> GitCommand:
         """This command with more variables or more configuration."""
         return replace(
             self,
@@ -112,7 +112,7 @@ class Command:
             config={**self.config, **(config or {})},
         )
 
-    def run(self, *arguments: str, stdin: bytes = b"", accept: Collection[int] = (0,)) -> Output:
+    def run(self, *arguments: str, stdin: bytes = b"", accept: Collection[int] = (0,)) -> GitOutput:
         """Run `git <arguments>`; a held lock is waited for, about five seconds in all.
 
         Raises:
@@ -128,7 +128,7 @@ class Command:
                 raise translate(arguments[0], output.exit_code, output.stderr, folder=str(self.folder))
             self.clock.sleep(wait)
 
-    def _once(self, arguments: Sequence[str], stdin: bytes) -> Output:
+    def _once(self, arguments: Sequence[str], stdin: bytes) -> GitOutput:
         variables = self._variables()
         argv = [*_dropping(variables), self.executable, *arguments]
         process = _start(argv, self.executable, self.folder, variables)
@@ -136,14 +136,14 @@ class Command:
             stdout, stderr = process.communicate(stdin, timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
             _end(process)
-            raise TimedOut(
+            raise GitTimedOut(
                 f"git {arguments[0]} did not end within {TIMEOUT_S:g} s",
                 hint="look for a named pipe or a stalled network folder in the work tree",
             ) from None
         except BaseException:  # a signal that unwinds lopen: git removes its lock files and ends too
             process.terminate()
             raise
-        return Output(process.returncode, stdout, stderr.decode("utf-8", "replace"))
+        return GitOutput(process.returncode, stdout, stderr.decode("utf-8", "replace"))
 
     def _variables(self) -> dict[str, str]:
         return {**_FIXED, **self.environment, **as_variables({**HARDENED, **self.config})}

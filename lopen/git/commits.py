@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lopen.git.command import Command
-from lopen.git.errors import no_identity
+from lopen.git import trees
+from lopen.git.command import GitCommand
+from lopen.git.errors import GitError, no_identity
 from lopen.git.message import SESSION, TASK, VERDICT
-from lopen.git.refs import checked_id
+from lopen.git.private import PrivateFolder
+from lopen.git.refs import References, checked_id
+from lopen.git.screening import Leak, Screen
 
 WALK_LIMIT = 20_000  # commits looked at in one search, newest first
 
@@ -32,7 +36,7 @@ class CommitInfo:
     verdict: str | None
 
 
-def identity(git: Command) -> Mapping[str, str]:
+def identity(git: GitCommand) -> Mapping[str, str]:
     """In whose name to commit, as the variables that say so to git.
 
     Asked through the repository's own door, where the person's `includeIf "gitdir:…"` holds.
@@ -49,7 +53,7 @@ def identity(git: Command) -> Mapping[str, str]:
     return found
 
 
-def write_commit(git: Command, tree: str, parent: str | None, message: str, *, sign: bool) -> str:
+def write_commit(git: GitCommand, tree: str, parent: str | None, message: str, *, sign: bool) -> str:
     """A commit object, durable on return; no reference moves. `git` is the content door with an identity."""
     parents = ["-p", checked_id(parent)] if parent else []
     signature = ["-S"] if sign else []
@@ -58,7 +62,7 @@ def write_commit(git: Command, tree: str, parent: str | None, message: str, *, s
     return answer.text
 
 
-def walk(git: Command, start: str, *, since: str | None = None) -> list[CommitInfo]:
+def walk(git: GitCommand, start: str, *, since: str | None = None) -> list[CommitInfo]:
     """lopen's commits reachable from `start` and not from `since`, oldest first.
 
     At most 20,000 commits are looked at; an unknown `since` (its commit is gone) sets no bound.
@@ -68,12 +72,12 @@ def walk(git: Command, start: str, *, since: str | None = None) -> list[CommitIn
     return found[::-1]
 
 
-def ids(git: Command, start: str, *, since: str | None = None) -> frozenset[str]:
+def ids(git: GitCommand, start: str, *, since: str | None = None) -> frozenset[str]:
     """The ids of all commits that `walk` looks at: ten thousand cost a third of their messages."""
     return frozenset(_listed(git, start, since).split())
 
 
-def _listed(git: Command, start: str, since: str | None, *form: str) -> str:
+def _listed(git: GitCommand, start: str, since: str | None, *form: str) -> str:
     command = ("rev-list", "--topo-order", f"--max-count={WALK_LIMIT}", *form, checked_id(start))
     if since:
         answer = git.run(*command, f"^{checked_id(since)}", accept=(0, 128))
@@ -108,3 +112,77 @@ def trailers(message: str) -> dict[str, str]:
         if colon and name in (SESSION, TASK, VERDICT):
             found.setdefault(name, value.strip())
     return found
+
+
+class CommitWriter:
+    """Writes commit objects through the content door. No reference moves; `git` is only asked for the identity."""
+
+    def __init__(self, git: GitCommand, private: PrivateFolder, screen: Screen) -> None:
+        self._git = git
+        self._private = private
+        self._screen = screen
+        self._identity: Mapping[str, str] = {}
+
+    def identity(self) -> Mapping[str, str]:
+        """In whose name, as the variables that say so to git.
+
+        Raises:
+            NoIdentity: git has not been told; the hint says how.
+        """
+        if not self._identity:
+            self._identity = identity(self._git)
+        return self._identity
+
+    def write(self, tree: str, parent: str | None, message: str, *, purpose: str, sign: bool = False) -> str:
+        """A commit of `tree` on top of `parent`, durable on return. `purpose` says what for: "committed", say.
+
+        Raises:
+            NoIdentity: nobody to commit as.
+            GitError: it would add a secret.
+        """
+        self._private.prepare(parent)
+        refuse_leaks(self._stored_leaks(tree, parent), purpose)
+        git = self._private.git().having(self.identity())
+        return write_commit(git, tree, parent, message, sign=sign)
+
+    def _stored_leaks(self, tree: str, parent: str | None) -> Sequence[Leak]:
+        """The secrets in `tree` as it is in git's objects by now, whatever was looked over before."""
+        git = self._private.git()
+        layout = self._private.layout
+        old = parent or layout.empty_tree
+        changed = [(c.path, c.after) for c in trees.changes(git, old, tree) if c.mode_after != trees.GITLINK]
+        return self._screen.stored(
+            [(path, blob) for path, blob in changed if blob],
+            layout.object_format,
+            lambda blob: git.run("cat-file", "blob", blob).stdout,
+            lambda path: trees.file_at(git, old, path),
+        )
+
+
+def refuse_leaks(leaks: Sequence[Leak], purpose: str) -> None:
+    """Raises `GitError` where there is a leak: it would be `purpose` ("committed", say)."""
+    if not leaks:
+        return
+    first = leaks[0]
+    raise GitError(
+        f"{first} holds what looks like a secret ({first.kind}); it would be {purpose}, in the repository for good",
+        hint=f"take it out of the file, or have git ignore the file: echo {shlex.quote(f'/{first.path}')} >> .gitignore",
+    )
+
+
+BACKUPS = "refs/lopen/backup/"
+_TRIES = 20
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def folder_of(session_id: str) -> str:
+    """Where a session's backups lie: `refs/lopen/backup/<session>/`."""
+    return f"{BACKUPS}{_UNFIT.sub('-', session_id).strip('-') or 'session'}/"
+
+
+def next_backup_name(references: References, session_id: str) -> str:
+    """The first free `refs/lopen/backup/<session>/<n>`, counted from 1."""
+    prefix = folder_of(session_id)
+    taken = [name.removeprefix(prefix) for name in references.names(prefix)]
+    return f"{prefix}{max((int(n) for n in taken if n.isdecimal()), default=0) + 1}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 
 _SHOWN_CHARS = 2_000
 
@@ -26,11 +26,11 @@ class NoIdentity(GitError):
     """git does not know in whose name to commit; lopen invents nobody."""
 
 
-class Locked(GitError):
+class GitLocked(GitError):
     """Another git process held a lock for longer than lopen waits."""
 
 
-class TimedOut(GitError):
+class GitTimedOut(GitError):
     """git did not end in time and was ended."""
 
 
@@ -69,9 +69,9 @@ def no_identity() -> NoIdentity:
     )
 
 
-def held_lock(lock: str, stderr: str = "") -> Locked:
+def held_lock(lock: str, stderr: str = "") -> GitLocked:
     """The error for a lock file that did not go away."""
-    return Locked(
+    return GitLocked(
         f"another git process holds {lock}",
         hint=f"let it finish; if none is running any more, delete {lock}",
         stderr=stderr,

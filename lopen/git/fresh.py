@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lopen.clock import Clock
-from lopen.git.command import Command, find_git
+from lopen.base.clock import Clock
+from lopen.git.command import GitCommand, find_git
 from lopen.git.layout import check_version
 from lopen.git.refs import HEADS, checked_id
 from lopen.git.repository import Repository
@@ -19,7 +19,7 @@ NAME, EMAIL = "lopen", "lopen@localhost"
 
 def create(root: Path, *, clock: Clock, branch: str = "main") -> Repository:
     """Make the empty folder `root` a repository without a commit, its HEAD on `branch`."""
-    git = Command(find_git(root), root, clock)
+    git = GitCommand(find_git(root), root, clock)
     check_version(git)
     git.run("init", "--quiet", "--template=", f"--initial-branch={branch}")
     return _opened(git)
@@ -34,7 +34,7 @@ def clone(source: Path, target: Path, *, commit: str, branch: str, clock: Clock)
     Raises:
         GitError: `source` is no repository, or has no such commit.
     """
-    git = Command(find_git(source), target, clock)
+    git = GitCommand(find_git(source), target, clock)
     check_version(git)
     local = git.having({"GIT_ALLOW_PROTOCOL": "file"})
     plain = ("--quiet", "--template=", "--no-checkout", "--no-hardlinks", "--no-tags")
@@ -48,7 +48,7 @@ def clone(source: Path, target: Path, *, commit: str, branch: str, clock: Clock)
     return repository
 
 
-def _opened(git: Command) -> Repository:
+def _opened(git: GitCommand) -> Repository:
     """The repository in the command's folder, with an identity and a hooks folder of its own."""
     for key, value in (
         ("user.name", NAME),

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
-from lopen.git.command import Command
+from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.files import write_if_different
 from lopen.git.layout import Layout
@@ -32,7 +32,7 @@ CACHE_PATTERNS = (
     ".parcel-cache/",
 )
 
-# What a killed lopen was about to write in the place of a file (`lopen.tools.paths`).
+# What a killed lopen was about to write in the place of a file (`lopen.workspace.paths`).
 HALF_WRITTEN = ".lopen-tmp-*"
 
 # `target` may well be a folder of sources; it is a cache only beside the file of a tool that makes it one.
@@ -97,7 +97,7 @@ def _covers(pattern: str, path: str) -> bool:
     return PurePosixPath(PurePosixPath(path).name).match(pattern.rstrip("/"))
 
 
-def exposed_caches(content: Command, references: Command) -> list[str]:
+def exposed_caches(content: GitCommand, references: GitCommand) -> list[str]:
     """The cache files and folders (with `/` at the end) of the work tree that nobody ignores."""
     patterns = [part for line in (*CACHE_PATTERNS, f"{BUILD_FOLDER}/") for part in ("-x", line)]
     answer = content.run("ls-files", "-z", "--others", "--ignored", "--directory", *patterns)

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from lopen.clock import Clock
+from lopen.base.clock import Clock
 from lopen.git.command import LOCK_WAITS_S
 from lopen.git.errors import GitError, held_lock
 

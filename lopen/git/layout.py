@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.git.command import Command
+from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, NotARepository
 
 OLDEST_GIT = (2, 36)
@@ -56,7 +56,7 @@ class Layout:
         return self.git_dir / "index"
 
 
-def check_version(git: Command) -> None:
+def check_version(git: GitCommand) -> None:
     """Refuse a git that is older than what lopen relies on (`core.fsync`, 2.36)."""
     text = git.run("version").text
     found = re.search(r"(\d+)\.(\d+)", text)
@@ -65,7 +65,7 @@ def check_version(git: Command) -> None:
         raise GitError(f"{text} is too old; lopen needs git {wanted} or later", hint="update git")
 
 
-def discover(git: Command) -> Layout:
+def discover(git: GitCommand) -> Layout:
     """The layout of the repository whose top is `git.folder`.
 
     git itself looks for it, without being told where, so that its check of ownership takes place.

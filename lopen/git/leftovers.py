@@ -10,7 +10,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from lopen.git.command import Command
+from lopen.git.command import GitCommand
 from lopen.git.ignores import HALF_WRITTEN
 from lopen.git.layout import Layout
 from lopen.git.refs import HEADS
@@ -36,7 +36,7 @@ def clear_locks(layout: Layout, branch: str) -> tuple[str, ...]:
     return tuple(map(str, found))
 
 
-def clear_half_written(git: Command) -> tuple[str, ...]:
+def clear_half_written(git: GitCommand) -> tuple[str, ...]:
     """Remove files that were to take another one's place and never did; the paths removed. `git`: the content door."""
     found = git.run("ls-files", "-z", "--others", "--ignored", "-x", HALF_WRITTEN).fields()
     for path in found:

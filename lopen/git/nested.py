@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.git.command import Command
+from lopen.git.command import GitCommand
 from lopen.git.layout import Layout
 
 # What of a git folder decides which programs git starts. Its HEAD, references and objects are the repository's work.
@@ -33,7 +33,7 @@ class Nested:
 NO_NESTED = Nested()
 
 
-def find_nested(layout: Layout, git: Command, embedded: Iterable[str]) -> Nested:
+def find_nested(layout: Layout, git: GitCommand, embedded: Iterable[str]) -> Nested:
     """What HEAD knows (`git` works on an index of it) and the `embedded` repositories that were seen already."""
     links: list[str] = []
     settings: list[str] = []

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.git.command import Command
+from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.files import content, write_if_different
 from lopen.git.ignores import CACHE_PATTERNS, HALF_WRITTEN
@@ -61,7 +61,7 @@ class Carried:
     ignored_filters: tuple[str, ...] = ()  # filter drivers that the repository alone configures
 
 
-def carried(git: Command) -> Carried:
+def carried(git: GitCommand) -> Carried:
     """Read the configuration in force in the repository; reading runs nothing."""
     fields = git.run("config", "--list", "-z", "--show-scope").fields()
     settings: dict[str, str] = {}
@@ -83,7 +83,7 @@ class PrivateFolder:
         self,
         path: Path,
         layout: Layout,
-        git: Command,
+        git: GitCommand,
         *,
         settings: Carried,
         info: Path | None,
@@ -126,15 +126,15 @@ class PrivateFolder:
     def _borrowed(self, name: str) -> bytes:
         return content(self._info / name) if self._info else b""
 
-    def git(self, index: Path | None = None) -> Command:
+    def git(self, index: Path | None = None) -> GitCommand:
         """git through this door, on the index file `index` where one is needed."""
         return self._git.having({"GIT_INDEX_FILE": str(index)}) if index else self._git
 
-    def reader(self, index: Path | None = None) -> Command:
+    def reader(self, index: Path | None = None) -> GitCommand:
         """git that sees what lies in quarantine too. What it wrote could refer to that, so it writes no object."""
         return self.git(index).having({"GIT_ALTERNATE_OBJECT_DIRECTORIES": _listed(self.quarantine)})
 
-    def isolated(self, index: Path) -> Command:
+    def isolated(self, index: Path) -> GitCommand:
         """git that stores what it writes in quarantine, and the repository's objects are only read."""
         return self._git.having(
             {

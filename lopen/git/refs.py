@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.git.command import Command
+from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.layout import Layout
 from lopen.git.message import folded
@@ -46,7 +46,7 @@ def checked_id(text: str) -> str:
 class References:
     """The references of one repository. `git` is the command that works through this door."""
 
-    def __init__(self, layout: Layout, git: Command) -> None:
+    def __init__(self, layout: Layout, git: GitCommand) -> None:
         self._layout = layout
         self.git = git
 

@@ -11,19 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lopen.clock import Clock
-from lopen.git import backup, branches, commits, hooks, ignores, leftovers, trees
+from lopen.base.clock import Clock
+from lopen.git import branches, commit_hooks, commits, ignores, leftovers, trees
 from lopen.git.branches import Branches
 from lopen.git.checkout import Checkout
-from lopen.git.command import Command, find_git
-from lopen.git.commits import CommitInfo
-from lopen.git.committing import CommitWriter, refuse_leaks
+from lopen.git.command import GitCommand, find_git
+from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
+from lopen.git.commits import CommitInfo, CommitWriter, refuse_leaks
 from lopen.git.errors import GitError, NotARepository
-from lopen.git.guard import Guard, RepositoryGuard
-from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.index import install_index
 from lopen.git.layout import Layout, check_version, discover
 from lopen.git.private import Carried, PrivateFolder, carried
+from lopen.git.protection import GitFolderGuard, RepositoryGuard
 from lopen.git.refs import HEADS, Head, References
 from lopen.git.screening import Screen, Values
 from lopen.git.shadow import ShadowTree, shadow
@@ -44,7 +43,9 @@ class Terms:
 class Repository(Checkout):
     """One checkout of a git repository whose top is the project's root."""
 
-    def __init__(self, layout: Layout, git: Command, settings: Carried, scratch: Path, terms: Terms) -> None:
+    def __init__(
+        self, layout: Layout, git: GitCommand, settings: Carried, scratch: Path, terms: Terms
+    ) -> None:
         # The references door. Explicit folders, so that no configured work tree leads elsewhere.
         door = {
             "GIT_DIR": str(layout.git_dir),
@@ -80,7 +81,7 @@ class Repository(Checkout):
             NotARepository: no repository, a bare one, somebody else's, or `root` is not its top.
             GitError: git is missing or older than 2.36.
         """
-        git = Command(find_git(root), root.resolve(), clock)
+        git = GitCommand(find_git(root), root.resolve(), clock)
         check_version(git)
         return Repository._made(git, discover(git), Terms(sign, known), scratch)
 
@@ -90,7 +91,7 @@ class Repository(Checkout):
 
         Where there is one all the same, commands may change it no more than they may elsewhere.
         """
-        guard = Guard()
+        guard = GitFolderGuard()
         if (root / ".git").exists():
             with suppress(GitError):  # one that git cannot work in is as good as none
                 guard = Repository.open(root, clock=clock)._guard
@@ -105,14 +106,14 @@ class Repository(Checkout):
         Raises:
             NotARepository: no work tree of this repository lies there.
         """
-        git = Command(self.references.git.executable, path.resolve(), self.references.git.clock)
+        git = GitCommand(self.references.git.executable, path.resolve(), self.references.git.clock)
         layout = discover(git)
         if layout.common_dir.resolve() != self.layout.common_dir.resolve():
             raise NotARepository(f"{path} is no work tree of {self.root}", hint="see: git worktree list")
         return Repository._made(git, layout, replace(self._terms, own=HEADS + branch))
 
     @staticmethod
-    def _made(git: Command, layout: Layout, terms: Terms, scratch: Path | None = None) -> Repository:
+    def _made(git: GitCommand, layout: Layout, terms: Terms, scratch: Path | None = None) -> Repository:
         settings = carried(git)
         if scratch is not None:
             return Repository(layout, git, settings, scratch, terms)
@@ -210,7 +211,7 @@ class Repository(Checkout):
         else:
             message = "Keep uncommitted work before a revert\n"
             kept = self._writer.write(tree, head, message, purpose=purpose)
-        name = backup.next_name(self.references, session_id)
+        name = commits.next_backup_name(self.references, session_id)
         self.references.move(name, kept, None, "backup before a revert")
         return name
 
@@ -235,7 +236,7 @@ class Repository(Checkout):
     # The repository's own hooks
 
     def hooks_snapshot(self) -> HooksSnapshot:
-        return hooks.take_hooks(self.layout, self.references.git)
+        return commit_hooks.take_hooks(self.layout, self.references.git)
 
     def run_hooks(
         self,
@@ -250,7 +251,7 @@ class Repository(Checkout):
         if not snapshot.hooks:
             return HookOutcome(True, "", tree, message)
         self._private.prepare(self.head().commit)
-        run = hooks.HookRun(self._private, folder, runner)
+        run = commit_hooks.HookRun(self._private, folder, runner)
         passed, output, message_after = run.run(snapshot, tree, message)
         return HookOutcome(passed, output, self.snapshot(exclude), message_after)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from lopen.secrets import added, redact, spelt_in_bytes
+from lopen.base.redaction import added, redact, spelt_in_bytes
 
 _BLOCK = 1024 * 1024
 _LOOKED_OVER = (

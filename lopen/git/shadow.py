@@ -7,16 +7,16 @@ import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
-from lopen.clock import Clock
+from lopen.base.clock import Clock
 from lopen.git import leftovers, trees
 from lopen.git.checkout import Checkout
-from lopen.git.command import Command, find_git
+from lopen.git.command import GitCommand, find_git
+from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, write_commit
 from lopen.git.errors import GitError
-from lopen.git.guard import Guard
-from lopen.git.hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.layout import Layout, check_version
 from lopen.git.private import Carried, PrivateFolder, read_head
+from lopen.git.protection import GitFolderGuard
 from lopen.git.refs import Head
 from lopen.git.screening import Screen, Values
 from lopen.git.snapshot import Snapshots
@@ -30,7 +30,7 @@ _NOBODY = {f"GIT_{who}_{what}": "lopen" for who in ("AUTHOR", "COMMITTER") for w
 class ShadowTree(Checkout):
     """A work tree whose base is its own latest snapshot, so that unchanged files are not read again."""
 
-    def __init__(self, private: PrivateFolder, guard: Guard, known: Values = tuple) -> None:
+    def __init__(self, private: PrivateFolder, guard: GitFolderGuard, known: Values = tuple) -> None:
         screen = Screen(private.layout.root, known)
         snapshots = Snapshots(private, seed=None, screen=screen)
         super().__init__(private, snapshots, guard, base=lambda: read_head(private.path))
@@ -103,7 +103,9 @@ class ShadowTree(Checkout):
         self._private.prepare(write_commit(git, tree, None, "Snapshot\n", sign=False))
 
 
-def shadow(root: Path, git_dir: Path, *, clock: Clock, guard: Guard, known: Values = tuple) -> ShadowTree:
+def shadow(
+    root: Path, git_dir: Path, *, clock: Clock, guard: GitFolderGuard, known: Values = tuple
+) -> ShadowTree:
     """The shadow of `root`, kept in `git_dir`, which can be deleted at any time and is made anew.
 
     `guard` keeps the repository that is there, though lopen is not to use it.
@@ -112,7 +114,7 @@ def shadow(root: Path, git_dir: Path, *, clock: Clock, guard: Guard, known: Valu
         GitError: git is missing or too old.
     """
     top, folder = root.resolve(), git_dir.resolve()
-    git = Command(find_git(top), top, clock)
+    git = GitCommand(find_git(top), top, clock)
     check_version(git)
     (folder / "objects").mkdir(parents=True, exist_ok=True)
     layout = Layout(top, folder, folder, folder / "objects", "sha1")

@@ -10,16 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from lopen.git.command import Command
-from lopen.git.errors import GitError, TimedOut
+from lopen.git.command import GitCommand
+from lopen.git.errors import GitError, GitTimedOut
+from lopen.git.ignores import in_build_folder, is_build_folder, is_internal
 from lopen.git.index import copy_index
 from lopen.git.private import PrivateFolder
 from lopen.git.screening import Leak, Screen
-from lopen.git.survey import Survey, survey
 from lopen.git.trees import file_at
 
 
@@ -52,7 +53,7 @@ class Snapshots:
         git = self.ready()
         try:
             return survey(git, self._layout.root)
-        except TimedOut:
+        except GitTimedOut:
             raise  # it would only take as long again
         except GitError:
             self._rebuild(git, seeded=False)
@@ -70,7 +71,7 @@ class Snapshots:
                 pass
         return self.survey()
 
-    def ready(self) -> Command:
+    def ready(self) -> GitCommand:
         """git on the base index, which holds what HEAD holds."""
         git = self._private.git(self.base)
         if self._base_of != self._wanted or not self.base.is_file():
@@ -110,7 +111,7 @@ class Snapshots:
         self.ready().run("update-index", "-q", "--refresh", accept=(0, 1))
         return self.base
 
-    def _rebuild(self, git: Command, *, seeded: bool) -> None:
+    def _rebuild(self, git: GitCommand, *, seeded: bool) -> None:
         """Make `base` hold what HEAD holds, keeping what is known about file times.
 
         Once there is one, `base` itself knows: a command may have reached the user's index since. Of a sparse
@@ -133,7 +134,7 @@ class Snapshots:
             git.run("read-tree", "--reset", self._wanted)
         self._base_of = self._wanted
 
-    def _clear_flags(self, git: Command) -> None:
+    def _clear_flags(self, git: GitCommand) -> None:
         """Take from an index the marks that hide changes: assume-unchanged, and skip-worktree where nothing is sparse."""
         entries = git.run("ls-files", "-v", "-z").fields()
         _update(git, [e[2:] for e in entries if e[0].islower()], "--no-assume-unchanged")
@@ -177,7 +178,7 @@ class Snapshots:
         return digest.hexdigest()
 
 
-def _update(git: Command, paths: Sequence[str], *how: str) -> None:
+def _update(git: GitCommand, paths: Sequence[str], *how: str) -> None:
     if paths:
         git.run("update-index", "-z", *how, "--stdin", stdin=b"".join(os.fsencode(p) + b"\0" for p in paths))
 
@@ -204,3 +205,53 @@ def _quoted(path: str) -> bytes:
     """A path as git's line-based input wants it where it contains a line break or begins with a quote."""
     raw = os.fsencode(path)
     return b'"' + b"".join(b"\\%03o" % byte for byte in raw) + b'"'
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Paths that differ from HEAD, whether staged or not, sorted.
+
+    Left out: what git ignores, lopen's own state, well-known caches that are not tracked. A folder inside the
+    work tree that is a repository of its own is in `embedded` alone: its files belong to that repository.
+    """
+
+    changed: tuple[str, ...]
+    embedded: tuple[str, ...]  # folders, without a slash at the end
+
+
+def survey(git: GitCommand, root: Path) -> Survey:
+    """One look at the work tree, through the content door, against its index and HEAD."""
+    answer = git.run(
+        "status",
+        "--porcelain=v2",
+        "-z",
+        "--untracked-files=all",
+        "--ignored=no",
+        "--ignore-submodules=dirty",  # looking inside would run git under the submodule's own configuration
+        "--no-renames",
+        "--no-ahead-behind",
+    )
+    is_cache = cache(lambda folder: is_build_folder(root / folder))
+    changed: set[str] = set()
+    embedded: set[str] = set()
+    for path, tracked in _entries(answer.fields()):
+        if is_internal(path) or (not tracked and in_build_folder(path, is_cache)):
+            continue
+        if path.endswith("/"):
+            embedded.add(path.rstrip("/"))
+        else:
+            changed.add(path)
+    return Survey(tuple(sorted(changed)), tuple(sorted(embedded)))
+
+
+# How many blanks stand before the path in a line of `status --porcelain=v2`, by the line's first letter.
+_FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
+
+
+def _entries(fields: list[str]) -> Iterator[tuple[str, bool]]:
+    """(path, tracked) of every line; a folder's path ends in `/`."""
+    for field in fields:
+        if field.startswith("? "):
+            yield field[2:], False
+        elif before := _FIELDS_BEFORE_PATH.get(field[:1]):
+            yield field.split(" ", before)[before], True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lopen.git.command import Command
+from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.refs import checked_id
 
@@ -18,7 +18,7 @@ _BIG_FILE = "2m"  # a larger file counts as binary in a diff that is read by a m
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TreeChange:
     """One path that differs between two trees. Ids and modes are None on the side where it does not exist."""
 
     path: str
@@ -30,7 +30,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """One file of a tree."""
 
     mode: str
@@ -48,7 +48,7 @@ def is_own_path(path: str) -> bool:
     return "\0" not in path and not any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
 
 
-def changes(git: Command, before: str, after: str) -> tuple[Change, ...]:
+def changes(git: GitCommand, before: str, after: str) -> tuple[TreeChange, ...]:
     """What turns one tree into the other, by path. Renames are a deletion and an addition."""
     if before == after:
         return ()
@@ -57,7 +57,12 @@ def changes(git: Command, before: str, after: str) -> tuple[Change, ...]:
 
 
 def diff(
-    git: Command, before: str, after: str, *, paths: Sequence[str] | None = None, max_chars: int | None = None
+    git: GitCommand,
+    before: str,
+    after: str,
+    *,
+    paths: Sequence[str] | None = None,
+    max_chars: int | None = None,
 ) -> str:
     """The unified diff of two trees; binary files are named only. Longer than `max_chars` it is cut and says so."""
     if before == after or (paths is not None and not paths):
@@ -82,17 +87,17 @@ def diff(
     return _cut(answer.stdout.decode("utf-8", "replace"), max_chars)
 
 
-def entries(git: Command, tree: str) -> dict[str, Entry]:
+def entries(git: GitCommand, tree: str) -> dict[str, TreeEntry]:
     """path → entry of every file of a tree."""
     found = {}
     for field in git.run("ls-tree", "-r", "-z", "--full-tree", checked_id(tree)).fields():
         meta, path = field.split("\t", 1)
         mode, _, blob = meta.split(" ")
-        found[path] = Entry(mode, blob)
+        found[path] = TreeEntry(mode, blob)
     return found
 
 
-def file_at(git: Command, tree: str, path: str) -> bytes | None:
+def file_at(git: GitCommand, tree: str, path: str) -> bytes | None:
     """A file's content as it is stored in the tree (of a link: its target); None where there is no such file."""
     if not is_own_path(path):
         return None
@@ -104,7 +109,7 @@ def file_at(git: Command, tree: str, path: str) -> bytes | None:
     return git.run("cat-file", "blob", blob).stdout if kind == "blob" else None
 
 
-def tree_of(git: Command, commit: str) -> str:
+def tree_of(git: GitCommand, commit: str) -> str:
     """The tree of a commit.
 
     Raises:
@@ -116,10 +121,10 @@ def tree_of(git: Command, commit: str) -> str:
     return answer.text
 
 
-def _change(meta: str, path: str) -> Change:
+def _change(meta: str, path: str) -> TreeChange:
     mode_before, mode_after, before, after, status = meta.removeprefix(":").split(" ")
     kind = _KINDS.get(status[0], "modified")
-    return Change(
+    return TreeChange(
         path=path,
         kind=kind,
         before=None if kind == "added" else before,

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
 from lopen.guardrails.facts import BudgetFacts, GuardFacts
-from lopen.guardrails.verdicts import Result, Verdict, passing
 from lopen.guardrails.wording import confirm_command, extend_command, more_requests_command
 
 NAME = "budget"
@@ -41,7 +41,7 @@ def level_of(threshold: float) -> int:
     return round(threshold * 100)
 
 
-def check(facts: GuardFacts) -> Result:
+def check(facts: GuardFacts) -> GuardResult:
     """The verdict for the limit that is used most."""
     budget = facts.budget
     if not budget.enabled:
@@ -60,11 +60,11 @@ def check(facts: GuardFacts) -> Result:
     return passing(NAME)
 
 
-def _warns(facts: GuardFacts, use: Use) -> Result:
+def _warns(facts: GuardFacts, use: Use) -> GuardResult:
     reached = facts.budget.confirmation if use.fraction >= facts.budget.confirmation else facts.budget.warning
-    return Result(
+    return GuardResult(
         NAME,
-        Verdict.WARN,
+        GuardVerdict.WARN,
         f"module {facts.module} has used {use}",
         _economise(use),
         level=level_of(reached),
@@ -73,10 +73,10 @@ def _warns(facts: GuardFacts, use: Use) -> Result:
     )
 
 
-def _asks(facts: GuardFacts, use: Use) -> Result:
-    return Result(
+def _asks(facts: GuardFacts, use: Use) -> GuardResult:
+    return GuardResult(
         NAME,
-        Verdict.BLOCK,
+        GuardVerdict.BLOCK,
         f"module {facts.module} has used {use} and wants a confirmation to go on",
         _economise(use),
         confirm_command(facts.session),
@@ -87,10 +87,10 @@ def _asks(facts: GuardFacts, use: Use) -> Result:
     )
 
 
-def _paused(facts: GuardFacts, use: Use) -> Result:
-    return Result(
+def _paused(facts: GuardFacts, use: Use) -> GuardResult:
+    return GuardResult(
         NAME,
-        Verdict.BLOCK,
+        GuardVerdict.BLOCK,
         f"module {facts.module} has used up its budget: {use}",
         _economise(use),
         extend_command(facts.module, facts.budget.extension)
@@ -109,13 +109,13 @@ def _economise(use: Use) -> str:
     )
 
 
-def _soften(budget: BudgetFacts, block: Result) -> Result:
+def _soften(budget: BudgetFacts, block: GuardResult) -> GuardResult:
     """With `budget.enforcement = "warn"` the same words, and the work goes on."""
     if budget.enforcement == "hard":
         return block
-    return Result(
+    return GuardResult(
         NAME,
-        Verdict.WARN,
+        GuardVerdict.WARN,
         block.reason,
         block.correction,
         level=block.level,
@@ -124,6 +124,6 @@ def _soften(budget: BudgetFacts, block: Result) -> Result:
     )
 
 
-def level_in(results: Iterable[Result]) -> int:
+def level_in(results: Iterable[GuardResult]) -> int:
     """The percentage a pass spoke of, for the next pass's `announced_level`; 0 where it said nothing."""
     return max((r.level for r in results if r.guard == NAME), default=0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 READS = frozenset({"read_file", "read_spec"})
 LOOKS = READS | {"list_files", "search_files"}
@@ -10,7 +12,7 @@ RUN = "run_command"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HabitLimits:
     """How often is too often. All at least 1; the last three are the `tool_discipline.*` settings."""
 
     looks: int = 3
@@ -64,3 +66,42 @@ class ToolFact:
 def due(count: int, limit: int) -> bool:
     """Whether a count is to be reported now: on reaching the limit, and again at each multiple."""
     return count > 0 and count % limit == 0
+
+
+LIMIT = 50  # the tool history that patterns are found in (contract §9)
+KEY_LENGTH = 200
+
+
+def short_key(*parts: str) -> str:
+    """One key from several parts; a long one is cut and told apart by a digest of the whole."""
+    key = "\0".join(parts)
+    if len(key) <= KEY_LENGTH:
+        return key
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return f"{key[: KEY_LENGTH - len(digest) - 1]}\0{digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Streaks:
+    """Key → (mark, how often in a row), the key seen last at the end."""
+
+    marks: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    def seen(self, key: str, mark: str, then: str | None = None) -> tuple[Streaks, int]:
+        """These streaks after `mark` was seen on `key`, and how often in a row that now is.
+
+        `then` is the mark that the next one must equal, where seeing changed it; by default the same.
+        """
+        marks = dict(self.marks)
+        before, count = marks.pop(key, ("", 0))
+        count = count + 1 if before == mark else 1
+        marks[key] = (mark if then is None else then, count)
+        if len(marks) > LIMIT:
+            del marks[next(iter(marks))]
+        return Streaks(marks), count
+
+    def without(self, key: str) -> Streaks:
+        """These streaks with the key's row broken."""
+        if key not in self.marks:
+            return self
+        return Streaks({k: v for k, v in self.marks.items() if k != key})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
 from lopen.guardrails.facts import GuardFacts, OpenCircuit
-from lopen.guardrails.verdicts import Result, Verdict, passing
 from lopen.guardrails.wording import ack_command, one_line
 
 NAME = "circuit_breaker"
 
 
-def check(facts: GuardFacts) -> Result:
+def check(facts: GuardFacts) -> GuardResult:
     """A block for the first circuit that wants `ack`; else a warning with the longest wait still left."""
     for circuit in facts.circuits:
         if circuit.needs_ack:
@@ -19,9 +19,9 @@ def check(facts: GuardFacts) -> Result:
     if not cooling:
         return passing(NAME)
     wait_s, circuit = max(cooling, key=lambda pair: pair[0])
-    return Result(
+    return GuardResult(
         NAME,
-        Verdict.WARN,
+        GuardVerdict.WARN,
         _reason(circuit),
         _correction(circuit),
         action=f"waits {wait_s:.0f} s, then goes on",
@@ -36,10 +36,10 @@ def _left(circuit: OpenCircuit, facts: GuardFacts) -> float:
     return max(0.0, (circuit.until - facts.now).total_seconds())
 
 
-def _blocks(circuit: OpenCircuit) -> Result:
-    return Result(
+def _blocks(circuit: OpenCircuit) -> GuardResult:
+    return GuardResult(
         NAME,
-        Verdict.BLOCK,
+        GuardVerdict.BLOCK,
         _reason(circuit),
         _correction(circuit),
         ack_command(circuit.id),

@@ -7,17 +7,18 @@ a change is what one should do.
 
 from __future__ import annotations
 
-from lopen.guardrails.calls import LOOKS, RUN, Limits, ToolFact, due
-from lopen.guardrails.facts import Finding, GuardFacts
+from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
+from lopen.guardrails.calls import LOOKS, RUN, HabitLimits, Streaks, ToolFact, due, short_key
+from lopen.guardrails.facts import GuardFacts, WastefulHabit
 from lopen.guardrails.shell_text import normal_command
-from lopen.guardrails.streaks import Streaks, short_key
-from lopen.guardrails.verdicts import Result, Verdict, passing
 from lopen.guardrails.wording import one_line, times
 
 NAME = "circular_behaviour"
 
 
-def count(looks: Streaks, call: ToolFact, tree: int, limits: Limits) -> tuple[Streaks, Finding | None]:
+def count(
+    looks: Streaks, call: ToolFact, tree: int, limits: HabitLimits
+) -> tuple[Streaks, WastefulHabit | None]:
     """The looks with this call, and a finding where it closes a circle."""
     if call.content_hash is None or (call.tool not in LOOKS and call.tool != RUN):
         return looks, None
@@ -28,10 +29,10 @@ def count(looks: Streaks, call: ToolFact, tree: int, limits: Limits) -> tuple[St
     return looks, _finding(call, resource, row) if due(row, limits.looks) else None
 
 
-def _finding(call: ToolFact, resource: str, row: int) -> Finding:
+def _finding(call: ToolFact, resource: str, row: int) -> WastefulHabit:
     shown = one_line(resource, 120) or call.tool
     done = "run" if call.tool == RUN else "searched" if call.tool == "search_files" else "read"
-    return Finding(
+    return WastefulHabit(
         "circle",
         short_key(shown),
         row,
@@ -40,15 +41,15 @@ def _finding(call: ToolFact, resource: str, row: int) -> Finding:
     )
 
 
-def check(facts: GuardFacts) -> Result:
+def check(facts: GuardFacts) -> GuardResult:
     """A warning with all circles found; never a block."""
     if not facts.circular:
         return passing(NAME)
     worst = max(facts.circular, key=lambda f: f.count)
     more = f" and {len(facts.circular) - 1} more" if len(facts.circular) > 1 else ""
-    return Result(
+    return GuardResult(
         NAME,
-        Verdict.WARN,
+        GuardVerdict.WARN,
         f"{one_line(worst.resource, 80)} came back the same {times(worst.count)}{more}",
         "\n".join(f.correction for f in facts.circular),
         action="tells the model, goes on",

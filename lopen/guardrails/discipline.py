@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from lopen.guardrails.calls import READS, RUN, Limits, ToolFact, due
-from lopen.guardrails.facts import Finding, GuardFacts
+from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
+from lopen.guardrails.calls import READS, RUN, HabitLimits, Streaks, ToolFact, due, short_key
+from lopen.guardrails.facts import GuardFacts, WastefulHabit
 from lopen.guardrails.shell_text import normal_command
-from lopen.guardrails.streaks import Streaks, short_key
-from lopen.guardrails.verdicts import Result, Verdict, passing
 from lopen.guardrails.wording import listing, one_line, times
 
 NAME = "tool_discipline"
 SOFT = "Go on as you were if you have a good reason, and say which."
 
 
-def count_read(reads: Streaks, call: ToolFact, limits: Limits) -> tuple[Streaks, Finding | None]:
+def count_read(reads: Streaks, call: ToolFact, limits: HabitLimits) -> tuple[Streaks, WastefulHabit | None]:
     """The reads of unchanged files with this call, and a finding where one was read too often."""
     if call.tool not in READS or call.content_hash is None:
         return reads, None
@@ -21,7 +20,7 @@ def count_read(reads: Streaks, call: ToolFact, limits: Limits) -> tuple[Streaks,
     if not due(row, limits.file_reads):
         return reads, None
     shown = one_line(call.resource, 120) or call.tool
-    return reads, Finding(
+    return reads, WastefulHabit(
         "reread",
         short_key(shown),
         row,
@@ -30,8 +29,8 @@ def count_read(reads: Streaks, call: ToolFact, limits: Limits) -> tuple[Streaks,
 
 
 def count_failure(
-    failures: Streaks, call: ToolFact, tree: tuple[int, int], limits: Limits
-) -> tuple[Streaks, Finding | None]:
+    failures: Streaks, call: ToolFact, tree: tuple[int, int], limits: HabitLimits
+) -> tuple[Streaks, WastefulHabit | None]:
     """The failing runs with this call. Each command has a row of its own, so taking turns between two hides none.
 
     A success of the command, or a change to the work tree, ends its row: after an edit, running it again is
@@ -47,7 +46,7 @@ def count_failure(
     if not due(row, limits.command_retries):
         return failures, None
     shown = one_line(normal_command(call.resource) if call.tool == RUN else call.tool, 120)
-    return failures, Finding(
+    return failures, WastefulHabit(
         "retry",
         short_key(shown),
         row,
@@ -62,8 +61,8 @@ def failure_key(tool: str, command: str) -> str:
 
 
 def count_edits(
-    edited: tuple[str, ...], call: ToolFact, limits: Limits, keep: int
-) -> tuple[tuple[str, ...], Finding | None]:
+    edited: tuple[str, ...], call: ToolFact, limits: HabitLimits, keep: int
+) -> tuple[tuple[str, ...], WastefulHabit | None]:
     """The different files edited since the last test run; beyond `keep` of them no further ones are counted."""
     if call.tested:
         return (), None
@@ -73,7 +72,7 @@ def count_edits(
             edited = (*edited, path)
     if len(edited) // limits.files_edited == before // limits.files_edited:
         return edited, None
-    return edited, Finding(
+    return edited, WastefulHabit(
         "untested_edits",
         "edits",
         len(edited),
@@ -82,13 +81,13 @@ def count_edits(
     )
 
 
-def check(facts: GuardFacts) -> Result:
+def check(facts: GuardFacts) -> GuardResult:
     """A warning with everything found; never a block."""
     if not facts.discipline:
         return passing(NAME)
-    return Result(
+    return GuardResult(
         NAME,
-        Verdict.WARN,
+        GuardVerdict.WARN,
         "; ".join(in_words(f) for f in facts.discipline[-3:]),
         "\n".join([*(f.correction for f in facts.discipline), SOFT]),
         action="tells the model, goes on",
@@ -96,7 +95,7 @@ def check(facts: GuardFacts) -> Result:
     )
 
 
-def in_words(finding: Finding) -> str:
+def in_words(finding: WastefulHabit) -> str:
     """A finding in one line for people."""
     resource = one_line(finding.resource, 80)
     match finding.kind:

@@ -81,7 +81,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class WastefulHabit:
     """A wasteful habit that was seen: of which kind, on what, how often, and what to do instead."""
 
     kind: FindingKind
@@ -105,5 +105,5 @@ class GuardFacts:
     churn: ChurnFacts = field(default_factory=ChurnFacts)
     scope: ScopeFacts = field(default_factory=ScopeFacts)
     claim: Claim | None = None
-    circular: tuple[Finding, ...] = ()
-    discipline: tuple[Finding, ...] = ()
+    circular: tuple[WastefulHabit, ...] = ()
+    discipline: tuple[WastefulHabit, ...] = ()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import PurePosixPath
 
+from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
 from lopen.guardrails.facts import Boundary, Claim, GuardFacts
-from lopen.guardrails.verdicts import Result, Verdict, passing
 from lopen.guardrails.wording import listing, one_line, resume_command
 
 NAME = "quality_gate"
@@ -62,19 +64,119 @@ def rejection(claim: Claim) -> str:
     )
 
 
-def check(facts: GuardFacts) -> Result:
+def check(facts: GuardFacts) -> GuardResult:
     """Block a completion that stands without its verifications."""
     claim = facts.claim
     if claim is None:
         return passing(NAME)
     if not claim.missing:
         return passing(NAME, f"{claim.boundary} {one_line(claim.subject, 80)} has its verifications")
-    return Result(
+    return GuardResult(
         NAME,
-        Verdict.BLOCK,
+        GuardVerdict.BLOCK,
         unproven(claim),
         rejection(claim),
         resume_command(facts.session),
         "guardrail",
         action="pauses; nothing is recorded as complete",
+    )
+
+
+LANGUAGES = {
+    ".py": "python",
+    ".js": "javascript",
+    ".jsx": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+    ".ts": "javascript",
+    ".tsx": "javascript",
+    ".mts": "javascript",
+    ".cts": "javascript",
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+}
+TEST_FOLDERS = {
+    "python": {"tests", "test"},
+    "javascript": {"tests", "test", "__tests__", "e2e", "cypress"},
+    "go": set[str](),
+    "rust": {"tests"},
+    "java": {"test", "androidTest", "integrationTest"},
+}
+TEST_NAMES = {
+    "python": re.compile(r"(test_.*|.*_test|tests?|conftest)\.py$"),
+    "javascript": re.compile(r".*[._-](test|spec)\.[cm]?[jt]sx?$|(test|spec)\.[cm]?[jt]sx?$"),
+    "go": re.compile(r".*_test\.go$"),
+    "rust": re.compile(r"(.*_)?tests?\.rs$"),
+    "java": re.compile(r"(Test[A-Z].*|.*(Test|Tests|TestCase|IT))\.java$"),
+}
+# Files that carry no behaviour of their own to be tested.
+NO_BEHAVIOUR = re.compile(
+    r"(__init__|__main__|setup|noxfile|_version)\.py$"
+    r"|.*\.d\.[cm]?ts$|.*\.config\.[cm]?[jt]s$|.*rc\.[cm]?js$"
+    r"|doc\.go$|build\.rs$|mod\.rs$|(package|module)-info\.java$"
+)
+RUST_INLINE_TEST = re.compile(r"#\[\s*(cfg\(\s*(all\()?test\b|(\w+::)*test\b)")
+
+
+def is_test(path: str) -> bool:
+    """Whether the file is a test by its language's customs."""
+    file = PurePosixPath(path)
+    language = LANGUAGES.get(file.suffix)
+    if language is None:
+        return False
+    return bool(TEST_NAMES[language].match(file.name)) or bool(TEST_FOLDERS[language] & set(file.parts[:-1]))
+
+
+def is_source(path: str) -> bool:
+    """Whether the file holds code that wants a test."""
+    file = PurePosixPath(path)
+    return file.suffix in LANGUAGES and not is_test(path) and not NO_BEHAVIOUR.match(file.name)
+
+
+def holds_inline_tests(path: str, content: str) -> bool:
+    """Whether a source file carries tests of its own, as Rust's do."""
+    return path.endswith(".rs") and RUST_INLINE_TEST.search(content) is not None
+
+
+def untested(added: Iterable[str], changed: Iterable[str], inline: Collection[str] = ()) -> str:
+    """What to say where source files were added and no test was touched; empty where all is well.
+
+    `changed` are all paths that were added or modified, `inline` those that hold tests of their own.
+    """
+    new = tuple(sorted(p for p in added if is_source(p) and p not in inline))
+    if not new or inline or any(is_test(p) for p in changed):
+        return ""
+    return f"New code without a test: {listing(new)}. Add or change a test that fails without this code."
+
+
+HOOK = "pre-commit"
+OFFER = "lopen init --pre-commit-hook writes a hook that runs lint and tests; commands are named under Skills & Hooks"
+
+
+def lacking(
+    commands: Mapping[str, str | None], hooks: Collection[str], *, commits: bool = True
+) -> tuple[str, ...]:
+    """Names of what is missing. `commands` are the approved verify commands, `hooks` the repository's own hooks.
+
+    Where no commits are made (`commits` false) no hook is missed.
+    """
+    missing = []
+    if not commands.get("verify-tests"):
+        missing.append("a test runner (verify-tests is none)")
+    if not commands.get("verify-lint"):
+        missing.append("a linter (verify-lint is none)")
+    if commits and HOOK not in hooks:
+        missing.append("a pre-commit hook that runs the verify commands")
+    return tuple(missing)
+
+
+def advice(missing: Collection[str]) -> str:
+    """What the planning model is told to do about it; empty where nothing is missing."""
+    if not missing:
+        return ""
+    return (
+        f"Missing here: {', '.join(missing)}. Where the module's scope leaves room, plan the configuration of the "
+        "missing tools as part of a task. Verify commands and hooks themselves are a person's to add: name what "
+        "you would add with report_progress, and go on without it."
     )

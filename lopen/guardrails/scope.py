@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
 from lopen.guardrails.facts import GuardFacts
-from lopen.guardrails.verdicts import Result, Verdict, passing
 from lopen.guardrails.wording import plan_command
 from lopen.workflow.steps import Step, number
 
@@ -23,7 +23,7 @@ def fulfilled(completed: int | None, original: int | None) -> bool:
     return completed >= original
 
 
-def check(facts: GuardFacts) -> Result:
+def check(facts: GuardFacts) -> GuardResult:
     """From step 4 on: pass with the count, or block where there is no count to go by."""
     if number(facts.step) < FIRST_STEP:
         return passing(NAME)
@@ -35,15 +35,15 @@ def check(facts: GuardFacts) -> Result:
     return passing(NAME, f"{completed} of {original} acceptance criteria are done: the run goes on")
 
 
-def _unknown(facts: GuardFacts) -> Result:
+def _unknown(facts: GuardFacts) -> GuardResult:
     original = facts.scope.original
     if original is None or original <= 0:
         what = f"the original scope is {'unknown' if original is None else original}"
     else:
         what = "what is done of the original scope is unknown"
-    return Result(
+    return GuardResult(
         NAME,
-        Verdict.BLOCK,
+        GuardVerdict.BLOCK,
         f"{what}, so nobody could tell when module {facts.module} is complete",
         "The scope of this module was not recorded. Record components that cover every acceptance criterion "
         "with record_components before anything else.",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from lopen.errors import PersonNeeded
-from lopen.events import AlertRaised, Event, Notice
-from lopen.limits.budget import BudgetSpec, BudgetState, format_usage
-from lopen.limits.records import Alert, Reservation
+from lopen.base.errors import PersonNeeded
+from lopen.base.events import AlertRaised, Event, Notice
+from lopen.limits.budgets.budget import BudgetSpec, BudgetState, format_usage
+from lopen.limits.stores.records import Alert, Reservation
 from lopen.limits.texts import extend_command
 from lopen.limits.value import Value
 

@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lopen.limits.agents import AgentLimits, Agents
-from lopen.limits.budget import BudgetState, Usage, format_usage
-from lopen.limits.circuit import CircuitState
-from lopen.limits.records import Alert, Incident, Spend
-from lopen.limits.rules import RULES, RuleBook
+from lopen.limits.budgets.budget import BudgetState, BudgetUsage, format_usage
+from lopen.limits.circuits.agents import AgentLimits, Agents
+from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.circuits.rules import RULES, RuleBook
+from lopen.limits.stores.records import Alert, Incident, Spend
 from lopen.limits.texts import NEAR_LIMIT
 
-Price = Callable[[str, Usage], float | None]  # USD for a model's usage; None where it has no known price
+Price = Callable[
+    [str, BudgetUsage], float | None
+]  # USD for a model's usage; None where it has no known price
 BAR = 10
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
-from lopen.limits.budget import (
+from lopen.limits.budgets.budget import (
     ALERT_TYPES,
     CONFIRMATION,
     LARGEST_EXTENSION,
@@ -15,11 +15,11 @@ from lopen.limits.budget import (
     percent,
     shortfall,
 )
-from lopen.limits.records import Alert
+from lopen.limits.stores.records import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lopen.limits.circuit import Decision
+    from lopen.limits.circuits.circuit import CallDecision
 
 NEAR_LIMIT = (
     "At 80% wrap up the current work; at 100% execution pauses until a person extends the budget. "
@@ -74,7 +74,7 @@ def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = S
     return Alert(new_id(), state.budget_id, ALERT_TYPES[crossing], message, state.utilization, now)
 
 
-def trip_text(decision: Decision, now: datetime) -> str:
+def trip_text(decision: CallDecision, now: datetime) -> str:
     """Why a call is held back, in full (seed 004 §4: reason, cooldown, workaround, how to go on)."""
     head = "Resource limit reached" if decision.kind == "later" else "Circuit breaker tripped"
     parts = [f"{head}: {decision.seen}."]
@@ -89,7 +89,7 @@ def trip_text(decision: Decision, now: datetime) -> str:
     return " ".join(parts)
 
 
-def trip_alert(decision: Decision, now: datetime) -> Alert:
+def trip_alert(decision: CallDecision, now: datetime) -> Alert:
     """The alert for a circuit that only a person can close."""
     return Alert(new_id(), decision.circuit_id, "circuit_tripped", trip_text(decision, now), 0.0, now)
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from lopen.clock import Clock
-from lopen.collecting import not_collecting
-from lopen.llm.assembly import Assembly
-from lopen.llm.body import body_of
+from lopen.base.clock import Clock
+from lopen.base.gc_pause import not_collecting
 from lopen.llm.messages import OnText, Request, Response, TransientFailure
+from lopen.llm.request_body import body_of
+from lopen.llm.stream_parser import Assembly
 
 if TYPE_CHECKING:
     from lopen.llm.sdk import Sdk
@@ -85,14 +85,14 @@ class AnthropicModel:
     def _open(self) -> Sdk:
         loaded = "lopen.llm.sdk" in sys.modules
         with not_collecting():
-            from lopen.llm.sdk import Connection, Sdk
+            from lopen.llm.sdk import EndpointSettings, Sdk
 
             if not loaded:  # all that the import made stays: it is never looked at again
                 gc.freeze()
 
         settings = self._settings
         base_url = self._base_url if settings.provider == "anthropic" else settings.base_url
-        connection = Connection(
+        connection = EndpointSettings(
             provider=settings.provider,
             base_url=base_url,
             api_key=self._api_key,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpcore2
 
-from lopen.clock import Clock
+from lopen.base.clock import Clock
 from lopen.llm.messages import TransientFailure
 
 PIECE_BYTES: Final = 64 * 1024

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 
 Json = Mapping[str, Any]
 

@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from lopen.clock import Clock
-from lopen.events import Event, Notice
-from lopen.llm.calls import calls_since, last_assistant
-from lopen.llm.comparison import masked
+from lopen.base.clock import Clock
+from lopen.base.events import Event, Notice
 from lopen.llm.messages import Json, Model, OnText, Request, Response
-from lopen.llm.recording import Exchange, exchange_line, header_line, member, read_members
+from lopen.llm.recorded_calls import calls_since, last_assistant
+from lopen.llm.recording import RecordedExchange, exchange_line, header_line, member, read_members
+from lopen.llm.replay_matching import masked
 
 Redact = Callable[[str], str]
 KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature"})  # of a content block
@@ -51,9 +51,9 @@ class Recorder:
             self._n = exchange.n
             self._spoken[_digest(response.content)] = exchange.n
 
-    def _exchange(self, request: Request, response: Response, step: str) -> Exchange:
+    def _exchange(self, request: Request, response: Response, step: str) -> RecordedExchange:
         at = last_assistant(request.messages)
-        return Exchange(
+        return RecordedExchange(
             n=self._n + 1,
             purpose=request.purpose,
             step=step,
@@ -137,7 +137,7 @@ def _digest(content: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _redacted(exchange: Exchange, redact: Redact) -> Exchange:
+def _redacted(exchange: RecordedExchange, redact: Redact) -> RecordedExchange:
     """What the model said and the tools were given, without secrets. Ids and names hold none, and must stay distinct."""
     return replace(
         exchange,

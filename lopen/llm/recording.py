@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-from lopen.errors import LopenError
-from lopen.llm.calls import Call
+from lopen.base.errors import LopenError
 from lopen.llm.messages import Json, StopReason, Usage
+from lopen.llm.recorded_calls import RecordedCall
 
 VERSION: Final = 1
 MOST_FILE_BYTES: Final = 64 * 2**20
@@ -29,7 +29,7 @@ MOST_TOTAL_BYTES: Final = 512 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RecordedExchange:
     """One request and its response. `after` is the exchange before it in its conversation, 0 where it begins one.
 
     `opening` is a digest of the request's first words, by which conversations that run side by side are
@@ -41,7 +41,7 @@ class Exchange:
     step: str
     model: str
     offered: tuple[str, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[RecordedCall, ...]
     content: tuple[Json, ...]
     stop_reason: StopReason
     usage: Usage
@@ -56,10 +56,10 @@ class Recording:
 
     module: str
     created: str
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[RecordedExchange, ...]
 
 
-class Unreadable(LopenError):
+class UnreadableRecording(LopenError):
     """A file is no recording, or a damaged one."""
 
 
@@ -68,7 +68,7 @@ def header_line(module: str, created: str) -> dict[str, Any]:
     return {"lopen_recording": VERSION, "module": module, "created": created}
 
 
-def exchange_line(exchange: Exchange) -> dict[str, Any]:
+def exchange_line(exchange: RecordedExchange) -> dict[str, Any]:
     """An exchange as its line of JSON."""
     fields = asdict(exchange)
     response = {name: fields.pop(name) for name in ("content", "stop_reason", "usage", "unparsed")}
@@ -90,13 +90,13 @@ def load(path: Path) -> Recording:
     number, first = next(lines, (1, b""))
     header = _object(path, number, first)
     if header.get("lopen_recording") != VERSION or not isinstance(header.get("module"), str):
-        raise Unreadable(
+        raise UnreadableRecording(
             f"{path}:1: not a recording that this version reads", hint=f"Expected version {VERSION}."
         )
-    exchanges: list[Exchange] = []
+    exchanges: list[RecordedExchange] = []
     for number, text in lines:
         if number > MOST_EXCHANGES:
-            raise Unreadable(f"{path}:{number}: more than {MOST_EXCHANGES} exchanges")
+            raise UnreadableRecording(f"{path}:{number}: more than {MOST_EXCHANGES} exchanges")
         exchanges.append(_exchange(path, number, text))
     return Recording(str(header["module"]), str(header.get("created", "")), tuple(exchanges))
 
@@ -116,7 +116,7 @@ def save(path: Path, recording: Recording) -> None:
 def merge(recordings: Iterable[Recording]) -> Recording:
     """One recording of several parts of a session, numbered through. The first one's header counts."""
     parts = list(recordings)
-    exchanges: list[Exchange] = []
+    exchanges: list[RecordedExchange] = []
     for part in parts:
         base = len(exchanges)
         numbers = {exchange.n: base + i for i, exchange in enumerate(part.exchanges, start=1)}
@@ -129,10 +129,10 @@ def read_members(path: Path) -> Iterator[tuple[bytes, int]]:
     try:
         size = path.stat().st_size
         if size > MOST_FILE_BYTES:
-            raise Unreadable(f"{path} is larger than {MOST_FILE_BYTES // 2**20} MB and is not read")
+            raise UnreadableRecording(f"{path} is larger than {MOST_FILE_BYTES // 2**20} MB and is not read")
         data = memoryview(path.read_bytes())
     except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror or error}") from error
+        raise UnreadableRecording(f"{path} cannot be read: {error.strerror or error}") from error
     at, total, number = 0, 0, 0
     while at < len(data):
         number += 1
@@ -141,7 +141,7 @@ def read_members(path: Path) -> Iterator[tuple[bytes, int]]:
             return  # cut off by a crash
         at, total = at + used, total + len(text)
         if total > MOST_TOTAL_BYTES:
-            raise Unreadable(f"{path}:{number}: unpacks to more than {MOST_TOTAL_BYTES // 2**20} MB")
+            raise UnreadableRecording(f"{path}:{number}: unpacks to more than {MOST_TOTAL_BYTES // 2**20} MB")
         yield text, at
 
 
@@ -158,9 +158,9 @@ def _inflated(path: Path, number: int, data: memoryview, at: int) -> tuple[bytes
         try:
             text += unpack.decompress(chunk, MOST_LINE_BYTES + 1 - len(text))
         except zlib.error as error:
-            raise Unreadable(f"{path}:{number}: damaged or no recording ({error})") from error
+            raise UnreadableRecording(f"{path}:{number}: damaged or no recording ({error})") from error
         if len(text) > MOST_LINE_BYTES:
-            raise Unreadable(f"{path}:{number}: a line of more than {MOST_LINE_BYTES // 2**20} MB")
+            raise UnreadableRecording(f"{path}:{number}: a line of more than {MOST_LINE_BYTES // 2**20} MB")
     return bytes(text), place - at - len(unpack.unused_data) if unpack.eof else None
 
 
@@ -168,17 +168,17 @@ def _object(path: Path, number: int, text: bytes) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{path}:{number}: not a line of JSON") from error
+        raise UnreadableRecording(f"{path}:{number}: not a line of JSON") from error
     if not isinstance(value, dict):
-        raise Unreadable(f"{path}:{number}: not a JSON object")
+        raise UnreadableRecording(f"{path}:{number}: not a JSON object")
     return value
 
 
-def _exchange(path: Path, number: int, text: bytes) -> Exchange:
+def _exchange(path: Path, number: int, text: bytes) -> RecordedExchange:
     line = _object(path, number, text)
     try:
         response = _typed(line, "response", dict)
-        return Exchange(
+        return RecordedExchange(
             n=_typed(line, "n", int),
             purpose=_typed(line, "purpose", str),
             step=_typed(line, "step", str),
@@ -193,14 +193,14 @@ def _exchange(path: Path, number: int, text: bytes) -> Exchange:
             unparsed=tuple(_each(response, "unparsed", str)),
         )
     except ValueError as error:
-        raise Unreadable(f"{path}:{number}: {error}") from error
+        raise UnreadableRecording(f"{path}:{number}: {error}") from error
 
 
-def _call(line: Json) -> Call:
+def _call(line: Json) -> RecordedCall:
     for name, kind in (("passed", bool), ("exit_code", int)):
         if line.get(name) is not None:
             _typed(line, name, kind)
-    return Call(
+    return RecordedCall(
         tool=_typed(line, "tool", str),
         input=_typed(line, "input", dict),
         ok=_typed(line, "ok", bool),

@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from lopen.clock import Clock
-from lopen.errors import LopenError
+from lopen.base.clock import Clock
+from lopen.base.errors import LopenError
 from lopen.llm.anthropic_model import AnthropicModel
-from lopen.llm.calls import calls_since, last_assistant
-from lopen.llm.comparison import first_difference
-from lopen.llm.endpoint import Answer, Message, MessagesEndpoint, Status
+from lopen.llm.fake_api.server import Answer, Message, MessagesEndpoint, Status
 from lopen.llm.messages import OnText, Request, Response
+from lopen.llm.recorded_calls import calls_since, last_assistant
 from lopen.llm.recorder import opening
-from lopen.llm.recording import Exchange, Recording
+from lopen.llm.recording import RecordedExchange, Recording
+from lopen.llm.replay_matching import first_difference
 from lopen.settings.schema import Model as ModelSettings
 
 
@@ -91,7 +91,7 @@ class ReplayModel:
             self._followed |= {use.id: exchange.n for use in response.tool_uses}
             return response
 
-    def _fitting(self, request: Request) -> Exchange:
+    def _fitting(self, request: Request) -> RecordedExchange:
         candidates = self._candidates(request)
         if not candidates:
             raise RecordingEnded(
@@ -114,7 +114,7 @@ class ReplayModel:
             hint="The project, its tools or lopen itself are not as they were when this was recorded.",
         )
 
-    def _candidates(self, request: Request) -> Sequence[Exchange]:
+    def _candidates(self, request: Request) -> Sequence[RecordedExchange]:
         """What may come next: the next of the main line, or the next of each research conversation."""
         if request.purpose != "research":
             return [e for e in self._left if e.purpose != "research"][:1]
@@ -123,7 +123,7 @@ class ReplayModel:
         following = [e for e in waiting if e.after == before]
         return sorted(following or waiting[:1], key=lambda e: e.opening != first)
 
-    def _broken_off(self, exchange: Exchange, request: Request) -> bool:
+    def _broken_off(self, exchange: RecordedExchange, request: Request) -> bool:
         """A turn of a conversation that has begun, where the recording begins another one."""
         begun = last_assistant(request.messages) is not None
         return begun and exchange.after == 0 and (exchange.purpose, request.purpose) == ("turn", "turn")
@@ -135,7 +135,7 @@ class ReplayModel:
         ids = (block.get("id", "") for block in content if isinstance(block, dict))
         return next((self._followed[i] for i in ids if i in self._followed), 0)
 
-    def _difference(self, exchange: Exchange, request: Request) -> str | None:
+    def _difference(self, exchange: RecordedExchange, request: Request) -> str | None:
         return first_difference(
             exchange,
             purpose=request.purpose,

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, TypeVar, assert_never
 import anthropic
 import httpx2
 
-from lopen.clock import Clock
-from lopen.errors import LopenError
+from lopen.base.clock import Clock
+from lopen.base.errors import LopenError
 from lopen.llm.deadline import Deadline
 from lopen.llm.failures import Refusal, classify
 from lopen.llm.messages import ModelError, NoCredentials, Rejected, TransientFailure
@@ -43,7 +43,7 @@ _Client = (
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class EndpointSettings:
     """Which endpoint, with which limits. Empty strings leave the choice to the SDK's own sources."""
 
     provider: Provider = "anthropic"
@@ -58,7 +58,7 @@ class Connection:
 class Sdk:
     """A client that sends one body and gives the events of its answer, raising `ModelError` and nothing foreign."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
+    def __init__(self, connection: EndpointSettings, clock: Clock) -> None:
         self._connection = connection
         self._clock = clock
         self._deadline = Deadline(clock)
@@ -157,7 +157,7 @@ class Exchange:
             yield event
 
 
-def _client(connection: Connection, deadline: Deadline) -> _Client:
+def _client(connection: EndpointSettings, deadline: Deadline) -> _Client:
     """The SDK's own client of the provider. Retries are lopen's (`patience`), and no telemetry leaves from here."""
     timeout = anthropic.Timeout(
         connection.silence_timeout_s,
@@ -184,7 +184,7 @@ def _client(connection: Connection, deadline: Deadline) -> _Client:
 
 
 def _unanswered(
-    error: Exception, cause: BaseException | None, said: str, connection: Connection
+    error: Exception, cause: BaseException | None, said: str, connection: EndpointSettings
 ) -> Exception:
     """The failure where no answer of the endpoint says it."""
     provider = connection.provider

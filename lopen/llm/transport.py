@@ -17,7 +17,7 @@ from typing import Final
 import httpcore2
 import httpx2
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 from lopen.llm.deadline import PIECE_BYTES, Deadline, DeadlineNetwork
 from lopen.llm.messages import Rejected, TransientFailure
 from lopen.llm.proxies import environment_proxies

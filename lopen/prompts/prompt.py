@@ -14,10 +14,10 @@ from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, OVERVIEW, SK
 from lopen.llm.messages import SystemBlock
 from lopen.prompts.parts import CHARS_PER_TOKEN, Part, bullet, fit, indented, joined
 from lopen.prompts.templates import template
-from lopen.tasks.tree import Component, Task, next_task, progress
 from lopen.workflow.assess import scope_of
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step, number, phase_of
+from lopen.workflow.task_tree import Component, Task, next_task, progress
 
 SHARED_CHARS = 24_000  # sections up to this size are given whole, the same to every task of a component
 SECTION_CHARS = 40_000  # of longer ones a prompt carries at most this much; `read_spec` gives the rest

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 
 VERSIONS: dict[str, int] = {
     "role": 1,

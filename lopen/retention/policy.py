@@ -22,7 +22,7 @@ class LogLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RetentionPolicy:
     """What stays where it is; all else is archived, moved or dropped."""
 
     logs: LogLimits = LogLimits()
@@ -33,10 +33,10 @@ class Policy:
     state_bytes: int = 5 * 1024 * 1024
 
 
-def policy_of(settings: Settings) -> Policy:
+def policy_of(settings: Settings) -> RetentionPolicy:
     """The policy that the settings ask for."""
     memory, session = settings.memory, settings.session
-    return Policy(
+    return RetentionPolicy(
         LogLimits(
             memory.log_max_kb * 1024, memory.log_max_lines, memory.log_max_age_days * DAY_S, memory.log_keep
         ),

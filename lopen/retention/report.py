@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lopen.limits.outage import StoreUnreachable
-from lopen.limits.store import LimitsStore
-from lopen.retention.policy import DAY_S, Policy
-from lopen.retention.rotation import LogFile, log_names
+from lopen.base.errors import StoreUnreachable
+from lopen.limits.stores.store import LimitsStore
+from lopen.retention.log_rotation import LogFile, log_names
+from lopen.retention.policy import DAY_S, RetentionPolicy
 from lopen.retention.space import BESIDE, footprint
 from lopen.retention.upkeep import LAST
 from lopen.storage.archives import archived
@@ -62,7 +62,7 @@ class Report:
     last: dict[str, Any] | None
 
 
-def report(store: SessionStore, folder: Path, policy: Policy, limits: LimitsStore) -> Report:
+def report(store: SessionStore, folder: Path, policy: RetentionPolicy, limits: LimitsStore) -> Report:
     """How a `.lopen/` folder stands. `limits`: where alerts and incidents are kept."""
     room = footprint(folder, beside=True)
     connection = store.database.connection
@@ -125,7 +125,7 @@ def _list(name: str, lengths: list[int], count: int, total: float) -> EvidenceLi
     return EvidenceList(name, max(lengths, default=0), count, total / count if count else 0.0, measure)
 
 
-def lines(found: Report, policy: Policy) -> Iterator[str]:
+def lines(found: Report, policy: RetentionPolicy) -> Iterator[str]:
     """For people."""
     share = 100 * found.counted / found.limit
     yield f"Memory: {_size(found.counted)} of {_size(found.limit)} ({share:.1f}%)"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from lopen.storage.database import Database, StorageError
+from lopen.base.errors import StorageError
+from lopen.storage.database import Database
 
 # Beside the limit: what a person keeps (recordings, archives), what was damaged, what can be made again.
 BESIDE = ("recordings", "session_archives", "cache", "corrupted")

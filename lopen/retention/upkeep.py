@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from lopen.clock import Clock
-from lopen.errors import LopenError
-from lopen.events import IterationEnded, Recorded, SessionStarted
-from lopen.retention.policy import Policy
-from lopen.retention.rotation import LogFile, log_names
+from lopen.base.clock import Clock
+from lopen.base.errors import LopenError
+from lopen.base.events import IterationEnded, Recorded, SessionStarted
+from lopen.retention.log_rotation import LogFile, log_names
+from lopen.retention.policy import RetentionPolicy
 from lopen.retention.space import footprint, reclaim
 from lopen.storage.archives import archive, forget_limits
-from lopen.storage.database import Unreadable
+from lopen.storage.database import UnreadableDatabase
 from lopen.storage.lock import Locked, held
 from lopen.storage.segments import KINDS, SQUEEZED, Keep, move
 from lopen.storage.sessions import SessionStore
@@ -60,7 +60,7 @@ class Upkeep:
         self,
         store: SessionStore,
         folder: Path,
-        policy: Policy,
+        policy: RetentionPolicy,
         clock: Clock,
         *,
         warn: Callable[[str], None],
@@ -192,7 +192,7 @@ class Upkeep:
                 with nullcontext() if ours else lock:
                     archive(self._store, session, now)
                     count += 1
-            except (Locked, Unreadable):  # the next session is not to wait for this one
+            except (Locked, UnreadableDatabase):  # the next session is not to wait for this one
                 continue
         return count
 

@@ -12,9 +12,9 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from lopen.liveness import start_time
+from lopen.base.process_identity import start_time
 from lopen.sandbox.environment import SESSION_VARIABLE
-from lopen.sandbox.tree import LINUX, read_process
+from lopen.sandbox.process_tree import LINUX, read_process
 
 SESSION_MARKER = "/run/lopen-session"
 """A symbolic link inside bubblewrap; its target is the session's id."""

@@ -10,11 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, assert_never
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 from lopen.sandbox.bubblewrap import Bubblewrap
-from lopen.sandbox.command import Command, Limits, Sandbox, SandboxFailed
+from lopen.sandbox.command import Command, CommandLimits, Sandbox, SandboxFailed
 from lopen.sandbox.landlock import Landlock
-from lopen.sandbox.plain import Unconfined
+from lopen.sandbox.unconfined import Unconfined
 
 Mode = Literal["auto", "bwrap", "landlock", "none"]
 Confining = Literal["bwrap", "landlock"]
@@ -35,7 +35,7 @@ def choose(
     mode: Mode,
     root: Path,
     *,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
     session: str = "",
     environ: Mapping[str, str] = os.environ,
 ) -> Sandbox:

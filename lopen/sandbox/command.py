@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 
 OUTPUT_CHARACTERS = 30_000
 TIMEOUT_S = 120.0
@@ -20,7 +20,7 @@ class SandboxFailed(LopenError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CommandLimits:
     """What one command may use. `processes` counts threads too; memory and file size are a process's."""
 
     processes: int = 512

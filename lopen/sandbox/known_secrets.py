@@ -10,10 +10,12 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
-from lopen.errors import LopenError
-from lopen.secrets import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
+from lopen.base.errors import LopenError
+from lopen.base.owner_seal import data_folder
+from lopen.base.redaction import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
 from lopen.settings.files import read_own
 
 SHORTEST = 8  # a shorter value is a word that stands in texts by chance
@@ -165,3 +167,51 @@ def _unquoted(value: str) -> str:
         if value.startswith(quote) and value.find(quote, 1) > 0:
             return value[1 : value.find(quote, 1)]
     return value.partition(" #")[0].rstrip()
+
+
+# Variable → what of the place it names is secret, "" for all of it
+_NAMED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            "ANTHROPIC_CONFIG_DIR", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AZURE_CONFIG_DIR", "AZURE_FEDERATED_TOKEN_FILE", "BOTO_CONFIG", "CLAUDE_CONFIG_DIR", "CLOUDSDK_CONFIG",
+            "DOCKER_CONFIG", "GH_CONFIG_DIR", "GIT_CONFIG_GLOBAL", "GNUPGHOME", "GOOGLE_APPLICATION_CREDENTIALS",
+            "HF_TOKEN_PATH", "KUBECONFIG", "NETRC", "NPM_CONFIG_USERCONFIG", "PASSWORD_STORE_DIR", "PGPASSFILE",
+            "PIP_CONFIG_FILE", "TF_CLI_CONFIG_FILE", "XDG_CONFIG_HOME", "npm_config_userconfig",
+        ),
+        ("",),
+    ),
+    "CARGO_HOME": ("credentials", "credentials.toml"),
+    "COMPOSER_HOME": ("auth.json",),
+    "HF_HOME": ("token", "stored_tokens"),
+    "XDG_DATA_HOME": ("keyrings", "uv/credentials"),
+}  # fmt: skip
+_ROOMY = 3  # parts of a folder's path: a variable that names `/etc` hides no credential but the machine
+
+
+def named_credentials(environ: Mapping[str, str], project: Path) -> tuple[Path, ...]:
+    """What there is of it, links resolved; not what lies in the project, which commands are to work with."""
+    found = {Path(os.path.realpath(name)) for name in _named(tuple(environ.items())) if name.startswith("/")}
+    return tuple(
+        sorted(
+            path
+            for path in found
+            # Not `path.is_file`: what cannot be looked at, nobody's command can read either.
+            if (os.path.isfile(path) or (os.path.isdir(path) and len(path.parts) >= _ROOMY))
+            and path != project
+            and project not in path.parents
+        )
+    )
+
+
+@lru_cache(maxsize=4)  # the same before every command of a session
+def _named(environ: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    given = dict(environ)
+    return (data_folder(given), *_places(given))
+
+
+def _places(environ: Mapping[str, str]) -> Iterator[str]:
+    for variable, parts in _NAMED.items():
+        for place in environ.get(variable, "").split(os.pathsep):  # KUBECONFIG is a list
+            if place:
+                yield from (os.path.join(os.path.expanduser(place), part).rstrip("/") for part in parts)

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.sandbox import folders
-from lopen.sandbox.cache_home import cache_home, forget_compiled, python_variables
-from lopen.sandbox.command import Command, CommandResult, Limits, SandboxFailed
-from lopen.sandbox.credentials import named_credentials
-from lopen.sandbox.environment import command_environment
+from lopen.sandbox.command import Command, CommandLimits, CommandResult, SandboxFailed
+from lopen.sandbox.environment import cache_home, command_environment, forget_compiled, python_variables
+from lopen.sandbox.known_secrets import named_credentials
 from lopen.sandbox.landlock_rules import confine
+from lopen.sandbox.process_tree import LINUX, adopting
 from lopen.sandbox.supervision import follow, spawn
-from lopen.sandbox.tree import LINUX, adopting
 from lopen.storage.temporary import TemporaryFolder
 
 _DEVICES = tuple(
@@ -45,7 +44,7 @@ class Landlock:
         self,
         root: Path,
         *,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
+        limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
         session: str = "",
         environ: Mapping[str, str] = os.environ,
     ) -> None:
@@ -154,7 +153,7 @@ class _Start(threading.Thread):
         return self._process
 
 
-def limited(argv: Sequence[str], limits: Limits) -> list[str]:
+def limited(argv: Sequence[str], limits: CommandLimits) -> list[str]:
     """The command behind a shell that lowers its own limits: set from outside they could come too late.
 
     Limits belong to a process, not to a thread, so that they cannot be set where Landlock's rules are. One that is

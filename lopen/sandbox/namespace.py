@@ -15,8 +15,8 @@ import signal
 import subprocess
 import time
 
-from lopen.sandbox.command import Limits
-from lopen.sandbox.tree import END_S, kill_below
+from lopen.sandbox.command import CommandLimits
+from lopen.sandbox.process_tree import END_S, kill_below
 
 _START_S = 10.0
 _PATIENCE_MS = 20
@@ -90,7 +90,7 @@ class Namespace:
             with contextlib.suppress(ProcessLookupError):
                 self._first, self._pid = os.pidfd_open(pid), pid
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: CommandLimits) -> None:
         """Set before the command starts; everything it starts inherits them."""
         if self._first is None:
             return

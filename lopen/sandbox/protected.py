@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.errors import LopenError
-from lopen.storage.seen import kinds_in, settled
-from lopen.tools.protection import SPECIFICATION, plain
+from lopen.base.errors import LopenError
+from lopen.base.stat_cache import kinds_in, settled
+from lopen.workspace.protection import SPECIFICATION, plain
 
 
 class ProtectedLost(LopenError):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from lopen.sandbox.command import Command, CommandResult, KilledBy, Limits
-from lopen.sandbox.crowd import TICK_S, Crowd
-from lopen.sandbox.output import Output
+from lopen.sandbox.command import Command, CommandLimits, CommandResult, KilledBy
+from lopen.sandbox.process_tree import LINUX, descendants, read_whole
 
 _POLL_S = 0.01  # where the kernel cannot tell us of an exit
 _CHUNK = 65_536
@@ -40,7 +40,7 @@ def spawn(
 def follow(
     process: subprocess.Popen[bytes],
     command: Command,
-    limits: Limits,
+    limits: CommandLimits,
     *,
     tops: Callable[[], Iterable[int]],
     end: Callable[[], None],
@@ -51,7 +51,7 @@ def follow(
     once, also where a signal unwinds this process.
     """
     started = time.monotonic()
-    output = Output(command.output_limit)
+    output = CommandOutput(command.output_limit)
     assert process.stdout is not None
     pipe = process.stdout.fileno()
     try:
@@ -75,9 +75,9 @@ def follow(
 def _watch(
     process: subprocess.Popen[bytes],
     pipe: int,
-    output: Output,
+    output: CommandOutput,
     deadline: float,
-    limits: Limits,
+    limits: CommandLimits,
     tops: Callable[[], Iterable[int]],
 ) -> KilledBy:
     """Why the command has to be killed, "" where it exited by itself."""
@@ -114,7 +114,7 @@ def _exit_of(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
         os.close(descriptor)
 
 
-def _read_into(output: Output, pipe: int) -> bool:
+def _read_into(output: CommandOutput, pipe: int) -> bool:
     """False once every writer has closed the pipe."""
     try:
         chunk = os.read(pipe, _CHUNK)
@@ -133,3 +133,95 @@ def _pending(pipe: int) -> Iterator[bytes]:
 
 def _exit_code(returncode: int) -> int:
     return returncode if returncode >= 0 else 128 - returncode
+
+
+TICK_S = 0.02
+
+
+class Crowd:
+    """Watches the tasks below `tops()`; `group` is the command's process group."""
+
+    def __init__(self, group: int, limit: int, tops: Callable[[], Iterable[int]]) -> None:
+        self._group = group
+        self._limit = limit
+        self._tops = tops
+        self._others = _tasks_of_machine()
+        self._looked = time.monotonic()
+
+    def too_large(self) -> bool:
+        """Whether there are more than `limit` tasks; looks at most once a tick. A crowd is left stopped."""
+        now = time.monotonic()
+        if now - self._looked < TICK_S:
+            return False
+        self._looked = now
+        if _tasks_of_machine() - self._others < self._limit:
+            return False
+        self._signal(signal.SIGSTOP)
+        count = sum(process.threads for process in descendants(self._tops()))
+        if count > self._limit:
+            return True
+        self._signal(signal.SIGCONT)
+        self._others = _tasks_of_machine() - count
+        return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._group, number)
+
+
+def _tasks_of_machine() -> int:
+    """The task count of `/proc/loadavg` (proc(5)); 0 elsewhere."""
+    if not LINUX:
+        return 0
+    return int(read_whole("/proc/loadavg").split()[3].partition(b"/")[2])
+
+
+_NOTE_ROOM = 160
+_WIDEST = 4  # bytes a character takes at most in UTF-8
+
+
+class CommandOutput:
+    """Gathers bytes, gives at most `limit` characters of text."""
+
+    def __init__(self, limit: int) -> None:
+        self.total = 0
+        self._limit = limit
+        self._keep = limit * _WIDEST
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        """Take what came next."""
+        self.total += len(chunk)
+        room = self._keep - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        self._tail += chunk
+        if len(self._tail) > 2 * self._keep:
+            del self._tail[: -self._keep]
+
+    def text(self) -> tuple[str, bool]:
+        """(text, whether its middle was cut). What is missing, and how to see it, stands where it was cut."""
+        gapless = self.total == len(self._head) + len(self._tail)
+        head = _decode(self._head + self._tail) if gapless else _decode(self._head)
+        if gapless and len(head) <= self._limit:
+            return head, False
+        tail = head if gapless else _decode(_from_character(self._tail))
+        room = max(0, self._limit - _NOTE_ROOM)
+        first, last = head[: room // 3], tail[-max(1, room - room // 3) :]
+        missing = max(0, self.total - len(first.encode()) - len(last.encode()))
+        note = f"\n[… {missing} bytes cut; see them with the output in a file, or through head, tail or grep …]\n"
+        return (first + note + last)[: self._limit], True
+
+
+def _decode(raw: bytearray) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _from_character(raw: bytearray) -> bytearray:
+    """Without the end of a character whose start was cut off."""
+    start = 0
+    while start < min(_WIDEST - 1, len(raw)) and raw[start] & 0xC0 == 0x80:
+        start += 1
+    return raw[start:]

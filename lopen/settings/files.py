@@ -12,7 +12,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from lopen.errors import LopenError, WrongUsage
+from lopen.base.errors import LopenError, WrongUsage
 
 MAX_BYTES = 256 * 1024
 

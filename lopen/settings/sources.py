@@ -15,7 +15,7 @@ from typing import Any, Literal, get_origin
 
 from pydantic import ValidationError
 
-from lopen.errors import WrongUsage
+from lopen.base.errors import WrongUsage
 from lopen.settings import toml_text
 from lopen.settings.files import read_foreign, read_own, write_whole
 from lopen.settings.folders import config_folder

@@ -13,7 +13,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
-from lopen.errors import WrongUsage
+from lopen.base.errors import WrongUsage
 
 
 def with_value(text: str, key: str, value: Any) -> str:

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lopen.errors import WrongUsage
+from lopen.base.errors import WrongUsage
 
 DEEPEST = 20
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")

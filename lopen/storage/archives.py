@@ -17,13 +17,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from lopen.storage.database import Database, NewerSchema, StorageError, migrations
-from lopen.storage.files import plain_name, write_bytes
+from lopen.base.atomic_files import plain_name, write_bytes
+from lopen.base.errors import StorageError
+from lopen.storage.database import Database, NewerSchema, migrations
 from lopen.storage.numbering import note_deleted
 from lopen.storage.segments import KINDS, segments
 from lopen.storage.sessions import NoSuchSession, SessionStore
-from lopen.tasks.tree import progress
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import progress
 
 ENDING = ".json.gz"
 TOTALS = "archived"  # `session:archived` and `task:archived` keep the running totals of what went

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from lopen.errors import LopenError
-from lopen.seal import is_own, stamp, unkept
+from lopen.base.errors import StorageError
+from lopen.base.owner_seal import is_own, stamp, unkept
 
 BUSY_TIMEOUT_S = 5.0
 WAL_PAGES = 256  # folded into the file from here on: a turn writes some twenty
@@ -23,15 +23,11 @@ _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
-class StorageError(LopenError):
-    """The database could not be read or written; the message holds the path and the system's own words."""
-
-
 class NewerSchema(StorageError):
     """Written by a newer lopen. Left as it is."""
 
 
-class Unreadable(StorageError):
+class UnreadableDatabase(StorageError):
     """Not a database, or a damaged one."""
 
 
@@ -44,7 +40,9 @@ def translated(path: Path, error: sqlite3.Error) -> StorageError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # extended codes keep the plain one in the low byte
     message = f"{path}: {error}"
     if code in _DAMAGED:
-        return Unreadable(message, hint="lopen doctor looks at it; a copy from a backup can take its place")
+        return UnreadableDatabase(
+            message, hint="lopen doctor looks at it; a copy from a backup can take its place"
+        )
     if code in _BUSY:
         return StorageError(message, hint="another process is writing to it; try again when that one is done")
     return StorageError(message, hint="free some space or make the folder writable, then: lopen resume")
@@ -141,7 +139,7 @@ class Database:
         found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             self._connection.close()
-            raise Unreadable(f"{self.path}: {found.splitlines()[-1]}")
+            raise UnreadableDatabase(f"{self.path}: {found.splitlines()[-1]}")
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -279,7 +277,9 @@ def _check_whole(connection: Connection) -> None:
     log = path.with_name(path.name + "-wal")
     logged = log.exists() and log.stat().st_size > 0
     if not logged or connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
-        raise Unreadable(f"{path}: the file was cut short", hint="a copy from a backup can take its place")
+        raise UnreadableDatabase(
+            f"{path}: the file was cut short", hint="a copy from a backup can take its place"
+        )
 
 
 def _statements(sql: str) -> Iterator[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.errors import LopenError
-from lopen.storage.database import StorageError
-from lopen.storage.files import write_whole
+from lopen.base.atomic_files import write_whole
+from lopen.base.errors import LopenError, StorageError
 
 DATABASE = "state.db"
 CACHE = "cache"
@@ -90,3 +90,16 @@ def ignore_state(root: Path) -> None:
     ignore = root / ".lopen" / ".gitignore"
     if not ignore.exists():
         write_whole(ignore, IGNORED)
+
+
+def set_aside(path: Path, state: Path) -> Path:
+    """Move a file of lopen's to `corrupted/` in `state`, a database with what belongs to it; where it lies now."""
+    folder = state / "corrupted"
+    folder.mkdir(exist_ok=True)
+    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    kept = folder / f"{stamp}-{path.name}"
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.replace(folder / f"{stamp}-{path.name}{suffix}")
+    return kept

@@ -9,17 +9,17 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from lopen.errors import LopenError
-from lopen.liveness import lives, start_time
-from lopen.seal import holds, sealed
+from lopen.base.atomic_files import write_whole
+from lopen.base.errors import LopenError, StorageError
+from lopen.base.owner_seal import holds, sealed
+from lopen.base.process_identity import lives, start_time
 from lopen.settings.files import read_foreign
-from lopen.storage.database import StorageError
-from lopen.storage.files import write_whole
+from lopen.storage.folder import state_folder
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -86,3 +86,14 @@ def held(folder: Path, name: str, what: str, *, wait_s: float = 0) -> Iterator[N
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def alone(root: Path, module: str, *, checkout: bool = False) -> Iterator[None]:
+    """Nobody else works on the module meanwhile (nor, with `checkout`, in these files); `Locked` where one does."""
+    locks = state_folder(root) / "locks"
+    with ExitStack() as stack:
+        stack.enter_context(held(locks, f"module-{module}", f"module {module}"))
+        if checkout:
+            stack.enter_context(held(locks, "checkout", "this checkout"))
+        yield

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lopen.storage.database import Database, StorageError
-from lopen.storage.files import plain_name, write_bytes
+from lopen.base.atomic_files import plain_name, write_bytes
+from lopen.base.errors import StorageError
+from lopen.storage.database import Database
 
 Kind = Literal["calls", "events"]
 FOLDER = "session_archives"

@@ -17,16 +17,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from lopen.collecting import not_collecting
-from lopen.events import Event, Recorded, from_fields
+from lopen.base.errors import StorageError
+from lopen.base.events import Event, Recorded, from_fields
+from lopen.base.gc_pause import not_collecting
 from lopen.storage import numbering
-from lopen.storage.approvals import from_row, is_real, to_row
-from lopen.storage.database import Database, StorageError, Unreadable
+from lopen.storage.database import Database, UnreadableDatabase
 from lopen.storage.evidence import KEPT, cap
 from lopen.storage.segments import FOLDER, moved
-from lopen.storage.trees import load_tree, save_tree
-from lopen.tasks.tree import Tree
+from lopen.storage.session_rows import from_row, is_real, load_tree, save_tree, to_row
 from lopen.workflow.session import Approval, Session
+from lopen.workflow.task_tree import TaskTree
 
 _SESSION = TypeAdapter(Session)
 
@@ -42,12 +42,12 @@ class SessionStore:
         """`archives`: where older rows were moved to; beside the database unless another folder is named."""
         self.database = database
         self.archives = database.path.parent / FOLDER if archives is None else archives
-        self._saved: dict[str, Tree] = {}  # what the rows hold, so that only changes are written
+        self._saved: dict[str, TaskTree] = {}  # what the rows hold, so that only changes are written
         self._loaded: tuple[tuple[int, int], Session] | None = None  # the last one read, and as of when
 
     def save(self, session: Session, at: datetime) -> None:
         """Write the session and what changed in its tree since this store last read or wrote it."""
-        body = _SESSION.dump_json(replace(session, tree=Tree())).decode()
+        body = _SESSION.dump_json(replace(session, tree=TaskTree())).decode()
         with self.database.transaction() as connection:
             connection.execute(
                 "INSERT INTO sessions (id, module, status, created_at, updated_at, body)"
@@ -69,7 +69,7 @@ class SessionStore:
                 save_tree(connection, session.id, before, session.tree)
                 self._remember(session.id, session.tree)
 
-    def _remember(self, session: str, tree: Tree) -> None:
+    def _remember(self, session: str, tree: TaskTree) -> None:
         """The rows hold `tree` now; if they are taken back, what they held before."""
         before = self._saved.get(session)
         self._saved[session] = tree
@@ -111,7 +111,7 @@ class SessionStore:
         try:
             yield
         except (ValueError, TypeError) as error:  # not JSON, not of its type, or without a field
-            raise Unreadable(f"{self.database.path}: {what} cannot be read: {error}") from error
+            raise UnreadableDatabase(f"{self.database.path}: {what} cannot be read: {error}") from error
 
     def ids(self, *, module: str | None = None, unfinished: bool = False) -> tuple[str, ...]:
         """Session ids, newest first (as they were begun, whatever the clock said); of one module, and only those not complete, nor left behind by one that was completed since, where asked."""

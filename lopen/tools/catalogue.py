@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from lopen.tools import asking, building, context, inputs, planning, touching
+from lopen.tools import file_tools, inputs, planning, reading, task_work
 from lopen.tools.registry import BUILDING, EVERYWHERE, PLANNING_AND_BEFORE, Tool
 from lopen.workflow.steps import Step
 
@@ -18,7 +18,7 @@ FIXED: tuple[Tool, ...] = (
         "Read a text file. At most 100,000 characters a call; `offset` (line) and `limit` (lines) give the rest. The content follows the first line of the result.",
         inputs.ReadFile,
         EVERYWHERE,
-        touching.read_file,
+        file_tools.read_file,
         read_only=True,
     ),
     Tool(
@@ -26,7 +26,7 @@ FIXED: tuple[Tool, ...] = (
         "List files below `path`, optionally those matching `glob`. Ignored files are left out. At most 2,000; narrow by path or glob.",
         inputs.ListFiles,
         EVERYWHERE,
-        touching.list_files,
+        file_tools.list_files,
         read_only=True,
     ),
     Tool(
@@ -34,7 +34,7 @@ FIXED: tuple[Tool, ...] = (
         "Search file contents with a Python regular expression. At most 200 matches; narrow by path or glob.",
         inputs.SearchFiles,
         EVERYWHERE,
-        touching.search_files,
+        file_tools.search_files,
         read_only=True,
     ),
     Tool(
@@ -42,28 +42,28 @@ FIXED: tuple[Tool, ...] = (
         "Write a whole file, creating folders as needed. At most 10 MB.",
         inputs.WriteFile,
         BUILDING,
-        touching.write_file,
+        file_tools.write_file,
     ),
     Tool(
         "edit_file",
         "Replace `old_text` by `new_text` in a file. `old_text` must occur exactly once, unless `replace_all`.",
         inputs.EditFile,
         BUILDING,
-        touching.edit_file,
+        file_tools.edit_file,
     ),
     Tool(
         "run_command",
         "Run a shell command in the project (timeout 120 s, at most 600; output at most 30,000 characters, its middle left out: redirect to a file and read that for the rest). In planning the project is read-only.",
         inputs.RunCommand,
         RESEARCHING,
-        touching.run_command,
+        file_tools.run_command,
     ),
     Tool(
         "read_spec",
         "Read a section of a specification by heading or heading path (`Behaviour > Rounding`); without `section`, its outline. At most 100,000 characters; the result says how to get the rest.",
         inputs.ReadSpec,
         EVERYWHERE,
-        context.read_spec,
+        reading.read_spec,
         read_only=True,
     ),
     Tool(
@@ -71,23 +71,23 @@ FIXED: tuple[Tool, ...] = (
         "Read a research note by topic; without `topic`, the list of topics. At most 100,000 characters; the result says how to get the rest.",
         inputs.ReadResearch,
         EVERYWHERE,
-        context.read_research,
+        reading.read_research,
         read_only=True,
     ),
     Tool(
         "read_plan",
         "The plan: components, tasks, subtasks and their states.",
-        inputs.Nothing,
+        inputs.NoInput,
         EVERYWHERE,
-        context.read_plan,
+        reading.read_plan,
         read_only=True,
     ),
     Tool(
         "get_current_context",
         "Phase, step, component, task, selectable components and scope.",
-        inputs.Nothing,
+        inputs.NoInput,
         EVERYWHERE,
-        context.get_current_context,
+        reading.get_current_context,
         read_only=True,
     ),
     Tool(
@@ -95,35 +95,35 @@ FIXED: tuple[Tool, ...] = (
         "Keep a research note beside the specification.",
         inputs.LogResearch,
         RESEARCHING,
-        asking.log_research,
+        reading.log_research,
     ),
     Tool(
         "research",
         "Have a sub-agent with read-only tools answer one question about the project; its findings are logged. It costs money: use it for questions that need much reading.",
         inputs.Research,
         RESEARCHING,
-        asking.research,
+        reading.research,
     ),
     Tool(
         "report_progress",
         "Tell the person, in one line, what you are doing. Moves nothing.",
         inputs.ReportProgress,
         EVERYWHERE,
-        context.report_progress,
+        reading.report_progress,
     ),
     Tool(
         "ask_user",
         "Ask the person one question, with the answer that holds if nobody answers.",
         inputs.AskUser,
         PLANNING_AND_BEFORE,
-        asking.ask_user,
+        reading.ask_user,
     ),
     Tool(
         "write_spec",
         "Write the module's specification; answers with the problems it has.",
         inputs.WriteSpec,
         frozenset({Step.DRAFT_SPECIFICATION}),
-        asking.write_spec,
+        reading.write_spec,
     ),
     Tool(
         "record_dependencies",
@@ -158,42 +158,42 @@ FIXED: tuple[Tool, ...] = (
         "End the task in progress. `complete` is accepted only when verify_tests and verify_task_completion passed since the last change; lopen then commits. `failed` gives it up for now, with a note.",
         inputs.UpdateTaskStatus,
         BUILDING,
-        building.update_task_status,
+        task_work.update_task_status,
     ),
     Tool(
         "update_subtask",
         "Tick (or untick) a line of a task's checklist.",
         inputs.UpdateSubtask,
         BUILDING,
-        building.update_subtask,
+        task_work.update_subtask,
     ),
     Tool(
         "add_task",
         "Add a task to a component: work the module needs that no task covers.",
         inputs.AddTask,
         BUILDING,
-        building.add_task,
+        task_work.add_task,
     ),
     Tool(
         "verify_task_completion",
         "Have the judge look at the diff of the task in progress and the verify results.",
         inputs.VerifyTask,
         BUILDING,
-        building.verify_task_completion,
+        task_work.verify_task_completion,
     ),
     Tool(
         "verify_component_completion",
         "Have the judge look at a component as a whole. lopen does this by itself at the boundary.",
         inputs.VerifyComponent,
         BUILDING,
-        building.verify_component_completion,
+        task_work.verify_component_completion,
     ),
     Tool(
         "verify_module_completion",
         "Have the judge look at the module as a whole. lopen does this by itself at the end.",
-        inputs.Nothing,
+        inputs.NoInput,
         MODULE_VERIFYING,
-        building.verify_module_completion,
+        task_work.verify_module_completion,
     ),
 )
 STANDARD = ("verify-build", "verify-tests", "verify-lint")
@@ -214,7 +214,7 @@ def _verify_tool(name: str) -> Tool:
     return Tool(
         tool,
         f"Run the specification's {name} command. Passes when its exit code is 0. The last 12,000 characters of its output are shown.",
-        inputs.Nothing,
+        inputs.NoInput,
         BUILDING,
-        partial(building.verify_command, tool),
+        partial(task_work.verify_command, tool),
     )

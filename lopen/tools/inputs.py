@@ -26,7 +26,7 @@ class Input(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Nothing(Input):
+class NoInput(Input):
     """No input."""
 
 

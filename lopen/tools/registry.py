@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from lopen.llm.messages import ToolSpec, ToolUse
 from lopen.tools.inputs import Input
-from lopen.tools.refusal import ToolRefused
-from lopen.tools.results import Result, failed
+from lopen.tools.results import ToolResult, failed
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
+from lopen.workspace.protection import ToolRefused
 
 if TYPE_CHECKING:
     from lopen.tools.workbench import Workbench
@@ -38,7 +38,7 @@ class Tool:
     description: str
     input: type[Input]
     steps: frozenset[Step]
-    run: Callable[[Workbench, Any], Result]
+    run: Callable[[Workbench, Any], ToolResult]
     read_only: bool = False
 
     @cached_property
@@ -81,7 +81,7 @@ class Registry:
         steps = PLANNING_STEPS if step in PLANNING_STEPS else frozenset({step})
         return tuple(t for t in self._tools.values() if t.steps & steps)
 
-    def parse(self, use: ToolUse, step: Step) -> tuple[Tool, Input] | Result:
+    def parse(self, use: ToolUse, step: Step) -> tuple[Tool, Input] | ToolResult:
         """The tool and its input, or the error that the model is told."""
         tool = self._tools.get(use.name)
         if tool is None:
@@ -104,7 +104,7 @@ class Registry:
             return failed(*_explained(error))
 
     @staticmethod
-    def run(tool: Tool, bench: Workbench, parsed: Input) -> Result:
+    def run(tool: Tool, bench: Workbench, parsed: Input) -> ToolResult:
         """The tool's answer; what it refuses is an answer too."""
         try:
             return tool.run(bench, parsed)

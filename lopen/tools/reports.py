@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 
 from lopen.oracle.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
-from lopen.tools.paths import Root
-from lopen.tools.refusal import ToolRefused
+from lopen.workspace.paths import Root
+from lopen.workspace.protection import ToolRefused
 
 _Identity = tuple[int, int, int, int]
 

@@ -11,7 +11,7 @@ from lopen.storage.audit import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResult:
     """`fields` beyond `ok`; `raw` is text a model reads without unescaping."""
 
     ok: bool
@@ -30,11 +30,11 @@ class Result:
         return line if self.raw is None else f"{line}\n{self.raw}"
 
 
-def done(*, raw: str | None = None, content_hash: str | None = None, **fields: Any) -> Result:
+def done(*, raw: str | None = None, content_hash: str | None = None, **fields: Any) -> ToolResult:
     """A tool that worked."""
-    return Result(True, fields, raw, content_hash=content_hash)
+    return ToolResult(True, fields, raw, content_hash=content_hash)
 
 
-def failed(error: str, hint: str = "", *, outcome: Outcome = "error", **fields: Any) -> Result:
+def failed(error: str, hint: str = "", *, outcome: Outcome = "error", **fields: Any) -> ToolResult:
     """A tool that did not; `error` says what is wrong, `hint` what to do instead."""
-    return Result(False, {"error": error, **({"hint": hint} if hint else {}), **fields}, outcome=outcome)
+    return ToolResult(False, {"error": error, **({"hint": hint} if hint else {}), **fields}, outcome=outcome)

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from lopen.clock import Clock
-from lopen.events import ToolEnded, ToolStarted
+from lopen.base.clock import Clock
+from lopen.base.events import ToolEnded, ToolStarted
 from lopen.llm.messages import ToolUse
 from lopen.storage.audit import AuditTrail
 from lopen.tools.inputs import Input
 from lopen.tools.registry import Registry, Tool
-from lopen.tools.results import Result, failed
+from lopen.tools.results import ToolResult, failed
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Workbench
 
@@ -44,39 +44,39 @@ class ToolRunner:
 
     def run(
         self, uses: Sequence[ToolUse], *, side_by_side: bool = False, unfinished: ToolUse | None = None
-    ) -> list[Result]:
+    ) -> list[ToolResult]:
         """The result of every call, in order. `unfinished` was cut by max_tokens and is not run."""
         if side_by_side and len(uses) > 1 and unfinished is None and self._over() is None:
             return self._side_by_side(uses)
         return [self._one(use, unfinished=use is unfinished) for use in uses]
 
-    def _one(self, use: ToolUse, *, unfinished: bool) -> Result:
+    def _one(self, use: ToolUse, *, unfinished: bool) -> ToolResult:
         call = self._start(use, unfinished=unfinished)
-        if isinstance(call, Result):
+        if isinstance(call, ToolResult):
             return call
         started, tool, parsed = call
         before = self.bench.verifier.tree() if self.watch.failed_before(use) else ""
         return self._end(use, started, self.registry.run(tool, self.bench, parsed), before)
 
-    def _side_by_side(self, uses: Sequence[ToolUse]) -> list[Result]:
+    def _side_by_side(self, uses: Sequence[ToolUse]) -> list[ToolResult]:
         """Start all, run them in threads, record the outcomes in order: only this thread writes."""
         calls = [self._start(use, unfinished=False) for use in uses]
         with ThreadPoolExecutor(READERS) as pool:
             running = [
-                None if isinstance(c, Result) else pool.submit(self.registry.run, c[1], self.bench, c[2])
+                None if isinstance(c, ToolResult) else pool.submit(self.registry.run, c[1], self.bench, c[2])
                 for c in calls
             ]
             outcomes = [None if future is None else future.result() for future in running]
         results = []
         for use, call, outcome in zip(uses, calls, outcomes, strict=True):
-            if isinstance(call, Result):
+            if isinstance(call, ToolResult):
                 results.append(call)
             else:
                 assert outcome is not None
                 results.append(self._end(use, call[0], outcome))
         return results
 
-    def _start(self, use: ToolUse, *, unfinished: bool) -> tuple[_Started, Tool, Input] | Result:
+    def _start(self, use: ToolUse, *, unfinished: bool) -> tuple[_Started, Tool, Input] | ToolResult:
         """Record that the call begins; or the refusal, recorded too."""
         summary = summarised(use)
         self.bench.journal.tell(ToolStarted(use.id, use.name, summary))
@@ -100,11 +100,11 @@ class ToolRunner:
         if refusal is not None:
             return self._end(use, started, refusal)
         parsed = self.registry.parse(use, self.bench.session.step)
-        if isinstance(parsed, Result):
+        if isinstance(parsed, ToolResult):
             return self._end(use, started, parsed)
         return started, *parsed
 
-    def _over(self) -> Result | None:
+    def _over(self) -> ToolResult | None:
         """Nothing runs once the iteration has ended: what came after its result would be nobody's work."""
         if self.bench.pause is not None:
             return failed("the run is pausing; this call was not run", outcome="refused")
@@ -112,7 +112,7 @@ class ToolRunner:
             return failed("the step's result is recorded already; this call was not run", outcome="refused")
         return None
 
-    def _end(self, use: ToolUse, started: _Started, result: Result, before: str = "") -> Result:
+    def _end(self, use: ToolUse, started: _Started, result: ToolResult, before: str = "") -> ToolResult:
         """Record the outcome. `before` is the work tree's id before a command that had failed already."""
         seconds = self.clock.monotonic() - started.at
         error = str(result.fields.get("error", ""))
@@ -132,7 +132,7 @@ class ToolRunner:
         self._held()
         return replace(result, notice=notice) if notice else result
 
-    def _tree_after(self, result: Result) -> str:
+    def _tree_after(self, result: ToolResult) -> str:
         """The work tree's id where a command failed: only failing again over the same tree is a failure."""
         return self.bench.verifier.tree() if result.fields.get("exit_code") not in (None, 0) else ""
 

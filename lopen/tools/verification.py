@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from lopen.clock import Clock
-from lopen.events import Notice, VerificationRan
+from lopen.base.clock import Clock
+from lopen.base.events import Notice, VerificationRan
 from lopen.git.checkout import Checkout
-from lopen.journal import Journal
 from lopen.oracle.evidence import VerifyResult
 from lopen.oracle.runner_output import no_tests_collected
 from lopen.sandbox.command import Command, CommandResult
-from lopen.tools.commanding import Commands
+from lopen.storage.journal import Journal
+from lopen.tools.commands import Commands
 from lopen.tools.reports import JUnitReport
 
 OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown

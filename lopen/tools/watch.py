@@ -10,19 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lopen.clock import Clock
-from lopen.events import GuardrailRaised, Notice, Waiting
+from lopen.base.clock import Clock
+from lopen.base.events import GuardrailRaised, Notice, Waiting
 from lopen.guardrails import discipline
-from lopen.guardrails.calls import Limits, ToolFact
-from lopen.guardrails.habits import Habits, guard_of
-from lopen.guardrails.lines import tripped
+from lopen.guardrails.call_history import Habits, guard_of
+from lopen.guardrails.calls import HabitLimits, ToolFact
+from lopen.guardrails.pipeline import tripped
 from lopen.guardrails.shell_text import looks_like_tests
-from lopen.journal import Journal
 from lopen.limits.answers import ToolPass, ToolTrip
-from lopen.limits.gate import Gate
+from lopen.limits.circuits.call_gate import Gate
 from lopen.llm.messages import ToolUse
 from lopen.storage.database import Database
-from lopen.tools.results import Result, failed
+from lopen.storage.journal import Journal
+from lopen.tools.results import ToolResult, failed
 from lopen.workflow.pauses import circuit_pause
 from lopen.workflow.session import Pause
 
@@ -40,7 +40,7 @@ class Watch:
     journal: Journal
     database: Database
     clock: Clock
-    limits: Limits
+    limits: HabitLimits
     test_command: Callable[[], str | None] = lambda: None
     pause: Pause | None = None
     turn: int = 0
@@ -75,7 +75,7 @@ class Watch:
         """Limits that count by turn start over."""
         self.turn = turn
 
-    def before(self, use: ToolUse) -> Result | None:
+    def before(self, use: ToolUse) -> ToolResult | None:
         """None lets the call run; a result is the refusal that the model gets instead."""
         answer = self.gate.before_tool(use.name, use.input or {}, self.turn)
         if isinstance(answer, ToolPass):
@@ -106,7 +106,7 @@ class Watch:
         """Whether the call runs a command that failed when it was last run."""
         return self.habits.failing(use.name, str((use.input or {}).get("command", "")))
 
-    def after(self, use: ToolUse, result: Result, *, before: str = "", tree: str = "") -> str:
+    def after(self, use: ToolUse, result: ToolResult, *, before: str = "", tree: str = "") -> str:
         """Count the call; what the model should be told at once, or nothing.
 
         `tree` is the work tree's id after a command that failed, `before` its id before one that had failed
@@ -143,7 +143,7 @@ class Watch:
             (self.journal.session.id, self.habits.to_json()),
         )
 
-    def _fact(self, use: ToolUse, result: Result, exit_code: int | None, tree_changed: bool) -> ToolFact:
+    def _fact(self, use: ToolUse, result: ToolResult, exit_code: int | None, tree_changed: bool) -> ToolFact:
         given = use.input or {}
         resource = next(
             (str(given[k]) for k in ("path", "command", "section", "pattern", "topic") if given.get(k)), ""

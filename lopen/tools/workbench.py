@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from lopen.clock import Clock
+from lopen.base.clock import Clock
 from lopen.documents.spec import Specification
-from lopen.journal import Journal
 from lopen.oracle.verdict import Scope
 from lopen.settings.schema import Settings
-from lopen.tools.commanding import Commands
-from lopen.tools.results import Result
+from lopen.storage.journal import Journal
+from lopen.tools.commands import Commands
+from lopen.tools.results import ToolResult
 from lopen.tools.verification import Verifier
-from lopen.tools.workspace import Workspace
 from lopen.workflow.session import Pause, Session
+from lopen.workspace.workspace import Workspace
 
 
 class Person(Protocol):
@@ -48,10 +48,10 @@ class Workbench:
     person: Person
     write_paper: Callable[[str, str], None]  # name below the root, text
     load_spec: Callable[[str], Specification]  # by module name
-    judge: Callable[[Workbench, Scope, str], Result]  # on a subject's id
-    complete: Callable[[Workbench, str], Result]  # task id
+    judge: Callable[[Workbench, Scope, str], ToolResult]  # on a subject's id
+    complete: Callable[[Workbench, str], ToolResult]  # task id
     verify_done: Callable[[Workbench], None]  # lopen's own verification of components recorded as done
-    research: Callable[[Workbench, str, str], Result]  # topic, question
+    research: Callable[[Workbench, str, str], ToolResult]  # topic, question
     new_task_id: Callable[[], str]
     passed: dict[str, str] = field(default_factory=dict)  # verification tool → tree it passed on
     ignored: set[str] = field(default_factory=set)  # files written in this iteration that enter no commit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lopen.tasks.tree import Component, State
 from lopen.workflow.machine import reachable
 from lopen.workflow.session import Session
 from lopen.workflow.steps import ORDER, Step
+from lopen.workflow.task_tree import Component, State
 
 
 @dataclass(frozen=True, slots=True)

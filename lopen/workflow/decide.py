@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from lopen.events import Event, StepEntered, TaskChanged
-from lopen.tasks.tree import State
+from lopen.base.events import Event, StepEntered, TaskChanged
 from lopen.workflow.machine import advance
 from lopen.workflow.session import ATTEMPT_FAILED, Pause, Session
 from lopen.workflow.steps import Step, Trigger, number, phase_of
+from lopen.workflow.task_tree import State
 
 STEPS = frozenset(step.value for step in Step)  # as subjects of a confirmation
 SMALLEST_CONTEXT = 4  # context levels: each halves the room for sections and excerpts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transitions import Machine, MachineError
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 from lopen.workflow.steps import ORDER, TRANSITIONS, Step, Trigger, phase_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from lopen.tasks.tree import Component
 from lopen.workflow.assess import Scope
 from lopen.workflow.session import Pause, Session
+from lopen.workflow.task_tree import Component
 
 
 def gate_pause(module: str, why: str) -> Pause:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-from lopen.tasks.tree import Task, Tree
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Task, TaskTree
 
 Status = Literal["running", "paused", "failed", "complete"]
 PauseKind = Literal[
@@ -57,7 +57,7 @@ class Approval:
     spec_hash: str
     sections: Mapping[str, str]
     commands: Mapping[str, str | None]  # verify command name → command line, None where there is none
-    seal: str = ""  # shows that it is this person's (`lopen.seal`); the store sets and checks it
+    seal: str = ""  # shows that it is this person's (`lopen.base.owner_seal`); the store sets and checks it
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Session:
     approval: Approval | None = None
     planned: Mapping[str, str] = field(default_factory=dict)  # section path → hash the plan rests on
     dependencies: tuple[Dependency, ...] | None = None
-    tree: Tree = field(default_factory=Tree)
+    tree: TaskTree = field(default_factory=TaskTree)
     selected: str | None = None  # component id
     original_scope: int | None = None
     criteria: Mapping[str, str] = field(default_factory=dict)  # id → text, as step 3 recorded them

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lopen.base.redaction import find_secrets, redact
 from lopen.base.secret_formats import FORMATS, Format
-from lopen.secrets import find_secrets, redact
 from tests.base.example_tokens import drawn, longest_part
 
 SEEDS = range(3)
@@ -215,7 +215,7 @@ def test_no_pattern_is_compiled_before_its_anchor_is_found() -> None:
     code = (
         "import re; made = []; real = re.compile\n"
         "re.compile = lambda *a, **k: (made.append(a[0]), real(*a, **k))[1]\n"
-        "import lopen.secrets as module; from lopen.base.secret_formats import FORMATS\n"
+        "import lopen.base.redaction as module; from lopen.base.secret_formats import FORMATS\n"
         "def of_formats():\n    return [f.kind for f in FORMATS if any(f.pattern in str(text) for text in made)]\n"
         "module.find_secrets('nothing of interest ' * 9); assert of_formats() == [], made\n"
         "module.find_secrets('ghp_' + 'aB3' * 12); assert of_formats() == ['github_token'], made\n"

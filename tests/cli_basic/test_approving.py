@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.cli.approving import record
+from lopen.application.approval import record
 from lopen.documents.spec import load
 from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore

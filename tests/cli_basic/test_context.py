@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lopen.cli import context
-from lopen.cli.context import Invocation, find_root, open_context
-from lopen.errors import WrongUsage
+from lopen.application import command_context
+from lopen.application.command_context import find_root
+from lopen.base.errors import WrongUsage
+from lopen.cli.command import Invocation, open_context
 from tests.cli_basic.conftest import Lopen, json_lines
 
 
@@ -42,8 +43,8 @@ def test_a_marker_of_somebody_else_does_not_count(
 ) -> None:
     (deep.parent / ".lopen").mkdir()
     (tmp_path / "a" / ".git").mkdir()
-    real = context._own
-    monkeypatch.setattr(context, "_own", lambda path: path != deep.parent / ".lopen" and real(path))
+    real = command_context._own
+    monkeypatch.setattr(command_context, "_own", lambda path: path != deep.parent / ".lopen" and real(path))
     assert find_root(deep) == tmp_path / "a"
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.cli.counters import Counter, counters, kept_habits
+from lopen.cli.commands.status import Counter, counters, kept_habits
+from lopen.guardrails.call_history import Habits
 from lopen.guardrails.calls import ToolFact
-from lopen.guardrails.habits import Habits
-from lopen.limits.circuit import CircuitState
+from lopen.limits.circuits.circuit import CircuitState
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
-from lopen.tasks.tree import Component, Task, Tree
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, Task, TaskTree
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ def session() -> Session:
         Task("t3", "Skip", failures=4, given_up="no"),
     )
     return Session(
-        "calc-20260301-1", "calc", NOW, tree=Tree((Component("core", "Core", tasks=tasks),)),
+        "calc-20260301-1", "calc", NOW, tree=TaskTree((Component("core", "Core", tasks=tasks),)),
         iterations=7, iterations_granted=100, planned_tasks=2, boundary_failures=1, clarifications=1,
         pressure={"t1": "intervention"}, confirmed={"t1": 5, "boundary": 3},
     )  # fmt: skip

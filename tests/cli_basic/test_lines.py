@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen import events as e
+from lopen.base import events as e
+from lopen.base.escape import clipped, inert
 from lopen.cli.rendering import mode_for, subscriber
-from lopen.cli.rendering.inert import clipped, inert
-from lopen.cli.rendering.jsonlines import json_line
 from lopen.cli.rendering.plain import line
+from lopen.cli.rendering.stream import json_line
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen import events as e
+from lopen.base import events as e
 from lopen.cli.rendering.board import Board, Snapshot
 from lopen.cli.rendering.frame import frame
 from lopen.cli.rendering.live import scrolls, style_of
-from lopen.tasks.tree import Component, State, Task, Tree
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-TREE = Tree(
+TREE = TaskTree(
     (
         Component("C1", "Lexer", verified=True, tasks=(Task("T1", "Numbers", state=State.COMPLETE),)),
         Component(
@@ -150,7 +150,7 @@ def test_no_picture_is_wider_or_higher_than_the_terminal(
     width: int, height: int, text: str, names: Sequence[tuple[str, State]]
 ) -> None:
     tasks = tuple(Task(f"T{n}", name, state=state) for n, (name, state) in enumerate(names))
-    tree = Tree((Component("C1", text, tasks=tasks),))
+    tree = TaskTree((Component("C1", text, tasks=tasks),))
     board = _board(e.SessionStarted(text, "repeat"), e.ToolStarted("c", text, text), e.ModelText(text))
     lines = _lines(board, Snapshot(tree, 10, 100), width=width, height=height)
     assert len(lines) <= max(height, 5)

@@ -17,8 +17,8 @@ from tests.cli_basic.conftest import TIMEOUT_S, Lopen, json_lines
 
 TRIALS = '''
 import sys, time
-from lopen.cli.context import CommandContext, command
-from lopen.errors import *
+from lopen.cli.command import CommandContext, command
+from lopen.base.errors import *
 
 @command
 def fails(context: CommandContext, how: str) -> ExitCode | None:
@@ -48,7 +48,7 @@ def fails(context: CommandContext, how: str) -> ExitCode | None:
 RUNNER = """
 import sys
 from lopen.cli import app
-app.COMMANDS += (app.Entry("fails", "trials:fails", "Fails", app.LOOK),)
+app.COMMANDS += (app.CommandEntry("fails", "trials:fails", "Fails", app.LOOK),)
 from lopen.__main__ import main
 sys.exit(main())
 """

@@ -71,7 +71,7 @@ def test_every_listed_command_is_one_that_loads(lopen: Lopen) -> None:
 def test_a_command_without_its_module_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     from lopen.cli import app
 
-    missing = app.Entry("nowhere", "lopen.cli.nowhere:nowhere", "Not there", app.LOOK)
+    missing = app.CommandEntry("nowhere", "lopen.cli.nowhere:nowhere", "Not there", app.LOOK)
     monkeypatch.setattr(app, "COMMANDS", (*COMMANDS, missing))
     assert "nowhere" not in {entry.name for entry in app.listed()}
     assert "init" in {entry.name for entry in app.listed()}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lopen.llm.endpoint import Message
+from lopen.llm.fake_api.server import Message
 from lopen.llm.messages import Usage
 from tests.endpoint import Body, ScriptedEndpoint, Turn, tools, verdict
 from tests.preloaded.runs import Decide, Outcome, Preloaded

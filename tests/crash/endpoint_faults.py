@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lopen.llm import sse
-from lopen.llm.endpoint import Answer, Message, Nothing, Raw, Status
+from lopen.llm.fake_api import sse
+from lopen.llm.fake_api.server import Answer, Message, NoResponse, Raw, Status
 from lopen.llm.messages import Usage
 from tests.crash.building import PER_REQUEST, USAGE, Found, Site, answer
 from tests.endpoint import Body, Turn, cut_stream, error_event, message, status, tools
@@ -114,9 +114,9 @@ def broken() -> Iterator[tuple[str, Answer]]:
     yield "a stream that is reset in the middle", Raw(events[:4], then="reset")
     yield "a stream that falls silent", Raw(events[:4], then="silence")
     yield "a stream cut inside an event", Raw([b"".join(events)[:-40]], then="hang_up")
-    yield "a connection that is reset", Nothing("reset")
-    yield "a connection that hangs up", Nothing("hang_up")
-    yield "no answer at all", Nothing("silence")
+    yield "a connection that is reset", NoResponse("reset")
+    yield "a connection that hangs up", NoResponse("hang_up")
+    yield "no answer at all", NoResponse("silence")
     yield "an event that is no JSON", Raw([b"event: message_start\ndata: {not json\n\n"])
     yield "an event that is a list", Raw([b"event: message_start\ndata: []\n\n"])
     yield "an event that is no text", Raw([b"event: message_start\ndata: \xff\xfe\n\n"])

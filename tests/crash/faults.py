@@ -56,7 +56,7 @@ def replace(effect: str, value: Any) -> None:
 
 def no_waiting() -> None:
     """Waits of lopen's own clock are over at once, and its time has passed all the same."""
-    from lopen.clock import SystemClock
+    from lopen.base.clock import SystemClock
 
     now, monotonic = SystemClock.now, SystemClock.monotonic
     slept = 0.0
@@ -77,12 +77,12 @@ def no_waiting() -> None:
 
 def stay_readable() -> None:
     """Let the watcher see which files lopen writes to; it hides them from everybody but root."""
-    replace("lopen.cli.driving:not_dumpable", lambda: False)
+    replace("lopen.application.driving:not_dumpable", lambda: False)
 
 
 def turn_clock_back(after: int, seconds: float) -> None:
     """From the `after`-th reading on, the wall clock is `seconds` behind; the steady one goes on."""
-    from lopen.clock import SystemClock
+    from lopen.base.clock import SystemClock
 
     original = SystemClock.now
     readings = 0

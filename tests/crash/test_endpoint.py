@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.llm.endpoint import Raw
 from lopen.llm.failures import Refusal, classify
+from lopen.llm.fake_api.server import Raw
 from lopen.llm.messages import ContextTooLong, Rejected, TransientFailure
 from tests.crash.building import PER_REQUEST, Site, Standard
 from tests.crash.endpoint_faults import AWAY, EVIL, HEAD, PATIENCE, FaultyModel, broken, faults, meet
@@ -93,7 +93,7 @@ def test_a_fault_that_passes_costs_its_requests_and_nothing_else(first: int, mee
 
 
 def test_a_slow_answer_is_waited_for(meeting: Meeting) -> None:
-    from lopen.llm import sse
+    from lopen.llm.fake_api import sse
 
     slow = [sse.encode(event) for event in events(EVIL)]
     meeting.model.once = [Raw(Dripping(slow, 0.03))]

@@ -13,26 +13,26 @@ from pathlib import Path
 
 import pytest
 
-from lopen.cli.context import CommandContext
-from lopen.cli.store import open_store
-from lopen.clock import FakeClock
+from lopen.application.command_context import CommandContext
+from lopen.application.open_store import open_store
+from lopen.base.atomic_files import write_whole
+from lopen.base.clock import FakeClock
+from lopen.base.events import Notice
 from lopen.documents.plan_file import render
-from lopen.events import Notice
-from lopen.journal import Journal
 from lopen.llm.messages import Request, Response, Usage
 from lopen.llm.recorder import Recorder
 from lopen.llm.recording import load
-from lopen.storage.database import Database, Unreadable
-from lopen.storage.files import write_whole
+from lopen.storage.database import Database, UnreadableDatabase
+from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
-from lopen.tasks.tree import Component, Task, Tree
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.crash.sweep import MEMORY
 from tests.project import Project
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FRAME = 24 + 4096  # of SQLite's log: a header and a page
-TREE = Tree((Component("c1", "core", tasks=(Task("calc-t1", "Write it"),)),))
+TREE = TaskTree((Component("c1", "core", tasks=(Task("calc-t1", "Write it"),)),))
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_database_cut_anywhere_in_its_last_page_is_refused(crashed: Path, memo
     whole = folded(crashed)
     for cut in cuts(whole, 4096):
         (memory / "state.db").write_bytes(cut)
-        with pytest.raises(Unreadable, match="state"):
+        with pytest.raises(UnreadableDatabase, match="state"):
             Database(memory / "state.db").close()
     (memory / "state.db").write_bytes(whole)
     Database(memory / "state.db").close()
@@ -199,7 +199,7 @@ def test_a_row_that_cannot_be_read_is_named(sql: str, what: str, crashed: Path) 
     with store.database.transaction() as connection:
         connection.execute(sql)
 
-    with pytest.raises(Unreadable, match=what):
+    with pytest.raises(UnreadableDatabase, match=what):
         everything(store)
     store.database.close()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.documents.cache import SpecCache
 from lopen.documents.source import UnreadableSource
+from lopen.storage.specifications import SpecCache
 from tests.documents.specs import SOUND, changed
 
 

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.documents.drift import (
-    PREAMBLE,
-    Drift,
-    compare,
-    outline_hashes,
-    section_hashes,
-    shown,
-    spec_hash,
-)
+from lopen.documents.drift import PREAMBLE, Drift, compare, outline_hashes, section_hashes, shown, spec_hash
 from lopen.documents.sections import outline
 from lopen.workflow.steps import Step
 from tests.documents.markdown import anything

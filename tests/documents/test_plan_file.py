@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from lopen.documents.plan_file import parse, render
-from lopen.tasks.tree import Component, State, Subtask, Task, Tree
 from lopen.workflow.session import Dependency, Session
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
-TREE = Tree(
+TREE = TaskTree(
     (
         Component(
             id="c1",
@@ -37,7 +37,7 @@ TREE = Tree(
 )  # fmt: skip
 
 
-def session(tree: Tree, **fields: object) -> Session:
+def session(tree: TaskTree, **fields: object) -> Session:
     values: dict[str, object] = {"id": "shop-20260101-1", "module": "shop", "created_at": NOW, "tree": tree}
     return Session(**(values | fields))  # type: ignore[arg-type]  # a test's fields are the right ones
 
@@ -90,12 +90,12 @@ tasks = st.lists(
 components = st.builds(
     Component, texts, texts, texts, tuples, tuples, tuples, st.sampled_from(["missing", "partial", "done"]), tuples, tasks, st.booleans(), st.booleans(), maybe
 )  # fmt: skip
-trees = st.lists(components, max_size=3).map(lambda found: Tree(tuple(found)))
+trees = st.lists(components, max_size=3).map(lambda found: TaskTree(tuple(found)))
 
 
 @settings(max_examples=300, deadline=None)
 @given(trees, tuples)
-def test_a_plan_gives_the_tree_back(tree: Tree, assumptions: tuple[str, ...]) -> None:
+def test_a_plan_gives_the_tree_back(tree: TaskTree, assumptions: tuple[str, ...]) -> None:
     text = render("shop", session(tree, assumptions=assumptions))
     assert parse(text) == tree
     assert parse(text.replace("\n", "\r\n")) == tree
@@ -105,7 +105,7 @@ def test_a_plan_gives_the_tree_back(tree: Tree, assumptions: tuple[str, ...]) ->
 @settings(max_examples=200, deadline=None)
 @given(trees, tuples)
 def test_nothing_in_a_plan_but_lopens_own_comments_is_active(
-    tree: Tree, assumptions: tuple[str, ...]
+    tree: TaskTree, assumptions: tuple[str, ...]
 ) -> None:
     text = render("shop", session(tree, assumptions=assumptions))
     assert not any(c < " " and c != "\n" for c in text)
@@ -157,4 +157,4 @@ def test_edits_for_people_change_nothing() -> None:
 
 
 def test_an_empty_plan_is_a_plan() -> None:
-    assert parse(render("shop", session(Tree()))) == Tree()
+    assert parse(render("shop", session(TaskTree()))) == TaskTree()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lopen.base.errors import ExitCode, WrongUsage
 from lopen.documents.source import LARGEST, UnreadableSource
 from lopen.documents.spec import Problem, find_modules, load, module_name, parse, spec_path
-from lopen.errors import ExitCode, WrongUsage
 from tests.documents.markdown import anything
 from tests.documents.specs import PATH, SOUND, changed, problems, read
 

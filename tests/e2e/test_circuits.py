@@ -6,7 +6,7 @@ import itertools
 import json
 from typing import Any
 
-from lopen.llm.endpoint import Answer
+from lopen.llm.fake_api.server import Answer
 from tests.e2e.behaviours import numbered, run
 from tests.e2e.conftest import MakeProject
 from tests.e2e.stores import kept_in

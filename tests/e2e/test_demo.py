@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import lopen.example
-from lopen.cli import demo
+from lopen.cli.commands import demo
 from lopen.example import MODULE, RECORDING, lay_out
 from lopen.llm.recording import load
 from lopen.sandbox import choice

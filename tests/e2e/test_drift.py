@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lopen.llm.endpoint import Answer
+from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.project import UNITTEST, Project, build, code, component, plan, specification, task, verified

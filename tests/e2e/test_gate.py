@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lopen.cli.app import listed
-from lopen.llm.endpoint import Answer
+from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tools
 from tests.project import TIMEOUT_S, Project, build, code, plan, specification, verified

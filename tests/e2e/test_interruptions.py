@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.endpoint import Answer
+from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.project import TIMEOUT_S, UNITTEST, Project, code, component, specification, task, verified
@@ -24,26 +24,26 @@ TASKS = {"calc-t1": ("Add", "calc"), "calc-t2": ("Say it", "other"), "calc-t3": 
 
 # In the order in which a run comes by them.
 POINTS = (
-    "before:lopen.starting:start",
+    "before:lopen.loop.startup:start",
     "before:lopen.git.branches:Branches.start",
-    "before:lopen.gate:approval_commit",
+    "before:lopen.loop.approval_gate:approval_commit",
     "before:lopen.git.repository:Repository.align_index",  # the branch has moved, the index not yet
-    "after:lopen.gate:approval_commit",
+    "after:lopen.loop.approval_gate:approval_commit",
     "after:lopen.tools.planning:record_components",
     "after:lopen.tools.planning:record_tasks",
-    "before:lopen.orchestrator:conversation_for",
-    "before:lopen.asking:Asker._settle",
-    "after:lopen.tools.workspace:Workspace.write",
+    "before:lopen.loop.run:conversation_for",
+    "before:lopen.loop.model_calls:ModelCalls._settle",
+    "after:lopen.workspace.workspace:Workspace.write",
     "after:lopen.tools.verification:Verifier._run",
-    "after:lopen.judgement:Jury.verdict",
+    "after:lopen.loop.oracle_calls:OracleCalls.verdict",
     "before:lopen.git.repository:Repository.commit",
     "after:lopen.git.refs:References.move",
-    "after:lopen.completion:_record",
-    "before:lopen.completion:_record",
-    "before:lopen.boundaries:close_component",
-    "after:lopen.boundaries:close_component",
-    "before:lopen.boundaries:close_module",
-    "after:lopen.boundaries:close_module",
+    "after:lopen.loop.task_commit:_record",
+    "before:lopen.loop.task_commit:_record",
+    "before:lopen.loop.boundaries:close_component",
+    "after:lopen.loop.boundaries:close_component",
+    "before:lopen.loop.boundaries:close_module",
+    "after:lopen.loop.boundaries:close_module",
 )
 
 
@@ -227,7 +227,7 @@ def test_a_process_that_is_killed_as_soon_as_it_says_something_is_finished_in_th
 
 def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: MakeProject) -> None:
     project = crashing(make_project)
-    crashed(project, "KILL", "after:lopen.gate:begin_branch")
+    crashed(project, "KILL", "after:lopen.loop.approval_gate:begin_branch")
     crashed(project, "KILL", "before:lopen.git.repository:Repository.commit")
     session = project.status()["session"]
     project.git("add", "calc.py")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.endpoint import Answer
+from lopen.llm.fake_api.server import Answer
 from lopen.sandbox.choice import probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
@@ -153,8 +153,8 @@ def wait_for(*files: Path) -> None:
 POINTS = (
     "before:lopen.git.repository:Repository.align_index",  # its files are not all there
     "after:lopen.git.branches:Branches.start",
-    "before:lopen.completion:_record",
-    "before:lopen.workplace:LinkedTree.leave",
+    "before:lopen.loop.task_commit:_record",
+    "before:lopen.workspace.work_trees:LinkedTree.leave",
 )
 
 

@@ -85,7 +85,7 @@ def test_what_a_killed_run_left_unsettled_counts_as_spent(make_project: MakeProj
     planned = project.lopen("plan", "calc", "--json")
     assert planned.code == 0, planned.err
 
-    killed = project.lopen("resume", CRASH_AT="KILL:before:lopen.asking:Asker._settle")
+    killed = project.lopen("resume", CRASH_AT="KILL:before:lopen.loop.model_calls:ModelCalls._settle")
 
     assert killed.code < 0
     left = budget(project, "session")

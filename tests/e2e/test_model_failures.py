@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lopen.llm.endpoint import Nothing, Raw, Status
+from lopen.llm.fake_api.server import NoResponse, Raw, Status
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import (
     cut_stream,
@@ -70,7 +70,7 @@ def test_answers_that_are_no_event_stream_are_tried_again(make_project: MakeProj
     script = [
         invalid_sse(),
         silence(plan()),
-        Nothing("hang_up"),
+        NoResponse("hang_up"),
         Status(502, body=b"<html>bad gateway</html>"),
         Raw([b"<html>hello</html>"], content_type="text/html"),
         Raw([b"event: message_start\ndata: []\n\n"]),

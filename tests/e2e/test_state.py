@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.endpoint import Answer
+from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.project import TIMEOUT_S, Project, build, code, component, plan, specification, task, verified

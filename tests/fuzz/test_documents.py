@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lopen.base.errors import LopenError
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.plan_file import parse as parse_plan
 from lopen.documents.plan_file import render
 from lopen.documents.source import UnreadableSource, read_source
 from lopen.documents.spec import parse
-from lopen.errors import LopenError
 from tests.fuzz.inputs import bounded, damaged, one_line, pieces, told
 from tests.project import specification
 from tests.prompts.examples import planned

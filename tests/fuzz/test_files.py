@@ -11,14 +11,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lopen.errors import LopenError
-from lopen.hooks import transcript
-from lopen.hooks.event import Malformed
-from lopen.hooks.event import parse as parse_event
+from lopen.base.errors import LopenError
+from lopen.base.redaction import find_secrets, redact
+from lopen.claude_hooks import transcript
+from lopen.claude_hooks.event import Malformed
+from lopen.claude_hooks.event import parse as parse_event
 from lopen.llm.messages import Usage
-from lopen.llm.recording import Exchange, Unreadable, exchange_line, header_line, load, member
+from lopen.llm.recording import (
+    RecordedExchange,
+    UnreadableRecording,
+    exchange_line,
+    header_line,
+    load,
+    member,
+)
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.secrets import find_secrets, redact
 from lopen.settings import toml_text
 from lopen.settings.keys import keys
 from lopen.settings.sources import load as load_settings
@@ -35,7 +42,7 @@ from tests.fuzz.inputs import (
     told,
 )
 
-EXCHANGE = Exchange(
+EXCHANGE = RecordedExchange(
     1,
     "turn",
     "iterate_through_tasks",
@@ -87,10 +94,10 @@ def loaded_or_refused(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     try:
         recording = load(path)
-    except Unreadable as error:
+    except UnreadableRecording as error:
         told(error.message)
     else:
-        assert all(isinstance(exchange, Exchange) for exchange in recording.exchanges)
+        assert all(isinstance(exchange, RecordedExchange) for exchange in recording.exchanges)
 
 
 @given(

@@ -9,20 +9,20 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lopen.claude_hooks.shell import commands
 from lopen.guardrails.shell_text import looks_like_tests, normal_command
-from lopen.hooks.shell import commands
-from lopen.llm.assembly import parse_input
 from lopen.llm.messages import Response, ToolUse, Usage
+from lopen.llm.stream_parser import parse_input
+from lopen.oracle.judge import TOOL, UnreadableVerdict, read_verdict
 from lopen.oracle.junit import UnreadableReport, read_counts, report_path
 from lopen.oracle.runner_output import plain, tail
-from lopen.oracle.submission import TOOL, UnreadableVerdict, read_verdict
-from lopen.oracle.tampering import FileChange, find_tampering
+from lopen.test_integrity import FileChange, find_tampering
 from lopen.tools.catalogue import catalogue
-from lopen.tools.paths import split
-from lopen.tools.refusal import ToolRefused
 from lopen.tools.registry import Registry
-from lopen.tools.results import Result
+from lopen.tools.results import ToolResult
 from lopen.workflow.steps import Step
+from lopen.workspace.paths import split
+from lopen.workspace.protection import ToolRefused
 from tests.fuzz.inputs import (
     ANY_TEXT,
     JSON_VALUES,
@@ -55,7 +55,7 @@ def test_any_input_is_a_call_or_an_error_for_the_model(name: str, given_: dict[s
 
 def called_or_told(name: str, given_: dict[str, Any], step: Step) -> None:
     parsed = REGISTRY.parse(ToolUse("id", name, given_), step)
-    if isinstance(parsed, Result):
+    if isinstance(parsed, ToolResult):
         assert not parsed.ok
         head = json.loads(parsed.text().split("\n")[0])
         assert head["ok"] is False

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
+from lopen.base.clock import FakeClock
 from lopen.git.repository import Repository
 
 Run = Callable[..., str]

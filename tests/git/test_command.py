@@ -11,11 +11,11 @@ from types import FrameType
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.errors import ExitCode, Stopped
+from lopen.base.clock import FakeClock
+from lopen.base.errors import ExitCode, Stopped
 from lopen.git import command
-from lopen.git.command import Command
-from lopen.git.errors import TimedOut
+from lopen.git.command import GitCommand
+from lopen.git.errors import GitTimedOut
 from lopen.git.repository import Repository
 
 
@@ -25,7 +25,7 @@ def test_a_pipe_in_the_place_of_an_ignore_file_does_not_hold_lopen_for_ever(
     before = repository.snapshot()
     os.mkfifo(root / ".gitignore")
     monkeypatch.setattr(command, "TIMEOUT_S", 0.3)
-    with pytest.raises(TimedOut, match="status did not end") as caught:
+    with pytest.raises(GitTimedOut, match="status did not end") as caught:
         repository.snapshot()
     assert "pipe" in caught.value.hint
     (root / ".gitignore").unlink()
@@ -54,7 +54,7 @@ def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:
     watcher.start()
     try:
         with pytest.raises(Stopped):
-            Command(str(slow), tmp_path, FakeClock()).run("status")
+            GitCommand(str(slow), tmp_path, FakeClock()).run("status")
     finally:
         watcher.join()
         signal.signal(signal.SIGALRM, before)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
+from lopen.base.clock import FakeClock
 from lopen.git import message
-from lopen.git.errors import GitError, Locked, RefMoved
+from lopen.git.errors import GitError, GitLocked, RefMoved
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
 
@@ -162,7 +162,7 @@ def test_a_held_index_lock_is_waited_for_and_then_named(
     lock = root / ".git" / "index.lock"
     lock.touch()
     (root / "README").write_text("done\n")
-    with pytest.raises(Locked, match=r"index\.lock") as caught:
+    with pytest.raises(GitLocked, match=r"index\.lock") as caught:
         commit(repository, "x\n", "main")
     assert str(lock) in caught.value.hint
     assert 4 < sum(clock.slept) < 6

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lopen.git import message
-from lopen.git.hooks import HooksSnapshot
+from lopen.git.commit_hooks import HooksSnapshot
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
 

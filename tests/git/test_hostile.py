@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.git import isolation
+from lopen.base.clock import FakeClock
+from lopen.git import linked_worktrees
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
@@ -113,9 +113,9 @@ def everything(root: Path) -> None:
     (root / ".git" / "HEAD").write_text("nonsense")
     repository.put_back(before)
     repository.hooks_snapshot()
-    linked = isolation.add(repository, root.parent / "linked", "lopen/other")
+    linked = linked_worktrees.add(repository, root.parent / "linked", "lopen/other")
     linked.snapshot()
-    isolation.remove(repository, linked.root)
+    linked_worktrees.remove(repository, linked.root)
 
 
 def test_no_configuration_of_a_repository_runs_anything(poisoned: Path, trap: Trap) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
+from lopen.base.clock import FakeClock
 from lopen.git.errors import GitError, NoIdentity, NotARepository, translate
 from lopen.git.layout import EMPTY_TREE
 from lopen.git.refs import Head

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from lopen.base.events import TaskChanged
 from lopen.documents.spec import parse
-from lopen.events import TaskChanged
 from lopen.git.repository import Repository
-from lopen.observation import Observed, observe
-from lopen.tasks.tree import Component, State, Task, Tree
+from lopen.loop.reconcile import Observed, observe
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.git.conftest import run_git
 from tests.git.test_commits import commit, task_message
 from tests.project import specification
@@ -29,7 +29,7 @@ def session(repository: Repository) -> Session:
     tasks = tuple(
         Task(f"t{n}", f"Task {n}", "", state=State.COMPLETE, commit=sha) for n, sha in enumerate(shas, 1)
     )
-    tree = Tree((Component("c", "Core", tasks=tasks, broken_down=True),))
+    tree = TaskTree((Component("c", "Core", tasks=tasks, broken_down=True),))
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return Session("m-20260101-1", "m", now, tree=tree, branch=BRANCH, start_commit=start)
 
@@ -99,6 +99,6 @@ def test_a_task_that_names_another_commit_is_looked_at_again(
     session = looked(session, repository).session
     (core,) = session.tree.components
     forged = replace(core.tasks[0], id="t9", commit="1" * 40)
-    session = replace(session, tree=Tree((replace(core, tasks=(*core.tasks, forged)),)))
+    session = replace(session, tree=TaskTree((replace(core, tasks=(*core.tasks, forged)),)))
 
     assert reopened(looked(session, repository)) == ["t9"]

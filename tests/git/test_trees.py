@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
+from lopen.base.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
-from lopen.git.trees import Change
+from lopen.git.trees import TreeChange
 from tests.git.conftest import run_git
 
 
@@ -34,7 +34,7 @@ def test_changes_name_kind_blobs_and_modes(root: Path, repository: Repository) -
     (root / "new").symlink_to("x")
     after = repository.snapshot()
     deleted, added, modified = repository.changes(before, after)
-    assert deleted == Change("README", "deleted", old, None, "100644", None)
+    assert deleted == TreeChange("README", "deleted", old, None, "100644", None)
     assert (added.path, added.kind, added.before, added.mode_after) == ("new", "added", None, "120000")
     assert (modified.kind, modified.mode_before, modified.mode_after) == ("modified", "100644", "100755")
     assert repository.changes(after, after) == ()

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lopen.guardrails.answers import GuardVerdict
 from lopen.guardrails.budget import check, level_in, level_of
 from lopen.guardrails.facts import BudgetFacts
-from lopen.guardrails.verdicts import Verdict
 from tests.guardrails.examples import facts
 
 
-def judged(**budget: Any) -> tuple[Verdict, str | None]:
+def judged(**budget: Any) -> tuple[GuardVerdict, str | None]:
     result = check(facts(budget=BudgetFacts(**budget)))
     return result.verdict, result.pause_kind
 
@@ -22,33 +22,36 @@ def judged(**budget: Any) -> tuple[Verdict, str | None]:
 @pytest.mark.parametrize(
     ("used", "confirmed", "expected"),
     [
-        (0, 0, (Verdict.PASS, None)),
-        (799, 0, (Verdict.PASS, None)),
-        (800, 0, (Verdict.WARN, None)),
-        (899, 0, (Verdict.WARN, None)),
-        (900, 0, (Verdict.BLOCK, "confirmation")),
-        (999, 0, (Verdict.BLOCK, "confirmation")),
-        (900, 90, (Verdict.WARN, None)),
-        (999, 90, (Verdict.WARN, None)),
-        (1000, 0, (Verdict.BLOCK, "budget")),
-        (1000, 90, (Verdict.BLOCK, "budget")),
-        (5000, 90, (Verdict.BLOCK, "budget")),
+        (0, 0, (GuardVerdict.PASS, None)),
+        (799, 0, (GuardVerdict.PASS, None)),
+        (800, 0, (GuardVerdict.WARN, None)),
+        (899, 0, (GuardVerdict.WARN, None)),
+        (900, 0, (GuardVerdict.BLOCK, "confirmation")),
+        (999, 0, (GuardVerdict.BLOCK, "confirmation")),
+        (900, 90, (GuardVerdict.WARN, None)),
+        (999, 90, (GuardVerdict.WARN, None)),
+        (1000, 0, (GuardVerdict.BLOCK, "budget")),
+        (1000, 90, (GuardVerdict.BLOCK, "budget")),
+        (5000, 90, (GuardVerdict.BLOCK, "budget")),
     ],
 )
 def test_thresholds_of_a_token_budget(
-    used: int, confirmed: int, expected: tuple[Verdict, str | None]
+    used: int, confirmed: int, expected: tuple[GuardVerdict, str | None]
 ) -> None:
     assert judged(tokens_used=used, tokens_max=1000, confirmed_level=confirmed) == expected
 
 
 @pytest.mark.parametrize("used", [0, 1, 10**12])
 def test_no_limit_is_never_reached(used: int) -> None:
-    assert judged(tokens_used=used, requests_used=used) == (Verdict.PASS, None)
+    assert judged(tokens_used=used, requests_used=used) == (GuardVerdict.PASS, None)
 
 
 def test_requests_count_as_tokens_do() -> None:
-    assert judged(requests_used=9, requests_max=10) == (Verdict.BLOCK, "confirmation")
-    assert judged(tokens_used=1, tokens_max=100, requests_used=8, requests_max=10) == (Verdict.WARN, None)
+    assert judged(requests_used=9, requests_max=10) == (GuardVerdict.BLOCK, "confirmation")
+    assert judged(tokens_used=1, tokens_max=100, requests_used=8, requests_max=10) == (
+        GuardVerdict.WARN,
+        None,
+    )
 
 
 def test_the_limit_that_is_used_most_decides() -> None:
@@ -73,28 +76,28 @@ def test_an_exhausted_budget_names_the_extension() -> None:
 
 def test_thresholds_come_from_the_settings() -> None:
     own: dict[str, Any] = {"tokens_max": 100, "warning": 0.5, "confirmation": 0.6, "pause": 0.7}
-    assert judged(tokens_used=49, **own) == (Verdict.PASS, None)
-    assert judged(tokens_used=50, **own) == (Verdict.WARN, None)
-    assert judged(tokens_used=60, **own) == (Verdict.BLOCK, "confirmation")
-    assert judged(tokens_used=70, **own) == (Verdict.BLOCK, "budget")
+    assert judged(tokens_used=49, **own) == (GuardVerdict.PASS, None)
+    assert judged(tokens_used=50, **own) == (GuardVerdict.WARN, None)
+    assert judged(tokens_used=60, **own) == (GuardVerdict.BLOCK, "confirmation")
+    assert judged(tokens_used=70, **own) == (GuardVerdict.BLOCK, "budget")
 
 
 def test_a_raised_confirmation_threshold_asks_again() -> None:
     assert judged(tokens_used=96, tokens_max=100, confirmation=0.95, confirmed_level=90) == (
-        Verdict.BLOCK,
+        GuardVerdict.BLOCK,
         "confirmation",
     )
 
 
 def test_switched_off_it_passes() -> None:
-    assert judged(tokens_used=100, tokens_max=100, enabled=False) == (Verdict.PASS, None)
+    assert judged(tokens_used=100, tokens_max=100, enabled=False) == (GuardVerdict.PASS, None)
 
 
 @pytest.mark.parametrize("used", [90, 100, 200])
 def test_enforcement_warn_says_the_same_and_goes_on(used: int) -> None:
     hard = check(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100)))
     soft = check(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100, enforcement="warn")))
-    assert soft.verdict is Verdict.WARN
+    assert soft.verdict is GuardVerdict.WARN
     assert (soft.reason, soft.correction) == (hard.reason, hard.correction)
     assert not soft.command
 
@@ -115,7 +118,7 @@ def test_no_threshold_is_announced_twice_also_on_a_jump(spent: list[int], enforc
         )
         result = check(facts(budget=budget))
         level = max([t for t in (80, 90, 100) if used >= t], default=0)
-        if result.verdict is not Verdict.PASS and result.announce and result.pause_kind != "budget":
+        if result.verdict is not GuardVerdict.PASS and result.announce and result.pause_kind != "budget":
             told.append(level)
             announced = level
         if result.confirm:

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.churn import (
+from lopen.guardrails.answers import GuardResult, GuardVerdict
+from lopen.guardrails.facts import ChurnFacts
+from lopen.guardrails.repeated_failures import (
     TRANSITIONS_KEPT,
     Action,
     Escalation,
@@ -17,12 +19,10 @@ from lopen.guardrails.churn import (
     after_success,
     check,
 )
-from lopen.guardrails.facts import ChurnFacts
-from lopen.guardrails.verdicts import Result, Verdict
 from tests.guardrails.examples import NOW, facts
 
 
-def judged(failures: int, confirmed_at: int = 0, threshold: int = 3) -> Result:
+def judged(failures: int, confirmed_at: int = 0, threshold: int = 3) -> GuardResult:
     churn = ChurnFacts(failures, ("red test", "red\ntest again"), confirmed_at, threshold)
     return check(facts(task_id="t1", task_name="login", churn=churn))
 
@@ -30,21 +30,21 @@ def judged(failures: int, confirmed_at: int = 0, threshold: int = 3) -> Result:
 @pytest.mark.parametrize(
     ("failures", "confirmed_at", "verdict", "level"),
     [
-        (0, 0, Verdict.PASS, 0),
-        (1, 0, Verdict.PASS, 0),
-        (2, 0, Verdict.WARN, 0),
-        (3, 0, Verdict.BLOCK, 3),
-        (3, 3, Verdict.WARN, 0),
-        (4, 0, Verdict.BLOCK, 3),
-        (4, 3, Verdict.WARN, 0),
-        (5, 3, Verdict.BLOCK, 5),
-        (5, 5, Verdict.WARN, 0),
-        (6, 5, Verdict.WARN, 0),
-        (7, 5, Verdict.BLOCK, 7),
-        (100, 7, Verdict.BLOCK, 99),
+        (0, 0, GuardVerdict.PASS, 0),
+        (1, 0, GuardVerdict.PASS, 0),
+        (2, 0, GuardVerdict.WARN, 0),
+        (3, 0, GuardVerdict.BLOCK, 3),
+        (3, 3, GuardVerdict.WARN, 0),
+        (4, 0, GuardVerdict.BLOCK, 3),
+        (4, 3, GuardVerdict.WARN, 0),
+        (5, 3, GuardVerdict.BLOCK, 5),
+        (5, 5, GuardVerdict.WARN, 0),
+        (6, 5, GuardVerdict.WARN, 0),
+        (7, 5, GuardVerdict.BLOCK, 7),
+        (100, 7, GuardVerdict.BLOCK, 99),
     ],
 )
-def test_gates(failures: int, confirmed_at: int, verdict: Verdict, level: int) -> None:
+def test_gates(failures: int, confirmed_at: int, verdict: GuardVerdict, level: int) -> None:
     result = judged(failures, confirmed_at)
     assert (result.verdict, result.level) == (verdict, level)
 
@@ -65,7 +65,7 @@ def test_the_words_to_the_model_get_sharper() -> None:
 
 
 def test_without_a_task_there_is_no_churn() -> None:
-    assert check(facts(churn=ChurnFacts(failures=9))).verdict is Verdict.PASS
+    assert check(facts(churn=ChurnFacts(failures=9))).verdict is GuardVerdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_failures_count_in_a_row_and_each_gate_asks_once(outcomes: list[bool], t
             confirmed = after_success(confirmed, "t1")
             asked = []
         result = judged(failures, confirmed.get("t1", 0), threshold)
-        if result.verdict is Verdict.BLOCK:
+        if result.verdict is GuardVerdict.BLOCK:
             asked.append(result.level)
             confirmed = {**confirmed, "t1": result.level}
-            assert judged(failures, confirmed["t1"], threshold).verdict is not Verdict.BLOCK
+            assert judged(failures, confirmed["t1"], threshold).verdict is not GuardVerdict.BLOCK
     assert asked == list(range(threshold, failures + 1, 2))

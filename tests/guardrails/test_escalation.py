@@ -7,17 +7,16 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.churn import Ladder
-from lopen.guardrails.escalation import escalated
-from lopen.tasks.tree import Component, Task, Tree
+from lopen.guardrails.repeated_failures import Ladder, escalated
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.guardrails.examples import NOW
 
 
 def session(failures: int = 0, *, step_failures: int = 0, given_up: str = "") -> Session:
     task = Task("t1", "Parse", failures=failures, note="it broke", given_up=given_up)
-    tree = Tree((Component("c1", "Core", tasks=(task,)),))
+    tree = TaskTree((Component("c1", "Core", tasks=(task,)),))
     return Session("m-1", "m", NOW, step=Step.BREAK_INTO_TASKS, tree=tree, step_failures=step_failures)
 
 

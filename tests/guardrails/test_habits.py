@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.guardrails.calls import Limits, ToolFact
-from lopen.guardrails.facts import Finding
-from lopen.guardrails.habits import EDITED_KEPT, FINDINGS_KEPT, Habits
-from lopen.guardrails.streaks import LIMIT
+from lopen.guardrails.call_history import EDITED_KEPT, FINDINGS_KEPT, Habits
+from lopen.guardrails.calls import LIMIT, HabitLimits, ToolFact
+from lopen.guardrails.facts import WastefulHabit
 from tests.guardrails.examples import edit, fed, notices, ran, read, verified
 
 
@@ -195,7 +194,7 @@ def test_the_higher_count_replaces_the_lower_in_the_report() -> None:
 
 
 def test_limits_come_from_the_settings() -> None:
-    strict = Habits(Limits(looks=2, file_reads=4, command_retries=1, files_edited=2))
+    strict = Habits(HabitLimits(looks=2, file_reads=4, command_retries=1, files_edited=2))
     assert kinds(fed(read(), read(), start=strict)) == [("circle", 2)]
     assert kinds(fed(ran("x", 1, None), start=strict)) == [("retry", 1)]
     assert kinds(fed(edit("a"), edit("b"), start=strict)) == [("untested_edits", 2)]
@@ -317,14 +316,14 @@ def test_anything_else_than_habits_is_refused(text: str) -> None:
 
 
 def test_limits_are_settings_and_not_stored() -> None:
-    restored = Habits.from_json(fed(read(), read()).to_json(), Limits(looks=9, file_reads=9))
+    restored = Habits.from_json(fed(read(), read()).to_json(), HabitLimits(looks=9, file_reads=9))
     assert restored.after(read()).findings == ()
 
 
 def test_findings_come_back_whole() -> None:
     habits = fed(*[read()] * 3)
     restored = Habits.from_json(habits.to_json())
-    assert all(isinstance(f, Finding) for f in restored.findings)
+    assert all(isinstance(f, WastefulHabit) for f in restored.findings)
     assert restored.findings == habits.findings
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from lopen.events import CircuitChanged
+from lopen.base.events import CircuitChanged
+from lopen.guardrails.answers import GuardResult, GuardVerdict
 from lopen.guardrails.facts import BudgetFacts
-from lopen.guardrails.lines import events, line, tripped
-from lopen.guardrails.pipeline import GUARDRAILS, run
-from lopen.guardrails.verdicts import Result, Verdict
+from lopen.guardrails.pipeline import GUARDRAILS, events, line, run, tripped
 from tests.guardrails.examples import NOW, facts
 
 
@@ -22,13 +21,13 @@ def test_a_block_names_guard_verdict_reason_action_and_command() -> None:
 
 
 def test_foreign_text_stays_on_one_inert_line() -> None:
-    said = line(Result("churn", Verdict.WARN, "bad \x1b[31mred\x1b[0m\r\nnews\u202e"))
+    said = line(GuardResult("churn", GuardVerdict.WARN, "bad \x1b[31mred\x1b[0m\r\nnews\u202e"))
     assert said == "churn: warn · bad [31mred [0m news"
 
 
 def test_a_pass_is_a_line_but_no_event() -> None:
-    assert line(Result("scope_continuity", Verdict.PASS)) == "scope_continuity: pass"
-    assert events([Result("scope_continuity", Verdict.PASS)]) == ()
+    assert line(GuardResult("scope_continuity", GuardVerdict.PASS)) == "scope_continuity: pass"
+    assert events([GuardResult("scope_continuity", GuardVerdict.PASS)]) == ()
 
 
 def test_a_circuit_that_opens_is_one_line_with_what_lopen_does() -> None:
@@ -43,9 +42,9 @@ def test_a_circuit_that_opens_is_one_line_with_what_lopen_does() -> None:
 
 def test_events_are_warnings_and_blocks_not_yet_announced() -> None:
     results = [
-        Result("budget", Verdict.WARN, "r", action="goes on", announce=False),
-        Result("churn", Verdict.WARN, "r1", action="goes on"),
-        Result("quality_gate", Verdict.BLOCK, "r2", action="pauses"),
+        GuardResult("budget", GuardVerdict.WARN, "r", action="goes on", announce=False),
+        GuardResult("churn", GuardVerdict.WARN, "r1", action="goes on"),
+        GuardResult("quality_gate", GuardVerdict.BLOCK, "r2", action="pauses"),
     ]
     assert [(e.guard, e.verdict, e.reason, e.action) for e in events(results)] == [
         ("churn", "warn", "r1", "goes on"),

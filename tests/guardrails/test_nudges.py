@@ -6,9 +6,8 @@ from typing import get_args
 
 import pytest
 
-from lopen.guardrails.nudges import SEEN, nudge
 from lopen.guardrails.quality import missing
-from lopen.guardrails.stops import Stop, StopKind, judge
+from lopen.guardrails.stop_detection import SEEN, Stop, StopKind, judge, nudge
 from lopen.workflow.steps import Step
 
 BUILDING = Step.ITERATE_THROUGH_TASKS

@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.errors import ExitCode, Stopped
+from lopen.base.errors import ExitCode, Stopped
+from lopen.guardrails.answers import Category, Guardrail, GuardResult, GuardVerdict
 from lopen.guardrails.facts import BudgetFacts, ChurnFacts, Claim, GuardFacts, ScopeFacts
 from lopen.guardrails.pipeline import GUARDRAILS, run, selected
-from lopen.guardrails.verdicts import Category, Guard, Result, Verdict
 from lopen.workflow.steps import Step
 from tests.guardrails.examples import facts, fed, read
 
 
-def guard(order: int, name: str, verdict: Verdict, *, short: bool = False) -> Guard:
-    result = Result(name, verdict, f"{name} says so")
-    return Guard(order, name, Category.TOOL_DISCIPLINE, short, lambda _: result)
+def guard(order: int, name: str, verdict: GuardVerdict, *, short: bool = False) -> Guardrail:
+    result = GuardResult(name, verdict, f"{name} says so")
+    return Guardrail(order, name, Category.TOOL_DISCIPLINE, short, lambda _: result)
 
 
-def raising(order: int, error: BaseException) -> Guard:
-    def check(_: GuardFacts) -> Result:
+def raising(order: int, error: BaseException) -> Guardrail:
+    def check(_: GuardFacts) -> GuardResult:
         raise error
 
-    return Guard(order, "broken", Category.QUALITY_GATES, True, check)
+    return Guardrail(order, "broken", Category.QUALITY_GATES, True, check)
 
 
 def test_the_table_is_the_contracts() -> None:
@@ -42,35 +42,43 @@ def test_the_table_is_the_contracts() -> None:
 
 def test_quiet_facts_pass_every_guard() -> None:
     passed = run(GUARDRAILS, facts())
-    assert [r.verdict for r in passed.results] == [Verdict.PASS] * 7
+    assert [r.verdict for r in passed.results] == [GuardVerdict.PASS] * 7
     assert not passed.blocked
     assert passed.corrections == ()
     assert passed.wait_s == 0
 
 
 def test_guards_run_by_order_whatever_the_sequence() -> None:
-    table = (guard(300, "c", Verdict.PASS), guard(100, "a", Verdict.PASS), guard(200, "b", Verdict.WARN))
+    table = (
+        guard(300, "c", GuardVerdict.PASS),
+        guard(100, "a", GuardVerdict.PASS),
+        guard(200, "b", GuardVerdict.WARN),
+    )
     assert [r.guard for r in run(table, facts()).results] == ["a", "b", "c"]
 
 
 @given(st.permutations(GUARDRAILS))
-def test_registration_order_never_matters(table: list[Guard]) -> None:
+def test_registration_order_never_matters(table: list[Guardrail]) -> None:
     over = facts(budget=BudgetFacts(tokens_used=85, tokens_max=100))
     assert run(table, over) == run(GUARDRAILS, over)
 
 
 def test_a_short_circuit_guard_ends_the_pass_at_its_block() -> None:
-    table = (guard(1, "a", Verdict.BLOCK, short=True), guard(2, "b", Verdict.WARN))
+    table = (guard(1, "a", GuardVerdict.BLOCK, short=True), guard(2, "b", GuardVerdict.WARN))
     assert [r.guard for r in run(table, facts()).results] == ["a"]
 
 
 def test_a_short_circuit_guard_that_only_warns_ends_nothing() -> None:
-    table = (guard(1, "a", Verdict.WARN, short=True), guard(2, "b", Verdict.WARN))
+    table = (guard(1, "a", GuardVerdict.WARN, short=True), guard(2, "b", GuardVerdict.WARN))
     assert [r.guard for r in run(table, facts()).results] == ["a", "b"]
 
 
 def test_a_block_without_short_circuit_lets_the_rest_report_and_still_blocks() -> None:
-    table = (guard(1, "a", Verdict.BLOCK), guard(2, "b", Verdict.WARN), guard(3, "c", Verdict.BLOCK))
+    table = (
+        guard(1, "a", GuardVerdict.BLOCK),
+        guard(2, "b", GuardVerdict.WARN),
+        guard(3, "c", GuardVerdict.BLOCK),
+    )
     passed = run(table, facts())
     assert [r.guard for r in passed.results] == ["a", "b", "c"]
     assert passed.blocked
@@ -79,14 +87,18 @@ def test_a_block_without_short_circuit_lets_the_rest_report_and_still_blocks() -
 
 
 def test_warnings_and_blocks_both_become_corrections() -> None:
-    table = (guard(1, "a", Verdict.PASS), guard(2, "b", Verdict.WARN), guard(3, "c", Verdict.BLOCK))
+    table = (
+        guard(1, "a", GuardVerdict.PASS),
+        guard(2, "b", GuardVerdict.WARN),
+        guard(3, "c", GuardVerdict.BLOCK),
+    )
     assert run(table, facts()).corrections == ("b: b says so", "c: c says so")
 
 
 def test_a_guard_that_raises_warns_with_its_name_and_error_and_the_pass_goes_on() -> None:
-    passed = run((raising(1, ValueError("no\nway")), guard(2, "b", Verdict.PASS)), facts())
+    passed = run((raising(1, ValueError("no\nway")), guard(2, "b", GuardVerdict.PASS)), facts())
     warning = passed.results[0]
-    assert (warning.guard, warning.verdict) == ("broken", Verdict.WARN)
+    assert (warning.guard, warning.verdict) == ("broken", GuardVerdict.WARN)
     assert "broken" in warning.reason
     assert "ValueError: no way" in warning.reason
     assert passed.results[1].guard == "b"
@@ -132,8 +144,8 @@ def test_advice_never_blocks_however_bad_the_habits() -> None:
     bad = facts(circular=habits.circular, discipline=habits.discipline)
     passed = run(GUARDRAILS, bad)
     assert [(r.guard, r.verdict) for r in passed.raised] == [
-        ("circular_behaviour", Verdict.WARN),
-        ("tool_discipline", Verdict.WARN),
+        ("circular_behaviour", GuardVerdict.WARN),
+        ("tool_discipline", GuardVerdict.WARN),
     ]
 
 
@@ -160,7 +172,7 @@ def test_every_block_says_how_a_person_answers_it(
         assert result.reason
         assert result.correction
         assert result.action
-        if result.verdict is Verdict.BLOCK:
+        if result.verdict is GuardVerdict.BLOCK:
             assert result.command.startswith("lopen ")
             assert result.pause_kind is not None
             assert (result.pause_kind == "confirmation") == bool(result.confirm)

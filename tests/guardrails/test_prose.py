@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.guardrails.prose import QUOTED, closing, own_words, sentences
+from lopen.guardrails.stop_phrases import QUOTED, closing, own_words, sentences
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lopen.guardrails.answers import GuardVerdict
 from lopen.guardrails.facts import ScopeFacts
 from lopen.guardrails.scope import check, fulfilled
-from lopen.guardrails.verdicts import Verdict
 from lopen.workflow.steps import ORDER, Step, number
 from tests.guardrails.examples import facts
 
@@ -14,21 +14,21 @@ from tests.guardrails.examples import facts
 @pytest.mark.parametrize(
     ("completed", "original", "verdict", "done"),
     [
-        (0, 3, Verdict.PASS, False),
-        (2, 3, Verdict.PASS, False),
-        (3, 3, Verdict.PASS, True),
-        (5, 3, Verdict.PASS, True),
-        (0, 0, Verdict.BLOCK, False),
-        (3, 0, Verdict.BLOCK, False),
-        (3, None, Verdict.BLOCK, False),
-        (None, 3, Verdict.BLOCK, False),
-        (None, None, Verdict.BLOCK, False),
-        (0, -1, Verdict.BLOCK, False),
-        (-1, 3, Verdict.BLOCK, False),
+        (0, 3, GuardVerdict.PASS, False),
+        (2, 3, GuardVerdict.PASS, False),
+        (3, 3, GuardVerdict.PASS, True),
+        (5, 3, GuardVerdict.PASS, True),
+        (0, 0, GuardVerdict.BLOCK, False),
+        (3, 0, GuardVerdict.BLOCK, False),
+        (3, None, GuardVerdict.BLOCK, False),
+        (None, 3, GuardVerdict.BLOCK, False),
+        (None, None, GuardVerdict.BLOCK, False),
+        (0, -1, GuardVerdict.BLOCK, False),
+        (-1, 3, GuardVerdict.BLOCK, False),
     ],
 )
 def test_scope_from_step_four_on(
-    completed: int | None, original: int | None, verdict: Verdict, done: bool
+    completed: int | None, original: int | None, verdict: GuardVerdict, done: bool
 ) -> None:
     result = check(facts(step=Step.ITERATE_THROUGH_TASKS, scope=ScopeFacts(completed, original)))
     assert result.verdict is verdict
@@ -42,7 +42,7 @@ def test_unfinished_scope_says_that_the_run_goes_on() -> None:
 
 @pytest.mark.parametrize("step", ORDER)
 def test_an_unknown_scope_blocks_exactly_from_step_four_on(step: Step) -> None:
-    blocked = check(facts(step=step)).verdict is Verdict.BLOCK
+    blocked = check(facts(step=step)).verdict is GuardVerdict.BLOCK
     assert blocked == (number(step) >= 4)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lopen.guardrails.setup import advice, lacking
+from lopen.guardrails.quality import advice, lacking
 
 ALL = {"verify-tests": "pytest", "verify-lint": "ruff check"}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.stops import judge
+from lopen.guardrails.stop_detection import judge
 from lopen.workflow.steps import Step
 from tests.guardrails.phrase_cases import CLAIM, OTHER, PERMISSION, QUESTION, STATUS
 

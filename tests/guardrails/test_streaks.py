@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.streaks import KEY_LENGTH, LIMIT, Streaks, short_key
+from lopen.guardrails.calls import KEY_LENGTH, LIMIT, Streaks, short_key
 
 
 def test_a_row_grows_while_the_mark_is_the_same() -> None:

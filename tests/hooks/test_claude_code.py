@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.endpoint import Message
+from lopen.llm.fake_api.server import Message
 from lopen.llm.messages import Usage
 from tests.endpoint import Body, ScriptedEndpoint, text, tool_results, tools
 from tests.hooks.claude_code import installed

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lopen.hooks.config import BOUNDS, INFINITE, KEYS, PATTERNS, _fits, load, table
-from lopen.limits.rules import rule_book
+from lopen.claude_hooks.config import BOUNDS, INFINITE, KEYS, PATTERNS, _fits, load, table
+from lopen.limits.circuits.rules import rule_book
 from lopen.settings.schema import Settings, Trust
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from lopen.limits import orders
+from lopen.limits import admin_actions
 from tests.hooks.process import HookedProject, message
 
 
@@ -20,7 +20,7 @@ def test_the_fifth_identical_call_is_blocked_until_a_person_acknowledges(project
         "lopen circuit ack session:abc",
     ):
         assert said in blocked.err
-    orders.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
+    admin_actions.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
     assert project.before("Edit", {"file_path": "b.py"}).code == 0
     assert project.before("Edit", {"file_path": "c.py"}).code == 2
     probe: dict[str, Any] = {
@@ -123,7 +123,7 @@ def test_agents_are_held_ten_seconds_apart(project: HookedProject) -> None:
 def test_parallel_calls_after_an_acknowledgement_get_one_probe_between_them(project: HookedProject) -> None:
     for i in range(5):
         project.before("Read", {"file_path": f"{'./' * i}a.py"})
-    orders.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
+    admin_actions.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
     with ThreadPoolExecutor(4) as pool:
         codes = list(pool.map(lambda i: project.before("Edit", {"file_path": f"b{i}"}).code, range(4)))
     assert sorted(codes) == [0, 2, 2, 2]
@@ -133,7 +133,7 @@ def acknowledged_agent(project: HookedProject) -> None:
     """The circuit tripped, a person acknowledged, and a sub-agent is the probe."""
     for i in range(5):
         project.before("Read", {"file_path": f"{'./' * i}a.py"})
-    orders.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
+    admin_actions.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
     assert project.before("Task", {"prompt": "look"}, tool_use_id="task").code == 0
 
 
@@ -160,7 +160,7 @@ def test_beside_a_sub_agent_that_is_told_apart_the_main_thread_waits(project: Ho
 def test_a_call_beside_the_probe_is_told_what_it_waits_for(project: HookedProject) -> None:
     for i in range(5):
         project.before("Read", {"file_path": f"{'./' * i}a.py"})
-    orders.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
+    admin_actions.acknowledge_circuit(project.store(), "session:abc", datetime.now(UTC))
     project.before("Edit", {"file_path": "b.py"})
     beside = project.before("Edit", {"file_path": "c.py"})
     assert beside.code == 2

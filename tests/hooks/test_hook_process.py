@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.limits import orders
+from lopen.limits import admin_actions
 from tests.hooks.process import Answered, HookedProject, message
 
 
@@ -51,7 +51,7 @@ def test_a_warning_is_given_once_and_an_exhausted_budget_blocks_until_extended(
     )
     assert "lopen budget extend session:abc" in last.err
     assert project.before("Read", {"file_path": "a"}).code == 2
-    orders.extend_budget(project.store(), "session:abc", 50_000, "nearly done", datetime.now(UTC))
+    admin_actions.extend_budget(project.store(), "session:abc", 50_000, "nearly done", datetime.now(UTC))
     assert project.before("Read", {"file_path": "a"}).code == 0
 
 

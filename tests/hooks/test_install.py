@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.errors import LopenError
-from lopen.hooks.install import HOOKED, install, settings_path, uninstall
+from lopen.base.errors import LopenError
+from lopen.claude_hooks.install import HOOKED, install, settings_path, uninstall
 from tests.project import Project
 
 THEIRS = {

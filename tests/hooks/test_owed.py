@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.hooks import config, owed
-from lopen.hooks.owed import Owed
-from lopen.limits.budget import BudgetSpec, Charge
+from lopen.claude_hooks import config, pending_usage
+from lopen.claude_hooks.pending_usage import Owed
+from lopen.limits.budgets.budget import BudgetSpec, Charge
 from tests.hooks.process import Answered, HookedProject
 from tests.project import Project
 
@@ -90,10 +90,10 @@ def test_what_was_counted_and_kept_all_the_same_is_not_counted_again(begun: Hook
     debt = Owed("0123456789abcdef", "abc", "m", (500, 0, 0, 0))
     settings = config.load(str(begun.root), {})[0]
     for _ in range(2):
-        owed.keep(str(begun.root), debt)
+        pending_usage.keep(str(begun.root), debt)
         store = begun.store()
-        store.atomically(lambda rows: owed.count(rows, [debt], settings, NOW))
-    owed.settle(begun.store(), settings, str(begun.root), NOW)
+        store.atomically(lambda rows: pending_usage.count(rows, [debt], settings, NOW))
+    pending_usage.settle(begun.store(), settings, str(begun.root), NOW)
     assert begun.budget().tokens_used == 1_500
     assert kept(begun) == []
 
@@ -107,7 +107,7 @@ def test_what_a_repository_brought_along_charges_nobody(begun: HookedProject) ->
         (folder / f"{name}.json").write_text(text)
     (folder / "link.json").symlink_to("/dev/zero")
     assert "1,000 / 500,000" in begun.send("user-prompt-submit", prompt="on").context
-    assert owed.waiting(str(begun.root)) == []
+    assert pending_usage.waiting(str(begun.root)) == []
 
 
 def test_a_session_of_lopens_own_is_not_charged(begun: HookedProject) -> None:

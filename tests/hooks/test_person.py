@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.errors import ExitCode
+from lopen.base.errors import ExitCode
 from tests.hooks.process import HookedProject
 
 EXTEND = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.hooks.protect import forbidden, in_shell
+from lopen.claude_hooks.protect import forbidden, in_shell
 
 ROOT = "/home/ann/project"
 

@@ -24,7 +24,7 @@ HEAVY = {
 }
 LISTING = """
 import sys
-from lopen.hooks import entry
+from lopen.claude_hooks import entry
 code = entry.main(["pre-tool-use"], sys.stdin, sys.stdout, sys.stderr)
 print("\\n".join(sys.modules))
 sys.exit(code)
@@ -45,6 +45,6 @@ def test_a_call_loads_neither_third_party_nor_heavy_standard_modules(project: Ho
         check=True,
     )
     loaded = set(done.stdout.split())
-    assert "lopen.limits.breaker" in loaded
+    assert "lopen.limits.circuits.breaker" in loaded
     assert loaded & HEAVY == set()
     assert not any(name.startswith(("lopen.settings", "lopen.cli", "lopen.storage")) for name in loaded)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from lopen.claude_hooks.verify_commands import runs_one, verify_commands
 from lopen.documents.spec import load
-from lopen.hooks.verifying import runs_one, verify_commands
 from tests.hooks.process import Answered, HookedProject
 from tests.project import specification
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.events import AlertRaised
-from lopen.limits.meter import Meter
-from lopen.limits.redis_store import RedisStore
-from lopen.limits.sqlite_store import SqliteStore
-from lopen.limits.store import LimitsStore
+from lopen.base.clock import FakeClock
+from lopen.base.events import AlertRaised
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.stores.redis_store import RedisStore
+from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.stores.store import LimitsStore
 from lopen.llm.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database

@@ -6,10 +6,10 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.limits.budget import BudgetSpec, Charge
-from lopen.limits.redis_store import RedisStore
-from lopen.limits.sqlite_store import SqliteStore
-from lopen.limits.store import LimitsStore
+from lopen.limits.budgets.budget import BudgetSpec, Charge
+from lopen.limits.stores.redis_store import RedisStore
+from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.stores.store import LimitsStore
 from lopen.storage.database import Database
 
 SPEC = BudgetSpec("session:counted", "session", 80_000)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.errors import WrongUsage
-from lopen.limits.budget import (
+from lopen.base.errors import WrongUsage
+from lopen.limits.budgets.budget import (
     PAUSE,
     BudgetSpec,
     BudgetState,

@@ -2,9 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.limits.breaker import PROBE_LOST_S, after_call, before_call
-from lopen.limits.circuit import Call, CircuitState, Decision, Outcome, acknowledged, verified
-from lopen.limits.rules import LADDER, RuleBook, rule_book
+from lopen.limits.circuits.breaker import PROBE_LOST_S, after_call, before_call
+from lopen.limits.circuits.circuit import (
+    CallDecision,
+    CallOutcome,
+    CircuitCall,
+    CircuitState,
+    acknowledged,
+    verified,
+)
+from lopen.limits.circuits.rules import LADDER, RuleBook, rule_book
 
 BOOK = RuleBook()
 START = 1_000_000.0
@@ -22,21 +29,21 @@ class Run:
 
     def call(
         self, tool: str = "read_file", *, same: bool = False, kind: str = "tool", task: str = "t"
-    ) -> Decision:
+    ) -> CallDecision:
         self.calls += 1
         signature = tool if same else f"{tool}:{self.calls}"
-        call = Call(tool, signature, str(self.turn), kind, task)
+        call = CircuitCall(tool, signature, str(self.turn), kind, task)
         self.state, decision = before_call(self.state, call, self.now, self.book)
         return decision
 
     def end(
         self, tool: str = "read_file", ok: bool = True, signature: str = "", **more: object
-    ) -> Decision | None:
-        outcome = Outcome(tool, signature or f"{tool}:{self.calls}", ok).replace(**more)
+    ) -> CallDecision | None:
+        outcome = CallOutcome(tool, signature or f"{tool}:{self.calls}", ok).replace(**more)
         self.state, decision = after_call(self.state, outcome, self.now, self.book)
         return decision
 
-    def slowly(self, tool: str = "read_file", ok: bool = True, *, same: bool = False) -> Decision:
+    def slowly(self, tool: str = "read_file", ok: bool = True, *, same: bool = False) -> CallDecision:
         """A call in a turn of its own, ten seconds after the last."""
         self.turn += 1
         self.now += 10
@@ -96,7 +103,7 @@ def test_a_sub_agents_calls_are_not_the_tasks() -> None:
     run.slowly()
     for i in range(60):
         run.now += 10
-        inner = Call("read_file", f"inner:{i}", f"research/{i}", task="t", inner=True)
+        inner = CircuitCall("read_file", f"inner:{i}", f"research/{i}", task="t", inner=True)
         run.state, decision = before_call(run.state, inner, run.now, BOOK)
         assert decision.allowed
     assert run.state.iteration_count == 1
@@ -288,16 +295,16 @@ def test_the_result_of_a_call_begun_before_the_trip_neither_closes_nor_opens() -
 
 
 def test_an_older_call_with_the_probes_signature_is_not_the_probe() -> None:
-    state, _ = before_call(CircuitState("s"), Call("bash", "make", "1", nonce="old"), START, BOOK)
+    state, _ = before_call(CircuitState("s"), CircuitCall("bash", "make", "1", nonce="old"), START, BOOK)
     for i in range(4):
-        state, _ = after_call(state, Outcome("edit", f"e{i}", False), START, BOOK)
+        state, _ = after_call(state, CallOutcome("edit", f"e{i}", False), START, BOOK)
     assert state.tripped
     later = START + 100
-    state, decision = before_call(state, Call("bash", "make", "2", nonce="probe"), later, BOOK)
+    state, decision = before_call(state, CircuitCall("bash", "make", "2", nonce="probe"), later, BOOK)
     assert decision.allowed
-    state, _ = after_call(state, Outcome("bash", "make", True, nonce="old"), later, BOOK)
+    state, _ = after_call(state, CallOutcome("bash", "make", True, nonce="old"), later, BOOK)
     assert state.state == "half_open"
-    state, _ = after_call(state, Outcome("bash", "make", True, nonce="probe"), later, BOOK)
+    state, _ = after_call(state, CallOutcome("bash", "make", True, nonce="probe"), later, BOOK)
     assert state.state == "closed"
 
 

@@ -6,18 +6,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from lopen.limits.breaker import PROBE_LOST_S, after_call, before_call, is_failure
-from lopen.limits.circuit import (
+from lopen.limits.circuits.breaker import PROBE_LOST_S, after_call, before_call, is_failure
+from lopen.limits.circuits.circuit import (
     TRIP,
-    Call,
+    CallDecision,
+    CallOutcome,
+    CircuitCall,
     CircuitState,
-    Decision,
-    Outcome,
     acknowledged,
     verified,
 )
-from lopen.limits.records import dump, load
-from lopen.limits.rules import HISTORY, RuleBook, rule_book
+from lopen.limits.circuits.rules import HISTORY, RuleBook, rule_book
+from lopen.limits.stores.records import dump, load
 
 # Low, so that sixty steps meet every rule, and go on after it.
 LOW = {
@@ -39,7 +39,7 @@ class Seen:
     """Everything that happened, kept whole: what each rule could count at most."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[Call, float, int]] = []
+        self.calls: list[tuple[CircuitCall, float, int]] = []
         self.failures: list[tuple[str, int]] = []
         self.since_verify = 0
 
@@ -88,14 +88,14 @@ class Circuits(RuleBasedStateMachine):
         self.now = 0.0
         self.turn = 0
         self.made = 0
-        self.under_way: list[Call] = []
-        self.probe: Call | None = None
+        self.under_way: list[CircuitCall] = []
+        self.probe: CircuitCall | None = None
         self.seen = Seen()
 
     @rule(tool=TOOLS, argument=st.integers(0, 1), kind=KINDS, task=st.booleans(), inner=st.booleans())
     def call(self, tool: str, argument: int, kind: str, task: bool, inner: bool) -> None:
         self.made += 1
-        call = Call(
+        call = CircuitCall(
             tool,
             f"{tool}:{argument}:{kind}",
             str(self.turn),
@@ -133,19 +133,19 @@ class Circuits(RuleBasedStateMachine):
     def oldest_ends(self, ok: bool) -> None:
         self.end(ok, 0, passed_verify=False)
 
-    def _saw(self, call: Call) -> None:
+    def _saw(self, call: CircuitCall) -> None:
         self.seen.calls.append((call, self.now, self.turn))
         if call.kind in ("tool", "external") and call.task and not call.inner:
             self.seen.since_verify += 1
 
-    def _allowed(self, call: Call) -> None:
+    def _allowed(self, call: CircuitCall) -> None:
         if self.state.state == "half_open" and not call.inner:
             assert self.probe is None, "two probes at once"
         if self.state.state == "half_open" and self.probe is None:
             self.probe = call
         self.under_way.append(call)
 
-    def _has_cause(self, decision: Decision, tool: str) -> None:
+    def _has_cause(self, decision: CallDecision, tool: str) -> None:
         """Opened for a count that its rule's threshold asks for, and for nothing less."""
         if "external calls were made in this session" in decision.seen or "probe" in decision.seen:
             return
@@ -158,7 +158,7 @@ class Circuits(RuleBasedStateMachine):
             return
         call = self.under_way.pop(which % len(self.under_way))
         before = self.state
-        outcome = Outcome(call.tool, call.signature, ok, nonce=call.nonce)
+        outcome = CallOutcome(call.tool, call.signature, ok, nonce=call.nonce)
         if is_failure(before, outcome):
             self.seen.failures.append((call.tool, self.seen.turn))
         self.state, decision = after_call(before, outcome, self.now, BOOK)

@@ -11,13 +11,13 @@ import pytest
 from typer import Typer
 from typer.testing import CliRunner
 
-from lopen.cli import alerts, budget, circuit, hooks
-from lopen.errors import LopenError
-from lopen.limits.budget import BudgetSpec, Charge, Usage
-from lopen.limits.circuit import Call
-from lopen.limits.guarding import announce_call
-from lopen.limits.rules import RuleBook
-from lopen.limits.sqlite_store import SqliteStore
+from lopen.base.errors import LopenError
+from lopen.cli.commands import alerts, budget, circuit, hooks
+from lopen.limits.budgets.budget import BudgetSpec, BudgetUsage, Charge
+from lopen.limits.circuits.call_events import announce_call
+from lopen.limits.circuits.circuit import CircuitCall
+from lopen.limits.circuits.rules import RuleBook
+from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.storage.database import Database
 
 NOW = datetime.now(UTC)
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         [BudgetSpec("session:s", "session", 1_000, task_description="\x1b[2Jevil")], Charge(1_000), NOW
     )
     for number in range(5):
-        call = Call("read_file", "same", str(number))
+        call = CircuitCall("read_file", "same", str(number))
         store.atomically(lambda rows, c=call: announce_call(rows, "session:s", c, "a", NOW, RuleBook()))  # type: ignore[misc] # mypy infers no lambda with a default
     database.close()
     return tmp_path
@@ -125,7 +125,7 @@ def test_hooks_tokens_have_a_cost_where_the_model_has_a_price(folder: Path) -> N
     database = Database(folder / ".lopen" / "state.db")
     spec = BudgetSpec("session:claude", "session", 500_000, agent="claude-code")
     for model in ("claude-opus-5-5", "their-own"):
-        charge = Charge(1_000, Usage(1_000), 1, None, "claude-code", model)
+        charge = Charge(1_000, BudgetUsage(1_000), 1, None, "claude-code", model)
         SqliteStore(database).record([spec], charge, NOW)
     database.close()
     [shown] = objects(run(budget.app, "show", "session:claude", "--json", folder=folder))
@@ -136,9 +136,9 @@ def test_hooks_tokens_have_a_cost_where_the_model_has_a_price(folder: Path) -> N
 def test_a_reset_budget_costs_nothing_of_what_was_spent_before(folder: Path) -> None:
     database = Database(folder / ".lopen" / "state.db")
     spec = BudgetSpec("session:claude", "session", 500_000, agent="claude-code")
-    charge = Charge(1_000, Usage(1_000), 1, None, "claude-code", "claude-opus-5-5")
+    charge = Charge(1_000, BudgetUsage(1_000), 1, None, "claude-code", "claude-opus-5-5")
     store = SqliteStore(database)
-    store.record([spec], charge.replace(tokens=400_000, usage=Usage(400_000)), NOW)
+    store.record([spec], charge.replace(tokens=400_000, usage=BudgetUsage(400_000)), NOW)
     run(budget.app, "reset", "session:claude", folder=folder)
     store.record([spec], charge, NOW)
     [shown] = objects(run(budget.app, "show", "session:claude", "--json", folder=folder))[:1]

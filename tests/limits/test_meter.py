@@ -10,16 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lopen.clock import FakeClock
-from lopen.errors import ExitCode
-from lopen.events import AlertRaised
-from lopen.limits import orders
+from lopen.base.clock import FakeClock
+from lopen.base.errors import ExitCode
+from lopen.base.events import AlertRaised
+from lopen.base.process_identity import is_gone, this_process
+from lopen.limits import admin_actions
 from lopen.limits.answers import BudgetReached
-from lopen.limits.meter import Meter
-from lopen.limits.owner import is_gone, this_process
-from lopen.limits.specs import task_tokens
-from lopen.limits.sqlite_store import SqliteStore
-from lopen.limits.store import LimitsStore
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.budgets.scopes import task_tokens
+from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.stores.store import LimitsStore
 from lopen.llm.messages import Usage
 from lopen.settings.schema import Budget, Settings
 from lopen.storage.database import Database
@@ -59,7 +59,7 @@ def test_a_paused_budget_goes_on_after_an_extension(
     assert spend(meter, 2_000) == ["warning_threshold", "budget_exhausted"]
     with pytest.raises(BudgetReached):
         meter.reserve(1, 1_024)
-    orders.extend_budget(store, "task:t1", 10_000, "it was too small", clock.now())
+    admin_actions.extend_budget(store, "task:t1", 10_000, "it was too small", clock.now())
     assert meter.reserve(0, 16_000).max_tokens == 10_000
 
 
@@ -117,9 +117,9 @@ def test_a_confirmation_holds_until_an_extension(
     meter = make_meter(budget={"token_budget_per_module": 10_000})
     assert spend(meter, 9_200) == ["warning_threshold", "confirmation"]
     assert not meter.states()[0].confirmed
-    orders.confirm_budget(store, "module:m")
+    admin_actions.confirm_budget(store, "module:m")
     assert meter.states()[0].confirmed
-    orders.extend_budget(store, "module:m", 10_000, "more", clock.now())
+    admin_actions.extend_budget(store, "module:m", 10_000, "more", clock.now())
     assert (meter.states()[0].announced, meter.states()[0].confirmed) == ((), False)
 
 
@@ -150,7 +150,7 @@ def test_a_tasks_limit_follows_its_type(task_type: str, tables: dict[str, object
 CRASH = """
 import os, sys
 from pathlib import Path
-from lopen.clock import SystemClock
+from lopen.base.clock import SystemClock
 from lopen.limits.meter import Meter
 from lopen.limits.redis_store import RedisStore
 from lopen.limits.sqlite_store import SqliteStore
@@ -193,7 +193,7 @@ def test_a_new_session_settles_what_a_dead_one_of_its_module_left(
         return meter
 
     with monkeypatch.context() as patch:
-        patch.setattr("lopen.limits.meter.this_process", lambda: "elsewhere/1/1")
+        patch.setattr("lopen.limits.budgets.meter.this_process", lambda: "elsewhere/1/1")
         opened("m-1", "m").reserve(70_000, 16_000)
         opened("other-1", "other").reserve(5_000, 2_000)
     living = opened("m-2", "m").reserve(1_000, 2_000)
@@ -236,7 +236,7 @@ def test_a_pause_is_announced_once_over_processes_and_its_command_is_enough(
     assert [a.alert_type for a in store.alerts("task:t1")] == ["budget_exhausted"]
     words = raised.value.command.split()
     assert words[:5] == ["lopen", "budget", "extend", "task:t1", "--tokens"]
-    orders.extend_budget(store, "task:t1", int(words[5]), "needed", clock.now())
+    admin_actions.extend_budget(store, "task:t1", int(words[5]), "needed", clock.now())
     assert make_meter(budget=limits).reserve(4_500, 16_000).max_tokens == 16_000
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.events import AlertRaised, CircuitChanged
-from lopen.limits import orders
+from lopen.base.clock import FakeClock
+from lopen.base.events import AlertRaised, CircuitChanged
+from lopen.limits import admin_actions
 from lopen.limits.answers import ToolPass, ToolTrip
-from lopen.limits.guarding import read_agents
-from lopen.limits.store import LimitsStore
+from lopen.limits.circuits.call_events import read_agents
+from lopen.limits.stores.store import LimitsStore
 from tests.limits.conftest import MakeMeter
 
 
@@ -95,7 +95,7 @@ def test_a_session_starts_ten_agents_then_asks_a_person(
         assert isinstance(answer, ToolTrip)
         assert answer.needs_ack
     assert len(store.incidents("session:s1")) == 1
-    orders.acknowledge_circuit(store, "session:s1", clock.now())
+    admin_actions.acknowledge_circuit(store, "session:s1", clock.now())
     assert isinstance(meter.gate.spawn_agent("a10", 210), ToolPass)
 
 
@@ -116,7 +116,7 @@ def test_what_a_probe_itself_asks_for_belongs_to_it(
     meter = make_meter()
     for n in range(5):
         meter.gate.before_tool("read_file", {"path": "a"}, n)
-    orders.acknowledge_circuit(store, "session:s1", clock.now())
+    admin_actions.acknowledge_circuit(store, "session:s1", clock.now())
     probe = meter.gate.before_tool("verify_task_completion", {}, 6)
     assert isinstance(probe, ToolPass)
     assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), ToolTrip)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lopen.clock import FakeClock
-from lopen.events import AlertRaised, Notice
-from lopen.limits import orders
+from lopen.base.clock import FakeClock
+from lopen.base.events import AlertRaised, Notice
+from lopen.limits import admin_actions
 from lopen.limits.answers import BudgetReached, ToolPass, ToolTrip
-from lopen.limits.meter import Meter
-from lopen.limits.sqlite_store import SqliteStore
-from lopen.limits.store import LimitsStore
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.stores.store import LimitsStore
 from lopen.llm.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
@@ -77,7 +77,7 @@ def test_what_a_crash_left_unsettled_has_its_cost_too(make_meter: MakeMeter) -> 
     meter = make_meter()
     meter.reserve(1_000, 2_000, "oracle", lambda answer: answer / 1_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
+        patch.setattr("lopen.limits.budgets.meter.is_gone", lambda owner: True)
         told = meter.recover("s1")
     assert meter.cost() == pytest.approx(2.0)
     assert [e.alert_type for e in told if isinstance(e, AlertRaised)] == ["warning_threshold"]
@@ -96,7 +96,7 @@ def test_external_calls_warn_at_one_dollar_and_block_at_five_until_acknowledged(
     stopped = meter.gate.external_call(2)
     assert isinstance(stopped, ToolTrip)
     assert stopped.command == "lopen circuit ack session:s1"
-    orders.acknowledge_circuit(store, "session:s1", clock.now())
+    admin_actions.acknowledge_circuit(store, "session:s1", clock.now())
     assert isinstance(meter.gate.external_call(3), ToolPass)
 
 

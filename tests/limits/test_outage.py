@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.events import AlertRaised
+from lopen.base.clock import FakeClock
+from lopen.base.events import AlertRaised
 from lopen.limits.answers import ToolPass
-from lopen.limits.debts import NO_LEDGER, RETRY_S, DatabaseLedger, Ledger
-from lopen.limits.guarding import read_agents
-from lopen.limits.meter import Meter
-from lopen.limits.redis_store import RedisStore
-from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.circuits.call_events import read_agents
+from lopen.limits.stores.redis_store import RedisStore
+from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.limits.unsettled_charges import NO_LEDGER, RETRY_S, DatabaseLedger, Ledger
 from lopen.llm.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database, NewerSchema
@@ -107,7 +107,7 @@ def test_a_promise_given_back_while_the_store_is_gone_is_not_charged_later(
 
     next_one = owing(database, own_redis.url, clock)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
+        patch.setattr("lopen.limits.budgets.meter.is_gone", lambda owner: True)
         next_one.meter.recover("s1")
 
     assert [(s.tokens_used, s.reserved) for s in next_one.meter.states()] == [(0, 0)] * 3
@@ -121,7 +121,7 @@ def test_what_a_crash_left_is_charged_when_the_store_is_back_if_it_was_gone_at_t
     own_redis.hang()
     resumed = owing(database, own_redis.url, clock)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lopen.limits.meter.is_gone", lambda owner: True)
+        patch.setattr("lopen.limits.budgets.meter.is_gone", lambda owner: True)
         assert resumed.meter.recover("s1") == ()
         own_redis.go_on()
         clock.advance(RETRY_S)
@@ -182,7 +182,7 @@ def test_a_reply_that_was_lost_is_not_counted_twice(database: Database, clock: F
         def atomically(self, work):  # type: ignore[no-untyped-def] # the protocol's own signature
             result = super().atomically(work)
             if self.lose:
-                from lopen.limits.outage import StoreUnreachable
+                from lopen.base.errors import StoreUnreachable
 
                 raise StoreUnreachable("the reply was lost")
             return result

@@ -12,13 +12,12 @@ from datetime import UTC, datetime
 import pytest
 import redis
 
-from lopen.clock import FakeClock
-from lopen.errors import WrongUsage
-from lopen.limits.budget import BudgetSpec, Charge
-from lopen.limits.circuit import Call, CircuitState
-from lopen.limits.meter import Meter
-from lopen.limits.outage import StoreUnreachable
-from lopen.limits.redis_store import RedisStore
+from lopen.base.clock import FakeClock
+from lopen.base.errors import StoreUnreachable, WrongUsage
+from lopen.limits.budgets.budget import BudgetSpec, Charge
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.circuits.circuit import CircuitCall, CircuitState
+from lopen.limits.stores.redis_store import RedisStore
 from lopen.settings.schema import Settings
 from tests.limits.redis_server import RedisServer
 from tests.limits.test_store import announce
@@ -31,7 +30,7 @@ def test_keys_types_and_expiry_are_the_contracts(own_redis: RedisServer) -> None
     store = RedisStore(own_redis.url)
     store.record([SPEC], Charge(90), NOW)
     for number in range(5):
-        announce(store, Call("t", "same", str(number)), NOW)
+        announce(store, CircuitCall("t", "same", str(number)), NOW)
     client = redis.Redis(port=own_redis.port, decode_responses=True)
     kinds = {
         "lopen:budget:state:session:s": "hash",

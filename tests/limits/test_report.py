@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lopen.limits import report
-from lopen.limits.agents import AgentLimits, Agents
-from lopen.limits.budget import BudgetState, Usage
-from lopen.limits.circuit import CircuitState, opened
-from lopen.limits.records import Alert, Incident, Spend
-from lopen.limits.rules import BY_NAME
+from lopen.limits.budgets.budget import BudgetState, BudgetUsage
+from lopen.limits.circuits.agents import AgentLimits, Agents
+from lopen.limits.circuits.circuit import CircuitState, opened
+from lopen.limits.circuits.rules import BY_NAME
+from lopen.limits.stores.records import Alert, Incident, Spend
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STATE = BudgetState(
@@ -116,9 +116,9 @@ def test_resources_and_incidents_are_shown_against_their_limits() -> None:
 
 def test_models_counted_in_tokens_are_priced_where_a_price_is_known() -> None:
     spends = [
-        Spend("s", "builder", "known", Usage(1_000), 1, 1_000, 0.0, 1_000),
-        Spend("s", "builder", "strange", Usage(500), 1, 500, 0.0, 500),
-        Spend("s", "oracle", "priced", Usage(500), 1, 500, 0.25, 0),
+        Spend("s", "builder", "known", BudgetUsage(1_000), 1, 1_000, 0.0, 1_000),
+        Spend("s", "builder", "strange", BudgetUsage(500), 1, 500, 0.0, 500),
+        Spend("s", "oracle", "priced", BudgetUsage(500), 1, 500, 0.25, 0),
     ]
     cost, unpriced = report.priced(
         spends, lambda model, usage: usage.input_tokens / 1e3 if model == "known" else None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.limits.signature import signature
+from lopen.limits.circuits.signature import signature
 
 
 @pytest.mark.parametrize(

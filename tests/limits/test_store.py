@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from lopen.errors import LopenError, WrongUsage
-from lopen.limits import orders
-from lopen.limits.budget import BudgetSpec, Charge, Usage, opened
-from lopen.limits.circuit import Call
-from lopen.limits.guarding import announce_call
-from lopen.limits.records import Alert, Incident, Reservation
-from lopen.limits.rules import RuleBook
-from lopen.limits.store import LimitsStore, Rows
+from lopen.base.errors import LopenError, WrongUsage
+from lopen.limits import admin_actions
+from lopen.limits.budgets.budget import BudgetSpec, BudgetUsage, Charge, opened
+from lopen.limits.circuits.call_events import announce_call
+from lopen.limits.circuits.circuit import CircuitCall
+from lopen.limits.circuits.rules import RuleBook
+from lopen.limits.stores.records import Alert, Incident, Reservation
+from lopen.limits.stores.store import LimitsStore, Rows
 from tests.limits.redis_server import RedisServer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPEC = BudgetSpec("session:s", "session", 100, agent="builder", task_description="a: 'b' \x1b[1m ü\n")
-USAGE = Usage(10, 5, 3, 20)
+USAGE = BudgetUsage(10, 5, 3, 20)
 
 
 def test_a_budget_comes_back_as_it_was_put(store: LimitsStore) -> None:
@@ -107,7 +107,7 @@ def test_a_promise_is_settled_once_whoever_was_cut_off_in_between(store: LimitsS
         rows.put_reservation(promised)
 
     store.atomically(promise)
-    charge = Charge(40, Usage(output_tokens=40), 1, 0.25, "builder", "opus")
+    charge = Charge(40, BudgetUsage(output_tokens=40), 1, 0.25, "builder", "opus")
     first = store.record(specs, charge, NOW, promised)
     assert [(s.tokens_used, s.reserved, s.requests_reserved) for s, _ in first] == [(41, 200, 0)] * 2
     assert store.record(specs, charge, NOW, promised) == []
@@ -124,10 +124,10 @@ def test_extending_needs_a_known_budget_a_reason_and_a_sane_amount(store: Limits
     store.record([SPEC], Charge(100), NOW)
     for tokens, reason in [(-5, "x"), (5, " ")]:
         with pytest.raises(WrongUsage):
-            orders.extend_budget(store, "session:s", tokens, reason, NOW)
-    with pytest.raises(orders.NoSuch):
-        orders.extend_budget(store, "session:x", 5, "x", NOW)
-    state = orders.extend_budget(store, "session:s", 100, "the tests need it", NOW)
+            admin_actions.extend_budget(store, "session:s", tokens, reason, NOW)
+    with pytest.raises(admin_actions.NoSuch):
+        admin_actions.extend_budget(store, "session:x", 5, "x", NOW)
+    state = admin_actions.extend_budget(store, "session:s", 100, "the tests need it", NOW)
     assert (state.status, state.max_tokens) == ("active", 200)
     assert "the tests need it" in store.incidents("session:s")[-1].seen
     [(_, alerts)] = store.record([SPEC], Charge(60), NOW)
@@ -136,15 +136,15 @@ def test_extending_needs_a_known_budget_a_reason_and_a_sane_amount(store: Limits
 
 def test_a_confirmation_is_kept_with_the_budget(store: LimitsStore) -> None:
     store.record([SPEC], Charge(95), NOW)
-    assert orders.confirm_budget(store, "session:s").confirmed
+    assert admin_actions.confirm_budget(store, "session:s").confirmed
     assert store.budgets()[0].confirmed
-    with pytest.raises(orders.NoSuch):
-        orders.confirm_budget(store, "session:nobody")
+    with pytest.raises(admin_actions.NoSuch):
+        admin_actions.confirm_budget(store, "session:nobody")
 
 
 def test_a_reset_budget_counts_and_announces_anew(store: LimitsStore) -> None:
     store.record([SPEC], Charge(100), NOW)
-    assert orders.reset_budget(store, "session:s", NOW).tokens_used == 0
+    assert admin_actions.reset_budget(store, "session:s", NOW).tokens_used == 0
     [(state, alerts)] = store.record([SPEC], Charge(80), NOW)
     assert (state.tokens_used, len(alerts)) == (80, 1)
 
@@ -155,7 +155,7 @@ def keep(store: LimitsStore, kept: Alert | Incident) -> None:
     )
 
 
-def announce(store: LimitsStore, call: Call, now: datetime) -> bool:
+def announce(store: LimitsStore, call: CircuitCall, now: datetime) -> bool:
     decision, _ = store.atomically(
         lambda rows: announce_call(rows, "session:s", call, "builder", now, RuleBook())
     )
@@ -166,40 +166,40 @@ def test_alerts_are_listed_and_acknowledged(store: LimitsStore) -> None:
     for i, budget_id in enumerate(["session:a", "session:a", "session:b"]):
         alert = Alert(f"id{i}", budget_id, "secret", "found", timestamp=NOW + timedelta(seconds=i))
         keep(store, alert)
-    orders.acknowledge_alert(store, "id1")
+    admin_actions.acknowledge_alert(store, "id1")
     assert [a.alert_id for a in store.alerts()] == ["id0", "id1", "id2"]
     assert [a.alert_id for a in store.alerts("session:a", False)] == ["id0"]
     assert [a.alert_id for a in store.alerts(acknowledged=True)] == ["id1"]
     with pytest.raises(LopenError, match="no alert"):
-        orders.acknowledge_alert(store, "id9")
+        admin_actions.acknowledge_alert(store, "id9")
 
 
 def test_a_tripped_circuit_is_logged_acknowledged_and_reset(store: LimitsStore) -> None:
     def call(number: int) -> bool:
-        return announce(store, Call("t", "same", str(number)), NOW + timedelta(seconds=20 * number))
+        return announce(store, CircuitCall("t", "same", str(number)), NOW + timedelta(seconds=20 * number))
 
     assert [call(i) for i in range(6)] == [True] * 4 + [False] * 2
     [incident] = store.incidents()
     assert (incident.rule, incident.needs_ack) == ("duplicate_call", True)
     [alert] = store.alerts()
     assert "lopen circuit ack session:s" in alert.message
-    assert orders.acknowledge_circuit(store, "session:s", NOW).state == "half_open"
+    assert admin_actions.acknowledge_circuit(store, "session:s", NOW).state == "half_open"
     assert call(7)
     assert not call(8)
-    assert orders.reset_circuit(store, "session:s", NOW).state == "closed"
+    assert admin_actions.reset_circuit(store, "session:s", NOW).state == "closed"
     assert call(9)
     [state] = store.circuits()
     assert state.history == ("same",) * 7
     assert [(c.tool, c.agent, c.calls) for c in store.tool_counts()] == [("t", "builder", 6)]
-    with pytest.raises(orders.NoSuch):
-        orders.acknowledge_circuit(store, "session:unknown", NOW)
+    with pytest.raises(admin_actions.NoSuch):
+        admin_actions.acknowledge_circuit(store, "session:unknown", NOW)
 
 
 def test_the_history_and_the_incidents_are_bounded(store: LimitsStore) -> None:
     for i in range(120):
         keep(store, Incident("session:s", "x", str(i), NOW))
     for i in range(0, 900, 15):
-        call = Call(f"t{i % 2}", f"t{i}", str(i), task=str(i // 450))
+        call = CircuitCall(f"t{i % 2}", f"t{i}", str(i), task=str(i // 450))
         now = NOW + timedelta(seconds=i)
         announce(store, call, now)
     [state] = store.circuits()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lopen.clock import Clock, SystemClock
+from lopen.base.clock import Clock, SystemClock
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import Request, SystemBlock, ToolSpec
 from lopen.settings.schema import Model as ModelSettings

@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 
-from lopen.llm import sse
-from lopen.llm.messages import (
-    ModelError,
-    Response,
-    Usage,
-)
+from lopen.llm.fake_api import sse
+from lopen.llm.messages import ModelError, Response, Usage
 from tests.endpoint import (
     ScriptedEndpoint,
     Turn,

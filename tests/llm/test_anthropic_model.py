@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from lopen.errors import ExitCode, Stopped
-from lopen.llm import sse
-from lopen.llm.messages import (
-    TransientFailure,
-    Usage,
-)
+from lopen.base.errors import ExitCode, Stopped
+from lopen.llm.fake_api import sse
+from lopen.llm.messages import TransientFailure, Usage
 from tests.endpoint import (
     Raw,
     ScriptedEndpoint,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.llm import sse
-from lopen.llm.assembly import Assembly, parse_input
+from lopen.llm.fake_api import sse
 from lopen.llm.messages import Response, TransientFailure, Usage
+from lopen.llm.stream_parser import Assembly, parse_input
 
 plain = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 values = st.recursive(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.llm.body import body_of
+from lopen.llm.fake_api.validation import refusal
 from lopen.llm.messages import SystemBlock, ToolSpec
-from lopen.llm.validation import refusal
+from lopen.llm.request_body import body_of
 from tests.llm.conftest import request
 
 

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lopen.llm.body import body_of
-from lopen.llm.endpoint import Message, MessagesEndpoint
+from lopen.llm.fake_api.prompt_cache import PromptCache
+from lopen.llm.fake_api.server import Message, MessagesEndpoint
 from lopen.llm.messages import Rejected, Response, SystemBlock, ToolSpec, Usage
-from lopen.llm.prompt_cache import PromptCache
+from lopen.llm.request_body import body_of
 from tests.endpoint import (
-    Nothing,
+    NoResponse,
     ScriptedEndpoint,
     last_result,
     silence,
@@ -120,7 +120,7 @@ class TestServing:
                 thread.join(10)
         assert [response.text for response in responses] == ["met"] * 3
 
-    @pytest.mark.parametrize("turn", [silence(), Nothing("silence")])
+    @pytest.mark.parametrize("turn", [silence(), NoResponse("silence")])
     def test_closing_ends_a_silent_answer_at_once(self, reach: Reach, turn: Any) -> None:
         endpoint = ScriptedEndpoint([turn])
         endpoint.__enter__()

@@ -7,7 +7,7 @@ import sys
 
 LOOK = """
 import gc, sys
-from lopen.clock import SystemClock
+from lopen.base.clock import SystemClock
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.settings.schema import Model
 

@@ -6,12 +6,10 @@ import sys
 
 import pytest
 
-from lopen.clock import SystemClock
-from lopen.errors import LopenError
+from lopen.base.clock import SystemClock
+from lopen.base.errors import LopenError
 from lopen.llm.anthropic_model import AnthropicModel
-from lopen.llm.messages import (
-    Rejected,
-)
+from lopen.llm.messages import Rejected
 from lopen.settings.schema import Model as ModelSettings
 from tests.endpoint import (
     ScriptedEndpoint,

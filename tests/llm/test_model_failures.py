@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.llm import sse
-from lopen.llm.messages import (
-    ContextTooLong,
-    Rejected,
-    TransientFailure,
-)
+from lopen.base.clock import FakeClock
+from lopen.llm.fake_api import sse
+from lopen.llm.messages import ContextTooLong, Rejected, TransientFailure
 from tests.endpoint import (
-    Nothing,
+    NoResponse,
     Raw,
     ScriptedEndpoint,
     Status,
@@ -45,7 +41,7 @@ class TestBrokenStreams:
         pieces = cut_stream(text("almost")).pieces
         assert "before message_stop" in str(failure(reach, Raw(pieces)))
 
-    @pytest.mark.parametrize("turn", [reset(), Nothing("hang_up"), Raw((), then="reset"), invalid_sse()])
+    @pytest.mark.parametrize("turn", [reset(), NoResponse("hang_up"), Raw((), then="reset"), invalid_sse()])
     def test_connection_and_protocol_errors_can_be_tried_again(self, reach: Reach, turn: Turn) -> None:
         assert isinstance(failure(reach, turn), TransientFailure)
 
@@ -71,7 +67,7 @@ class TestBrokenStreams:
 
     def test_silence_longer_than_the_limit_can_be_tried_again(self, reach: Reach) -> None:
         assert isinstance(failure(reach, silence(), silence_timeout_s=0.2), TransientFailure)
-        assert isinstance(failure(reach, Nothing("silence"), silence_timeout_s=0.2), TransientFailure)
+        assert isinstance(failure(reach, NoResponse("silence"), silence_timeout_s=0.2), TransientFailure)
 
     def test_pings_do_not_keep_a_stream_alive_for_ever(self, reach: Reach) -> None:
         clock = FakeClock()

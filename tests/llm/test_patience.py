@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.clock import FakeClock
-from lopen.errors import ExitCode, Stopped
-from lopen.events import Event, ModelFallback, ModelRetry
+from lopen.base.clock import FakeClock
+from lopen.base.errors import ExitCode, Stopped
+from lopen.base.events import Event, ModelFallback, ModelRetry
 from lopen.llm.messages import (
     ContextTooLong,
     Model,
@@ -26,7 +26,7 @@ from lopen.llm.messages import (
     Unavailable,
     Usage,
 )
-from lopen.llm.patience import FALLBACK_RETRIES, RetryPolicy, ask
+from lopen.llm.retry import FALLBACK_RETRIES, RetryPolicy, ask
 from tests.endpoint import ScriptedEndpoint, status, text
 from tests.llm.conftest import Reach, ignore, request
 

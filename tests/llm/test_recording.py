@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.clock import FakeClock
-from lopen.events import Event, Notice
+from lopen.base.clock import FakeClock
+from lopen.base.events import Event, Notice
 from lopen.llm import recording as format_
-from lopen.llm.calls import Call, calls_since
 from lopen.llm.messages import Json, ModelError, Response, ScriptedModel, ToolUse, TransientFailure, Usage
+from lopen.llm.recorded_calls import RecordedCall, calls_since
 from lopen.llm.recorder import Recorder, RecordingModel
-from lopen.llm.recording import Exchange, Recording, Unreadable, load, member, merge, save
+from lopen.llm.recording import RecordedExchange, Recording, UnreadableRecording, load, member, merge, save
 from tests.llm.conftest import ignore, request
 
 SECRET = "sk-ant-api03-very-secret"
@@ -79,8 +79,8 @@ class TestRecording:
         assert turn.usage == Usage(1, 2, 3, 4)
         assert turn.calls == ()
         assert later.calls == (
-            Call("write_file", {"path": "a"}, True),
-            Call("write_file", {"path": "b"}, False, None, 2),
+            RecordedCall("write_file", {"path": "a"}, True),
+            RecordedCall("write_file", {"path": "b"}, False, None, 2),
         )
 
     def test_only_what_is_new_is_written(self, tmp_path: Path) -> None:
@@ -223,30 +223,30 @@ class TestHostileFiles:
     ) -> None:
         path = tmp_path / "r"
         path.write_bytes(data)
-        with pytest.raises(Unreadable) as caught:
+        with pytest.raises(UnreadableRecording) as caught:
             load(path)
         assert said in caught.value.message
 
     def test_a_missing_file_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(Unreadable, match="cannot be read"):
+        with pytest.raises(UnreadableRecording, match="cannot be read"):
             load(tmp_path / "none")
 
     def test_a_bomb_is_not_unpacked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "r"
         monkeypatch.setattr(format_, "MOST_LINE_BYTES", 2**20)
         path.write_bytes(member(GOOD_HEADER) + gzip.compress(b" " * 2**22))
-        with pytest.raises(Unreadable, match="r:2: a line of more than"):
+        with pytest.raises(UnreadableRecording, match="r:2: a line of more than"):
             load(path)
         monkeypatch.setattr(format_, "MOST_TOTAL_BYTES", 2**20)
         path.write_bytes(member(GOOD_HEADER) + member(spoiled(padding=" " * 2**19)) * 4)
-        with pytest.raises(Unreadable, match="unpacks to more than"):
+        with pytest.raises(UnreadableRecording, match="unpacks to more than"):
             load(path)
 
     def test_a_file_too_large_is_not_read(self, tmp_path: Path) -> None:
         path = tmp_path / "r"
         with path.open("wb") as file:
             file.truncate(format_.MOST_FILE_BYTES + 1)
-        with pytest.raises(Unreadable, match="larger than"):
+        with pytest.raises(UnreadableRecording, match="larger than"):
             load(path)
 
     @given(data=st.binary(max_size=200), where=st.integers(0, 300))
@@ -256,7 +256,7 @@ class TestHostileFiles:
         whole = member(GOOD_HEADER) + member(GOOD_LINE)
         path = tmp_path_factory.mktemp("damaged") / "r"
         path.write_bytes(whole[:where] + data + whole[where + len(data) :])
-        with contextlib.suppress(Unreadable):
+        with contextlib.suppress(UnreadableRecording):
             assert len(load(path).exchanges) <= 1 + len(data)
 
 
@@ -285,14 +285,14 @@ class TestExport:
         assert [(e.n, e.after) for e in merged.exchanges] == [(1, 0), (2, 1), (3, 0), (4, 0), (5, 4)]
 
 
-def exchange(n: int, **changes: Any) -> Exchange:
-    plain = Exchange(
+def exchange(n: int, **changes: Any) -> RecordedExchange:
+    plain = RecordedExchange(
         n=n,
         purpose="turn",
         step="s",
         model="m",
         offered=("a",),
-        calls=(Call("a", {"x": [1]}, True),),
+        calls=(RecordedCall("a", {"x": [1]}, True),),
         content=({"type": "text", "text": "é"},),
         stop_reason="end_turn",
         usage=Usage(1, 1),
@@ -337,8 +337,8 @@ class TestCalls:
             ]},
         ]  # fmt: skip
         assert calls_since(messages) == (
-            Call("write_file", {"a": 1}, False),
-            Call("write_file", {}, True, False, 1),
+            RecordedCall("write_file", {"a": 1}, False),
+            RecordedCall("write_file", {}, True, False, 1),
         )
 
     def test_a_conversation_that_begins_has_none(self) -> None:
@@ -353,4 +353,4 @@ class TestCalls:
                 "content": json.dumps({"ok": "yes", "passed": 1, "exit_code": True}),
             }]},
         ]  # fmt: skip
-        assert calls_since(messages) == (Call("write_file", {}, True),)
+        assert calls_since(messages) == (RecordedCall("write_file", {}, True),)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from lopen.clock import FakeClock, SystemClock
-from lopen.llm.calls import Call
-from lopen.llm.comparison import first_difference, masked
+from lopen.base.clock import FakeClock, SystemClock
 from lopen.llm.messages import Json, Model, Request, Response, ToolSpec, Usage
+from lopen.llm.recorded_calls import RecordedCall
 from lopen.llm.recorder import Recorder, RecordingModel
 from lopen.llm.recording import Recording, load
 from lopen.llm.replay import ReplayMismatch, ReplayModel
+from lopen.llm.replay_matching import first_difference, masked
 from tests.endpoint import Message, ScriptedEndpoint, message, text, tools, verdict
 from tests.llm.conftest import Reach, ignore, request
 from tests.llm.test_anthropic_model import raw_tool_call
@@ -209,16 +209,16 @@ class TestComparing:
     def test_the_first_difference_of_an_input_is_named_inert_and_short(
         self, then: Json, now: Json, said: str
     ) -> None:
-        found = difference([Call("edit_file", then, True)], [Call("edit_file", now, True)])
+        found = difference([RecordedCall("edit_file", then, True)], [RecordedCall("edit_file", now, True)])
         assert found is not None
         assert found.startswith(f"tool call 1 edit_file: {said}")
         assert len(found) < 250
         assert found.isprintable()
 
     def test_another_tool_and_another_number_of_calls_are_named(self) -> None:
-        one = Call("a", {}, True)
+        one = RecordedCall("a", {}, True)
         assert (
-            difference([one], [Call("b", {}, True)])
+            difference([one], [RecordedCall("b", {}, True)])
             == "tool call 1 a: the tool was 'a' in the recording, is 'b' now"
         )
         assert difference([one], [one, one]) == "the number of tool calls was 1 in the recording, is 2 now"
@@ -231,10 +231,10 @@ class TestComparing:
 
     def test_ids_of_calls_and_times_in_inputs_do_not_matter(self) -> None:
         then, now = ({"note": f"done at {at}"} for at in ("10:00:01", "23:59:59"))
-        assert difference([Call("a", then, True)], [Call("a", now, True)]) is None
+        assert difference([RecordedCall("a", then, True)], [RecordedCall("a", now, True)]) is None
 
 
-def difference(then: list[Call], now: list[Call]) -> str | None:
+def difference(then: list[RecordedCall], now: list[RecordedCall]) -> str | None:
     recorded = exchange(1, calls=tuple(then))
     return first_difference(recorded, purpose="turn", step="s", offered=["a"], calls=now)
 

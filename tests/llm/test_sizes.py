@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import lopen
-from lopen.llm import sizes
 from lopen.llm.messages import Json, Request, SystemBlock, ToolSpec, Usage
-from lopen.llm.sizes import CACHED_S, RequestSizes
+from lopen.prompts import sizes
+from lopen.prompts.sizes import CACHED_S, RequestSizes
 
 SOURCES = sorted(Path(lopen.__file__).parent.joinpath("llm").glob("*.py"))
 WORDS = {"head": "You build modules. " * 400, "prose": "Прочитай файл и скажи, что в нём. " * 20}

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.errors import LopenError
+from lopen.base.clock import FakeClock
+from lopen.base.errors import LopenError
 from lopen.llm.messages import ModelError, Rejected, TransientFailure
 from lopen.llm.transport import MOST_BYTES, MOST_ERROR_BYTES
 from tests.llm.conftest import Reach, ignore, request

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.llm.validation import refusal
+from lopen.llm.fake_api.validation import refusal
 
 MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lopen.events import AlertRaised, Event
+from lopen.base.events import AlertRaised, Event
+from lopen.base.redaction import hidden
 from lopen.llm.messages import Request, Response, ScriptedModel, SystemBlock, Usage
-from lopen.llm.veil import VeiledModel
-from lopen.secrets import hidden
+from lopen.llm.secret_filter import SecretFilteringModel
 
 SECRET = "a-secret-value"
 
@@ -26,7 +26,7 @@ class Known:
 def test_every_text_is_veiled_and_a_person_hears_of_it_once() -> None:
     answer = Response("id", "m", [{"type": "text", "text": SECRET}], [], "end_turn", Usage())
     inner, told = ScriptedModel([answer, answer]), list[Event]()
-    model = VeiledModel(inner, Known(), "s-1", told.append)
+    model = SecretFilteringModel(inner, Known(), "s-1", told.append)
     thinking = {"type": "thinking", "thinking": SECRET, "signature": SECRET}
     content: list[dict[str, Any]] = [
         {"type": "text", "text": f"x {SECRET}", "cache_control": {"type": "ephemeral"}},

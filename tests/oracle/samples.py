@@ -8,7 +8,7 @@ from typing import Any
 
 from lopen.llm.messages import Request, Response, StopReason, ToolUse, Usage
 from lopen.oracle.evidence import Evidence, VerifyResult
-from lopen.oracle.submission import TOOL
+from lopen.oracle.judge import TOOL
 
 TESTS_PASSED = VerifyResult("verify_tests", "pytest -q", True, 0, "3 passed in 0.01s", "tree-1")
 TESTS_FAILED = replace(

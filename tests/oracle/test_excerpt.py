@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.oracle.excerpt import FileDiff, cut, cut_all, shares, split_diff, summarised
+from lopen.oracle.rubric import FileDiff, cut, cut_all, shares, split_diff, summarised
 
 DIFF = """\
 diff --git a/money.py b/money.py

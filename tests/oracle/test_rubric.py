@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.errors import LopenError
+from lopen.base.errors import LopenError
 from lopen.oracle.rubric import MIN_PROMPT_CHARS, PROMPT_CHARS, evidence_message, system_prompt
 from lopen.oracle.verdict import Finding
 from tests.oracle.samples import EVIDENCE, TESTS_PASSED

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.oracle.submission import MAX_FINDINGS, MAX_MESSAGE, read_verdict, tool_spec
+from lopen.oracle.judge import MAX_FINDINGS, MAX_MESSAGE, read_verdict, tool_spec
 from lopen.oracle.verdict import Confidence, Finding, Severity, Verdict, accepted, settled, verdict_from_json
 from tests.oracle.samples import FAILED, PASSED, answer
 

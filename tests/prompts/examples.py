@@ -9,9 +9,9 @@ from typing import Any, Literal
 from lopen.documents.spec import Specification, parse
 from lopen.llm.messages import SystemBlock
 from lopen.prompts.prompt import Prompt, Surroundings, build
-from lopen.tasks.tree import Component, State, Subtask, Task, Tree
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree
 from tests.workflow.examples import APPROVAL, session
 
 CONTEXT_TOKENS = 160_000
@@ -105,7 +105,7 @@ def planned(*component_tasks: Task, sections: Sequence[str] = (), **fields: Any)
         "step": Step.ITERATE_THROUGH_TASKS,
         "approval": APPROVAL,
         "dependencies": (),
-        "tree": Tree((core,)),
+        "tree": TaskTree((core,)),
         "selected": "core",
         "original_scope": 3,
         "criteria": {"AC-1": "add(1, 2) is 3", "AC-2": "divide(1, 0) raises ZeroDivisionError"},

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lopen.prompts.prompt import SECTION_CHARS, SHARED_CHARS
-from lopen.tasks.tree import Component, State, Task, Tree
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.prompts.examples import (
     around,
     long_specification,
@@ -183,7 +183,7 @@ def test_what_the_repository_says_is_data_and_what_lopen_says_is_not() -> None:
 def test_an_unselected_component_s_tasks_are_not_told() -> None:
     wanted = planned()
     other = Component("extra", "Extra", tasks=(Task("calc-t9", "Something else"),))
-    text = text_of(prompt(replace(wanted, tree=Tree((*wanted.tree.components, other)))))
+    text = text_of(prompt(replace(wanted, tree=TaskTree((*wanted.tree.components, other)))))
     assert "- Extra (extra): pending" in text
     assert "calc-t9" not in text
 

@@ -15,8 +15,8 @@ import pytest
 
 from lopen.prompts.prompt import Prompt
 from lopen.prompts.templates import template
-from lopen.tasks.tree import State
 from lopen.workflow.steps import PLANNING_STEPS, Step
+from lopen.workflow.task_tree import State
 from tests.prompts.examples import around, planned, prompt
 from tests.workflow.examples import APPROVAL, session
 

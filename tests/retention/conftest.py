@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.retention.policy import Policy
+from lopen.base.clock import FakeClock
+from lopen.retention.policy import RetentionPolicy
 from lopen.retention.upkeep import Upkeep
 from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
@@ -42,7 +42,9 @@ def warnings() -> list[str]:
 
 @pytest.fixture
 def make_upkeep(store: SessionStore, folder: Path, clock: FakeClock, warnings: list[str]) -> MakeUpkeep:
-    def make(policy: Policy | None = None, session: Session | None = None) -> Upkeep:
-        return Upkeep(store, folder, policy or Policy(), clock, warn=warnings.append, session=session)
+    def make(policy: RetentionPolicy | None = None, session: Session | None = None) -> Upkeep:
+        return Upkeep(
+            store, folder, policy or RetentionPolicy(), clock, warn=warnings.append, session=session
+        )
 
     return make

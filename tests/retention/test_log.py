@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lopen.events import ModelText, Notice, Recorded
-from lopen.retention.log import StructuredLog
+from lopen.base.events import ModelText, Notice, Recorded
+from lopen.retention.log_rotation import StructuredLog
 from lopen.retention.policy import LogLimits
 from tests.storage.history import NOW
 

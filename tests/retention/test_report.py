@@ -5,19 +5,21 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from lopen.clock import FakeClock
-from lopen.limits.records import Alert
-from lopen.limits.sqlite_store import SqliteStore
-from lopen.retention.policy import Policy
+from lopen.base.clock import FakeClock
+from lopen.limits.stores.records import Alert
+from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.retention.log_rotation import LogFile
+from lopen.retention.policy import RetentionPolicy
 from lopen.retention.report import lines, report
-from lopen.retention.rotation import LogFile
 from lopen.storage.sessions import SessionStore
 from tests.retention.conftest import MakeUpkeep
 from tests.storage.history import NOW, lived, many
 
 
 def test_a_new_project_has_nothing_to_tell(store: SessionStore, folder: Path) -> None:
-    text = "\n".join(lines(report(store, folder, Policy(), SqliteStore(store.database)), Policy()))
+    text = "\n".join(
+        lines(report(store, folder, RetentionPolicy(), SqliteStore(store.database)), RetentionPolicy())
+    )
     assert "of 5.0 MB" in text
     assert "Sessions: 0 kept" in text
     assert "there was nothing to do yet" in text
@@ -28,7 +30,7 @@ def test_everything_kept_stands_against_its_limit(
 ) -> None:
     many(store, 13)
     lived(store, "calc-20260301-14", task="calc-t14", at=NOW + timedelta(hours=1), finished=False)
-    log = LogFile(folder / "logs" / "lopen.jsonl", Policy().logs)
+    log = LogFile(folder / "logs" / "lopen.jsonl", RetentionPolicy().logs)
     for n in range(1_005):
         log.write(str(n), NOW)
     limits = SqliteStore(store.database)
@@ -37,8 +39,8 @@ def test_everything_kept_stands_against_its_limit(
         limits.atomically(lambda rows, a=alert: rows.add_alert(a))  # type: ignore[misc] # mypy infers no lambda with a default
     make_upkeep().clean()
 
-    found = report(store, folder, Policy(), limits)
-    text = "\n".join(lines(found, Policy()))
+    found = report(store, folder, RetentionPolicy(), limits)
+    text = "\n".join(lines(found, RetentionPolicy()))
 
     assert (found.sessions, found.unfinished, found.archived) == (10, 1, 4)
     assert "lopen.jsonl: 0 KB of 50 KB, 5 of 1,000 lines, 1 of 5 rotations" in text

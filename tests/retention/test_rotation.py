@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lopen.retention.log_rotation import LogFile, log_names
 from lopen.retention.policy import LogLimits
-from lopen.retention.rotation import LogFile, log_names
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ALL = 10_000  # rotations kept where a test counts lines

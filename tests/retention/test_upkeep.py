@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.events import IterationEnded, Notice, Recorded, SessionStarted
-from lopen.journal import Journal
-from lopen.limits.budget import BudgetSpec, Charge
-from lopen.limits.sqlite_store import SqliteStore
-from lopen.retention.policy import LogLimits, Policy, policy_of
+from lopen.base.clock import FakeClock
+from lopen.base.events import IterationEnded, Notice, Recorded, SessionStarted
+from lopen.limits.budgets.budget import BudgetSpec, Charge
+from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.retention.policy import LogLimits, RetentionPolicy, policy_of
 from lopen.retention.space import footprint, reclaim
 from lopen.retention.upkeep import Freed
 from lopen.settings.schema import Settings
 from lopen.storage.archives import archived, read_back
 from lopen.storage.database import Database
+from lopen.storage.journal import Journal
 from lopen.storage.lock import held
 from lopen.storage.sessions import SessionStore
 from tests.retention.conftest import MakeUpkeep
@@ -29,13 +29,13 @@ DAY = timedelta(days=1)
 
 
 def test_the_policy_is_the_settings(folder: Path) -> None:
-    assert policy_of(Settings()) == Policy()
+    assert policy_of(Settings()) == RetentionPolicy()
     tables = {
         "memory": {"log_max_kb": 1, "state_max_mb": 2},
         "session": {"retention": 3, "retention_days": 4},
     }
     own = policy_of(Settings.model_validate(tables))
-    assert own == Policy(LogLimits(most_bytes=1024), 3, 4 * 86_400.0, state_bytes=2 * 1024 * 1024)
+    assert own == RetentionPolicy(LogLimits(most_bytes=1024), 3, 4 * 86_400.0, state_bytes=2 * 1024 * 1024)
 
 
 def test_of_fifteen_finished_sessions_the_newest_ten_stay(
@@ -64,7 +64,7 @@ def test_unfinished_sessions_are_never_archived(
     for n in range(12):
         lived(store, f"calc-20260301-{n}", task=f"calc-t{n}", finished=False)
     clock.advance(400 * 86_400)
-    assert make_upkeep(Policy(state_bytes=1)).clean().sessions_archived == 0
+    assert make_upkeep(RetentionPolicy(state_bytes=1)).clean().sessions_archived == 0
     assert len(store.ids()) == 12
 
 
@@ -144,7 +144,7 @@ def test_beyond_the_limit_everything_finished_goes_and_the_file_shrinks(
                     session, NOW, "notice", json.dumps({"level": "info", "message": "x" * 900})
                 )
     before = footprint(folder).counted
-    freed = make_upkeep(Policy(state_bytes=before - 100_000)).clean()
+    freed = make_upkeep(RetentionPolicy(state_bytes=before - 100_000)).clean()
     assert freed.sessions_archived == 6
     assert freed.bytes_freed > 400_000
     assert footprint(folder).counted < before - 400_000
@@ -167,7 +167,7 @@ def test_a_run_waits_for_a_part_of_the_rows_alone_and_a_person_s_cleaning_takes_
         rows: int = store.database.connection.execute("SELECT count(*) FROM events").fetchone()[0]
         return rows
 
-    upkeep = make_upkeep(Policy(state_bytes=100_000), session=running)
+    upkeep = make_upkeep(RetentionPolicy(state_bytes=100_000), session=running)
     upkeep(Recorded(NOW, running.id, SessionStarted("calc", "iterate_through_tasks", True)))
     assert here() == before - 1_000
     upkeep(Recorded(NOW, running.id, IterationEnded(1, "recorded", "", 1)))
@@ -182,7 +182,7 @@ def test_what_cannot_be_made_smaller_is_said_once(
     store: SessionStore, make_upkeep: MakeUpkeep, warnings: list[str], folder: Path
 ) -> None:
     (folder / "notes").write_bytes(b"x" * 3_000_000)
-    upkeep = make_upkeep(Policy(state_bytes=2_000_000))
+    upkeep = make_upkeep(RetentionPolicy(state_bytes=2_000_000))
     upkeep.clean()
     upkeep.clean()
     assert len(warnings) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.liveness import start_time
+from lopen.base.process_identity import start_time
 from lopen.sandbox import ancestry
 from lopen.sandbox.ancestry import descends_from, under_session
 

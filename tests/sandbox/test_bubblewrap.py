@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from lopen.sandbox import bubblewrap
-from lopen.sandbox.bubblewrap import Bubblewrap, find_bwrap
+from lopen.sandbox.bubblewrap import Bubblewrap, BubblewrapPolicy, bwrap_argv, find_bwrap
 from lopen.sandbox.command import Command, SandboxFailed
-from lopen.sandbox.policy import Policy, bwrap_argv
 from tests.needs import require_sandbox
 from tests.sandbox.world import SESSION, World
 
-POLICY = Policy(
+POLICY = BubblewrapPolicy(
     root=Path("/home/u/p"),
     cwd=Path("/home/u/p/src"),
     caches=(Path("/home/u/p/.lopen/cache/home"),),

@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lopen.base.redaction import looks_secret_name, looks_secret_value
 from lopen.sandbox.environment import command_environment, search_path
-from lopen.secrets import looks_secret_name, looks_secret_value
 
 HOME = Path("/p/.lopen/cache/home")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.sandbox.credentials import named_credentials
 from lopen.sandbox.folders import homes, inside, masked, outermost, replaced, sockets, tools
+from lopen.sandbox.known_secrets import named_credentials
 from lopen.sandbox.landlock import visible
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.sandbox.output import Output
+from lopen.sandbox.supervision import CommandOutput
 
 
 def gathered(pieces: list[bytes], limit: int) -> tuple[str, bool]:
-    output = Output(limit)
+    output = CommandOutput(limit)
     for piece in pieces:
         output.add(piece)
     return output.text()

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from lopen.errors import ExitCode, Stopped
+from lopen.base.errors import ExitCode, Stopped
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.choice import Mode
-from lopen.sandbox.command import Command, FakeSandbox, Limits, Sandbox, SandboxFailed
+from lopen.sandbox.command import Command, CommandLimits, FakeSandbox, Sandbox, SandboxFailed
 from lopen.sandbox.landlock import Landlock
-from lopen.sandbox.plain import Unconfined
-from lopen.sandbox.tree import descendants
+from lopen.sandbox.process_tree import descendants
+from lopen.sandbox.unconfined import Unconfined
 from tests.needs import require_sandbox
 from tests.sandbox.world import SESSION, World, processes_with
 
@@ -37,7 +37,7 @@ def mode(request: pytest.FixtureRequest) -> Mode:
     return chosen
 
 
-def limited(mode: Mode, world: World, limits: Limits) -> Sandbox:
+def limited(mode: Mode, world: World, limits: CommandLimits) -> Sandbox:
     require_sandbox(mode)
     return KINDS[mode](world.root, limits=limits, environ=world.environ)
 
@@ -131,21 +131,21 @@ def test_a_flood_of_output_is_cut_in_the_middle(mode: Mode, world: World) -> Non
 
 
 def test_endless_output_ends_the_command(mode: Mode, world: World) -> None:
-    result = limited(mode, world, Limits(output_mb=2)).run(Command("yes", world.root, timeout_s=20))
+    result = limited(mode, world, CommandLimits(output_mb=2)).run(Command("yes", world.root, timeout_s=20))
     assert (result.killed_by, result.timed_out) == ("output", False)
 
 
 def test_a_command_that_multiplies_is_ended(mode: Mode, world: World) -> None:
     # Bounded by itself: a test must not be able to take the machine down, whatever the code under test does.
     bomb = f"for i in $(seq 300); do sleep {world.token} & done; wait"
-    result = limited(mode, world, Limits(processes=60)).run(Command(bomb, world.root, timeout_s=20))
+    result = limited(mode, world, CommandLimits(processes=60)).run(Command(bomb, world.root, timeout_s=20))
     assert result.killed_by == "processes" or "fork" in result.output.lower()
     assert processes_with(world.token) == []
 
 
 def test_a_command_that_multiplies_in_sessions_of_their_own_is_ended(mode: Mode, world: World) -> None:
     bomb = f"for i in $(seq 300); do setsid -f sleep {world.token}; done; sleep 20"
-    result = limited(mode, world, Limits(processes=60)).run(Command(bomb, world.root, timeout_s=20))
+    result = limited(mode, world, CommandLimits(processes=60)).run(Command(bomb, world.root, timeout_s=20))
     assert result.killed_by == "processes" or "fork" in result.output.lower()
     assert processes_with(world.token) == []
 
@@ -154,13 +154,13 @@ def test_a_tree_that_multiplies_by_itself_is_ended(mode: Mode, world: World) -> 
     bomb = (
         f"b() {{ [ $1 -gt 8 ] && return; sleep {world.token} & b $(($1 + 1)) & b $(($1 + 1)); wait; }}; b 1"
     )
-    result = limited(mode, world, Limits(processes=100)).run(Command(bomb, world.root, timeout_s=20))
+    result = limited(mode, world, CommandLimits(processes=100)).run(Command(bomb, world.root, timeout_s=20))
     assert result.killed_by == "processes" or result.exit_code != 0
     assert processes_with(world.token) == []
 
 
 def test_a_file_that_grows_too_large_is_stopped(mode: Mode, world: World) -> None:
-    result = limited(mode, world, Limits(file_mb=1)).run(
+    result = limited(mode, world, CommandLimits(file_mb=1)).run(
         Command("sleep 0.05; dd if=/dev/zero of=big bs=64k count=100", world.root)
     )
     assert result.exit_code != 0
@@ -170,7 +170,7 @@ def test_a_file_that_grows_too_large_is_stopped(mode: Mode, world: World) -> Non
 @pytest.mark.parametrize("confining", ["bwrap", "landlock"])
 def test_a_process_that_takes_too_much_memory_fails(confining: Mode, world: World) -> None:
     hungry = f"{world.words()['python']} 'x = bytearray(300_000_000)'"
-    result = limited(confining, world, Limits(memory_mb=100)).run(Command(hungry, world.root))
+    result = limited(confining, world, CommandLimits(memory_mb=100)).run(Command(hungry, world.root))
     assert "MemoryError" in result.output
 
 

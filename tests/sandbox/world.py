@@ -21,14 +21,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lopen.clock import FakeClock
+from lopen.base.clock import FakeClock
 from lopen.git.repository import Repository
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.choice import Mode
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.sandbox.landlock import Landlock
-from lopen.sandbox.plain import Unconfined
 from lopen.sandbox.protected import ProtectedPaths
+from lopen.sandbox.unconfined import Unconfined
 from tests.needs import require_sandbox
 
 SESSION = "world-20260101-1"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.errors import LopenError, WrongUsage
+from lopen.base.errors import LopenError, WrongUsage
 from lopen.settings.files import MAX_BYTES, read_foreign, read_own, write_whole
 
 

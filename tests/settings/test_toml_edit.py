@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.errors import WrongUsage
+from lopen.base.errors import WrongUsage
 from lopen.settings.toml_edit import with_value
 from tests.settings.test_toml_text import FILE
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from lopen.clock import FakeClock
-from lopen.events import Notice, ToolEnded, VerdictGiven
-from lopen.journal import Journal
-from lopen.limits.budget import BudgetSpec, Charge, Usage
-from lopen.limits.circuit import Call
-from lopen.limits.guarding import announce_call
-from lopen.limits.rules import RuleBook
-from lopen.limits.sqlite_store import SqliteStore
+from lopen.base.clock import FakeClock
+from lopen.base.events import Notice, ToolEnded, VerdictGiven
+from lopen.limits.budgets.budget import BudgetSpec, BudgetUsage, Charge
+from lopen.limits.circuits.call_events import announce_call
+from lopen.limits.circuits.circuit import CircuitCall
+from lopen.limits.circuits.rules import RuleBook
+from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.storage.audit import AuditTrail
+from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
-from lopen.tasks.tree import Component, State, Task, Tree
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -33,7 +33,7 @@ def lived(
 ) -> Session:
     """A session saved with a task, calls, events, a verdict, a budget and a circuit."""
     state = State.COMPLETE if finished else State.PENDING
-    tree = Tree((Component("c1", "Core", tasks=(Task(task, "Write it", state=state),)),))
+    tree = TaskTree((Component("c1", "Core", tasks=(Task(task, "Write it", state=state),)),))
     session = Session(session_id, module, at, tree=tree)
     journal = Journal(store, session, FakeClock(at), redact=str)
     journal.save(session)
@@ -46,10 +46,10 @@ def lived(
     store.remember_verdict(session_id, f"hash of {session_id}", "task", task, at, verdict)
     journal.tell(VerdictGiven("task", task, True, "high", "It holds.", 0), Notice("info", "the last word"))
     limits = SqliteStore(store.database)
-    charge = Charge(1_000, Usage(900, 100), 1, 0.25, "builder", "claude-sonnet-5-5")
+    charge = Charge(1_000, BudgetUsage(900, 100), 1, 0.25, "builder", "claude-sonnet-5-5")
     specs = [BudgetSpec(f"session:{session_id}", "session", 1_100), BudgetSpec(f"task:{task}", "task", 9_000)]
     limits.record([*specs, BudgetSpec(f"module:{module}", "module", 0)], charge, at)
-    circuit, call = f"session:{session_id}", Call("read_file", "same", "1")
+    circuit, call = f"session:{session_id}", CircuitCall("read_file", "same", "1")
     limits.atomically(lambda rows: announce_call(rows, circuit, call, "builder", at, RuleBook()))
     return journal.save(replace(journal.session, status="complete" if finished else "paused"))
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lopen.limits.sqlite_store import SqliteStore
+from lopen.base.atomic_files import write_bytes
+from lopen.base.errors import StorageError
+from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.storage.archives import archive, archived, erase, newest_archived, read_back
-from lopen.storage.database import Database, NewerSchema, StorageError
-from lopen.storage.files import write_bytes
+from lopen.storage.database import Database, NewerSchema
 from lopen.storage.segments import Keep, move
 from lopen.storage.sessions import NoSuchSession, SessionStore
 from tests.storage.history import NOW, lived, many

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.secrets import redact
+from lopen.base.redaction import redact
 from lopen.storage.audit import LONGEST_ARGUMENT, AuditTrail, shortened
 from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore

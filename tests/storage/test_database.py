@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lopen.errors import ExitCode, Stopped
-from lopen.seal import stamp
-from lopen.storage.database import Database, NewerSchema, StorageError, Unreadable, migrations
+from lopen.base.errors import ExitCode, Stopped, StorageError
+from lopen.base.owner_seal import stamp
+from lopen.storage.database import Database, NewerSchema, UnreadableDatabase, migrations
 
 LATEST = migrations()[-1][0]
 
@@ -87,7 +87,7 @@ def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
 def test_what_is_no_database_is_unreadable_and_named(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     path.write_bytes(b"certainly no database, but long enough to be looked at " * 100)
-    with pytest.raises(Unreadable, match=r"state\.db: file is not a database"):
+    with pytest.raises(UnreadableDatabase, match=r"state\.db: file is not a database"):
         Database(path)
 
 
@@ -97,7 +97,7 @@ def test_a_damaged_page_is_unreadable_when_it_is_come_upon(tmp_path: Path) -> No
         connection.executemany("INSERT INTO memos VALUES (?, ?)", [(str(n), "x" * 999) for n in range(99)])
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2] + os.urandom(len(whole) - len(whole) // 2))
-    with closing(Database(path)) as database, pytest.raises(Unreadable, match="malformed"):
+    with closing(Database(path)) as database, pytest.raises(UnreadableDatabase, match="malformed"):
         database.connection.execute("SELECT body FROM memos").fetchall()
 
 

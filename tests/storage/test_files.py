@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.storage.database import StorageError
-from lopen.storage.files import write_whole
+from lopen.base.atomic_files import write_whole
+from lopen.base.errors import StorageError
 
 
 def test_a_file_is_made_with_its_folders_and_replaced_as_a_whole(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.events import ModelText, Notice, Recorded
-from lopen.journal import Journal
-from lopen.storage.database import Database, StorageError
+from lopen.base.clock import FakeClock
+from lopen.base.errors import StorageError
+from lopen.base.events import ModelText, Notice, Recorded
+from lopen.storage.database import Database
+from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
-from lopen.tasks.tree import Tree
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import TaskTree
 from tests.tasks.examples import tree_of
 
 ID = "calc-20260301-1"
@@ -62,7 +63,7 @@ def note(message: str) -> Notice:
     return Notice("info", message)
 
 
-def kept(database: Database) -> tuple[int, Tree, list[str]]:
+def kept(database: Database) -> tuple[int, TaskTree, list[str]]:
     """What another process sees: iterations, tree, messages."""
     with closing(Database(database.path)) as other:
         store = SessionStore(other)
@@ -84,7 +85,7 @@ def test_state_and_events_become_durable_in_one_transaction(
     database.connection.set_trace_callback(None)
     assert commits == ["COMMIT"]
     assert heard.messages == ["one", "two"]
-    assert kept(database) == (1, Tree(), ["one", "two"])
+    assert kept(database) == (1, TaskTree(), ["one", "two"])
 
 
 def test_an_exception_takes_back_both_and_nobody_hears_of_it(
@@ -99,7 +100,7 @@ def test_an_exception_takes_back_both_and_nobody_hears_of_it(
         fail()
     assert journal.session.iterations == 0
     assert heard.messages == []
-    assert kept(database) == (0, Tree(), [])
+    assert kept(database) == (0, TaskTree(), [])
     journal.change(note("two"), iterations=2, tree=tree_of(2, 1))
     assert kept(database) == (2, tree_of(2, 1), ["two"])
 
@@ -115,7 +116,7 @@ def test_a_nested_failure_that_is_swallowed_takes_back_its_own_part_alone(
         assert journal.session.iterations == 1
         journal.change(note("after"), clarifications=1)
     assert heard.messages == ["before", "after"]
-    assert kept(database) == (1, Tree(), ["before", "after"])
+    assert kept(database) == (1, TaskTree(), ["before", "after"])
 
 
 def test_rows_of_other_rooms_join_it(journal: Journal, database: Database, heard: Heard) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.storage.database import StorageError
+from lopen.base.errors import StorageError
 from lopen.storage.lock import Locked, held, holder
 
 CODE = """

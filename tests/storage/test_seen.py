@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.storage import seen
-from lopen.storage.seen import Kinds, kinds_in, settled
+from lopen.base import stat_cache
+from lopen.base.stat_cache import Kinds, kinds_in, settled
 
 
 @pytest.fixture
@@ -28,15 +28,15 @@ def test_a_folder_is_told_by_kinds_and_links_are_not_followed(folder: Path) -> N
 
 
 def test_what_changed_since_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "settled", lambda *_: True)  # as if it had been so for long
+    monkeypatch.setattr(stat_cache, "settled", lambda *_: True)  # as if it had been so for long
     listings: list[str] = []
-    real = seen._kinds
+    real = stat_cache._kinds
 
     def listed(path: str) -> Kinds:
         listings.append(path)
         return real(path)
 
-    monkeypatch.setattr(seen, "_kinds", listed)
+    monkeypatch.setattr(stat_cache, "_kinds", listed)
     assert kinds_in(str(folder)) == kinds_in(str(folder))
     assert listings == [str(folder)]
 
@@ -50,16 +50,16 @@ def test_what_changed_since_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_folder_that_changed_a_moment_ago_is_not_relied_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen, "settled", lambda *_: False)
+    monkeypatch.setattr(stat_cache, "settled", lambda *_: False)
     kinds_in(str(folder))
-    assert str(folder) not in seen._KINDS
+    assert str(folder) not in stat_cache._KINDS
 
 
 def test_what_changes_while_it_is_read_is_not_relied_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = folder.lstat().st_ctime_ns + 1
-    real = seen._kinds
+    real = stat_cache._kinds
 
     def slowly(path: str) -> Kinds:
         nonlocal now
@@ -67,9 +67,9 @@ def test_what_changes_while_it_is_read_is_not_relied_on(
         return found
 
     monkeypatch.setattr(time, "time_ns", lambda: now)
-    monkeypatch.setattr(seen, "_kinds", slowly)
+    monkeypatch.setattr(stat_cache, "_kinds", slowly)
     kinds_in(str(folder))
-    assert str(folder) not in seen._KINDS
+    assert str(folder) not in stat_cache._KINDS
 
 
 @pytest.mark.parametrize(

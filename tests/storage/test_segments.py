@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lopen.events import ToolEnded
+from lopen.base.atomic_files import write_bytes
+from lopen.base.errors import StorageError
+from lopen.base.events import ToolEnded
 from lopen.storage.audit import AuditTrail
-from lopen.storage.database import Database, StorageError
-from lopen.storage.files import write_bytes
+from lopen.storage.database import Database
 from lopen.storage.segments import Keep, Kind, move, moved
 from lopen.storage.sessions import SessionStore
 from tests.storage.history import NOW, lived

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from lopen.clock import FakeClock
-from lopen.events import Notice
-from lopen.journal import Journal
-from lopen.storage.database import Database, Unreadable
+from lopen.base.clock import FakeClock
+from lopen.base.events import Notice
+from lopen.storage.database import Database, UnreadableDatabase
+from lopen.storage.journal import Journal
 from lopen.storage.sessions import NoSuchSession, SessionStore
-from lopen.tasks.tree import Component, State, Task, Tree
 from lopen.workflow.session import Approval, CommitIntent, Dependency, Pause, Question, Session
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.storage.conftest import statements, writes
 from tests.tasks.examples import TEXTS, tree_of, trees
 
@@ -67,8 +67,8 @@ EXAMPLES = settings(
 )
 
 
-def session(tree: Tree | None = None, **fields: object) -> Session:
-    return replace(Session("calc-20260301-1", "calc", NOW, tree=tree or Tree()), **fields)  # type: ignore[arg-type]  # fields of it
+def session(tree: TaskTree | None = None, **fields: object) -> Session:
+    return replace(Session("calc-20260301-1", "calc", NOW, tree=tree or TaskTree()), **fields)  # type: ignore[arg-type]  # fields of it
 
 
 def fresh(database: Database) -> SessionStore:
@@ -88,7 +88,7 @@ def test_any_session_comes_back_as_it_was(database: Database, wanted: Session) -
 @given(SESSIONS, st.lists(trees(), max_size=3), st.booleans())
 @EXAMPLES
 def test_the_rows_follow_the_tree_whatever_becomes_of_it(
-    database: Database, wanted: Session, later: list[Tree], same_store: bool
+    database: Database, wanted: Session, later: list[TaskTree], same_store: bool
 ) -> None:
     store = fresh(database)
     store.save(wanted, NOW)
@@ -102,9 +102,9 @@ def test_a_task_may_move_to_another_component_in_either_direction(database: Data
     task = Task("t", "T")
     store = fresh(database)
     for tree in (
-        Tree((Component("a", "A", tasks=(task,)), Component("b", "B"))),
-        Tree((Component("a", "A"), Component("b", "B", tasks=(task,)))),
-        Tree((Component("a", "A", tasks=(task,)), Component("b", "B"))),
+        TaskTree((Component("a", "A", tasks=(task,)), Component("b", "B"))),
+        TaskTree((Component("a", "A"), Component("b", "B", tasks=(task,)))),
+        TaskTree((Component("a", "A", tasks=(task,)), Component("b", "B"))),
     ):
         store.save(session(tree), NOW)
         assert fresh(database).load("calc-20260301-1").tree == tree
@@ -127,7 +127,7 @@ def test_a_changed_task_is_one_row_and_a_changed_field_of_a_component_another(da
     with statements(database) as seen:
         store.save(session(tree), NOW)
     assert writes(seen) == ["INSERT INTO sessions (id, module,", "INSERT OR REPLACE INTO components"]
-    tree = Tree(tree.components[1:])
+    tree = TaskTree(tree.components[1:])
     with statements(database) as seen:
         store.save(session(tree), NOW)
     assert [w for w in writes(seen) if w.startswith("DELETE")] == [
@@ -226,7 +226,7 @@ def test_a_session_that_another_version_spoiled_is_unreadable_and_named(database
     store.save(session(), NOW)
     with database.transaction() as connection:
         connection.execute("UPDATE sessions SET body='{}'")
-    with pytest.raises(Unreadable, match="session calc-20260301-1 cannot be read"):
+    with pytest.raises(UnreadableDatabase, match="session calc-20260301-1 cannot be read"):
         store.load("calc-20260301-1")
 
 
@@ -250,7 +250,7 @@ def test_sessions_are_found_newest_first_by_module_and_unfinished(database: Data
 def test_ids_and_task_numbers_go_on_where_the_highest_one_stopped(database: Database) -> None:
     store = fresh(database)
     assert (store.new_id("calc", NOW), store.next_task_number("calc")) == ("calc-20260301-1", 1)
-    tree = Tree((Component("c", "C", tasks=(Task("calc-t9", "T"), Task("other-t99", "T"))),))
+    tree = TaskTree((Component("c", "C", tasks=(Task("calc-t9", "T"), Task("other-t99", "T"))),))
     store.save(session(tree, id="calc-20260301-7"), NOW)
     store.save(Session("calc-extra-20260301-40", "calc-extra", NOW), NOW)
     assert (store.new_id("calc", NOW), store.next_task_number("calc")) == ("calc-20260301-8", 10)

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from lopen.tasks.tree import Component, State, Subtask, Task, Tree
+from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree
 
 IDS = st.text("abcdefgh-", min_size=1, max_size=6)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
-def tree_of(components: int, tasks: int) -> Tree:
+def tree_of(components: int, tasks: int) -> TaskTree:
     """So many components with so many pending tasks each: `c0` … with `c0-t0` …."""
-    return Tree(
+    return TaskTree(
         tuple(
             Component(
                 f"c{n}", f"Component {n}", tasks=tuple(Task(f"c{n}-t{i}", f"Task {i}") for i in range(tasks))
@@ -65,10 +65,10 @@ def components(draw: st.DrawFn, component_id: str = "c", known: tuple[str, ...] 
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> Tree:
+def trees(draw: st.DrawFn) -> TaskTree:
     """Any tree; a component depends only on earlier ones, so that there is no cycle."""
     ids = draw(st.lists(IDS, unique=True, max_size=5))
-    return Tree(tuple(draw(components(c, tuple(ids[:n]))) for n, c in enumerate(ids)))
+    return TaskTree(tuple(draw(components(c, tuple(ids[:n]))) for n, c in enumerate(ids)))
 
 
 def completed(component: Component) -> Component:

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.errors import LopenError
-from lopen.tasks.tree import (
+from lopen.base.errors import LopenError
+from lopen.workflow.task_tree import (
     MOVES,
     Component,
     IllegalMove,
     Progress,
     State,
     Task,
-    Tree,
+    TaskTree,
     find_cycle,
     moved,
     next_task,
@@ -73,7 +73,7 @@ def test_rolling_up_does_not_depend_on_the_order(states: list[State]) -> None:
 
 @given(trees())
 @settings(deadline=None)
-def test_a_component_is_complete_only_when_verified_with_every_task_complete(tree: Tree) -> None:
+def test_a_component_is_complete_only_when_verified_with_every_task_complete(tree: TaskTree) -> None:
     for component in tree.components:
         naive = component.verified and all(t.state is C for t in component.tasks)
         assert (component.state is C) == naive
@@ -87,7 +87,7 @@ def test_a_task_given_up_keeps_its_component_from_being_complete() -> None:
 
 @given(trees())
 @settings(deadline=None)
-def test_queries_agree_with_a_naive_reading(tree: Tree) -> None:
+def test_queries_agree_with_a_naive_reading(tree: TaskTree) -> None:
     every = [(c, t) for c in tree.components for t in c.tasks]
     assert list(tree.tasks) == [t for _, t in every]
     assert [c.open_tasks for c in tree.components] == [
@@ -112,7 +112,7 @@ def test_queries_agree_with_a_naive_reading(tree: Tree) -> None:
 
 @given(trees())
 @settings(deadline=None)
-def test_something_is_selectable_until_everything_is_complete(tree: Tree) -> None:
+def test_something_is_selectable_until_everything_is_complete(tree: TaskTree) -> None:
     for _ in range(len(tree.components) + 1):
         choices = selectable(tree)
         if not choices:
@@ -135,7 +135,7 @@ def test_next_is_the_task_under_way_else_the_first_open_one(states: list[State],
 
 def test_a_component_answers_to_its_id_first_then_to_its_name_in_any_case() -> None:
     one, two = Component("parser", "Lexer"), Component("lexer", "Parser")
-    tree = Tree((one, two))
+    tree = TaskTree((one, two))
     assert tree.component("lexer") is two
     assert tree.component(" PARSER ") is two
     assert tree.component("parser") is one
@@ -144,7 +144,7 @@ def test_a_component_answers_to_its_id_first_then_to_its_name_in_any_case() -> N
 
 @given(trees(), st.data())
 @settings(deadline=None)
-def test_changing_a_task_changes_it_alone_and_shares_the_rest(tree: Tree, data: st.DataObject) -> None:
+def test_changing_a_task_changes_it_alone_and_shares_the_rest(tree: TaskTree, data: st.DataObject) -> None:
     every = list(tree.tasks)
     if not every:
         return
@@ -176,14 +176,14 @@ def test_a_change_among_10_000_tasks_makes_one_component_and_one_tree(
 
     tree = tree_of(10, 1_000)
     changed = Task("c7-t999", "Changed")
-    for kind in (Task, Component, Tree):
+    for kind in (Task, Component, TaskTree):
         counting(kind)
     assert tree.with_task(changed).task("c7-t999") is changed
     assert sorted(made) == ["Component", "Tree"]
 
 
 def test_added_work_goes_last_and_wants_the_component_verified_again() -> None:
-    tree = Tree((completed(tree_of(1, 2).components[0]),))
+    tree = TaskTree((completed(tree_of(1, 2).components[0]),))
     assert tree.state is C
     after = tree.with_added("Component 0", Task("new", "New", added=True))
     assert [t.id for t in after.tasks] == ["c0-t0", "c0-t1", "new"]
@@ -193,9 +193,9 @@ def test_added_work_goes_last_and_wants_the_component_verified_again() -> None:
 
 def test_what_is_not_there_cannot_be_changed() -> None:
     with pytest.raises(LopenError, match="there is no task t"):
-        Tree().with_task(Task("t", "T"))
+        TaskTree().with_task(Task("t", "T"))
     with pytest.raises(LopenError, match="there is no component c"):
-        Tree().with_added("c", Task("t", "T"))
+        TaskTree().with_added("c", Task("t", "T"))
 
 
 GRAPHS = st.dictionaries(st.sampled_from("abcde"), st.lists(st.sampled_from("abcde"), max_size=3), max_size=5)

@@ -8,26 +8,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lopen.clock import FakeClock
+from lopen.base.atomic_files import write_whole
+from lopen.base.clock import FakeClock
 from lopen.documents.spec import Specification
 from lopen.git.repository import Repository
-from lopen.journal import Journal
 from lopen.llm.messages import ToolUse
 from lopen.oracle.verdict import Scope
 from lopen.sandbox.command import Command, CommandResult
 from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
-from lopen.storage.files import write_whole
+from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
 from lopen.tools.catalogue import catalogue
-from lopen.tools.commanding import Commands
+from lopen.tools.commands import Commands
 from lopen.tools.registry import Registry
-from lopen.tools.results import Result, done
+from lopen.tools.results import ToolResult, done
 from lopen.tools.verification import Verifier
 from lopen.tools.workbench import Nobody, Workbench
-from lopen.tools.workspace import Workspace
 from lopen.workflow.session import Session
+from lopen.workspace.workspace import Workspace
 from tests.prompts.examples import specification
 
 VERIFY: Mapping[str, str | None] = {"verify-tests": "run-tests", "verify-lint": None, "verify-build": None}
@@ -59,10 +59,10 @@ class Bench:
     registry: Registry
     completed: list[str] = field(default_factory=list)
 
-    def call(self, tool: str, **given: Any) -> Result:
+    def call(self, tool: str, **given: Any) -> ToolResult:
         """A tool call as the model makes it, in the session's step."""
         parsed = self.registry.parse(ToolUse("call", tool, given), self.at.session.step)
-        return parsed if isinstance(parsed, Result) else self.registry.run(parsed[0], self.at, parsed[1])
+        return parsed if isinstance(parsed, ToolResult) else self.registry.run(parsed[0], self.at, parsed[1])
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -81,7 +81,7 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def passing(scope: Scope, subject: str) -> Result:
+def passing(scope: Scope, subject: str) -> ToolResult:
     """The judge that lets everything through."""
     return done(passed=True, confidence="high", summary=f"{scope} {subject} is fine", findings=[])
 
@@ -91,7 +91,7 @@ def bench(
     session: Session,
     *,
     commands: Mapping[str, str | None] = VERIFY,
-    judge: Callable[[Scope, str], Result] = passing,
+    judge: Callable[[Scope, str], ToolResult] = passing,
     spec: Specification | None = None,
     settings: Settings | None = None,
     database: Database | None = None,
@@ -116,7 +116,7 @@ def bench(
     numbers = iter(range(100, 10_000))
     completed: list[str] = []
 
-    def complete(_: Workbench, task: str) -> Result:
+    def complete(_: Workbench, task: str) -> ToolResult:
         completed.append(task)
         return done(task_id=task, status="complete", commit="c" * 40)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from lopen.completion import Committer
-from lopen.events import ProgressReported, TaskChanged
+from lopen.base.events import ProgressReported, TaskChanged
+from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
-from lopen.tasks.tree import State
-from lopen.tools.results import Result, done
+from lopen.tools.results import ToolResult, done
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import State
 from tests.prompts.examples import long_specification, planned
 from tests.tools.examples import Bench, bench, git
 from tests.workflow.examples import session
@@ -24,7 +24,7 @@ def at(root: Path) -> Bench:
     return bench(root, planned())
 
 
-def said(result: Result) -> tuple[str, str]:
+def said(result: ToolResult) -> tuple[str, str]:
     return result.fields["error"], result.fields.get("hint", "")
 
 
@@ -271,7 +271,7 @@ def test_what_changes_while_a_task_is_being_completed_is_not_committed(root: Pat
     verify(at)
     inner = at.at.complete
 
-    def meddle(*given: Any) -> Result:
+    def meddle(*given: Any) -> ToolResult:
         (root / "calc.py").write_text("x = 2\n", "utf-8")
         return inner(*given)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.tasks.tree import Component, State, Task, Tree, find_cycle, progress
-from lopen.tools.components import by_name, component_id, component_problems, merged
 from lopen.tools.inputs import ComponentInput
+from lopen.tools.planning import by_name, component_id, component_problems, merged
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, State, Task, TaskTree, find_cycle, progress
 from tests.tasks.examples import completed, trees
 from tests.workflow.examples import CRITERIA, session
 
@@ -79,14 +79,14 @@ def test_an_id_is_short_readable_and_unique(name: str, taken: set[str], expected
 
 
 def test_a_dependency_may_be_named_by_the_id_of_an_earlier_plan() -> None:
-    tree = Tree((Component("rate-limiter", "Rate Limiter"), Component("gone", "Gone")))
+    tree = TaskTree((Component("rate-limiter", "Rate Limiter"), Component("gone", "Gone")))
     given = [wanted("Rate Limiter", "AC-1"), wanted("Gate", depends_on=["rate-limiter", "Gate", "gone"])]
     assert by_name(given, tree)[1].depends_on == ["Rate Limiter", "Gate", "gone"]
 
 
 def plan(*components: Component, criteria: dict[str, str] | None = None) -> Session:
     """A session that has this plan."""
-    return session(tree=Tree(components), criteria=CRITERIA if criteria is None else criteria)
+    return session(tree=TaskTree(components), criteria=CRITERIA if criteria is None else criteria)
 
 
 FINISHED = Component(
@@ -151,7 +151,7 @@ def test_of_one_that_was_begun_the_complete_tasks_stay_and_nothing_of_it_waits_f
 @given(trees(), st.data())
 @settings(deadline=None, max_examples=60)
 def test_no_complete_task_is_ever_lost_and_no_component_waits_for_ever(
-    tree: Tree, data: st.DataObject
+    tree: TaskTree, data: st.DataObject
 ) -> None:
     before = session(tree=tree, criteria=CRITERIA)
     names = data.draw(

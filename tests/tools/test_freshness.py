@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lopen.oracle.verdict import Scope
 from lopen.sandbox.command import CommandResult
 from lopen.storage.database import Database
-from lopen.tools.results import Result, done
+from lopen.tools.results import ToolResult, done
 from tests.prompts.examples import planned
 from tests.tools.examples import Bench, bench, project
 
@@ -88,7 +88,7 @@ class World:
     root: Path
     verdict: bool = True
 
-    def play(self, act: Act) -> Result | None:
+    def play(self, act: Act) -> ToolResult | None:
         path = self.root / act.path
         match act.kind:
             case "write":
@@ -118,7 +118,7 @@ class World:
 
         self.bench.sandbox.act = act
 
-    def judge(self, scope: Scope, subject: str) -> Result:
+    def judge(self, scope: Scope, subject: str) -> ToolResult:
         return done(passed=self.verdict, confidence="high", summary=f"{scope} {subject}", findings=[])
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from lopen.events import PlanRecorded, StepEntered
-from lopen.tasks.tree import Component, State, Task, Tree
-from lopen.tools.results import Result
+from lopen.base.events import PlanRecorded, StepEntered
+from lopen.tools.results import ToolResult
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.tasks.examples import completed
 from tests.tools.examples import Bench, bench
 from tests.workflow.examples import APPROVAL, session
@@ -113,7 +113,7 @@ def test_sections_are_named_by_heading_or_path(root: Path) -> None:
 
 
 def test_new_dependencies_want_the_components_again(root: Path) -> None:
-    tree = Tree((Component("core", "Core", tasks=(Task("t", "T"),)),))
+    tree = TaskTree((Component("core", "Core", tasks=(Task("t", "T"),)),))
     at = bench(root, begun(tree=tree))
     at.call("record_dependencies", dependencies=[])
     assert at.at.session.replan is Step.IDENTIFY_COMPONENTS
@@ -124,7 +124,7 @@ def test_new_dependencies_want_the_components_again(root: Path) -> None:
 
 def at_selection(root: Path, *components: Component) -> Bench:
     return bench(
-        root, replace(begun(tree=Tree(components), dependencies=()), step=Step.SELECT_NEXT_COMPONENT)
+        root, replace(begun(tree=TaskTree(components), dependencies=()), step=Step.SELECT_NEXT_COMPONENT)
     )
 
 
@@ -175,12 +175,12 @@ def test_where_everything_is_done_already_the_turn_ends_with_the_components(root
 
 
 def breaking(root: Path, *, tasks: tuple[Task, ...] = ()) -> Bench:
-    tree = Tree((Component("core", "Core", tasks=tasks), SHELL))
+    tree = TaskTree((Component("core", "Core", tasks=tasks), SHELL))
     wanted = begun(tree=tree, dependencies=(), selected="core")
     return bench(root, replace(wanted, step=Step.BREAK_INTO_TASKS))
 
 
-def error(result: Result) -> tuple[str, str]:
+def error(result: ToolResult) -> tuple[str, str]:
     return result.fields["error"], result.fields.get("hint", "")
 
 

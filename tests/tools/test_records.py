@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from lopen.clock import FakeClock
-from lopen.journal import Journal
+from lopen.base.clock import FakeClock
 from lopen.storage.database import Database
+from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
-from lopen.tasks.tree import Component, Task, Tree
-from lopen.tools.records import Records, RecordsForged
+from lopen.tools.commands import Records, RecordsForged
 from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, Task, TaskTree
 
 SESSION, OTHER = "m-20260301-1", "n-20260301-1"
 
@@ -30,7 +30,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 @pytest.fixture
 def records(database: Database) -> Iterator[Records]:
     store = SessionStore(database)
-    tree = Tree((Component("c", "core", tasks=(Task("m-t1", "One"),)),))
+    tree = TaskTree((Component("c", "core", tasks=(Task("m-t1", "One"),)),))
     at = datetime(2026, 3, 1, tzinfo=UTC)
     for session in (Session(SESSION, "m", at, tree=tree), Session(OTHER, "n", at)):
         Journal(store, session, FakeClock(), redact=str).save(session)

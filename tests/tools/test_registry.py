@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.llm.assembly import parse_input
 from lopen.llm.messages import ToolUse
+from lopen.llm.stream_parser import parse_input
 from lopen.tools.catalogue import catalogue
 from lopen.tools.inputs import Input
 from lopen.tools.registry import Registry, Tool
-from lopen.tools.results import Result, done, failed
+from lopen.tools.results import ToolResult, done, failed
 from lopen.workflow.steps import Step
 
 REGISTRY = Registry(catalogue(["verify-tests"]))
 BUILD = Step.ITERATE_THROUGH_TASKS
 
 
-def refused(name: str, given: Any, step: Step = BUILD) -> Result:
+def refused(name: str, given: Any, step: Step = BUILD) -> ToolResult:
     """The answer to a call that is not run."""
     result = REGISTRY.parse(ToolUse("call", name, given), step)
-    assert isinstance(result, Result)
+    assert isinstance(result, ToolResult)
     assert not result.ok
     return result
 
@@ -62,7 +62,7 @@ def test_an_input_that_could_not_be_parsed_is_answered_with_why() -> None:
     given_input, why = parse_input('{"path": "a", ')
     assert given_input is None
     result = REGISTRY.parse(ToolUse("call", "read_file", given_input, why), BUILD)
-    assert isinstance(result, Result)
+    assert isinstance(result, ToolResult)
     assert str(result.fields["error"]).startswith("the input is not valid JSON: Expecting")
     assert result.fields["hint"] == "send the call again, whole"
 
@@ -155,7 +155,7 @@ FIELDS = st.sampled_from(["path", "content", "task_id", "status", "components", 
 @settings(deadline=None)
 def test_no_input_whatever_crashes_it(name: str, given: dict[str, Any], step: Step) -> None:
     answer = REGISTRY.parse(ToolUse("call", name, given), step)
-    if isinstance(answer, Result):
+    if isinstance(answer, ToolResult):
         assert json.loads(answer.text())["ok"] is False
     else:
         assert answer[0].name == name
@@ -184,7 +184,7 @@ def test_a_failure_says_what_and_what_to_do() -> None:
 
 
 def test_a_guardrail_s_word_stands_in_the_object() -> None:
-    first = Result(True, {"lines": 1}, raw="x", notice="read it less often").text().split("\n")[0]
+    first = ToolResult(True, {"lines": 1}, raw="x", notice="read it less often").text().split("\n")[0]
     assert json.loads(first) == {"ok": True, "lines": 1, "notice": "read it less often"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lopen.sandbox.command import CommandResult
-from lopen.tools.results import Result
+from lopen.tools.results import ToolResult
 from tests.prompts.examples import planned
 from tests.tools.examples import Bench, bench, git
 
@@ -19,7 +19,7 @@ FAILED = '<testsuite><testcase name="a"/><testcase name="b"><failure/></testcase
 NOTHING = "<testsuite/>"
 
 
-def verified(at: Bench, *, exit_code: int = 0, write: Callable[[], object] = lambda: None) -> Result:
+def verified(at: Bench, *, exit_code: int = 0, write: Callable[[], object] = lambda: None) -> ToolResult:
     def act(_: str) -> CommandResult:
         write()
         return CommandResult(exit_code=exit_code, output="done\n")

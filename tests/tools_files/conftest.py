@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.tools.workspace import Workspace
+from lopen.workspace.workspace import Workspace
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.tools.paths import Root, split
-from lopen.tools.refusal import PathRefused, ToolRefused
-from lopen.tools.workspace import Workspace
+from lopen.workspace.paths import Root, split
+from lopen.workspace.protection import PathRefused, ToolRefused
+from lopen.workspace.workspace import Workspace
 from tests.tools_files import escapes
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
@@ -167,7 +167,7 @@ def test_a_failed_write_leaves_the_old_content_and_nothing_beside_it(
     def full(_descriptor: int, _data: bytes) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lopen.tools.paths.os.write", full)
+    monkeypatch.setattr("lopen.workspace.paths.os.write", full)
     with pytest.raises(ToolRefused, match="No space left"):
         workspace.write("README.md", "new")
     assert (root / "README.md").read_text() == "# project\n"

@@ -12,13 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.content_hash import content_hash
-from lopen.tools.editing import replace_passage
-from lopen.tools.files import READ_CHARACTERS, excerpt, line_count
-from lopen.tools.listing import MAX_LISTED
-from lopen.tools.refusal import ToolRefused
-from lopen.tools.search import MAX_MATCHES, run_search
-from lopen.tools.workspace import Workspace
+from lopen.base.hashing import content_hash
+from lopen.workspace.listing import MAX_LISTED
+from lopen.workspace.protection import ToolRefused
+from lopen.workspace.search import MAX_MATCHES, run_search
+from lopen.workspace.text_files import READ_CHARACTERS, excerpt, line_count, replace_passage
+from lopen.workspace.workspace import Workspace
 
 
 def test_a_file_is_read_whole_with_its_lines_and_hash(root: Path, workspace: Workspace) -> None:

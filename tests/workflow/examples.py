@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lopen.tasks.tree import Component, State, Task, Tree
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.tasks.examples import trees
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -26,7 +26,7 @@ def session(**fields: Any) -> Session:
 def building(state: State = State.IN_PROGRESS, **fields: Any) -> Session:
     """A session in step 6 over one component with two tasks, the first in this state."""
     work = (Task("calc-t1", "First", state=state), Task("calc-t2", "Second"))
-    tree = Tree((Component("core", "Core", criteria=("AC-1",), tasks=work, broken_down=True),))
+    tree = TaskTree((Component("core", "Core", criteria=("AC-1",), tasks=work, broken_down=True),))
     return session(
         step=Step.ITERATE_THROUGH_TASKS,
         approval=APPROVAL,

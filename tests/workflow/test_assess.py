@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.tasks.tree import Component, State, Task, Tree, next_task, selectable
 from lopen.workflow.assess import Facts, Scope, assess, facts_of, scope_of
 from lopen.workflow.machine import reachable
 from lopen.workflow.session import Session
 from lopen.workflow.steps import ORDER, PLANNING_STEPS, Step
+from lopen.workflow.task_tree import Component, State, Task, TaskTree, next_task, selectable
 from tests.tasks.examples import completed, components
 from tests.workflow.examples import APPROVAL, CRITERIA, building, session, sessions
 
@@ -111,7 +111,7 @@ def done(wanted: Session, step: Step) -> Session | None:
             replan = Step.IDENTIFY_COMPONENTS if tree.components else None
             return replace(wanted, dependencies=(), replan=replan)
         case Step.IDENTIFY_COMPONENTS:
-            tree = Tree(tree.components or (Component("new", "New", criteria=tuple(CRITERIA)),))
+            tree = TaskTree(tree.components or (Component("new", "New", criteria=tuple(CRITERIA)),))
             scope = len(tree.components) + len(CRITERIA)
             return replace(
                 wanted, tree=tree, criteria=CRITERIA, original_scope=scope, replan=None, selected=None
@@ -201,7 +201,7 @@ def test_a_scope_of_zero_or_unknown_size_is_never_reached(
 def test_a_criterion_shared_by_two_components_waits_for_both() -> None:
     one = completed(Component("a", "A", criteria=("AC-1",)))
     two = Component("b", "B", criteria=("AC-1", "AC-2"))
-    wanted = session(tree=Tree((one, two)), criteria={"AC-1": "x", "AC-2": "y"}, original_scope=4)
+    wanted = session(tree=TaskTree((one, two)), criteria={"AC-1": "x", "AC-2": "y"}, original_scope=4)
     assert scope_of(wanted) == Scope(1, 4)
     wanted = replace(wanted, tree=wanted.tree.with_component(completed(two)))
     assert scope_of(wanted) == Scope(4, 4)

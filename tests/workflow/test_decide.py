@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.events import StepEntered, TaskChanged
-from lopen.tasks.tree import State
+from lopen.base.events import StepEntered, TaskChanged
 from lopen.workflow.decide import SMALLEST_CONTEXT, Decision, Outcome, decide, entered
 from lopen.workflow.machine import IllegalTransition
 from lopen.workflow.pauses import circuit_pause, iterations_pause
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, Trigger
+from lopen.workflow.task_tree import State
 from tests.workflow.examples import building, session, sessions
 
 QUICK = settings(deadline=None, max_examples=60)

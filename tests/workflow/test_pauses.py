@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lopen.tasks.tree import Component, Task, Tree
 from lopen.workflow import pauses
 from lopen.workflow.session import Pause, Session
+from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.workflow.examples import building, session
 
 ID = "calc-20260301-1"
@@ -84,7 +84,9 @@ def test_three_failed_boundaries_in_a_row_ask_and_a_confirmation_is_good_for_thr
 def with_added(added: int, planned: int, confirmed: int = 0) -> Session:
     work = tuple(Task(f"t{n}", "T", added=n < added) for n in range(added + planned))
     return session(
-        tree=Tree((Component("c", "C", tasks=work),)), planned_tasks=planned, confirmed={"added": confirmed}
+        tree=TaskTree((Component("c", "C", tasks=work),)),
+        planned_tasks=planned,
+        confirmed={"added": confirmed},
     )
 
 

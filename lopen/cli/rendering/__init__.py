@@ -7,36 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Literal, Protocol, Self, TextIO, assert_never
+from typing import Literal, TextIO, assert_never
 
+from lopen.application.command_context import View
 from lopen.cli.rendering.board import Snapshot
-from lopen.events import Recorded
 
 Mode = Literal["live", "plain", "quiet", "json"]
-
-
-class View(Protocol):
-    """A subscriber that owns a stream until it is closed."""
-
-    def __call__(self, recorded: Recorded) -> None:
-        """Show it."""
-        ...
-
-    def suspended(self) -> AbstractContextManager[None]:
-        """Leaves the terminal to a question to the person, and takes it back."""
-        ...
-
-    def close(self) -> None:
-        """Leave the stream as it was found. Safe to call again."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 def mode_for(stream: TextIO, *, json: bool, quiet: bool, environ: Mapping[str, str] | None = None) -> Mode:
@@ -75,7 +51,7 @@ def subscriber(
 
             return PlainView(out, redact=redact, quiet=mode == "quiet", verbose=verbose)
         case "json":
-            from lopen.cli.rendering.jsonlines import JsonView
+            from lopen.cli.rendering.stream import JsonView
 
             return JsonView(out, redact=redact)
         case _:

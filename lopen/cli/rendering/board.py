@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from lopen import events as e
+from lopen.base import events as e
 from lopen.cli.rendering.plain import line
-from lopen.tasks.tree import Tree
+from lopen.workflow.task_tree import TaskTree
 
 TAIL_CHARACTERS = 400  # of the text that streams in
 WARNINGS = 3
@@ -17,7 +17,7 @@ WARNINGS = 3
 class Snapshot:
     """The session as it stands: its tree, its totals, its limits (0: none). None: count the events' own."""
 
-    tree: Tree = field(default_factory=Tree)
+    tree: TaskTree = field(default_factory=TaskTree)
     tokens: int | None = None
     token_limit: int = 0
     cost_usd: float | None = None

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 
 from rich.text import Text
 
+from lopen.base.escape import clipped
 from lopen.cli.rendering.board import Board, Snapshot
-from lopen.cli.rendering.inert import clipped
 from lopen.cli.rendering.plain import money
-from lopen.tasks.tree import Component, State, Task, Tree
 from lopen.workflow.steps import Step, number
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
 ASCII_MARKS = {State.PENDING: "o", State.IN_PROGRESS: ">", State.COMPLETE: "+", State.FAILED: "x"}
@@ -95,7 +95,7 @@ def _heat(share: float) -> str:
     return "red" if share >= 0.9 else "yellow" if share >= 0.8 else "green"
 
 
-def _tree(tree: Tree, width: int, room: int, marks: dict[State, str]) -> list[Text]:
+def _tree(tree: TaskTree, width: int, room: int, marks: dict[State, str]) -> list[Text]:
     lines: list[tuple[bool, Text]] = []
     for component in tree.components:
         lines.append((False, _component(component, width, marks)))

@@ -15,12 +15,12 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from lopen import events as e
+from lopen.base import events as e
+from lopen.base.clock import Clock, SystemClock
+from lopen.base.escape import inert
 from lopen.cli.rendering.board import Board, Snapshot, is_warning
 from lopen.cli.rendering.frame import frame
-from lopen.cli.rendering.inert import inert
 from lopen.cli.rendering.plain import line
-from lopen.clock import Clock, SystemClock
 
 REDRAWS_PER_SECOND = 4
 

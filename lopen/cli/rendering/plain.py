@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import TextIO
 
-from lopen import events as e
-from lopen.cli.rendering.inert import inert
+from lopen.base import events as e
+from lopen.base.escape import inert
 from lopen.cli.rendering.stream import LineWriter
 from lopen.workflow.steps import Step, number
 

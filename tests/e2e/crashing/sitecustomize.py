@@ -1,6 +1,6 @@
 """Ends a process at a named point. Only tests put this folder on PYTHONPATH; lopen knows nothing of it.
 
-`CRASH_AT=KILL:before:lopen.gate:approval_commit` sends SIGKILL to the process where that function would have begun,
+`CRASH_AT=KILL:before:lopen.loop.approval_gate:approval_commit` sends SIGKILL to the process where that function would have begun,
 `after` where it has returned; `INT` and `TERM` likewise. Methods are named `Class.method`.
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import dedent
 
-from lopen.oracle.tampering import FileChange
 from lopen.oracle.verdict import Severity
+from lopen.test_integrity import FileChange
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.oracle.tampering import FileChange, find_tampering
-from lopen.oracle.tampering.detect import MAX_CHARS, MAX_FINDINGS
+from lopen.test_integrity import FileChange, find_tampering
+from lopen.test_integrity.detect import MAX_CHARS, MAX_FINDINGS
 from tests.oracle.tampering.test_tables import TABLES
 
 CHANGES = [change for table in TABLES for row in (*table.TAMPERED, *table.INNOCENT) for change in row.changes]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lopen.oracle.tampering.lexing import Syntax, lex
+from lopen.test_integrity.lexing import Syntax, lex
 
 SYNTAXES: tuple[Syntax, ...] = ("javascript", "go", "rust", "java")
 

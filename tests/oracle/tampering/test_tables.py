@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.oracle.tampering import find_tampering
+from lopen.test_integrity import find_tampering
 from tests.oracle.tampering import (
     configuration_examples,
     go_examples,

@@ -1,0 +1,192 @@
+"""The context of one command: its project, its settings, its output, and how it shows a run and reaches a person."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+from lopen.base.escape import inert
+
+if TYPE_CHECKING:
+    from lopen.application.run_options import ResumeOptions
+    from lopen.base.events import Recorded
+    from lopen.loop.context import Approver, Ports
+    from lopen.settings.schema import Settings
+    from lopen.settings.sources import Loaded
+    from lopen.storage.sessions import SessionStore
+    from lopen.tools.workbench import Person
+
+
+class View(Protocol):
+    """A subscriber that owns a stream until it is closed."""
+
+    def __call__(self, recorded: Recorded) -> None:
+        """Show the event."""
+        ...
+
+    def suspended(self) -> AbstractContextManager[None]:
+        """Leave the terminal to a question to the person, and take it back."""
+        ...
+
+    def close(self) -> None:
+        """Leave the stream as it was found. Safe to call again."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Presentation(Protocol):
+    """How a shell shows a run and reaches its person. The command line has one; tests and replays have none."""
+
+    def view(
+        self,
+        context: CommandContext,
+        options: ResumeOptions,
+        redact: Callable[[str], str],
+        running: list[Ports],
+    ) -> View:
+        """Return the view that shows the run. `running` gets the session's ports once there are any."""
+        ...
+
+    def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
+        """Return the person who answers the model's questions."""
+        ...
+
+    def approver(
+        self, context: CommandContext, settings: Settings, store: SessionStore, view: View
+    ) -> Approver:
+        """Return the person who may open the gate here and now."""
+        ...
+
+    def confirms(self, question: str) -> bool | None:
+        """Ask yes or no; None where nobody can be asked."""
+        ...
+
+
+class SilentView:
+    """A view that shows nothing."""
+
+    def __call__(self, recorded: Recorded) -> None: ...
+
+    def suspended(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class NoPresentation:
+    """Nothing is shown and nobody is asked."""
+
+    def view(
+        self,
+        context: CommandContext,
+        options: ResumeOptions,
+        redact: Callable[[str], str],
+        running: list[Ports],
+    ) -> View:
+        return SilentView()
+
+    def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
+        from lopen.tools.workbench import Nobody
+
+        return Nobody()
+
+    def approver(
+        self, context: CommandContext, settings: Settings, store: SessionStore, view: View
+    ) -> Approver:
+        from lopen.loop.context import NoApprover
+
+        return NoApprover()
+
+    def confirms(self, question: str) -> bool | None:
+        return None
+
+
+NO_PRESENTATION: Presentation = NoPresentation()
+
+
+@dataclass(frozen=True)
+class CommandContext:
+    """One run of one command."""
+
+    root: Path
+    json: bool = False
+    verbose: bool = False
+    presentation: Presentation = NO_PRESENTATION
+    resumable: ClassVar[bool] = True  # `lopen resume` goes on with what the command began
+
+    def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
+        """The settings in force; what a person should hear about them is said."""
+        from lopen.settings.sources import load
+
+        loaded = load(self.root, flags=flags)
+        for warning in loaded.warnings:
+            self.warn(warning)
+        return loaded
+
+    def say(self, text: str) -> None:
+        """A line for people: standard output, but standard error under `--json`. Shown inert."""
+        _write(sys.stderr if self.json else sys.stdout, inert(text, lines=True))
+
+    def warn(self, text: str) -> None:
+        """A warning for people, on standard error."""
+        _write(sys.stderr, f"warning: {inert(text, lines=True)}")
+
+    def emit(self, event: str, *, session: str = "", **fields: Any) -> None:
+        """One line for programs, under `--json` alone: `ts`, `event`, `session`, then the fields."""
+        if self.json:
+            _write(sys.stdout, json_line(event, session=session, **fields))
+
+
+def json_line(event: str, *, session: str = "", **fields: Any) -> str:
+    """The shape of every line on standard output under `--json` (contract §3)."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return json.dumps({"ts": now, "event": event, "session": session} | fields, default=str)
+
+
+def _write(stream: Any, text: str) -> None:
+    stream.write(text + "\n")
+    stream.flush()
+
+
+def find_root(start: Path) -> Path:
+    """The project `start` lies in: the nearest parent that holds `.lopen/` or `.git`, else `start`.
+
+    Folder and marker must be the person's own: a marker that somebody else left in a shared parent (`/tmp`)
+    must not decide whose configuration counts.
+    """
+    start = Path(os.path.realpath(start))
+    return next((folder for folder in (start, *start.parents) if is_root(folder)), start)
+
+
+def is_root(folder: Path) -> bool:
+    return any(
+        _own(marker) and (marker.name == ".git" or marker.is_dir()) and _own(folder)
+        for marker in (folder / ".lopen", folder / ".git")
+    )
+
+
+def _own(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False

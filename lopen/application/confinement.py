@@ -1,0 +1,85 @@
+"""How a session's commands are confined: the sandbox of the settings, and what is watched around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from lopen.application.command_context import CommandContext
+from lopen.base.atomic_files import plain_name
+from lopen.git.checkout import Checkout
+from lopen.sandbox.choice import choose
+from lopen.sandbox.command import Command, Sandbox
+from lopen.sandbox.command import CommandLimits as SandboxLimits
+from lopen.sandbox.environment import cache_folder
+from lopen.sandbox.orphans import end_survivors
+from lopen.sandbox.protected import ProtectedPaths
+from lopen.settings.schema import Settings
+from lopen.storage.folder import state_folder
+from lopen.storage.journal import Journal
+from lopen.tools.commands import Commands
+
+HOOKS = "hooks"  # below .lopen/cache: where commit hooks may write
+
+
+def recording_path(root: Path, session: str) -> Path:
+    """Where a session's exchanges are kept; `StorageError` for an id that would lead out of that folder."""
+    return root / ".lopen" / "recordings" / plain_name(f"{session}.jsonl.gz")
+
+
+def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
+    """The sandbox the settings ask for; `auto` takes the best that works."""
+    limits = SandboxLimits(
+        processes=settings.sandbox.max_processes,
+        memory_mb=settings.sandbox.max_memory_mb,
+        file_mb=settings.sandbox.max_file_mb,
+    )
+    return choose(settings.sandbox.mode, root, limits=limits, session=session)
+
+
+def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
+    """What the model is told of its commands' world."""
+    network = "network reachable" if settings.sandbox.network or sandbox.name == "none" else "no network"
+    where = {
+        "bwrap": "the project is writable, everything else read-only or hidden",
+        "landlock": "only the project is writable",
+        "none": "no sandbox; stay inside the project all the same",
+    }
+    return f"Commands run under {sandbox.name}: {where.get(sandbox.name, sandbox.name)}; {network}."
+
+
+def sandbox_of(context: CommandContext, settings: Settings, root: Path, session: str) -> Sandbox:
+    """The sandbox, once nothing of a run before is left in it."""
+    if ended := end_survivors(root):
+        context.warn(f"ended {ended} processes that commands of a killed run had left running")
+    return sandbox_for(settings, root, session)
+
+
+def commands_of(
+    stack: ExitStack,
+    context: CommandContext,
+    sandbox: Sandbox,
+    repository: Checkout,
+    journal: Journal,
+) -> Commands:
+    """The session's commands; what they hold open ends with `stack`."""
+    session = journal.session
+    locks = state_folder(context.root) / "locks"
+    watched = (locks / f"module-{session.module}.lock", recording_path(context.root, session.id))
+    protected = ProtectedPaths(repository.root, repository.nested_settings)
+    commands = Commands(sandbox, repository, protected, journal, watched=watched)
+    stack.callback(commands.close)
+    return commands
+
+
+def hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]]:
+    """Runs a hook of the repository as one more command, with a folder that it may write to."""
+
+    def run(argv: tuple[str, ...], variables: Mapping[str, str]) -> tuple[int, str]:
+        scratch = cache_folder(root, HOOKS)
+        command = Command(tuple(argv), root, timeout_s=600, env=variables, scratch=scratch, trusted=True)
+        ran = commands.run(command)
+        return ran.exit_code, ran.output
+
+    return run

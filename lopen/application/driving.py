@@ -1,0 +1,231 @@
+"""Driving a session from the command line: find or begin it, hold its lock, run it, say how it ended."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shlex
+import subprocess
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from lopen.application.command_context import CommandContext
+from lopen.application.open_store import made, one_session, open_store, store_of
+from lopen.application.revert_record import refuse_unfinished
+from lopen.application.run_options import ResumeOptions, RunOptions
+from lopen.application.work_trees import require_repository
+from lopen.base.errors import ExitCode, LopenError, PersonNeeded, StorageError
+from lopen.documents.drift import section_hashes, spec_hash
+from lopen.documents.spec import load, module_name, spec_path
+from lopen.loop.context import Ports
+from lopen.sandbox.ancestry import not_dumpable
+from lopen.settings.keys import Value
+from lopen.settings.sources import Loaded
+from lopen.storage.lock import alone
+from lopen.storage.plan_file import draw
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.session import Session
+from lopen.workflow.steps import PLANNING_STEPS, Step
+
+DISK = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EFBIG})
+FREE_SPACE = "free some space or make the folder writable, then: lopen resume"
+Only = Literal["", "requirement_gathering", "planning", "building"]
+UNTIL: dict[Only, frozenset[Step]] = {
+    "": frozenset(),
+    "requirement_gathering": PLANNING_STEPS,
+    "planning": frozenset({Step.ITERATE_THROUGH_TASKS, Step.REPEAT}),
+    "building": frozenset(),
+}
+
+
+def drive_module(
+    context: CommandContext, module: str, options: RunOptions, *, only: Only = "", dry_run: bool = False
+) -> ExitCode:
+    """Run a module: its unfinished session, or a new one."""
+    module_name(module)
+    loaded = context.load(options.flags())
+    drafts = only == "requirement_gathering" or bool(options.prompt)
+    store = open_store(context)
+    found = None if options.new else store.latest(module=module, unfinished=True)
+    if found is not None and loaded.settings.session.auto_resume:
+        if only == "building" and found.approval is not None:
+            _require_plan(found)
+        return _drive(context, store, found, options, only, resumed=True, dry_run=dry_run)
+    last = store_of(store, module).latest(module=module)
+    if (
+        last is not None
+        and last.finished
+        and not options.new
+        and not options.prompt
+        and _unchanged(context, last)
+    ):
+        draw(context.root, last)  # a process that was killed may not have come to it
+        context.say(f"{module} is complete (session {last.id}), and its specification has not changed")
+        context.emit("already_complete", session=last.id, module=module)
+        return ExitCode.OK
+    if only == "building" and store.approval(module) is not None:
+        raise _no_plan(module)
+    if not drafts:
+        require_repository(context.root, loaded.settings, module)
+        # No session begins over a specification that is not there.
+        load(spec_path(context.root, module), module=module)
+    store = made(context, store)  # nothing is made for a session that cannot begin
+    now = datetime.now(UTC)
+    session = Session(store.new_id(module, now), module, now)
+    return _drive(context, store, session, options, only, resumed=False, dry_run=dry_run)
+
+
+def drive_session(context: CommandContext, wanted: str | None, options: ResumeOptions) -> ExitCode:
+    """Go on with a session; a finished one is left alone."""
+    store = open_store(context)
+    session = one_session(store, wanted)
+    if session.finished:
+        context.say(f"{session.id} is complete; there is nothing to resume")
+        return ExitCode.OK
+    return _drive(context, store, session, options, "", resumed=True)
+
+
+def _require_plan(session: Session) -> None:
+    if not session.tree.components:
+        raise _no_plan(session.module)
+
+
+def _no_plan(module: str) -> LopenError:
+    return LopenError(
+        f"no plan of {module} is recorded that could be built",
+        hint=f"make one: lopen plan {module}; or plan and build in one: lopen run {module}",
+    )
+
+
+def _unchanged(context: CommandContext, session: Session) -> bool:
+    try:
+        spec = load(spec_path(context.root, session.module), module=session.module)
+    except LopenError:
+        return False
+    return spec_hash(section_hashes(spec)) == spec_hash(dict(session.planned))
+
+
+def _drive(
+    context: CommandContext,
+    store: SessionStore,
+    session: Session,
+    options: ResumeOptions,
+    only: Only,
+    *,
+    resumed: bool,
+    dry_run: bool = False,
+) -> ExitCode:
+    from lopen.application.wiring import wired
+    from lopen.application.work_trees import apart
+    from lopen.loop.run import drive, pause, unsaved
+    from lopen.loop.startup import failed, start
+
+    not_dumpable()  # no command of the model reads this process's memory, where the key is
+    flags = options.flags()
+    if options.max_cost is None and session.max_cost_usd is not None:
+        flags["budget.max_cost_usd"] = session.max_cost_usd
+    loaded = context.load(flags)
+    confirm_models(context, loaded)
+    with ExitStack() as stack:
+        stack.enter_context(alone(context.root, session.module, checkout=not apart(loaded.settings)))
+        if resumed:
+            session = store.load(session.id)
+            refuse_unfinished(session)
+        if options.max_cost is not None:
+            session = replace(session, max_cost_usd=options.max_cost)
+        if dry_run:
+            from lopen.application.dry_run_report import preview
+
+            draft = only == "requirement_gathering"
+            return preview(context, loaded, store, session, options, resumed=resumed, draft=draft)
+        run = stack.enter_context(wired(context, loaded, store, session, options))
+        run.ports.draft = only == "requirement_gathering"
+        tried = not resumed
+        try:
+            waits = start(run.ports, resumed=resumed)
+            tried = True
+            session = pause(run.ports, waits) if waits else drive(run.ports, UNTIL[only])
+        except StorageError as error:
+            raise unsaved(error) from error
+        except OSError as error:
+            if error.errno not in DISK:
+                raise
+            # Whatever file it was (git's scratch folder, a hook's): the disk fails, and nothing more is paid for.
+            where = error.filename or context.root
+            raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
+        except LopenError as error:
+            with suppress(StorageError):  # what failed first is what is told
+                failed(run.ports, error, tried=tried)
+            raise
+        return finish(context, run.ports, session, only)
+
+
+def confirm_models(context: CommandContext, loaded: Loaded) -> None:
+    """Models that only the repository names are confirmed once by the person (contract §13)."""
+    from lopen.settings.trust import confirm
+
+    for model in loaded.unconfirmed:
+        question = f"this repository asks for {model.key} = {model.value!r}; use it?"
+        answer = None if context.json else context.presentation.confirms(question)
+        if answer is None:
+            raise PersonNeeded(
+                f"this repository's configuration names a model that you have not confirmed: {model.key} = {model.value!r}",
+                command=f"lopen config set --user {model.key} {shlex.quote(as_argument(model.value))}",
+                hint="at a terminal lopen asks, and a yes holds for this project alone; the command below makes it yours"
+                " for every project",
+            )
+        if not answer:
+            raise PersonNeeded(f"{model.key} was not confirmed", command="lopen config show")
+        confirm(context.root, model.key, model.value)
+
+
+def as_argument(value: Value) -> str:
+    """A setting's value as `lopen config set` takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def finish(context: CommandContext, ports: Ports, session: Session, only: str) -> ExitCode:
+    """The last lines and the exit code; a person who asked to be told is told."""
+    code, line = ExitCode.OK, ""
+    if session.status == "paused" and session.pause is not None:
+        code = ExitCode.PERSON_NEEDED
+        line = f"go on with: {session.pause.command}" if context.resumable else ""
+        if only == "requirement_gathering" and session.pause.kind == "gate":
+            code = ExitCode.OK
+    elif not session.finished:
+        ports.journal.change(status="paused")  # nothing runs any more, and nothing was cut off
+        line = f"{only} is done; go on with: lopen run {session.module}"
+    notify(ports, code)
+    if line:
+        context.say(line)
+    return code
+
+
+def notify(ports: Ports, code: ExitCode) -> None:
+    """Run the person's own notification command on exit 3 and at the end."""
+    command = ports.settings.notify.command
+    session = ports.journal.session
+    if not command:
+        return
+    message = session.pause.message if session.pause else f"{session.module} is complete"
+    try:
+        subprocess.run(  # noqa: S602 - the person's own configuration, never the repository's
+            command,
+            shell=True,
+            check=False,
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={
+                "PATH": "/usr/local/bin:/usr/bin:/bin",
+                "LOPEN_MESSAGE": message,
+                "LOPEN_MODULE": session.module,
+                "LOPEN_SESSION": session.id,
+                "LOPEN_EXIT_CODE": str(int(code)),
+            },
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return

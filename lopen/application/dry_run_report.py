@@ -1,0 +1,83 @@
+"""A dry run: what would be sent first and what it would cost, on a copy of the state that nothing outlives."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from lopen.application.command_context import CommandContext
+from lopen.application.run_options import ResumeOptions
+from lopen.base.errors import ExitCode
+from lopen.limits.stores.opening import copy_shared
+from lopen.llm.messages import Request
+from lopen.loop.context import NoApprover
+from lopen.loop.dry_run import Unsent, foresee
+from lopen.settings.schema import Settings
+from lopen.settings.sources import Loaded
+from lopen.storage.sessions import SessionStore
+from lopen.tools.workbench import Nobody
+from lopen.workflow.session import Session
+from lopen.workflow.steps import Step
+
+
+def preview(
+    context: CommandContext,
+    loaded: Loaded,
+    store: SessionStore,
+    session: Session,
+    options: ResumeOptions,
+    *,
+    resumed: bool,
+    draft: bool,
+) -> ExitCode:
+    """Show it. Nothing is sent, saved or asked."""
+    from lopen.application.wiring import wired
+    from lopen.application.work_trees import apart, in_checkout
+
+    with closing(store.database.in_memory()) as copy:
+        copy_shared(loaded.settings.budget, copy)
+        looked = in_checkout(replace(loaded, settings=_off_record(loaded.settings)))
+        memory = SessionStore(copy, store.archives)
+        with wired(context, looked, memory, session, options, heard=False) as run:
+            ports = run.ports
+            ports.person, ports.approver, ports.draft = Nobody(), NoApprover(), draft
+            found = foresee(ports, resumed=resumed, apart=apart(loaded.settings))
+            _tell(context, found, ports.journal.session.step)
+    return ExitCode.OK
+
+
+def _off_record(settings: Settings) -> Settings:
+    recording = settings.recording.model_copy(update={"enabled": False})
+    budget = settings.budget.model_copy(update={"store": "sqlite"})
+    return settings.model_copy(update={"recording": recording, "budget": budget})
+
+
+def _tell(context: CommandContext, found: Request | Unsent, step: Step) -> None:
+    if isinstance(found, Unsent):
+        context.say(f"nothing is sent: {found.reason}")
+        if found.command:
+            context.say(f"go on with: {found.command}")
+        context.emit("dry_run", step=step.value, sent=False, reason=found.reason, command=found.command)
+        return
+    from lopen.llm.messages import Usage
+    from lopen.llm.prices import cost_usd
+    from lopen.prompts.sizes import RequestSizes
+
+    tokens = RequestSizes().tokens(found)
+    cost = cost_usd(found.model, Usage(input_tokens=tokens, output_tokens=found.max_tokens))
+    for block in found.system:
+        context.say(block.text)
+    context.say(found.messages[0]["content"][0]["text"])
+    price = "price unknown" if cost is None else f"at most ${cost:.4f}"
+    context.say(f"model {found.model}, about {tokens:,} tokens in, at most {found.max_tokens:,} out: {price}")
+    context.emit(
+        "dry_run",
+        step=step.value,
+        sent=True,
+        model=found.model,
+        tools=[t.name for t in found.tools],
+        input_tokens=tokens,
+        max_tokens=found.max_tokens,
+        cost_usd=cost,
+        system=[b.text for b in found.system],
+    )

@@ -1,0 +1,99 @@
+"""What the commands about limits share: the project's limits, wherever the settings keep them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import StoreUnreachable, WrongUsage
+from lopen.limits.admin_actions import NoSuch
+from lopen.limits.budgets.budget import BudgetState
+from lopen.limits.circuits.agents import AgentLimits, agent_limits
+from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.stores.store import LimitsStore
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+
+GONE = "start it, or name another store: lopen config set --user budget.store sqlite"
+LISTED = {"budget": "lopen budget show", "circuit": "lopen circuit status"}
+
+
+@contextmanager
+def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settings]]:
+    """The store, and the settings in force."""
+    from lopen.application.open_store import open_store
+    from lopen.claude_hooks.config import load as hook_settings
+    from lopen.claude_hooks.pending_usage import settle
+    from lopen.limits.stores.opening import open_ledger, open_limits
+    from lopen.limits.unsettled_charges import pay
+
+    settings = context.load().settings
+    sessions = open_store(context)
+    store = open_limits(settings.budget, sessions.database, evidence_max=settings.memory.evidence_max)
+    ledger = open_ledger(settings.budget, sessions.database)
+    try:
+        for debt in ledger.debts():  # of a process that ended while the store was gone
+            pay(store, ledger, debt, {}, resource_limits(settings), now())
+        settle(store, hook_settings(str(context.root), os.environ)[0], str(context.root), now())
+        yield store, settings
+    except StoreUnreachable as error:
+        if settings.budget.store == "sqlite":
+            raise
+        raise StoreUnreachable(error.message, hint=error.hint or GONE) from error
+    finally:
+        store.close()
+        sessions.database.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLimits:
+    """Budgets and circuits as they stand; `unknown` says why nothing can be told of them."""
+
+    budgets: tuple[BudgetState, ...] = ()
+    circuits: tuple[CircuitState, ...] = ()
+    unknown: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """Why they are not known, for people."""
+        return [f"limits unknown: {self.unknown}"] if self.unknown else []
+
+
+def looked_up(context: CommandContext, database: Database) -> ProjectLimits:
+    """The limits beside something else that is shown: a store that is gone does not keep that from view."""
+    from lopen.limits.stores.opening import open_limits
+
+    settings = context.load().settings
+    try:
+        store = open_limits(settings.budget, database)
+        try:
+            return ProjectLimits(tuple(store.budgets()), tuple(store.circuits()))
+        finally:
+            store.close()
+    except (StoreUnreachable, WrongUsage) as error:
+        return ProjectLimits(unknown=f"{error.message}; {error.hint or GONE}")
+
+
+def resource_limits(settings: Settings) -> AgentLimits:
+    """The limits on sub-agents and external calls here."""
+    return agent_limits(settings.resources.model_dump())
+
+
+def no_such(kind: str, wanted: str) -> NoSuch:
+    """There is none of that name."""
+    return NoSuch(f"there is no {kind} {wanted}", hint=f"{LISTED[kind]} lists them")
+
+
+def now() -> datetime:
+    """The present, UTC."""
+    return datetime.now(UTC)
+
+
+def tell(context: CommandContext, lines: list[str]) -> None:
+    """Lines for people; silent under `--json`, where each object has its own line."""
+    if not context.json:
+        context.say("\n".join(lines))

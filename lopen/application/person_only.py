@@ -1,0 +1,75 @@
+"""A person's commands: refused under a lopen session's processes, and under Claude Code's (contract §2, Gate; §10).
+
+Marks tell: the variable that every command of a session carries, the marker inside the sandbox, and, where both
+were taken away, an ancestor process that is lopen itself or holds a module's lock. Of Claude Code: the variables
+that it gives to what it runs, and an ancestor that is `claude`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lopen.base.errors import LopenError
+from lopen.sandbox.ancestry import below_lopen, commands_above, descends_from, under_session
+
+# Claude Code sets these for every command that it runs; its other variables are a person's settings too.
+CLAUDE_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
+_RUNTIMES = ("node", "nodejs", "bun", "deno")
+
+
+class NotAPerson(LopenError):
+    """A person's command was given by a session's own processes."""
+
+
+def require_person(command: str, root: Path | None = None) -> None:
+    """Refuse `lopen <command>` where a session runs it; `root` is the project whose sessions are looked for."""
+    holders = _holders(root) if root is not None else {}
+    held = descends_from(holders, holders) is not None
+    if under_session() is not None or held or below_lopen():
+        raise NotAPerson(
+            f"`lopen {command}` is a person's command; it was given from inside a lopen session",
+            hint="give it yourself, in a terminal of your own",
+        )
+    if trace := under_claude_code():
+        raise NotAPerson(
+            f"`lopen {command}` is a person's command; it was given from inside a Claude Code session ({trace})",
+            hint="give it yourself, in a terminal of your own that Claude Code did not start",
+        )
+
+
+def under_claude_code(environ: Mapping[str, str] = os.environ) -> str:
+    """What shows that a Claude Code session runs this process; "" where nothing does."""
+    name = next((name for name in CLAUDE_VARIABLES if environ.get(name)), "")
+    if name:
+        return f"{name} is set"
+    return "below a `claude` process" if any(_is_claude(p, a) for p, a in commands_above()) else ""
+
+
+def _is_claude(program: str, arguments: Sequence[str]) -> bool:
+    """Whether a process is Claude Code: its own binary, or a JavaScript runtime that runs its script.
+
+    An editor, a pager or a multiplexer that only names it among its arguments is not.
+    """
+    first = os.path.basename(arguments[0]) if arguments else ""
+    if "claude" in (first, os.path.basename(program)) or "/claude/versions/" in program:
+        return True
+    runtime = os.path.basename(program) or first
+    if not runtime.startswith(_RUNTIMES):
+        return False
+    script = next((a for a in arguments[1:] if not a.startswith("-")), "")
+    return os.path.basename(script) == "claude" or "/claude-code/" in script
+
+
+def _holders(root: Path) -> dict[int, int]:
+    """Process → when it started, of all who hold or held a lock here; without the time a number means nobody."""
+    from lopen.storage.lock import holder
+
+    folder = root / ".lopen" / "locks"
+    found = (
+        (who.get("pid"), who.get("started"))
+        for path in folder.glob("*.holder")
+        for who in [holder(folder, path.stem)]
+    )
+    return {pid: started for pid, started in found if isinstance(pid, int) and isinstance(started, int)}

@@ -1,0 +1,264 @@
+"""The composition root: the only place that sees both the loop and the concrete adapters."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lopen.application.command_context import CommandContext, View
+from lopen.application.confinement import (
+    HOOKS,
+    commands_of,
+    hook_runner,
+    recording_path,
+    sandbox_of,
+    sandbox_rules,
+)
+from lopen.application.run_options import ResumeOptions
+from lopen.application.work_trees import workplace_of
+from lopen.base.clock import Clock, SystemClock
+from lopen.base.events import Recorded, SessionFailed, SessionPaused, Subscriber
+from lopen.guardrails.calls import HabitLimits
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.stores.opening import open_ledger, open_limits
+from lopen.llm.anthropic_model import AnthropicModel
+from lopen.llm.messages import Model
+from lopen.llm.recorder import Recorder, RecordingModel
+from lopen.llm.recording import UnreadableRecording
+from lopen.llm.recording import load as load_recording
+from lopen.llm.replay import ReplayModel
+from lopen.llm.retry import RetryPolicy
+from lopen.llm.secret_filter import SecretFilteringModel
+from lopen.loop.context import Ports
+from lopen.loop.model_calls import ModelCalls
+from lopen.loop.oracle_calls import OracleCalls
+from lopen.loop.task_commit import Committer
+from lopen.prompts.templates import check_templates
+from lopen.retention.log_rotation import StructuredLog
+from lopen.retention.policy import policy_of
+from lopen.retention.upkeep import Upkeep
+from lopen.sandbox.environment import cache_folder
+from lopen.sandbox.known_secrets import KnownSecrets
+from lopen.settings.schema import Settings
+from lopen.settings.sources import Loaded
+from lopen.storage.audit import AuditTrail
+from lopen.storage.folder import set_aside, state_folder
+from lopen.storage.journal import Journal
+from lopen.storage.plan_file import draw
+from lopen.storage.sessions import SessionStore
+from lopen.storage.specifications import Specifications
+from lopen.tools.catalogue import catalogue
+from lopen.tools.commands import Commands
+from lopen.tools.registry import Registry
+from lopen.tools.verification import Verifier
+from lopen.tools.watch import Watch
+from lopen.workflow.session import Approval, Session
+from lopen.workspace.workspace import Workspace
+
+REPLAY = "replay:"
+EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
+
+
+@dataclass
+class Wired:
+    """A session ready to be driven, and what shows it."""
+
+    context: CommandContext
+    ports: Ports
+    view: View
+
+
+@contextmanager
+def wired(
+    context: CommandContext,
+    loaded: Loaded,
+    store: SessionStore,
+    session: Session,
+    options: ResumeOptions,
+    *,
+    clock: Clock | None = None,
+    heard: bool = True,
+) -> Iterator[Wired]:
+    """Everything a session needs, put together; taken apart again at the end. `heard`: what happens is shown and kept."""
+    settings, clock = loaded.settings, clock or SystemClock()
+    secrets = KnownSecrets(context.root, os.environ)
+    check_templates(settings.workflow.templates)
+    place = workplace_of(context, settings, store, session, clock, secrets)
+    home, root, repository = place.home, place.root, place.repository
+    sandbox = sandbox_of(context, settings, root, session.id)
+    with ExitStack() as stack:
+        holder: list[Ports] = []
+        view = stack.enter_context(context.presentation.view(context, options, secrets.redact, holder))
+        subscribers = (
+            _hearing(context, settings, store, session, clock, view, secrets.redact) if heard else ()
+        )
+        journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
+        model = _model(stack, settings, options, journal, clock, context, secrets)
+        meter = _meter(context, settings, store, clock, model)
+        commands = commands_of(stack, context, sandbox, repository, journal)
+        approval = session.approval or store.approval(session.module)
+        verifier = _verifier(settings, commands, approval, clock, root)
+        asker = _asker(settings, options, model, meter, journal, clock)
+        ports = Ports(
+            place=place,
+            settings=settings,
+            clock=clock,
+            store=store,
+            journal=journal,
+            repository=repository,
+            workspace=Workspace(root, repository.files, secrets.take_in),
+            commands=commands,
+            sandbox_rules=sandbox_rules(sandbox, settings),
+            meter=meter,
+            asker=asker,
+            jury=OracleCalls(asker, repository, store, settings.oracle.model),
+            committer=Committer(repository, hook_runner(commands, root), cache_folder(root, HOOKS)),
+            verifier=verifier,
+            registry=Registry(catalogue(verifier.commands)),
+            audit=AuditTrail(store.database, session.id, secrets.redact),
+            watch=_watch(settings, meter, journal, store, clock, verifier),
+            person=context.presentation.person(context, settings, view),
+            approver=context.presentation.approver(context, settings, store, view),
+            specifications=Specifications(home, store),
+            write_plan=lambda: draw(home, journal.session),
+            model_override="" if options.model.startswith(REPLAY) else options.model,
+            request=options.prompt,
+        )
+        holder.append(ports)
+        yield Wired(context, ports, view)
+
+
+def _hearing(
+    context: CommandContext,
+    settings: Settings,
+    store: SessionStore,
+    session: Session,
+    clock: Clock,
+    view: View,
+    hide: Callable[[str], str],
+) -> tuple[Subscriber, ...]:
+    """Everybody who hears of the session: the view, the log, the upkeep of `.lopen/`."""
+    policy, state = policy_of(settings), context.root / ".lopen"
+    log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
+    upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
+    return (_shown(context, view), log, upkeep)
+
+
+def _shown(context: CommandContext, view: View) -> Subscriber:
+    """The view, but for what the command itself is about to tell a person: a failure, and how to begin again."""
+
+    def show(record: Recorded) -> None:
+        event = record.event
+        if isinstance(event, SessionPaused) and not context.resumable:
+            record = replace(record, event=replace(event, command=""), body="")
+        if context.json or not isinstance(event, SessionFailed):
+            view(record)
+
+    return show
+
+
+def _meter(
+    context: CommandContext, settings: Settings, store: SessionStore, clock: Clock, model: Model
+) -> Meter:
+    local = bool(getattr(model, "local", False))
+    return Meter(
+        open_limits(settings.budget, store.database, evidence_max=policy_of(settings).evidence),
+        settings,
+        clock,
+        ledger=open_ledger(settings.budget, store.database),
+        exempt=EXEMPT_WHERE_LOCAL if local else (),
+        warn=context.warn,
+    )
+
+
+def _verifier(
+    settings: Settings, commands: Commands, approval: Approval | None, clock: Clock, root: Path
+) -> Verifier:
+    return Verifier(
+        root=root,
+        commands=approval.commands if approval else {},
+        run=commands,
+        repository=commands.repository,
+        journal=commands.journal,
+        clock=clock,
+        timeout_s=settings.sandbox.verify_timeout_s,
+        network=settings.sandbox.network,
+    )
+
+
+def _watch(
+    settings: Settings, meter: Meter, journal: Journal, store: SessionStore, clock: Clock, verifier: Verifier
+) -> Watch:
+    def tests() -> str | None:
+        return verifier.commands.get("verify-tests")
+
+    return Watch(meter.gate, journal, store.database, clock, _habit_limits(settings), tests)
+
+
+def _asker(
+    settings: Settings, options: ResumeOptions, model: Model, meter: Meter, journal: Journal, clock: Clock
+) -> ModelCalls:
+    return ModelCalls(
+        model,
+        () if options.model else tuple(settings.models.fallback),
+        RetryPolicy(base_s=settings.model.retry_base_s, max_retries=settings.model.max_retries),
+        meter,
+        journal,
+        clock,
+        random.Random(),  # noqa: S311 - jitter, no secret
+        settings.budget.cache_read_weight,
+    )
+
+
+def _model(
+    stack: ExitStack,
+    settings: Settings,
+    options: ResumeOptions,
+    journal: Journal,
+    clock: Clock,
+    context: CommandContext,
+    secrets: KnownSecrets,
+) -> Model:
+    def step() -> str:
+        return journal.session.step.value
+
+    if options.model.startswith(REPLAY):
+        recording = load_recording(Path(options.model.removeprefix(REPLAY)))
+        return stack.enter_context(ReplayModel(recording, step=step, clock=clock))
+    real = AnthropicModel(settings.model, os.environ, clock)
+    stack.callback(real.close)
+    recorder = None
+    if settings.recording.enabled:
+        recorder = _recorder(context, journal.session, clock, secrets.redact)
+    model = real if recorder is None else RecordingModel(real, recorder, step, journal.tell)
+    return SecretFilteringModel(model, secrets, journal.session.id, journal.tell)
+
+
+def _recorder(
+    context: CommandContext, session: Session, clock: Clock, hide: Callable[[str], str]
+) -> Recorder | None:
+    """Goes on with the session's recording; a damaged one is set aside, and none at all does not stop the work."""
+    path = recording_path(context.root, session.id)
+    try:
+        try:
+            return Recorder(path, session.module, redact=hide, clock=clock)
+        except UnreadableRecording as error:
+            kept = set_aside(path, state_folder(context.root))
+            context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}, a new one begins")
+            return Recorder(path, session.module, redact=hide, clock=clock)
+    except OSError as error:
+        context.warn(f"this run is not recorded: {path}: {error.strerror or error}")
+        return None
+
+
+def _habit_limits(settings: Settings) -> HabitLimits:
+    own = settings.tool_discipline
+    return HabitLimits(
+        file_reads=own.max_file_reads,
+        command_retries=own.max_command_retries,
+        files_edited=own.max_files_edited,
+    )

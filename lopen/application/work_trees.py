@@ -1,0 +1,104 @@
+"""Where a session works, as the settings say: in the person's checkout, or beside it in the user's cache folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from lopen.application.command_context import CommandContext
+from lopen.base.clock import Clock, SystemClock
+from lopen.base.hashing import content_hash
+from lopen.git.branches import require_commit
+from lopen.git.checkout import Checkout
+from lopen.git.repository import Repository
+from lopen.sandbox.known_secrets import KnownSecrets
+from lopen.settings.folders import cache_folder
+from lopen.settings.schema import Settings
+from lopen.settings.sources import Loaded
+from lopen.storage.folder import state_folder
+from lopen.storage.lock import Locked, held
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.session import Session
+from lopen.workspace.work_trees import Workplace, clear_dead, linked_tree
+
+WAIT_S = 60.0  # for another session that makes its work tree; it checks out every file
+
+
+def apart(settings: Settings) -> bool:
+    """Whether sessions work beside the person's checkout."""
+    return settings.git.isolation == "worktree"
+
+
+def in_checkout(loaded: Loaded) -> Loaded:
+    """The same settings, but for a repository that is a copy already, or is only looked at."""
+    git = loaded.settings.git.model_copy(update={"isolation": "branch"})
+    return replace(loaded, settings=loaded.settings.model_copy(update={"git": git}))
+
+
+def trees_folder(root: Path) -> Path:
+    """Where the work trees of the project at `root` lie, one a module."""
+    return cache_folder() / "worktrees" / f"{root.name}-{content_hash(str(root))[:12]}"
+
+
+def require_repository(root: Path, settings: Settings, module: str) -> None:
+    """A repository, with a commit to begin at where work is committed: before anything else that may lack."""
+    if settings.git.enabled:
+        head = Repository.open(root, clock=SystemClock(), sign=settings.git.sign).head()
+        if settings.git.auto_commit:
+            require_commit(head, module)
+
+
+def checkout_of(root: Path, settings: Settings, clock: Clock, secrets: KnownSecrets) -> Checkout:
+    """The project's repository; with `git.enabled = false` a private history of snapshots in its place."""
+    if settings.git.enabled:
+        return Repository.open(root, clock=clock, sign=settings.git.sign, known=secrets.now)
+    shadow = root / ".lopen" / "cache" / "shadow"
+    return Repository.shadow(root, shadow, clock=clock, known=secrets.now)
+
+
+def workplace_of(
+    context: CommandContext,
+    settings: Settings,
+    store: SessionStore,
+    session: Session,
+    clock: Clock,
+    secrets: KnownSecrets,
+) -> Workplace:
+    """The session's place, made where there is none yet; the caller holds the module's lock.
+
+    What earlier sessions left beside it is cleared away, where nothing is lost with it.
+    """
+    if not apart(settings):
+        return Workplace(context.root, checkout_of(context.root, settings, clock, secrets))
+    checkout = Repository.open(context.root, clock=clock, sign=settings.git.sign, known=secrets.now)
+    folder = trees_folder(context.root)
+    branch = session.branch or settings.git.branch_prefix + session.module
+
+    with held(_locks(context.root), "worktrees", "the work trees", wait_s=WAIT_S):
+        with ExitStack() as stack:
+
+            def dead(module: str) -> bool:
+                return module != session.module and stack.enter_context(_idle(context.root, store, module))
+
+            for line in clear_dead(checkout, folder, dead):
+                context.warn(line)
+        return linked_tree(checkout, folder / session.module, branch, begun=session.branch is not None)
+
+
+@contextmanager
+def _idle(root: Path, store: SessionStore, module: str) -> Iterator[bool]:
+    """Whether no session of the module is unfinished and no process works on it; none begins meanwhile."""
+    if store.latest(module=module, unfinished=True) is not None:
+        yield False  # its lock is left alone: somebody may be about to go on
+        return
+    try:
+        with held(_locks(root), f"module-{module}", f"module {module}"):
+            yield store.latest(module=module, unfinished=True) is None
+    except Locked:
+        yield False
+
+
+def _locks(root: Path) -> Path:
+    return state_folder(root) / "locks"

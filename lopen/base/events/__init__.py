@@ -1,0 +1,101 @@
+"""What happens, as typed, frozen values. One stream; the terminal, JSON lines, log, metrics and dashboard read it.
+
+An event says what happened and is never asked for an answer. `to_json` is the shape of `--json` lines and
+of the log. Standard library only: every command loads this package.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from lopen.base.events.event import Event, Recorded, Subscriber
+from lopen.base.events.guards import (
+    AlertRaised,
+    CircuitChanged,
+    EscalationChanged,
+    GuardrailRaised,
+    Notice,
+    Waiting,
+)
+from lopen.base.events.turns import (
+    ModelFallback,
+    ModelRetry,
+    ModelText,
+    ProgressReported,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    VerdictGiven,
+    VerificationRan,
+)
+from lopen.base.events.work import (
+    Committed,
+    ComponentComplete,
+    DriftFound,
+    IterationEnded,
+    IterationStarted,
+    PlanRecorded,
+    QuestionAsked,
+    Reverted,
+    SessionComplete,
+    SessionFailed,
+    SessionPaused,
+    SessionStarted,
+    SpecApproved,
+    StepEntered,
+    TaskChanged,
+)
+
+__all__ = [
+    "EVENTS",
+    "AlertRaised",
+    "CircuitChanged",
+    "Committed",
+    "ComponentComplete",
+    "DriftFound",
+    "EscalationChanged",
+    "Event",
+    "GuardrailRaised",
+    "IterationEnded",
+    "IterationStarted",
+    "ModelFallback",
+    "ModelRetry",
+    "ModelText",
+    "Notice",
+    "PlanRecorded",
+    "ProgressReported",
+    "QuestionAsked",
+    "Recorded",
+    "Reverted",
+    "SessionComplete",
+    "SessionFailed",
+    "SessionPaused",
+    "SessionStarted",
+    "SpecApproved",
+    "StepEntered",
+    "Subscriber",
+    "TaskChanged",
+    "ToolEnded",
+    "ToolStarted",
+    "TurnEnded",
+    "TurnStarted",
+    "VerdictGiven",
+    "VerificationRan",
+    "Waiting",
+    "from_fields",
+]
+
+EVENTS: Mapping[str, type[Event]] = {cls.name: cls for cls in Event.__subclasses__()}
+
+
+def from_fields(name: str, values: Mapping[str, Any]) -> Event:
+    """The event of that name from stored fields; unknown names (a newer writer) become a notice."""
+    cls = EVENTS.get(name)
+    if cls is None:
+        return Notice("info", f"{name}: {json.dumps(dict(values), default=str)}")
+    known = {f.name for f in fields(cls)}
+    return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known})

@@ -1,0 +1,119 @@
+"""Telling what this person wrote from what a repository brought along (contract §13). Standard library only.
+
+One key, made once, lies in the person's own data folder. The database and every approval in it carry a seal made
+with that key: a `state.db` that came with a clone has none, so it speaks for nobody. Where that folder cannot be
+written the key lasts as long as the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from functools import lru_cache
+
+from lopen.base.hashing import blake2b
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+
+KEY_BYTES = 32
+_NAME = "seal.key"
+_TABLE = "CREATE TABLE owner (name TEXT NOT NULL, seal TEXT NOT NULL)"
+
+
+def data_folder(environ: Mapping[str, str] = os.environ) -> str:
+    """Where lopen keeps what is this person's alone: the place that `platformdirs` names, without loading it."""
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Application Support/lopen")
+    named = environ.get("XDG_DATA_HOME", "").strip()
+    return os.path.join(named or os.path.expanduser("~/.local/share"), "lopen")
+
+
+def sealed(*parts: str) -> str:
+    """The seal over `parts`, in hexadecimal."""
+    mac = blake2b(digest_size=32, key=_key(data_folder())[0])
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        mac.update(len(raw).to_bytes(8, "big") + raw)  # with lengths, so that no two lists read the same
+    return mac.hexdigest()
+
+
+def holds(seal: object, *parts: str) -> bool:
+    """Whether `seal` was made by this person over exactly `parts`."""
+    return seal == sealed(*parts)
+
+
+def unkept() -> str:
+    """Why seals end with this process, in the system's words; "" where they last."""
+    return _key(data_folder())[1]
+
+
+@lru_cache(maxsize=8)
+def _key(folder: str) -> tuple[bytes, str]:
+    """The key, and why it could not be kept."""
+    path = os.path.join(folder, _NAME)
+    try:
+        return _read(path) or _made(folder, path), ""
+    except OSError as error:
+        return os.urandom(KEY_BYTES), f"{folder}: {error.strerror or error}"
+
+
+def _read(path: str) -> bytes | None:
+    """The key that lies there; None where there is none, or nothing that can be one."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    with open(descriptor, "rb") as file:
+        found = file.read(KEY_BYTES + 1)
+    return found if len(found) == KEY_BYTES else None
+
+
+def _made(folder: str, path: str) -> bytes:
+    """A new key, whole or not there at all; where another process was quicker, that one's."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    temporary = os.path.join(folder, f".{_NAME}.{os.urandom(8).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(os.urandom(KEY_BYTES))
+            file.flush()
+            os.fsync(descriptor)
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        os.unlink(temporary)
+    found = _read(path)
+    if found is None:
+        raise OSError(0, f"{_NAME} is no key; remove it")
+    return found
+
+
+def stamp(connection: sqlite3.Connection) -> None:
+    """Mark a new database as this person's; in the transaction that makes it."""
+    connection.execute(_TABLE)
+    name = os.urandom(16).hex()
+    connection.execute("INSERT INTO owner VALUES (?, ?)", (name, sealed("database", name)))
+
+
+def owner(connection: sqlite3.Connection) -> str:
+    """The name that a database got when it was made; "" where it has none."""
+    row = connection.execute("SELECT name FROM owner LIMIT 1").fetchone()
+    return str(row[0]) if row else ""
+
+
+def is_own(connection: sqlite3.Connection) -> bool:
+    """Whether the database is this person's, or has nothing in it yet. It may be moved and copied.
+
+    The table is read only where it is the one that `stamp` makes: a view of that name could compute for ever.
+    """
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'owner'").fetchone()
+    if found is None:
+        return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+    row = (
+        connection.execute("SELECT name, seal FROM owner LIMIT 1").fetchone() if found[0] == _TABLE else None
+    )
+    return row is not None and holds(row[1], "database", str(row[0]))

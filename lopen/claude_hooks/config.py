@@ -1,0 +1,276 @@
+"""The few settings a hook needs, read without the schema (which costs more than a hook may take).
+
+`KEYS` and `BOUNDS` repeat the schema's defaults, trust rules and limits; a test holds them together. What is wrong
+does not hold, and is said. Order and trust are
+the contract's (§12, §13): defaults, the user's file, the project's file where it tightens, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from lopen.limits.budgets.budget import BudgetSpec
+from lopen.limits.circuits.rules import BY_NAME, RULES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+AGENT = "claude-code"
+INFINITE = float("inf")
+
+# key → (default, trust: lower, raise or user_only)
+KEYS: dict[str, tuple[Any, str]] = {
+    "budget.enabled": (True, "raise"),
+    "budget.enforcement": ("hard", "user_only"),
+    "budget.session_tokens": (500_000, "lower"),
+    "budget.warning_threshold": (0.8, "lower"),
+    "budget.confirmation_threshold": (0.9, "lower"),  # read for the order of the three alone
+    "budget.pause_threshold": (1.0, "lower"),
+    "budget.cache_read_weight": (0.1, "user_only"),
+    "budget.store": ("sqlite", "user_only"),
+    "budget.key_prefix": ("lopen", "user_only"),
+    "budget.ttl_s": (86_400, "user_only"),
+    "circuit.enabled": (True, "raise"),
+    "resources.max_concurrent_agents": (5, "lower"),
+    "resources.max_agents_per_session": (10, "lower"),
+    "resources.agent_spawn_cooldown_s": (10.0, "user_only"),
+    "resources.api_session_max": (50, "lower"),
+    "memory.evidence_max": (100, "lower"),
+    "memory.tool_history_max": (50, "user_only"),
+    "hooks.external_commands": (["oracle.py", "swarm.py", "research.py"], "user_only"),
+    "hooks.timeout_s": (2.0, "user_only"),
+}
+for _rule in RULES:
+    KEYS[f"circuit.{_rule.name}.enabled"] = (True, "raise")
+    KEYS[f"circuit.{_rule.name}.threshold"] = (None, "lower")
+    KEYS[f"circuit.{_rule.name}.window"] = (None, "user_only")
+    KEYS[f"circuit.{_rule.name}.cooldown_base"] = (None, "user_only")
+
+# key → (the lowest, whether that itself may be, the highest); of texts, what they must look like
+BOUNDS: dict[str, tuple[float, bool, float]] = {
+    "budget.session_tokens": (0, True, INFINITE),
+    "budget.warning_threshold": (0, False, 1),
+    "budget.confirmation_threshold": (0, False, 1),
+    "budget.pause_threshold": (0, False, 1),
+    "budget.cache_read_weight": (0, True, 1),
+    "budget.ttl_s": (1, True, INFINITE),
+    "resources.max_concurrent_agents": (1, True, INFINITE),
+    "resources.max_agents_per_session": (1, True, INFINITE),
+    "resources.agent_spawn_cooldown_s": (0, True, INFINITE),
+    "resources.api_session_max": (1, True, INFINITE),
+    "memory.evidence_max": (1, True, 100_000),
+    "memory.tool_history_max": (1, True, 100_000),
+    "hooks.timeout_s": (0, False, 30),
+}
+PATTERNS = {
+    "budget.enforcement": r"^(hard|warn)$",
+    "budget.store": r"^(sqlite|rediss?://.+|unix://.+)$",
+    "budget.key_prefix": r"^[A-Za-z0-9_.-]{1,64}$",
+}
+for _rule in RULES:
+    BOUNDS[f"circuit.{_rule.name}.threshold"] = (1, True, INFINITE)
+    BOUNDS[f"circuit.{_rule.name}.window"] = (0, False, INFINITE)
+    BOUNDS[f"circuit.{_rule.name}.cooldown_base"] = (0, True, INFINITE)
+_THRESHOLDS = ("budget.warning_threshold", "budget.confirmation_threshold", "budget.pause_threshold")
+
+ENVIRONMENT = {
+    "TOKEN_BUDGET_ENABLED": "budget.enabled",
+    "TOKEN_BUDGET_SESSION_DEFAULT": "budget.session_tokens",
+    "TOKEN_BUDGET_ALERT_THRESHOLD": "budget.warning_threshold",
+    "TOKEN_BUDGET_PAUSE_THRESHOLD": "budget.pause_threshold",
+    "TOKEN_BUDGET_TTL": "budget.ttl_s",
+    "CIRCUIT_BREAKER_ENABLED": "circuit.enabled",
+    "CIRCUIT_BREAKER_MAX_ITERATIONS": "circuit.max_iterations.threshold",
+    "CIRCUIT_BREAKER_DUPLICATE_THRESHOLD": "circuit.duplicate_call.threshold",
+    "CIRCUIT_BREAKER_RAPID_FIRE_WINDOW": "circuit.rapid_fire.window",
+    "CIRCUIT_BREAKER_RAPID_FIRE_THRESHOLD": "circuit.rapid_fire.threshold",
+    "CIRCUIT_BREAKER_COOLDOWN": "circuit.rapid_fire.cooldown_base",
+}
+_WORDS = ("budget", "circuit", "resources", "memory", "hooks")
+
+
+def load(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Every key of `KEYS` with its value, and what a file or variable says wrongly, which is left out.
+
+    The faults name the place and the key, never the value: that may be a secret, or a repository's words.
+    """
+    values = {key: default for key, (default, _) in KEYS.items()}
+    faults: list[str] = []
+
+    def take(found: Iterator[tuple[str, str, Any]], *, tightening: bool = False) -> None:
+        for place, key, value in found:
+            if key not in KEYS:
+                continue
+            if not _fits(key, value):
+                faults.append(f"{place} is not {_wanted(key)}")
+            elif not tightening or _tightens(key, value, values[key]):
+                values[key] = value
+
+    take(_file(user_config(environ), faults))
+    take(_file(os.path.join(root, ".lopen", "config.toml"), faults), tightening=True)
+    take(_variables(environ))
+    warning, confirmation, pause = (values[key] for key in _THRESHOLDS)
+    if not warning < confirmation <= pause:
+        faults.append(
+            "budget: warning_threshold < confirmation_threshold <= pause_threshold must hold; the defaults do"
+        )
+        values |= {key: KEYS[key][0] for key in _THRESHOLDS}
+    return values, tuple(faults)
+
+
+def _wanted(key: str) -> str:
+    """What a value of this key is."""
+    if key not in BOUNDS:
+        kind = {bool: "true or false", list: "a list of texts"}.get(type(KEYS[key][0]), "one of its texts")
+        return f"{kind}, as {key} is"
+    low, itself, high = BOUNDS[key]
+    kind = "a whole number" if _is_whole(key) else "a number"
+    most = "" if high == INFINITE else f" and at most {high:g}"
+    return f"{kind} {'from' if itself else 'above'} {low:g}{most}, as {key} is"
+
+
+def table(values: Mapping[str, Any], section: str) -> dict[str, Any]:
+    """One section as nested tables, as the schema would give it."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        head, _, rest = key.partition(".")
+        if head == section:
+            name, _, leaf = rest.partition(".")
+            if leaf:
+                found.setdefault(name, {})[leaf] = value
+            else:
+                found[name] = value
+    return found
+
+
+def session_spec(settings: dict[str, Any], session: str) -> BudgetSpec:
+    """The budget of a Claude Code session."""
+    budget = table(settings, "budget")
+    return BudgetSpec(
+        f"session:{session}",
+        "session",
+        budget["session_tokens"] if budget["enabled"] else 0,
+        agent=AGENT,
+        alert_threshold=budget["warning_threshold"],
+        pause_threshold=budget["pause_threshold"],
+        enforcement=budget["enforcement"],
+    )
+
+
+def user_config(environ: Mapping[str, str]) -> str:
+    """The user's own configuration file."""
+    home = environ.get("HOME") or os.path.expanduser("~")
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Application Support", "lopen", "config.toml")
+    base = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return os.path.join(base, "lopen", "config.toml")
+
+
+def _file(path: str, faults: list[str]) -> Iterator[tuple[str, str, Any]]:
+    """The file's values by dotted key. A TOML parser is loaded only where a line speaks of these tables."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(1_000_000)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        faults.append(f"{path} cannot be read ({type(error).__name__}): nothing in it holds")
+        return
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+    if not any(word in line for line in lines for word in _WORDS):
+        return
+    import tomllib
+
+    try:
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        place = re.search(r"line \d+, column \d+|end of document", str(error))
+        faults.append(
+            f"{path} is not valid TOML ({place[0] if place else type(error).__name__}): nothing in it holds"
+        )
+        return
+    for key, value in _dotted(found, ""):
+        yield f"{path}: {key}", key, value
+
+
+def _dotted(tree: Mapping[str, Any], head: str) -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{head}{name}.")
+        else:
+            yield head + name, value
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
+    for name, key in ENVIRONMENT.items():
+        if name in environ:
+            yield name, key, _parsed(key, environ[name])
+    for name, text in environ.items():
+        if name.startswith("LOPEN_") and "__" in name:
+            key = name[len("LOPEN_") :].lower().replace("__", ".")
+            yield name, key, _parsed(key, text)
+
+
+def _parsed(key: str, text: str) -> Any:
+    """A variable's text as the key's kind of value; None, which fits no key, if it is none."""
+    default = KEYS.get(key, ("",))[0]
+    text = text.strip()
+    if isinstance(default, bool):
+        return {
+            "true": True,
+            "1": True,
+            "yes": True,
+            "on": True,
+            "false": False,
+            "0": False,
+            "no": False,
+            "off": False,
+        }.get(text.lower())
+    if isinstance(default, list):
+        return [part.strip().strip("\"'") for part in text.strip("[]").split(",") if part.strip()]
+    if isinstance(default, str):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Of the right kind and within its bounds; whole numbers serve as numbers, booleans only as themselves."""
+    default = KEYS[key][0]
+    if value is None or isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, str):
+        return isinstance(value, str) and re.search(PATTERNS[key], value) is not None
+    if isinstance(default, list):
+        return isinstance(value, list) and all(isinstance(v, str) for v in value)
+    low, itself, high = BOUNDS[key]
+    kind = isinstance(value, int if _is_whole(key) else int | float)
+    return kind and (low <= value if itself else low < value) and value <= high
+
+
+def _is_whole(key: str) -> bool:
+    return isinstance(KEYS[key][0], int) or (key.startswith("circuit.") and key.endswith(".threshold"))
+
+
+def _tightens(key: str, value: Any, current: Any) -> bool:
+    """A repository's file may only tighten; 0 is "unlimited" and the loosest."""
+    trust = KEYS[key][1]
+    if trust == "anyone":
+        return True
+    if trust == "raise":
+        return value is True
+    if trust != "lower" or value == 0:
+        return False
+    if current is None:
+        current = BY_NAME[key.split(".")[1]].threshold
+    return bool(current == 0 or value <= current)

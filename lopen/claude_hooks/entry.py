@@ -1,0 +1,255 @@
+"""`lopen hook EVENT`: an event's JSON on standard input, exit 0 with context or exit 2 with the reason.
+
+Whatever fails in the guard itself allows the call and is logged (seed 003 §15). Loaded before anything
+heavy: only the standard library, and no more of it than is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+
+from lopen.base.errors import LopenError, StoreUnreachable
+from lopen.claude_hooks import config, pending_usage, protect
+from lopen.claude_hooks.event import LARGEST, HookEvent, Malformed, parse
+from lopen.claude_hooks.guard import EVENTS, Answer, SessionGuard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+    from typing import Any, BinaryIO, NoReturn, TextIO
+
+    from lopen.limits.stores.store import LimitsStore, Rows
+
+ALLOWED, USAGE, BLOCKED = 0, 2, 2
+_left_open: list[Any] = []  # held until the process is gone
+
+
+class HookTimedOut(BaseException):
+    """The hook took too long. No `except Exception` in between may swallow it."""
+
+
+def main(
+    argv: Sequence[str],
+    stdin: TextIO | BinaryIO,
+    stdout: TextIO,
+    stderr: TextIO,
+    *,
+    leaving: bool = False,
+) -> int:
+    """Answer one event. `argv`: the event's name. 0 allows, 2 blocks (and says a wrong name).
+
+    `leaving`: the process ends right after, so the database is not closed: what is committed is durable,
+    and folding the log into it would take three more waits for the disk.
+    """
+    if len(argv) != 1 or argv[0] not in EVENTS:
+        stderr.write(f"usage: lopen hook {' | '.join(EVENTS)}\n")
+        return USAGE
+    began, root = time.monotonic(), ""
+    settings: dict[str, Any] = {}
+    disarm = _nothing
+    attempt = _Attempt()
+    try:
+        root = project_root(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
+        settings, attempt.faults = config.load(root, os.environ)
+        disarm = _arm(settings["hooks.timeout_s"])
+        answer, plain = answered(argv[0], stdin, root, settings, attempt, leaving)
+    except HookTimedOut:
+        answer, plain = Answer(log=("the hook took too long; the call is allowed",)), False
+    except Malformed as error:
+        answer, plain = Answer(log=(f"{error}; the call is allowed",)), False
+    except Exception as error:  # noqa: BLE001 - a fault of the guard itself must not stop anyone's work
+        answer, plain = Answer(log=(f"{type(error).__name__}: {error}; the call is allowed",)), False
+    finally:
+        disarm()
+    _log((*answer.log, *attempt.owe(root)), root, stderr)
+    code = _say(argv[0], answer, plain, stdout, stderr)
+    if argv[0] == "session-start" and os.path.isdir(os.path.join(root, ".lopen")):
+        _tidy(root, settings.get("hooks.timeout_s", 0.0) - (time.monotonic() - began), stderr)
+    return code
+
+
+class _Attempt:
+    """What of an event must outlive a failure: its tokens, until a store took them."""
+
+    def __init__(self) -> None:
+        self.id = os.urandom(8).hex()
+        self.event: HookEvent | None = None
+        self.faults: tuple[str, ...] = ()
+
+    def owe(self, root: str) -> tuple[str, ...]:
+        """Keep the tokens of an event that came to no end; what is to be logged."""
+        if self.event is None or not self.event.usage:
+            return ()
+        if not os.path.isdir(os.path.join(root, ".lopen")):
+            return ()
+        counts = tuple(self.event.usage.fields().values())
+        try:
+            pending_usage.keep(
+                root, pending_usage.Owed(self.id, self.event.session, self.event.model, counts)
+            )
+        except OSError as error:
+            return (f"the tokens of this event are lost: {error.strerror or error}",)
+        return ("the tokens of this event are counted with the next event or command",)
+
+
+def answered(
+    name: str,
+    stdin: TextIO | BinaryIO,
+    root: str,
+    settings: dict[str, Any],
+    attempt: _Attempt,
+    leaving: bool = False,
+) -> tuple[Answer, bool]:
+    """The answer, and whether it is wanted in seed 003's plain shape."""
+    raw = getattr(stdin, "buffer", stdin).read(LARGEST + 1)
+    event = parse(raw.encode() if isinstance(raw, str) else raw, name)
+    if name == "pre-tool-use":
+        reason = protect.forbidden(event.tool, event.arguments, event.cwd or root, root)
+        if reason:
+            return Answer(reason), event.plain
+    attempt.event = event
+    try:
+        return _guarded(name, event, settings, attempt, root, leaving), event.plain
+    except LopenError as error:
+        return Answer(log=(f"{error.message}; the call is allowed",)), event.plain
+
+
+def _guarded(
+    name: str, event: HookEvent, settings: dict[str, Any], attempt: _Attempt, root: str, leaving: bool
+) -> Answer:
+    store, close = _store(settings, root)
+    if leaving and settings["budget.store"] == "sqlite":
+        _left_open.append(store)
+        close = _nothing
+    now = datetime.now(UTC)
+    waits = pending_usage.waiting(root)
+
+    def work(rows: Rows) -> Answer:
+        alerts = pending_usage.count(rows, waits, settings, now)
+        guard = SessionGuard(rows, event, settings, now, root, attempt.id, attempt.faults)
+        return guard.run(name, alerts.get(event.session, ()))
+
+    try:
+        answer = store.atomically(work)
+        attempt.event = None
+        pending_usage.forget(root, waits)
+    except Malformed:
+        attempt.event = None  # nothing of it is a Claude Code session's
+        raise
+    finally:
+        close()
+    return answer
+
+
+def _store(settings: dict[str, Any], root: str) -> tuple[LimitsStore, Any]:
+    if settings["budget.store"] != "sqlite":
+        from lopen.limits.stores.redis_store import RedisStore
+
+        redis = RedisStore(
+            settings["budget.store"],
+            prefix=settings["budget.key_prefix"],
+            ttl_s=settings["budget.ttl_s"],
+            answer_s=0.5,
+            evidence_max=settings["memory.evidence_max"],
+        )
+        return redis, redis.close
+    if not os.path.isdir(os.path.join(root, ".lopen")):
+        raise StoreUnreachable(f"{root} has no .lopen folder (lopen init makes one)")
+    from lopen.claude_hooks.connection import LeanDatabase
+    from lopen.limits.stores.sqlite_store import SqliteStore
+
+    database = LeanDatabase(os.path.join(root, ".lopen", "state.db"), settings["hooks.timeout_s"] / 2)
+    return SqliteStore(database, evidence_max=settings["memory.evidence_max"]), database.close
+
+
+def project_root(start: str) -> str:
+    """The nearest folder upwards with .lopen or .git that belongs to the user; else `start`."""
+    here = os.path.realpath(start)
+    while True:
+        for name in (".lopen", ".git"):
+            try:
+                if os.lstat(os.path.join(here, name)).st_uid == os.getuid():
+                    return here
+            except OSError:
+                continue
+        above = os.path.dirname(here)
+        if above == here:
+            return os.path.realpath(start)
+        here = above
+
+
+def _tidy(root: str, seconds: float, stderr: TextIO) -> None:
+    """A session starts: the project's state is cleaned, as at the start of one of lopen's own (contract §9)."""
+    if seconds <= 0:
+        return
+    disarm = _arm(seconds)
+    try:
+        from lopen.claude_hooks.upkeep import tidied
+
+        tidied(root)
+    except (HookTimedOut, Exception) as error:  # noqa: BLE001 - the next session's start takes it up again
+        stderr.write(f"lopen hook: the state was not cleaned ({type(error).__name__}: {error})\n")
+    finally:
+        disarm()
+
+
+def _say(name: str, answer: Answer, plain: bool, stdout: TextIO, stderr: TextIO) -> int:
+    if answer.block:
+        if plain:
+            stdout.write(json.dumps({"reason": answer.block}) + "\n")
+        stderr.write(answer.block + "\n")
+        return BLOCKED
+    if answer.context:
+        context: dict[str, Any] = {"additionalContext": "\n\n".join(answer.context)}
+        if not plain:
+            title = "".join(part.capitalize() for part in name.split("-"))
+            context = {"hookSpecificOutput": {"hookEventName": title, **context}}
+        stdout.write(json.dumps(context) + "\n")
+    return ALLOWED
+
+
+def _log(lines: Sequence[str], root: str, stderr: TextIO) -> None:
+    """To standard error, and to the project's log where there is one to write."""
+    for line in lines:
+        stderr.write(f"lopen hook: {line}\n")
+    if lines and root and os.path.isdir(os.path.join(root, ".lopen")):
+        from lopen.claude_hooks.upkeep import logged  # slow to load, and seldom wanted
+
+        logged(lines, root)
+
+
+def _nothing() -> None:
+    """There is nothing to take back."""
+
+
+def _arm(seconds: float) -> Any:
+    """Raise `TimedOut` after so long; gives what takes that back. Only a main thread can be interrupted."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise HookTimedOut
+
+    try:
+        before = signal.signal(signal.SIGALRM, late)
+    except ValueError:
+        return _nothing
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def disarm() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+    return disarm
+
+
+def run(arguments: Sequence[str]) -> NoReturn:
+    """The process's own entry: answers, then leaves without the interpreter's slow goodbye."""
+    code = main(arguments, sys.stdin, sys.stdout, sys.stderr, leaving=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,194 @@
+"""Writing the hooks into a project's `.claude/settings.json`, and taking them out again.
+
+What else stands there stays as it is; the file as it was is kept beside it until they are out again. A file that cannot be read as
+settings is left alone, and said (contract §10).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any
+
+from lopen.base.errors import LopenError
+
+# Claude Code's event → lopen's word for it, and whether it is matched by tool.
+HOOKED = {
+    "PreToolUse": ("pre-tool-use", True),
+    "PostToolUse": ("post-tool-use", True),
+    "UserPromptSubmit": ("user-prompt-submit", False),
+    "SessionStart": ("session-start", False),
+}
+TIMEOUT_S = 5
+
+
+def settings_path(project: Path) -> Path:
+    """Where Claude Code reads a project's settings."""
+    return project / ".claude" / "settings.json"
+
+
+def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
+    """Add the four hooks, replacing older ones of lopen's. Gives the file, and the backup where one was made."""
+    path = settings_path(project)
+    settings = _read(path)
+    hooks = _without_ours(path, settings)
+    for event, (word, matched) in HOOKED.items():
+        command = f"{program or program_here()} hook {word}"
+        entry: dict[str, Any] = {"matcher": "*"} if matched else {}
+        entry["hooks"] = [{"type": "command", "command": command, "timeout": TIMEOUT_S}]
+        hooks[event] = [*hooks.get(event, []), entry]
+    wanted = settings | {"hooks": hooks}
+    if wanted == settings:  # installed already
+        return path, None
+    rest = _rest(settings, _without_ours(path, settings))
+    kept = not rest or any(
+        _held(backup) == rest for backup in _backups(path)
+    )  # nothing but an older one's hooks
+    return path, _replace(path, wanted, backup=not kept)
+
+
+def uninstall(project: Path) -> tuple[Path, bool, Path | None]:
+    """Take lopen's hooks out, and leave the file as it was before them: none where they were all there was.
+
+    Gives the file, whether anything was taken out, and the backup of the installation where it still says
+    something else than the file: somebody changed that since.
+    """
+    path = settings_path(project)
+    settings = _read(path)
+    hooks = _without_ours(path, settings)
+    if hooks == settings.get("hooks", {}):
+        return path, False, None
+    rest = _rest(settings, hooks)
+    kept = list(_backups(path))
+    before = next((backup for backup in reversed(kept) if _held(backup) == rest), None)
+    try:
+        if before is not None:
+            _put(path, before.read_bytes())  # to the byte
+            before.unlink()
+            kept.remove(before)
+        elif rest:
+            _put(path, _text(rest))
+        else:
+            path.unlink()
+            with suppress(OSError):  # something else lies there
+                path.parent.rmdir()
+    except OSError as error:
+        raise LopenError(f"{path} cannot be changed: {error.strerror or error}") from error
+    return path, True, kept[-1] if kept else None
+
+
+def _rest(settings: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with these hooks alone; without the table where none is left."""
+    return {k: v for k, v in settings.items() if k != "hooks"} | ({"hooks": hooks} if hooks else {})
+
+
+def _held(backup: Path) -> dict[str, Any] | None:
+    """The settings that a backup holds, without an empty table of hooks; None where it holds none."""
+    try:
+        settings = _read(backup)
+    except LopenError:
+        return None
+    return _rest(settings, settings.get("hooks", {}))
+
+
+def program_here() -> str:
+    """How a shell starts this lopen: by name where it is on PATH, else through this Python."""
+    return "lopen" if shutil.which("lopen") else f"{shlex.quote(sys.executable)} -m lopen"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise LopenError(f"{path} cannot be read: {error}", hint="it was left as it is") from error
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LopenError(
+            f"{path} is not valid JSON: {error}", hint="it was left as it is; mend it and try again"
+        ) from error
+    if not isinstance(settings, dict):
+        raise LopenError(f"{path} holds no JSON object", hint="it was left as it is; mend it and try again")
+    return settings
+
+
+def _without_ours(path: Path, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The hooks table without lopen's commands; other commands beside them stay."""
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict) or not all(isinstance(entries, list) for entries in hooks.values()):
+        raise LopenError(
+            f"{path}: `hooks` is not a table of lists", hint="it was left as it is; mend it and try again"
+        )
+    cleaned = {event: [e for e in map(_entry_without_ours, entries) if e] for event, entries in hooks.items()}
+    return {event: entries for event, entries in cleaned.items() if entries or not hooks[event]}
+
+
+def _entry_without_ours(entry: Any) -> Any:
+    commands = entry.get("hooks") if isinstance(entry, dict) else None
+    if not isinstance(commands, list):
+        return entry
+    kept = [c for c in commands if not _is_ours(c)]
+    if len(kept) == len(commands):
+        return entry
+    return entry | {"hooks": kept} if kept else None
+
+
+def _is_ours(command: Any) -> bool:
+    line = command.get("command") if isinstance(command, dict) else None
+    if not isinstance(line, str):
+        return False
+    return any(
+        line == f"lopen hook {word}" or line.endswith((f"/lopen hook {word}", f" -m lopen hook {word}"))
+        for word, _ in HOOKED.values()
+    )
+
+
+def _replace(path: Path, settings: Mapping[str, Any], *, backup: bool) -> Path | None:
+    """Write the settings in one step, the earlier file kept as `settings.json.bak` (then `.bak2`, …) where asked."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = _backup(path) if backup else None
+        _put(path, _text(settings))
+    except OSError as error:
+        raise LopenError(f"{path} cannot be written: {error.strerror or error}") from error
+    return kept
+
+
+def _text(settings: Mapping[str, Any]) -> bytes:
+    return (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+
+
+def _put(path: Path, content: bytes) -> None:
+    target = path.resolve()  # a linked file stays a link
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".settings.")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o644)
+    os.replace(name, target)
+
+
+def _backup(path: Path) -> Path | None:
+    if not path.exists():
+        return None
+    kept = next(name for name in _backup_names(path) if not name.exists())
+    shutil.copy2(path, kept)
+    return kept
+
+
+def _backups(path: Path) -> Iterator[Path]:
+    """The backups that lie beside the file, the oldest first."""
+    return takewhile(Path.exists, _backup_names(path))
+
+
+def _backup_names(path: Path) -> Iterator[Path]:
+    return (path.with_name(f"{path.name}.bak{number if number > 1 else ''}") for number in count(1))

@@ -1,0 +1,100 @@
+"""The places that only lopen and people change: `.lopen/` and `.claude/settings*`, and words that name them."""
+
+from __future__ import annotations
+
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Commands whose arguments are text to show or to look for, and files they only read.
+_READ = (
+    "cat less more head tail ls ll stat file wc grep egrep fgrep rg ag diff cmp jq tree du echo printf test [ [["
+    " realpath readlink basename dirname md5sum sha256sum sha1sum which type man true false pwd"
+)
+READERS = frozenset(_READ.split())
+_GIT_READ = "log diff show status ls-files blame grep check-ignore rev-parse cat-file commit add tag"
+_GIT_READS = frozenset(_GIT_READ.split())
+_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
+LONGEST = 200_000
+
+
+def head_of(words: Sequence[str]) -> str:
+    """The command's own name, behind assignments."""
+    return next((w for w in words if not re.match(r"[A-Za-z_]\w*\+?=", w)), "")
+
+
+def git_parts(words: Sequence[str]) -> tuple[str, str, list[str]]:
+    """Of a git command: the folder it is told to work in, its subcommand, and what follows that."""
+    rest = list(words[list(words).index(head_of(words)) + 1 :])
+    folder = ""
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in _GIT_VALUED and rest:
+            value = rest.pop(0)
+            folder = os.path.join(folder, value) if option == "-C" else folder
+    return folder, rest[0] if rest else "", rest[1:]
+
+
+def reads_git(words: Sequence[str]) -> bool:
+    """A git command that changes no file, or a `gh`."""
+    name = os.path.basename(head_of(words))
+    return name == "gh" or (name == "git" and git_parts(words)[1] in _GIT_READS)
+
+
+def protected(path: str, cwd: str) -> str:
+    """`path` as it was given, if it is one of the protected places, also through a symbolic link or a glob."""
+    path = os.path.expanduser(path)
+    if "\0" in path or len(path) > 4_096:
+        return ""
+    joined = os.path.normpath(os.path.join(cwd, path))
+    return path if _is_protected(joined) or _is_protected(os.path.realpath(joined)) else ""
+
+
+def holds(word: str, cwd: str, root: str) -> bool:
+    """The word names a folder with a protected place in it: the project's, one above it, or a `.claude`."""
+    if word.startswith("-") or "\0" in word or len(word) > 4_096:
+        return False
+    path = os.path.realpath(os.path.join(cwd, os.path.expanduser(word)))
+    return root == path or root.startswith(path.rstrip("/") + "/") or is_claude(path)
+
+
+def is_claude(path: str) -> bool:
+    """The path is a `.claude` folder, whose settings go and come with it."""
+    return _may_be(os.path.basename(path.rstrip("/")).casefold(), ".claude")
+
+
+def mentions(word: str, cwd: str) -> str:
+    """The protected place that a word names, alone or as a part of it (`of=.lopen/state.db`)."""
+    for part in re.split(r"[=:,;'\"\s()]", word) if len(word) < LONGEST else ():
+        if part and not part.startswith("-") and (hit := protected(part, cwd)):
+            return hit
+    return ""
+
+
+def _is_protected(path: str) -> bool:
+    parts = path.casefold().split("/")
+    for i, part in enumerate(parts):
+        if _may_be(part, ".lopen"):
+            return True
+        if (
+            _may_be(part, ".claude")
+            and i + 1 < len(parts)
+            and _may_be(parts[i + 1], "settings.json", "settings")
+        ):
+            return True
+    return False
+
+
+def _may_be(part: str, name: str, start: str = "") -> bool:
+    """`part` is the name (or begins so), or a shell pattern or brace list that may become it."""
+    if part == name or (start and part.startswith(start)):
+        return True
+    wild = any(c in part for c in "*?[")
+    if not wild and "{" not in part:
+        return False
+    from fnmatch import fnmatchcase  # read only for the rare pattern
+
+    return (wild and part.strip("*") != "" and fnmatchcase(name, part)) or ("{" in part and name in part)

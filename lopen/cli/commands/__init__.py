@@ -1,0 +1,1 @@
+"""One file a command. Each is loaded only when it is called."""

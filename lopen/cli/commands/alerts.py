@@ -1,0 +1,64 @@
+"""`lopen alerts`: what a person should know, and that they have seen it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.application.limits import opened_limits, tell
+from lopen.base.errors import ExitCode
+from lopen.cli.command import JsonOption, ProjectOption, VerboseOption, command, group, open_context, taken_in
+
+app = group("Alerts of budgets, circuits and protected paths.")
+AlertId = Annotated[str, typer.Argument(help="As `lopen alerts` shows it, or `all`.")]
+BudgetOption = Annotated[str | None, typer.Option("--budget", help="Only this budget's.")]
+NewOption = Annotated[bool, typer.Option("--new/--all", help="Without those already acknowledged.")]
+
+
+@app.callback(invoke_without_command=True)
+def bare(
+    ctx: typer.Context,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Without a command: the list."""
+    invocation = taken_in(ctx, project, json=json, verbose=verbose)
+    if ctx.invoked_subcommand is None:
+        _list(open_context(invocation), None, new=True)
+
+
+@app.command("list")
+@command
+def listing(context: CommandContext, budget: BudgetOption = None, new: NewOption = False) -> ExitCode:
+    """Alerts, oldest first; new ones are marked."""
+    return _list(context, budget, new=new)
+
+
+def _list(context: CommandContext, budget: str | None, *, new: bool) -> ExitCode:
+    from lopen.limits import report
+
+    with opened_limits(context) as (store, _):
+        alerts = store.alerts(budget, False if new else None)
+    for alert in alerts:
+        context.emit("alert", **report.alert_object(alert))
+    none = ["No new alerts; lopen alerts list shows those already seen."] if new else ["No alerts."]
+    tell(context, report.alert_lines(alerts) or none)
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def ack(context: CommandContext, alert_id: AlertId) -> ExitCode:
+    """Mark an alert, or all, as seen."""
+    from lopen.limits import admin_actions, report
+
+    with opened_limits(context) as (store, _):
+        wanted = [a.alert_id for a in store.alerts(acknowledged=False)] if alert_id == "all" else [alert_id]
+        alerts = [admin_actions.acknowledge_alert(store, each) for each in wanted]
+    for alert in alerts:
+        context.emit("alert_acknowledged", **report.alert_object(alert))
+    tell(context, report.alert_lines(alerts) or ["No new alerts."])
+    return ExitCode.OK

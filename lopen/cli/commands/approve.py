@@ -1,0 +1,88 @@
+"""`lopen approve`: a person opens the gate for one exact specification."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode, LopenError
+from lopen.cli.command import command
+from lopen.cli.completion import ModuleArgument
+
+if TYPE_CHECKING:
+    from lopen.storage.sessions import SessionStore
+
+NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Kept with the approval.")]
+ExpectOption = Annotated[
+    str | None,
+    typer.Option("--expect", metavar="HASH", help="Refuse if the specification is another by now."),
+]
+RunOption = Annotated[bool, typer.Option("--run", help="Go on with the run at once.")]
+
+
+@command
+def approve(
+    context: CommandContext,
+    module: ModuleArgument,
+    note: NoteOption = "",
+    expect: ExpectOption = None,
+    run: RunOption = False,
+) -> ExitCode:
+    """Approve a module's specification as it is now: its criteria and its verify commands.
+
+    Only a person gives this command; it refuses to run under a lopen session's own processes.
+    """
+    from lopen.application.approval import checked, record, show, specification
+    from lopen.application.open_store import open_store
+    from lopen.application.person_only import require_person
+    from lopen.documents.spec import module_name
+
+    require_person("approve", context.root)
+    module_name(module)  # before anything is written
+    store = open_store(context, new=True)
+    spec = checked(specification(context.root, store, module))
+    digest = show(context, spec)
+    if expect is not None and not (len(expect) >= 8 and digest.startswith(expect)):
+        raise LopenError(
+            f"the specification is another by now: its hash is {digest}, expected {expect}",
+            hint="read it again, then approve what you read",
+        )
+    record(store, spec, note)
+    context.say(f"approved {module} ({digest[:16]})")
+    context.emit("approved", module=module, spec_hash=digest, note=note)
+    if not run:
+        warn_of_branch(context, store, module)
+        context.say(f"go on with: lopen run {module}")
+        return ExitCode.OK
+    from lopen.application.driving import drive_module
+    from lopen.application.run_options import RunOptions
+
+    store.database.close()
+    return drive_module(context, module, RunOptions())
+
+
+def warn_of_branch(context: CommandContext, store: SessionStore, module: str) -> None:
+    """Say at once what a run would refuse: the module's branch holds work that was not merged."""
+    from lopen.application.work_trees import apart, checkout_of
+    from lopen.base.clock import SystemClock
+    from lopen.git.errors import OtherWork
+    from lopen.git.repository import versioned
+    from lopen.loop.approval_gate import check_branch
+    from lopen.sandbox.known_secrets import KnownSecrets
+
+    if store.latest(module=module, unfinished=True) is not None:
+        return
+    with suppress(LopenError):  # whatever else is wrong, the run says it
+        settings = context.load().settings
+        if apart(settings) or not (settings.git.enabled and settings.git.auto_commit):
+            return
+        secrets = KnownSecrets(context.root, os.environ)
+        repository = versioned(checkout_of(context.root, settings, SystemClock(), secrets))
+        try:
+            check_branch(repository, module, settings.git.branch_prefix + module)
+        except OtherWork as error:
+            context.warn(f"lopen run will refuse: {error.message}\n{error.hint}")

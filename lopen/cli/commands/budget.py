@@ -1,0 +1,97 @@
+"""`lopen budget`: what was used of what is allowed, and a person's extension or reset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.application.limits import no_such, now, opened_limits, tell
+from lopen.base.errors import ExitCode, WrongUsage
+from lopen.cli.command import command, group
+
+if TYPE_CHECKING:
+    from lopen.limits.budgets.budget import BudgetState
+    from lopen.limits.stores.store import LimitsStore
+
+GRANTED = ("extension", "reset")
+app = group("Token budgets of modules, sessions and tasks.")
+BudgetId = Annotated[str, typer.Argument(help="module:NAME, session:ID or task:ID")]
+OneBudget = Annotated[str | None, typer.Argument(help="Only this budget.", show_default=False)]
+TokensArgument = Annotated[int | None, typer.Argument(help="1 to 1,000,000 more tokens.", show_default=False)]
+TokensOption = Annotated[int | None, typer.Option("--tokens", metavar="N", help="The same, as an option.")]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
+
+
+@app.command()
+@command
+def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
+    """Every budget with its use, status and cost; one by name with what was granted it, and why."""
+    from lopen.limits import report
+
+    with opened_limits(context) as (store, _):
+        states = [s for s in store.budgets() if budget_id in (None, s.budget_id)]
+        if budget_id is not None and not states:
+            raise no_such("budget", budget_id)
+        states = [_with_cost(store, state) for state in states]
+        granted = [i for i in store.incidents(budget_id) if i.rule in GRANTED] if budget_id else []
+    for state in states:
+        context.emit("budget", **report.budget_object(state))
+    for incident in granted:
+        context.emit("incident", **report.incident_object(incident))
+    tell(context, [*report.budget_lines(states), *report.incident_log(granted)])
+    return ExitCode.OK
+
+
+def _with_cost(store: LimitsStore, state: BudgetState) -> BudgetState:
+    """The hooks count tokens alone: their cost is told here, where a price is known by now."""
+    if not state.unpriced_tokens:
+        return state
+    from lopen.limits.report import priced
+    from lopen.llm.messages import Usage
+    from lopen.llm.prices import cost_usd
+
+    cost, unpriced = priced(
+        store.spend(state.budget_id), lambda model, used: cost_usd(model, Usage(**used.fields()))
+    )
+    return state.replace(cost_usd=cost, unpriced_tokens=unpriced)
+
+
+@app.command()
+@command
+def extend(
+    context: CommandContext,
+    budget_id: BudgetId,
+    reason: ReasonOption,
+    tokens: TokensArgument = None,
+    given: TokensOption = None,
+) -> ExitCode:
+    """Grant a budget more tokens. A person's command."""
+    from lopen.application.person_only import require_person
+    from lopen.limits import admin_actions, report
+
+    require_person("budget extend", context.root)
+    granted = tokens if given is None else given
+    if granted is None:
+        raise WrongUsage("say how many tokens", hint=f"lopen budget extend {budget_id} TOKENS --reason TEXT")
+    with opened_limits(context) as (store, _):
+        state = admin_actions.extend_budget(store, budget_id, granted, reason, now())
+    context.emit("budget_extended", reason=reason, additional_tokens=granted, **report.budget_object(state))
+    tell(context, report.budget_lines([state]))
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def reset(context: CommandContext, budget_id: BudgetId) -> ExitCode:
+    """Count a budget from nothing again. A person's command."""
+    from lopen.application.person_only import require_person
+    from lopen.limits import admin_actions, report
+
+    require_person("budget reset", context.root)
+    with opened_limits(context) as (store, _):
+        state = admin_actions.reset_budget(store, budget_id, now())
+    context.emit("budget_reset", **report.budget_object(state))
+    tell(context, report.budget_lines([state]))
+    return ExitCode.OK

@@ -1,0 +1,102 @@
+"""`lopen check`: every problem of the specifications, as `path:line: message`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode, LopenError
+from lopen.cli.command import command
+from lopen.cli.completion import OptionalModule
+
+if TYPE_CHECKING:
+    from lopen.documents.spec import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class SpecProblem:
+    """One line of the report."""
+
+    severity: Literal["problem", "warning"]
+    line: int
+    message: str
+
+
+@command
+def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
+    """Validate specifications; the exit code is 1 if any has a problem. Warnings do not count."""
+    from lopen.documents.spec import misnamed, spec_path
+
+    problems = warnings = 0
+    strays = [] if module else list(misnamed(context.root))
+    modules = _modules(context.root, module, strays)
+    for stray in strays:
+        problems += 1
+        found = SpecProblem("problem", stray.line, stray.message)
+        _tell(context, "", stray.path.relative_to(context.root), found)
+    for name in modules:
+        path = spec_path(context.root, name)
+        for finding in _examined(context, path, name):
+            problems += finding.severity == "problem"
+            warnings += finding.severity == "warning"
+            _tell(context, name, path.relative_to(context.root), finding)
+    context.emit("check", modules=modules, problems=problems, warnings=warnings)
+    if not context.json:
+        also = f", {_counted(warnings, 'warning')}" if warnings else ""
+        context.say(f"{', '.join(modules) or 'no module'}: {_counted(problems, 'problem')}{also}")
+    return ExitCode.FAILED if problems else ExitCode.OK
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _modules(root: Path, module: str | None, strays: Sequence[Problem]) -> list[str]:
+    from lopen.documents.spec import find_modules
+
+    known = find_modules(root)
+    if module is None and (known or strays):
+        return known
+    if module is None:
+        raise LopenError(
+            f"there is no specification in {root / 'specs'}", hint="begin one: lopen init MODULE"
+        )
+    require_known(module, known)
+    return [module]
+
+
+def require_known(module: str, known: Sequence[str]) -> None:
+    """Refuse a module that has no specification, and name the one that may be meant."""
+    from lopen.documents.spec import module_name
+
+    if module_name(module) not in known:
+        near = get_close_matches(module, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"begin it: lopen init {module}"
+        raise LopenError(f"there is no module {module}", hint=hint)
+
+
+def _examined(context: CommandContext, path: Path, module: str) -> Iterator[SpecProblem]:
+    from lopen.documents.source import UnreadableSource
+    from lopen.documents.spec import load
+
+    try:
+        specification = load(path, module=module)
+    except UnreadableSource as error:  # one unreadable file must not hide what is wrong with the others
+        yield SpecProblem("problem", error.line or 1, f"{error.what}; {error.hint}")
+        return
+    found = [
+        *(SpecProblem("problem", p.line, p.message) for p in specification.problems),
+        *(SpecProblem("warning", w.line, w.message) for w in specification.warnings),
+    ]
+    yield from sorted(found, key=lambda f: f.line)
+
+
+def _tell(context: CommandContext, module: str, path: Path, finding: SpecProblem) -> None:
+    context.emit(finding.severity, module=module, path=str(path), line=finding.line, message=finding.message)
+    if not context.json:
+        kind = "" if finding.severity == "problem" else "warning: "
+        context.say(f"{path}:{finding.line}: {kind}{finding.message}")

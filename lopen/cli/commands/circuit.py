@@ -1,0 +1,120 @@
+"""`lopen circuit`: what tripped and until when, and a person's acknowledgement or reset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.application.limits import no_such, now, opened_limits, resource_limits, tell
+from lopen.base.errors import ExitCode
+from lopen.cli.command import command, group
+
+app = group("Circuit breakers.")
+CircuitId = Annotated[str, typer.Argument(help="session:ID")]
+OneCircuit = Annotated[str | None, typer.Argument(help="Only this circuit.", show_default=False)]
+OneOwner = Annotated[
+    str | None, typer.Argument(help="Only this circuit's, or this budget's.", show_default=False)
+]
+
+
+@app.command()
+@command
+def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
+    """Every circuit, its resources, and what happened in the last 24 hours."""
+    from lopen.limits import report
+    from lopen.limits.circuits.call_events import read_agents
+
+    with opened_limits(context) as (store, settings):
+        states = [c for c in store.circuits() if circuit_id in (None, c.circuit_id)]
+        if circuit_id is not None and not states:
+            raise no_such("circuit", circuit_id)
+        happened = store.incidents(circuit_id)
+        agents = store.atomically(lambda rows: [read_agents(rows, s.circuit_id) for s in states])
+    present, limits = now(), resource_limits(settings)
+    lines = ["Circuit breakers"] if states else ["No circuits yet."]
+    for state, theirs in zip(states, agents, strict=True):
+        own = [i for i in happened if i.circuit_id == state.circuit_id]
+        resources = report.resource_object(theirs, state, limits, present)
+        counts = report.incident_counts(own, present)
+        context.emit("circuit", **report.circuit_object(state), resources=resources, incidents_24h=counts)
+        lines += report.circuit_lines(state, present)
+        lines += report.resource_lines(theirs, state, limits, present)
+    tell(context, [*lines, *report.incident_lines(happened, present)])
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
+    """The incident log: trips, extensions, overrides, acknowledgements and resets, oldest first, with reasons."""
+    from lopen.limits import report
+
+    with opened_limits(context) as (store, _):
+        found = store.incidents(circuit_id)
+        owners = {*(c.circuit_id for c in store.circuits()), *(b.budget_id for b in store.budgets())}
+    if circuit_id is not None and not found and circuit_id not in owners:
+        raise no_such("circuit", circuit_id)
+    for incident in found:
+        context.emit("incident", **report.incident_object(incident))
+    tell(context, report.incident_log(found) or ["No incidents."])
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def ack(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
+    """Let one call through; its success closes the circuit. A person's command."""
+    from lopen.application.person_only import require_person
+    from lopen.limits import admin_actions, report
+
+    require_person("circuit ack", context.root)
+    with opened_limits(context) as (store, _):
+        state = admin_actions.acknowledge_circuit(store, circuit_id, now())
+    resume = _lifted(context, circuit_id)
+    context.emit("circuit_acknowledged", **report.circuit_object(state))
+    nothing = [] if state.state == "half_open" else ["It was not open: there is nothing to acknowledge."]
+    tell(context, [*nothing, *report.circuit_lines(state, now()), *resume])
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def reset(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
+    """Close a circuit and forget its counts. A person's command."""
+    from lopen.application.person_only import require_person
+    from lopen.limits import admin_actions, report
+
+    require_person("circuit reset", context.root)
+    with opened_limits(context) as (store, _):
+        state = admin_actions.reset_circuit(store, circuit_id, now())
+    resume = _lifted(context, circuit_id)
+    context.emit("circuit_reset", **report.circuit_object(state))
+    tell(context, [*report.circuit_lines(state, now()), *resume])
+    return ExitCode.OK
+
+
+def _lifted(context: CommandContext, circuit_id: str) -> list[str]:
+    """The session no longer waits for its circuit: that is kept, and the line that tells how to go on.
+
+    Nothing where it goes on already or waits for something else, nor for a session of Claude Code.
+    """
+    from lopen.application.open_store import open_store
+    from lopen.storage.lock import Locked, alone
+
+    store, session_id = open_store(context), circuit_id.removeprefix("session:")
+    try:
+        if session_id not in store.ids(unfinished=True):
+            return []
+        with alone(context.root, store.load(session_id).module):
+            session = store.load(session_id)
+            if session.pause is not None and session.pause.kind != "circuit":
+                return []
+            store.save(replace(session, pause=None), now())
+        return [f"go on with: lopen resume {session_id}"]
+    except Locked:
+        return []
+    finally:
+        store.database.close()

@@ -1,0 +1,83 @@
+"""`lopen config`: every setting with the source it came from, and setting one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.cli.command import command, group
+
+app = group("Every setting with the source it came from.")
+
+VALUE_CHARACTERS = 200
+
+
+def _keys(incomplete: str) -> list[str]:
+    from lopen.settings.keys import keys
+
+    return [name for name in keys() if name.startswith(incomplete)]
+
+
+KeyArgument = Annotated[
+    str, typer.Argument(help="The key, such as budget.session_tokens.", autocompletion=_keys)
+]
+Prefix = Annotated[str, typer.Argument(help="Only keys that start so.", autocompletion=_keys)]
+ForUser = Annotated[bool, typer.Option("--user", help="In your own file, for all your projects.")]
+
+
+@app.command("show")
+@command
+def show(context: CommandContext, prefix: Prefix = "") -> None:
+    """Every value in force, with where it came from."""
+    from lopen.base.errors import WrongUsage
+    from lopen.settings.keys import nearest, shown, value_of
+
+    loaded = context.load()
+    wanted = {key: source for key, source in loaded.provenance.items() if key.startswith(prefix)}
+    if not wanted:
+        near = nearest(prefix)
+        raise WrongUsage(
+            f"no setting begins with {prefix!r}",
+            hint=f"did you mean {near}?" if near else "lopen config show",
+        )
+    for key, source in wanted.items():
+        value = shown(key, value_of(loaded.settings, key), limit=VALUE_CHARACTERS)
+        place = f"{source.name}, {source.location}" if source.location else source.name
+        if context.json:
+            context.emit("setting", key=key, value=value, source=source.name, location=source.location)
+        else:
+            context.say(f"{key} = {value}  ({place})")
+    for model in loaded.unconfirmed:
+        context.warn(f"{model.key} is named by the repository; lopen asks you once before it is used")
+
+
+@app.command("path")
+@command
+def path(context: CommandContext) -> None:
+    """The files that are read, the project's first."""
+    from lopen.settings.sources import project_file, user_file
+
+    for scope, file in (("project", project_file(context.root)), ("user", user_file())):
+        if context.json:
+            context.emit("config_file", scope=scope, path=str(file), exists=file.exists())
+        else:
+            context.say(f"{scope}: {file}{'' if file.exists() else ' (none yet)'}")
+
+
+@app.command("set")
+@command
+def set_(context: CommandContext, key: KeyArgument, value: str, user: ForUser = False) -> None:
+    """Set one value, in the project's file, or in your own with --user; lists are written as JSON."""
+    from lopen.application.person_only import require_person
+    from lopen.settings.sources import set_value
+
+    require_person("config set", context.root)
+    file = set_value("user" if user else "project", context.root, key, value)
+    context.emit("config_set", key=key, path=str(file))
+    if not context.json:
+        context.say(f"{key} is set in {file}")
+    now = context.load().provenance[key]
+    if not now.location.startswith(str(file)):
+        context.warn(f"{now.location or now.name} sets it too, and wins")

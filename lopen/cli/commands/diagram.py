@@ -1,0 +1,17 @@
+"""`lopen diagram`: the state machine as Mermaid."""
+
+from __future__ import annotations
+
+from lopen.application.command_context import CommandContext
+from lopen.cli.command import command
+
+
+@command
+def diagram(context: CommandContext) -> None:
+    """Print the workflow's table as a Mermaid state diagram."""
+    from lopen.workflow.machine import mermaid
+
+    if context.json:
+        context.emit("diagram", mermaid=mermaid())
+    else:
+        context.say(mermaid().rstrip("\n"))

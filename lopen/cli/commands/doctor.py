@@ -1,0 +1,44 @@
+"""`lopen doctor`: what works here, proved by trying, and how to mend what does not."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode, LopenError
+from lopen.cli.command import command
+
+Online = Annotated[
+    bool, typer.Option("--online", help="Also ask every model for a word; costs next to nothing.")
+]
+
+
+@command
+def doctor(context: CommandContext, online: Online = False) -> ExitCode:
+    """What works here, proved by trying, and how to mend what does not."""
+    from lopen.application.doctor import examine
+    from lopen.application.doctor_report import CheckResult, Examined
+
+    try:
+        loaded = context.load()
+        configuration = CheckResult("configuration", "ok", "every value is allowed")
+    except LopenError as error:
+        loaded, configuration = None, CheckResult("configuration", "fail", error.message, error.hint)
+    failed = False
+    for finding in (configuration, *examine(Examined(context.root, loaded, os.environ, online))):
+        failed = failed or finding.status == "fail"
+        _tell(context, finding.check, finding.status, finding.detail, finding.mend)
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _tell(context: CommandContext, check: str, status: str, detail: str, mend: str) -> None:
+    context.emit("doctor", check=check, status=status, detail=detail, mend=mend)
+    if context.json:
+        return
+    first, *rest = detail.splitlines() or [""]
+    context.say(f"{status:<4}  {check}: {first}")
+    for more in (*rest, *([f"→ {mend}"] if mend else [])):
+        context.say(f"      {more}")

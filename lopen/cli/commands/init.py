@@ -1,0 +1,218 @@
+"""`lopen init`: lay out a project. Writes what is missing, overwrites nothing, says what it did."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.application.verify_detection import NAMES, Detected, detect, listing
+from lopen.base.errors import ExitCode, LopenError
+from lopen.cli.command import command
+from lopen.documents import scaffold as placeholder
+
+NewModule = Annotated[str | None, typer.Argument(help="Also write an example specification for this module.")]
+PreCommit = Annotated[
+    bool, typer.Option("--pre-commit-hook", help="Also run lint and tests before each commit.")
+]
+
+
+@command
+def init(
+    context: CommandContext, module: NewModule = None, pre_commit_hook: PreCommit = False
+) -> ExitCode | None:
+    """Lay out a project, with verify commands detected from its files."""
+    specification = _specification_path(context.root, module) if module is not None else None
+    root, detected = context.root, detect(listing(context.root))
+    _write(context, root / ".lopen" / ".gitignore", GITIGNORE)
+    _write(context, root / ".lopen" / "config.toml", CONFIG)
+    if module is not None and specification is not None:
+        _write(context, specification, specification_text(module, detected))
+    if pre_commit_hook:
+        _pre_commit(context, detected)
+    _warn_of_no_repository(context)
+    _report(context, detected, module)
+    if not (pre_commit_hook or context.json or detected.missing) and (context.root / ".git").exists():
+        context.say("lopen init --pre-commit-hook has git run lint and tests before each commit")
+    return None
+
+
+def _specification_path(root: Path, module: str) -> Path:
+    from lopen.documents.spec import spec_path
+
+    return spec_path(root, module)
+
+
+def _write(context: CommandContext, path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Make the file unless it exists. A link anywhere below the project's root is not followed."""
+    shown = path.relative_to(context.root) if path.is_relative_to(context.root) else path
+    for folder in path.parents:
+        if folder == context.root:
+            break
+        if folder.is_symlink():
+            raise LopenError(f"{folder} is a symbolic link", hint="replace it by an ordinary folder")
+        if folder.exists() and not folder.is_dir():
+            raise LopenError(
+                f"{folder} is a file where a folder belongs", hint="rename or remove it, then again"
+            )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    except FileExistsError:
+        _tell(context, "kept", str(shown), "was there")
+        return
+    except OSError as error:
+        raise LopenError(f"{path}: {error.strerror}", hint="make the folder writable") from error
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    _tell(context, "wrote", str(shown))
+
+
+def _tell(context: CommandContext, did: str, path: str, why: str = "") -> None:
+    context.emit("init_file", action=did, path=path)
+    if not context.json:
+        context.say(f"{did} {path}" + (f" ({why})" if why else ""))
+
+
+def _pre_commit(context: CommandContext, detected: Detected) -> None:
+    if not any(detected.commands[name] for name in ("verify-lint", "verify-tests")):
+        context.warn("no pre-commit hook: there is no test runner and no linter for it to run")
+        return
+    folder = _hooks_folder(context.root)
+    if folder is None:
+        context.warn(
+            "no pre-commit hook: this is no git repository, or its hooks lie outside it; see git init"
+        )
+        return
+    _write(context, folder / "pre-commit", pre_commit(detected), mode=0o755)
+
+
+def _hooks_folder(root: Path) -> Path | None:
+    """Where git looks for this repository's hooks; None where that is not the repository's own folder."""
+    from lopen.git.command import find_git
+    from lopen.git.errors import GitError
+
+    environment = os.environ | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    asked = [
+        "-C",
+        str(root),
+        "rev-parse",
+        "--path-format=absolute",
+        "--git-common-dir",
+        "--git-path",
+        "hooks",
+    ]
+    try:
+        argv = [find_git(root), *asked]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, env=environment, check=False)
+    except (GitError, OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0:
+        return None
+    common, hooks = (Path(line) for line in done.stdout.splitlines())
+    return hooks if hooks.is_relative_to(common) else None
+
+
+def _warn_of_no_repository(context: CommandContext) -> None:
+    """Say at once what a run would refuse."""
+    from lopen.base.clock import SystemClock
+    from lopen.git.errors import NotARepository
+    from lopen.git.repository import Repository
+
+    with suppress(LopenError):  # whatever else is wrong, the run says it
+        if not context.load().settings.git.enabled:
+            return
+        try:
+            Repository.open(context.root, clock=SystemClock())
+        except NotARepository as error:
+            context.warn(f"lopen run will refuse: {error.message}; {error.hint}")
+
+
+def _report(context: CommandContext, detected: Detected, module: str | None) -> None:
+    for name in NAMES:
+        found = detected.commands[name]
+        context.emit("init_command", name=name, command=found)
+        if not context.json:
+            context.say(f"{name}: {found or 'none found'}")
+    for what in detected.missing:
+        context.warn(f"no {what} found: name one under Skills & Hooks, or say none")
+    if not context.json:
+        specification = f"write specs/{module}/SPECIFICATION.md, then: lopen check {module}"
+        context.say(f"next: {specification if module else 'lopen init MODULE, or lopen spec MODULE -p TEXT'}")
+
+
+GITIGNORE = "*\n!.gitignore\n!config.toml\n"
+
+CONFIG = """\
+# Settings of this project for lopen; may be committed. Every key and its value: lopen config show
+# A project may tighten limits, not loosen them; endpoint, sandbox, hooks and notification are each person's own.
+
+[budget]
+# session_tokens = 400000        # less than your own; a person's limits: lopen config set --user
+# token_budget_per_module = 0
+# max_cost_usd = 0.0
+
+[workflow]
+# max_iterations = 100
+
+[git]
+# convention = "conventional"    # or "plain"
+# isolation = "branch"           # or "worktree"
+"""
+
+
+def specification_text(module: str, detected: Detected) -> str:
+    """An example of a specification that `lopen check` accepts, to be rewritten."""
+    title = module.replace("-", " ").replace("_", " ").capitalize()
+    return f"""\
+---
+name: {module}
+description: {placeholder.DESCRIPTION.format(module=module)}
+---
+
+# {title}
+
+## Overview
+
+{placeholder.OVERVIEW.format(module=module)}
+
+## Behaviour
+
+{placeholder.BEHAVIOUR}
+
+## Acceptance Criteria
+
+{chr(10).join(f"- [ ] {criterion}" for criterion in placeholder.CRITERIA)}
+
+## Dependencies
+
+- None beyond the standard library.
+
+## Skills & Hooks
+
+{chr(10).join(_hooks(detected))}
+"""
+
+
+def _hooks(detected: Detected) -> Iterator[str]:
+    for name in NAMES:
+        command = detected.commands[name]
+        yield f"- **{name}**: " + (f"`{command}`" if command else "none")
+    yield "- **verify-commit**: none"
+
+
+def pre_commit(detected: Detected) -> str:
+    """A git hook that runs lint and tests before each commit."""
+    lines = ["#!/bin/sh", "# Written by lopen init: a commit is made only when these pass."]
+    for name in ("verify-lint", "verify-tests"):
+        command = detected.commands[name]
+        if command:
+            lines += [f"echo {shlex.quote(f'{name}: {command}')}", f"( {command} ) || exit 1"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,63 @@
+"""`lopen log`: what happened in a session, in order."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode
+from lopen.base.events import AlertRaised, CircuitChanged, EscalationChanged, GuardrailRaised, Recorded
+from lopen.cli.command import command
+from lopen.cli.completion import OptionalSession
+
+FollowOption = Annotated[
+    bool, typer.Option("-f", "--follow", help="Go on as things happen, until the session waits or ends.")
+]
+GuardrailsOption = Annotated[bool, typer.Option("--guardrails", help="Only what the guardrails said.")]
+GUARDRAIL_EVENTS = (GuardrailRaised, EscalationChanged, CircuitChanged, AlertRaised)
+# Another process writes these rows, and SQLite tells nobody of a write: they are looked for. A person sees no delay.
+POLL_S = 0.3
+
+
+@command
+def log(
+    context: CommandContext,
+    session: OptionalSession = None,
+    follow: FollowOption = False,
+    guardrails: GuardrailsOption = False,
+) -> ExitCode:
+    """What happened: turns, tool calls, verdicts, guardrails, commits. The latest session without a name."""
+    from lopen.application.open_store import holding, one_session, open_store
+    from lopen.application.waiting import CUT_OFF
+    from lopen.cli.rendering import subscriber
+    from lopen.storage.archives import archive_path
+    from lopen.storage.lock import at_work, holder
+
+    store = open_store(context)
+    if session is not None and archive_path(store.archives, session) is not None:
+        store = holding(store, session)
+    found = one_session(store, session)
+
+    def history() -> Iterator[Recorded]:
+        last = 0
+        while True:
+            for record in store.events(found.id, after=last):
+                last = record.seq
+                yield record
+            if not follow or store.load(found.id).status != "running":
+                return
+            if not at_work(holder(context.root / ".lopen" / "locks", f"module-{found.module}")):
+                context.warn(f"{CUT_OFF}; go on with: lopen resume {found.id}")
+                return
+            time.sleep(POLL_S)
+
+    with subscriber("json" if context.json else "plain", sys.stdout, verbose=context.verbose) as view:
+        for record in history():
+            if not guardrails or isinstance(record.event, GUARDRAIL_EVENTS):
+                view(record)
+    return ExitCode.OK

@@ -1,0 +1,45 @@
+"""`lopen memory`: what lopen keeps on disk against its limits, and cleaning it now."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode
+from lopen.cli.command import command, group
+
+app = group("What lopen keeps on disk, and cleaning it.")
+
+
+@app.command()
+@command
+def report(context: CommandContext) -> ExitCode:
+    """What is kept, against its limits, and what the last cleaning freed."""
+    from lopen.application.open_store import open_store
+    from lopen.limits.stores.opening import open_limits
+    from lopen.retention.policy import policy_of
+    from lopen.retention.report import lines
+    from lopen.retention.report import report as gathered
+
+    settings = context.load().settings
+    policy, store = policy_of(settings), open_store(context)
+    limits = open_limits(settings.budget, store.database)
+    found = gathered(store, context.root / ".lopen", policy, limits)
+    limits.close()
+    context.emit("memory", **asdict(found))
+    if not context.json:
+        context.say("\n".join(lines(found, policy)))
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def clean(context: CommandContext) -> ExitCode:
+    """Rotate logs, archive finished sessions, move older rows and give space back: what happens by itself, now."""
+    from lopen.application.open_store import cleaned
+    from lopen.retention.report import freed_line
+
+    freed = asdict(cleaned(context))
+    context.emit("memory_cleaned", **freed)
+    context.say(f"Memory cleanup: {freed_line(freed)}")
+    return ExitCode.OK

@@ -1,0 +1,51 @@
+"""`lopen modules`: every module, its state, progress, tokens and cost."""
+
+from __future__ import annotations
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode
+from lopen.cli.command import command
+from lopen.workflow.assess import standing
+
+
+@command
+def modules(context: CommandContext) -> ExitCode:
+    """Every module that has a specification, and how far it is."""
+    from lopen.application.limits import looked_up
+    from lopen.application.open_store import open_store, store_of
+    from lopen.documents.spec import find_modules
+    from lopen.limits.report import cost_text
+    from lopen.workflow.task_tree import progress
+
+    store = open_store(context)
+    limits = looked_up(context, store.database)
+    budgets = {b.budget_id: b for b in limits.budgets}
+    names = find_modules(context.root)
+    for name in names:
+        session = store_of(store, name).latest(module=name)
+        approved = store.approval(name) is not None
+        state = session.status if session else ("approved" if approved else "specified")
+        done = progress(session.tree) if session else None
+        budget = budgets.get(f"module:{name}")
+        used = {"tokens": 0, "cost_usd": 0.0, "unpriced_tokens": 0}
+        if budget is not None:
+            counts = (budget.tokens_used, budget.cost_usd, budget.unpriced_tokens)
+            used = dict(zip(used, counts, strict=True))
+        spent = f"{used['tokens']:,} tokens, {cost_text(used['cost_usd'], int(used['unpriced_tokens']), 4)}"
+        context.emit(
+            "module",
+            session=session.id if session else "",
+            module=name,
+            state=state,
+            step=standing(session).value if session else None,
+            tasks_done=done.tasks_done if done else 0,
+            tasks=done.tasks if done else 0,
+            **(dict.fromkeys(used) if limits.unknown else used),
+        )
+        counted = f"{done.tasks_done}/{done.tasks} tasks" if done and done.tasks else "no tasks yet"
+        context.say(f"{name}: {state}, {counted}, {'tokens unknown' if limits.unknown else spent}")
+    if names and limits.lines:
+        context.say(limits.lines[0])
+    if not names:
+        context.say("no module yet: write specs/<module>/SPECIFICATION.md, or: lopen run MODULE -p TEXT")
+    return ExitCode.OK

@@ -1,0 +1,160 @@
+"""`lopen session`: list, show, resume, delete, prune and export sessions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.application.run_options import ResumeOptions
+from lopen.base.errors import ExitCode, LopenError, WrongUsage
+from lopen.cli.command import command, group
+from lopen.cli.completion import SessionArgument
+from lopen.workflow.assess import standing
+
+app = group("List, show, resume, delete, prune or export sessions.")
+
+FormatOption = Annotated[Literal["md", "json", "yaml"], typer.Option("--format", help="md, json or yaml.")]
+RecordingOption = Annotated[
+    Path | None, typer.Option("--recording", metavar="FILE", help="Write the session's recording to FILE.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+@app.command("list")
+@command
+def listing(context: CommandContext) -> ExitCode:
+    """Every session, newest first; archived ones after the others."""
+    from lopen.application.open_store import open_store
+    from lopen.storage.archives import archived
+    from lopen.workflow.task_tree import progress
+
+    store = open_store(context)
+    for session_id in store.ids():
+        session = store.load(session_id)
+        done = progress(session.tree)
+        context.emit(
+            "session",
+            session=session.id,
+            module=session.module,
+            status=session.status,
+            step=standing(session).value,
+        )
+        context.say(
+            f"{session.id}: {session.status}, {standing(session).value}, {done.tasks_done}/{done.tasks} tasks"
+        )
+    kept_apart = archived(store.database)
+    for old in kept_apart:
+        fields = {
+            "module": old.module,
+            "status": "archived",
+            "tasks_done": old.tasks_done,
+            "tasks": old.tasks,
+        }
+        context.emit("session", session=old.session, archived_at=old.archived_at, **fields)
+        context.say(f"{old.session}: archived, complete, {old.tasks_done}/{old.tasks} tasks")
+    if not store.ids() and not kept_apart:
+        context.say("no session yet; lopen run MODULE starts one")
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def show(context: CommandContext, session: SessionArgument, format: FormatOption = "md") -> ExitCode:
+    """One session: its plan, verdicts and limits, archived ones too. `lopen log SESSION` has its history."""
+    from lopen.application.limits import looked_up
+    from lopen.application.open_store import holding, open_store
+    from lopen.cli.commands.status import fields, lines
+
+    store = holding(open_store(context), session)
+    found = store.load(session)
+    if context.json:
+        context.emit("session", **fields(store, found))
+    elif format == "md":
+        limits = looked_up(context, store.database)
+        context.say("\n".join(["# " + found.id, "", *lines(context, store, found, limits)]))
+    else:
+        whole = fields(store, found)
+        if format == "json":
+            context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str))
+        else:
+            from lopen.documents.front_matter import dumped
+
+            context.say(dumped(json.loads(json.dumps(whole, default=str))))
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def resume(context: CommandContext, session: SessionArgument, options: ResumeOptions) -> ExitCode:
+    """As `lopen resume SESSION`."""
+    from lopen.application.driving import drive_session
+
+    return drive_session(context, session, options)
+
+
+@app.command()
+@command
+def delete(context: CommandContext, session: SessionArgument, yes: YesOption = False) -> ExitCode:
+    """Delete a session's record, archived or not. Its commits and its branch stay."""
+    from lopen.application.open_store import holding, open_store
+    from lopen.application.person_only import require_person
+    from lopen.storage.archives import erase
+    from lopen.storage.lock import alone
+
+    require_person("session delete", context.root)
+    store = open_store(context)
+    found = holding(store, session).load(session)
+    with alone(context.root, found.module):  # what a run works on is not taken from below it
+        if not found.finished and not yes:
+            raise WrongUsage(
+                f"{session} is not finished",
+                hint=f"lopen session delete {session} --yes deletes it all the same",
+            )
+        erase(store, found)
+    context.say(f"deleted {session}")
+    context.emit("deleted", session=session)
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def prune(context: CommandContext) -> ExitCode:
+    """Archive finished sessions beyond `session.retention` or older than `session.retention_days`, now."""
+    from lopen.application.open_store import cleaned
+    from lopen.application.person_only import require_person
+
+    require_person("session prune", context.root)
+    count = cleaned(context).sessions_archived
+    context.say(f"archived {count} finished sessions; lopen session list names them")
+    context.emit("pruned", sessions_archived=count)
+    return ExitCode.OK
+
+
+@app.command()
+@command
+def export(context: CommandContext, session: SessionArgument, recording: RecordingOption = None) -> ExitCode:
+    """Write a session's recording to a file, to be played with `--model replay:FILE`."""
+    from lopen.application.confinement import recording_path
+    from lopen.application.open_store import holding, open_store
+    from lopen.cli.commands.replay import no_recording
+
+    found = holding(open_store(context), session).load(session)
+    if recording is None:
+        raise WrongUsage("say where to: --recording FILE")
+    path = recording_path(context.root, found.id)
+    if not path.exists():
+        raise no_recording(found)
+    try:
+        shutil.copyfile(path, recording)
+    except OSError as error:
+        raise LopenError(
+            f"{recording} cannot be written: {error.strerror or error}", hint="name a file that can be"
+        ) from error
+    context.say(f"wrote {recording}")
+    context.emit("exported", session=session, recording=str(recording))
+    return ExitCode.OK

@@ -1,0 +1,273 @@
+"""`lopen status`: the task tree, step, budgets, circuits, last verdicts, and what waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lopen.application.command_context import CommandContext
+from lopen.application.waiting import standstill, standstill_lines
+from lopen.base.errors import ExitCode, LopenError
+from lopen.cli.command import command
+from lopen.cli.completion import StandingModule
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.assess import scope_of, standing
+from lopen.workflow.session import Session
+from lopen.workflow.steps import number, phase_of
+from lopen.workflow.task_tree import State, TaskTree, progress
+
+if TYPE_CHECKING:
+    from lopen.application.limits import ProjectLimits
+
+
+from dataclasses import dataclass
+
+from lopen.guardrails.call_history import Habits
+from lopen.limits.circuits.circuit import CircuitState
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+from lopen.workflow.pauses import FAILURES_TO_ASK
+
+MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
+
+
+@command
+def status(context: CommandContext, module: StandingModule = None) -> ExitCode:
+    """Where a module's session stands, and what waits for you."""
+    from lopen.application.limits import looked_up
+    from lopen.application.open_store import open_store, store_of
+    from lopen.cli.commands.check import require_known
+    from lopen.documents.spec import find_modules
+
+    store = open_store(context)
+    if module is not None:
+        store = store_of(store, module)
+    sessions = shown_sessions(store, module)
+    if not sessions:
+        if module is not None:
+            require_known(module, find_modules(context.root))
+            raise LopenError(f"{module} has no session yet", hint=f"lopen run {module} starts one")
+        context.say("no session yet; lopen run MODULE starts one")
+    for session in sessions:
+        limits = looked_up(context, store.database)
+        counted = counter_objects(session_counters(context, store, session, limits))
+        still = standstill(context.root, store, session) if session.status == "failed" else None
+        context.emit(
+            "status",
+            **fields(store, session),
+            failure=None if still is None else asdict(still),
+            counters=counted,
+            limits_unknown=limits.unknown or None,
+        )
+        context.say("\n".join(lines(context, store, session, limits)))
+    return ExitCode.OK
+
+
+def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
+    """The module's newest session; without a module, every unfinished one and else the newest."""
+    if module is not None:
+        found = store.latest(module=module)
+        return [found] if found else []
+    unfinished = [store.load(i) for i in store.ids(unfinished=True)]
+    newest = store.latest()
+    return unfinished or ([newest] if newest else [])
+
+
+def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
+    """The status of a session for a person."""
+    done, scope = progress(session.tree), scope_of(session)
+    told = [
+        f"{session.module}: {session.status} (session {session.id})",
+    ]
+    if not session.finished:
+        step = standing(session)
+        told.append(f"step {number(step)} {step.value}, phase {phase_of(step)}")
+    if scope.original is not None:
+        told.append(f"scope: {scope.completed} of {scope.original} criteria and components complete")
+    if done.tasks:
+        told.append(
+            f"tasks: {done.tasks_done} of {done.tasks}; components: {done.components_done} of {done.components}"
+        )
+    told += tree_lines(session.tree, session.selected)
+    told += limits_lines(context, store, session, limits)
+    for verdict in [v for v in store.verdicts(session.id) if _stands(session, v)][-3:]:
+        word = "passed" if verdict["passed"] else "failed"
+        told.append(f"verdict on {verdict['scope']} {verdict['subject']}: {word} ({verdict['confidence']})")
+    if session.branch:
+        told.append(f"branch: {session.branch}")
+    told += work_tree_lines(context, session)
+    told += [f"assumed: {line}" for line in session.assumptions]
+    return [*told, *standstill_lines(context.root, store, session)]
+
+
+def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
+    """Where the session works, where that is beside the person's checkout."""
+    from lopen.application.work_trees import apart, trees_folder
+
+    path = trees_folder(context.root) / session.module
+    there = apart(context.load().settings) and not session.finished and path.is_dir()
+    return [f"works in: {path}"] if there else []
+
+
+def _stands(session: Session, verdict: Mapping[str, Any]) -> bool:
+    """Whether a verdict says something of what is there now: what passed and is open again has to pass anew."""
+    if not verdict["passed"] or verdict["scope"] == "module":
+        return not verdict["passed"] or session.finished
+    done = {t.id for t in session.tree.tasks if t.state is State.COMPLETE}
+    done |= {c.id for c in session.tree.components if c.verified}
+    return verdict["subject"] in done
+
+
+def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:
+    """The task tree with its marks; the selected component in front of the others by an arrow."""
+    told = []
+    for component in tree.components:
+        arrow = ">" if component.id == selected else " "
+        told.append(f"{arrow} {MARKS[component.state]} {component.name}")
+        told += [
+            f"    {MARKS[t.state]} {t.id} {t.name}"
+            + (f" (given up: {t.given_up})" if t.given_up else "")
+            + (f" (failed {t.failures} in a row)" if t.failures and not t.given_up else "")
+            for t in component.tasks
+        ]
+    return told
+
+
+def limits_lines(
+    context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
+) -> list[str]:
+    """Budgets and circuits against their limits."""
+    from lopen.limits.report import budget_lines, circuit_lines
+
+    task = session.task
+    wanted = {f"module:{session.module}", f"session:{session.id}", f"task:{task.id}" if task else ""}
+    budgets = [b for b in limits.budgets if b.budget_id in wanted]
+    circuits = [c for c in limits.circuits if c.circuit_id == f"session:{session.id}"]
+    told = [*limits.lines, *(budget_lines(budgets) if budgets else [])]
+    counted = [f"  {line}" for line in session_counters(context, store, session, limits)]
+    return [*told, *(line for c in circuits for line in circuit_lines(c, datetime.now(UTC))), *counted]
+
+
+def session_counters(
+    context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
+) -> list[Counter]:
+    """The guardrails' counters against their limits."""
+
+    circuit = next((c for c in limits.circuits if c.circuit_id == f"session:{session.id}"), None)
+    return counters(session, context.load().settings, kept_habits(store.database, session.id), circuit)
+
+
+def fields(store: SessionStore, session: Session) -> dict[str, Any]:
+    """The status of a session for a program."""
+    scope = scope_of(session)
+    return {
+        "session": session.id,
+        "module": session.module,
+        "status": session.status,
+        "step": standing(session).value,
+        "phase": phase_of(standing(session)),
+        "iterations": {"used": session.iterations, "granted": session.iterations_granted},
+        "scope": {"completed": scope.completed, "original": scope.original},
+        "branch": session.branch,
+        "components": [
+            {
+                "id": c.id,
+                "name": c.name,
+                "state": c.state.value,
+                "criteria": list(c.criteria),
+                "tasks": [
+                    {
+                        "id": t.id,
+                        "name": t.name,
+                        "state": t.state.value,
+                        "commit": t.commit,
+                        "failures": t.failures,
+                    }
+                    for t in c.tasks
+                ],
+            }
+            for c in session.tree.components
+        ],
+        "verdicts": store.verdicts(session.id)[-10:],
+        "assumptions": list(session.assumptions),
+        "waiting": None
+        if session.pause is None
+        else {"kind": session.pause.kind, "message": session.pause.message, "command": session.pause.command},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One count and what it may reach before lopen acts; `rung` is the escalation that was recorded for it."""
+
+    name: str
+    used: int
+    limit: int
+    rung: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.used}/{self.limit}" + (f" ({self.rung})" if self.rung else "")
+
+
+def counters(
+    session: Session, settings: Settings, habits: Habits, circuit: CircuitState | None
+) -> list[Counter]:
+    """Every counter, the worst failures by their task."""
+    confirmed = session.confirmed
+    found = [
+        Counter("iterations", session.iterations, session.iterations_granted),
+        Counter("questions asked", session.clarifications, settings.workflow.max_clarifications),
+        *_failures(session, settings.workflow.failure_threshold),
+        Counter(
+            "failed boundaries in a row",
+            session.boundary_failures,
+            confirmed.get("boundary", 0) + FAILURES_TO_ASK,
+        ),
+        Counter(
+            "added tasks",
+            sum(t.added for t in session.tree.tasks),
+            max(session.planned_tasks, 1) + confirmed.get("added", 0),
+        ),
+        Counter(
+            "files edited since the last test run",
+            len(habits.edited),
+            settings.tool_discipline.max_files_edited,
+        ),
+    ]
+    if circuit is not None:
+        found += [
+            Counter("calls since the last passing verify", circuit.iteration_count, circuit.max_iterations),
+            Counter("identical calls in a row", circuit.duplicate_call_count, circuit.duplicate_threshold),
+        ]
+    return found
+
+
+def _failures(session: Session, threshold: int) -> list[Counter]:
+    counts = {t.id: t.failures for t in session.tree.tasks if t.failures and not t.given_up}
+    if session.step_failures:
+        counts[session.step.value] = session.step_failures
+    return [
+        Counter(
+            f"failures in a row of {subject}",
+            failures,
+            max(threshold, session.confirmed.get(subject, 0)),
+            session.pressure.get(subject, ""),
+        )
+        for subject, failures in counts.items()
+    ]
+
+
+def kept_habits(database: Database, session_id: str) -> Habits:
+    """The habits counted so far; none where nothing readable is kept."""
+    row = database.connection.execute("SELECT body FROM habits WHERE session=?", (session_id,)).fetchone()
+    try:
+        return Habits.from_json(row["body"]) if row else Habits()
+    except ValueError:
+        return Habits()
+
+
+def counter_objects(found: list[Counter]) -> list[dict[str, Any]]:
+    """For programs."""
+    return [asdict(c) for c in found]

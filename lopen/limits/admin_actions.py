@@ -1,0 +1,127 @@
+"""What a person may order: extend and reset budgets, acknowledge and reset circuits, acknowledge alerts.
+
+Commands and the server's pages give these orders; nothing that a model drives does.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from lopen.base.errors import LopenError
+from lopen.limits.budgets.budget import BudgetState, cleared, extended
+from lopen.limits.circuits.call_events import put_agents, read_agents
+from lopen.limits.circuits.circuit import CircuitState, acknowledged
+from lopen.limits.stores.records import Alert, Incident
+from lopen.limits.stores.store import LimitsStore, Rows
+
+
+class NoSuch(LopenError):
+    """There is no budget, circuit or alert of that name."""
+
+
+def extend_budget(store: LimitsStore, budget_id: str, tokens: int, reason: str, now: datetime) -> BudgetState:
+    """Grant `tokens` more (1 to 1,000,000) for a reason, which is kept in the incident log."""
+
+    def work(rows: Rows) -> BudgetState:
+        state = extended(_budget(rows, budget_id), tokens, reason, now)
+        rows.put_budget(state)
+        rows.add_incident(Incident(budget_id, "extension", f"{tokens:,} tokens: {reason.strip()}", now))
+        return state
+
+    return store.atomically(work)
+
+
+def confirm_budget(store: LimitsStore, budget_id: str) -> BudgetState:
+    """A person said to go on past the confirmation threshold: for every session of the module, until an extension."""
+
+    def work(rows: Rows) -> BudgetState:
+        state = _budget(rows, budget_id).replace(confirmed=True)
+        rows.put_budget(state)
+        return state
+
+    return store.atomically(work)
+
+
+def reset_budget(store: LimitsStore, budget_id: str, now: datetime) -> BudgetState:
+    """Count from nothing again; the limit stays."""
+
+    def work(rows: Rows) -> BudgetState:
+        before = _budget(rows, budget_id)
+        rows.put_budget(cleared(before, now))
+        rows.drop_spend(budget_id)
+        rows.add_incident(Incident(budget_id, "reset", f"{before.tokens_used:,} tokens were used", now))
+        return cleared(before, now)
+
+    return store.atomically(work)
+
+
+def acknowledge_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> CircuitState:
+    """Let one call through; its success closes the circuit. A circuit that is not open is left as it is."""
+
+    def work(rows: Rows) -> CircuitState:
+        before = _circuit(rows, circuit_id)
+        state = acknowledged(before).replace(last_updated=now.timestamp())
+        rows.put_circuit(state)
+        if before.tripped:
+            rows.add_incident(Incident(circuit_id, "ack", f"after {before.rule}: {before.trip_reason}", now))
+            _forgive(rows, circuit_id, before)
+        return state
+
+    return store.atomically(work)
+
+
+def reset_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> CircuitState:
+    """Closed, with every window and count emptied; the number of trips stays."""
+
+    def work(rows: Rows) -> CircuitState:
+        before = _circuit(rows, circuit_id)
+        state = CircuitState(
+            circuit_id,
+            last_updated=now.timestamp(),
+            history=before.history,
+            turn=before.turn,
+            turn_label=before.turn_label,
+            trips=before.trips,
+        )
+        rows.put_circuit(state)
+        rows.add_incident(Incident(circuit_id, "reset", f"was {before.state}", now))
+        _forgive(rows, circuit_id, before)
+        return state
+
+    return store.atomically(work)
+
+
+def acknowledge_alert(store: LimitsStore, alert_id: str) -> Alert:
+    """Mark an alert as seen."""
+
+    def work(rows: Rows) -> Alert:
+        alert = rows.alert(alert_id)
+        if alert is None:
+            raise NoSuch(f"there is no alert {alert_id}", hint="lopen alerts lists them")
+        rows.acknowledge_alert(alert)
+        return alert.replace(acknowledged=True)
+
+    return store.atomically(work)
+
+
+def _forgive(rows: Rows, circuit_id: str, before: CircuitState) -> None:
+    """A person let it go on: what a session may do in all is counted from here."""
+    if not before.needs_ack or before.rule not in ("external_api", "agent_spawn"):
+        return
+    agents = read_agents(rows, circuit_id)
+    more = {"cost_forgiven": agents.cost_usd} if before.rule == "external_api" else {"spawned": 0}
+    put_agents(rows, circuit_id, agents.replace(**more))
+
+
+def _budget(rows: Rows, budget_id: str) -> BudgetState:
+    state = rows.budget(budget_id)
+    if state is None:
+        raise NoSuch(f"there is no budget {budget_id}", hint="lopen budget show lists them")
+    return state
+
+
+def _circuit(rows: Rows, circuit_id: str) -> CircuitState:
+    state = rows.circuit(circuit_id)
+    if state is None:
+        raise NoSuch(f"there is no circuit {circuit_id}", hint="lopen circuit status lists them")
+    return state

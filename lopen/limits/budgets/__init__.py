@@ -1,0 +1,1 @@
+"""Budgets: what was used of what is allowed, in tokens, requests and USD."""

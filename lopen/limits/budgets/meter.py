@@ -1,0 +1,300 @@
+"""The meter: what the loop asks before it spends, and tells after. Budgets and cost here, calls in `gate`.
+
+Checked before the call: input and longest answer are promised in every budget, and settled with what was
+really used, so that a budget is overshot by no more than the estimate's error. Where the store is gone
+everything is allowed, said once, and counted when it is back (contract §4, §7).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TypeVar
+
+from lopen.base.clock import Clock
+from lopen.base.errors import StoreUnreachable
+from lopen.base.events import Event, Notice
+from lopen.base.process_identity import is_gone, this_process
+from lopen.limits.answers import BudgetReached, Grant, cut_off, no_room, raised
+from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge, opened
+from lopen.limits.budgets.charging import charge_all, open_all, promise, release
+from lopen.limits.budgets.cost import EXTERNAL_AGENTS, Quote, affordable, charge_external, unheld, unpriced
+from lopen.limits.budgets.scopes import spec_of, specs_for
+from lopen.limits.circuits.agents import AgentLimits, agent_limits
+from lopen.limits.circuits.call_events import lose_probe, put_agents, read_agents
+from lopen.limits.circuits.call_gate import Gate
+from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.circuits.rules import rule_book
+from lopen.limits.report import snapshot_line
+from lopen.limits.stores.records import Alert, Reservation
+from lopen.limits.stores.store import LimitsStore, Rows
+from lopen.limits.texts import dollars, new_id
+from lopen.limits.unsettled_charges import NO_LEDGER, Debt, Debts, Ledger
+from lopen.llm import messages
+from lopen.settings.schema import Settings
+
+T = TypeVar("T")
+log = logging.getLogger("lopen.limits")
+
+
+class Meter:
+    """One session's view of its budgets. Calls, agents and external calls are asked for at `gate`."""
+
+    def __init__(
+        self,
+        store: LimitsStore,
+        settings: Settings,
+        clock: Clock,
+        *,
+        ledger: Ledger = NO_LEDGER,
+        exempt: tuple[str, ...] = (),
+        max_cost_usd: float | None = None,
+        warn: Callable[[str], None] = log.warning,
+    ) -> None:
+        """`ledger` keeps what a store that is gone is owed. `exempt`: circuit rules that do not hold (rapid_fire, external_api for a model on loopback).
+
+        `max_cost_usd` is `--max-cost`; None takes the setting, 0 is no limit. `warn` is told once when the
+        store goes and once when it is back.
+        """
+        self._store = store
+        self._budget = settings.budget
+        self._clock = clock
+        self._resources: AgentLimits = agent_limits(settings.resources.model_dump())
+        self._max_cost = settings.budget.max_cost_usd if max_cost_usd is None else max_cost_usd
+        self._debts = Debts(ledger, self._resources, warn)
+        self._cost = 0.0  # as the store said last
+        self._known: dict[str, int] = {}
+        self._late: tuple[Event, ...] = ()  # of debts paid meanwhile, told with the next settlement
+        self._specs: tuple[BudgetSpec, ...] = ()
+        self._said: set[str] = set()  # limits on cost of which was told that they do not hold
+        self._session = ""
+        self._to_recover = ""  # the session in whose stead `recover` waits for the store
+        self._agent = ""
+        book = rule_book(
+            settings.circuit.model_dump(),
+            api_session_max=self._resources.api_session_max,
+            exempt=exempt,
+            history=settings.memory.tool_history_max,
+        )
+        self.gate = Gate(store, self._tried, clock, book, self._resources)
+
+    # opening
+
+    def open(
+        self,
+        session_id: str,
+        module: str,
+        task: str | None = None,
+        task_type: str = "implement",
+        agent: str = "builder",
+        *,
+        task_description: str = "",
+    ) -> None:
+        """Charge what follows to this module, session and task; called again where the task changes."""
+        self._session, self._agent = session_id, agent
+        self._specs = specs_for(
+            self._budget,
+            session_id=session_id,
+            module=module,
+            task=task,
+            task_type=task_type,
+            agent=agent,
+            task_description=task_description,
+        )
+        self.gate.enter(f"session:{session_id}", agent, task or "")
+        self._opened()
+
+    def _opened(self) -> list[BudgetState]:
+        now = self._clock.now()
+        return self._tried(
+            lambda: self._store.atomically(lambda rows: open_all(rows, self._specs, now, self._known)),
+            lambda: [opened(spec, now) for spec in self._specs],
+        )
+
+    def recover(self, session_id: str) -> tuple[Event, ...]:
+        """What dead processes left unsettled counts as spent, in every session of this module; a probe as failed.
+
+        To be called after `open` by whoever holds the module's lock, before anything is reserved. While the
+        store is gone it waits until the store is back.
+        """
+        self._to_recover = session_id
+        self._tried(lambda: None, lambda: None)
+        late, self._late = self._late, ()
+        return late
+
+    def _recovered(self) -> tuple[Event, ...]:
+        session_id = self._to_recover
+        modules = {spec.budget_id for spec in self._specs if spec.budget_type == "module"}
+
+        def ours(left: Reservation) -> bool:
+            return left.session == session_id or not modules.isdisjoint(left.budget_ids)
+
+        def work(rows: Rows) -> tuple[Event, ...]:
+            dead = [left for left in rows.promised() if ours(left) and is_gone(left.owner)]
+            alerts = [alert for left in dead for alert in self._charged_as_left(rows, left)]
+            circuit_id = f"session:{session_id}"
+            lose_probe(rows, circuit_id, self._clock.now(), self.gate.book)
+            agents = read_agents(rows, circuit_id)
+            if agents.running:  # they went with their process
+                put_agents(rows, circuit_id, agents.replace(running=()))
+            return (*cut_off(dead), *raised(alerts))
+
+        return self._store.atomically(work)
+
+    def _charged_as_left(self, rows: Rows, left: Reservation) -> list[Alert]:
+        release(rows, left)
+        states = [rows.budget(budget_id) for budget_id in left.budget_ids]
+        specs = [spec_of(state) for state in states if state is not None]
+        charge = Charge(left.tokens, requests=1, cost_usd=left.cost_usd, agent=left.agent)
+        now = self._clock.now()
+        dear = charge_external(rows, f"session:{left.session}", charge, self._resources, now)
+        return [*(a for _, alerts in charge_all(rows, specs, charge, now) for a in alerts), *dear]
+
+    # requests
+
+    def reserve(
+        self, estimate_input: int, max_tokens: int, agent: str = "", quote: Quote = unpriced
+    ) -> Grant:
+        """Promise a request its input and answer in every budget; BudgetReached where there is no room.
+
+        `estimate_input` in weighted tokens. The answer shrinks to what is left, not below 1,024.
+        """
+        max_tokens = self._affordable(quote, max_tokens)
+        now = self._clock.now()
+        ids = tuple(spec.budget_id for spec in self._specs)
+        agent = agent or self._agent
+        told = self._unlimited_cost(quote, agent)
+        wanted = Reservation(new_id(), self._session, this_process(), ids, max(0, estimate_input), agent, now)
+        specs = self._specs
+        answer = self._tried(
+            lambda: self._store.atomically(lambda rows: promise(rows, specs, wanted, max_tokens, now, quote)),
+            lambda: None,
+        )
+        if answer is None:
+            return Grant(max_tokens, specs, agent, wanted, sure=False, events=told)
+        if isinstance(answer[0], BudgetState):
+            state, alerts = answer[0], answer[1]
+            raise no_room(state, wanted.tokens + max_tokens, alerts if isinstance(alerts, tuple) else ())
+        kept, room = answer
+        return Grant(room if isinstance(room, int) else max_tokens, specs, agent, kept, events=told)
+
+    def _unlimited_cost(self, quote: Quote, agent: str) -> tuple[Event, ...]:
+        """Said once: a limit in dollars that does not hold for this model."""
+        what = unheld(quote, agent, self._max_cost, self._resources)
+        if not what or what in self._said:
+            return ()
+        self._said.add(what)
+        line = f"no price is known for the {agent}'s model: {what} does not hold for it"
+        return (Notice("warning", line, "Budgets in tokens do: lopen budget show"),)
+
+    def _affordable(self, quote: Quote, max_tokens: int) -> int:
+        """The answer's length that `--max-cost` leaves money for; BudgetReached where it leaves none."""
+        if self._max_cost <= 0:
+            return max_tokens
+        cost, whole = self.cost(), quote(max_tokens)
+        room = affordable(quote, max_tokens, self._max_cost - cost) if cost < self._max_cost else 0
+        if room:
+            return room
+        message = f"this session has cost {dollars(cost)} of the {dollars(self._max_cost)} it may"
+        if cost < self._max_cost:
+            message += f", and another request may cost {dollars(whole or 0.0)}"
+        cents = math.ceil(round(100 * (cost + max(self._max_cost, whole or 0.0)), 4))  # as much again
+        command = f"lopen resume {self._session} --max-cost {cents / 100:g}"
+        raise BudgetReached(f"session:{self._session}", message, command)
+
+    def settle(
+        self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str = ""
+    ) -> tuple[Event, ...]:
+        """Charge what the request really used. `cost_usd` None: the model has no known price."""
+        counts = BudgetUsage(
+            usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, usage.cache_read_tokens
+        )
+        tokens = counts.billed(self._budget.cache_read_weight)
+        charge = Charge(tokens, counts, 1, cost_usd, grant.agent, model)
+        now = self._clock.now()
+
+        def work() -> tuple[Alert, ...]:
+            charged = self._store.record(grant.specs, charge, now, grant.reservation, sure=grant.sure)
+            self._seen(state for state, _ in charged)
+            alerts = tuple(a for _, raised_here in charged for a in raised_here)
+            return (*alerts, *self._external_cost(charge, now)) if charged else ()
+
+        def later() -> tuple[Alert, ...]:
+            self._debts.owe(Debt(grant.specs, charge, grant.reservation, grant.sure))
+            return ()
+
+        alerts = self._tried(work, later)
+        late, self._late = self._late, ()
+        return (*late, *raised(alerts))
+
+    def _external_cost(self, charge: Charge, now: datetime) -> tuple[Alert, ...]:
+        if charge.agent not in EXTERNAL_AGENTS:
+            return ()
+        limits, circuit_id = self._resources, self.gate.circuit_id
+        return self._tried(
+            lambda: self._store.atomically(
+                lambda rows: charge_external(rows, circuit_id, charge, limits, now)
+            ),
+            tuple,
+        )
+
+    def abandon(self, grant: Grant) -> None:
+        """The request failed and nothing is billed: give the promise back."""
+
+        def later() -> bool:
+            self._debts.owe(Debt(grant.specs, Charge(0), grant.reservation, grant.sure))
+            return False
+
+        self._tried(lambda: self._store.atomically(lambda rows: release(rows, grant.reservation)), later)
+
+    # looking
+
+    def states(self) -> list[BudgetState]:
+        """Module, session and task as they stand (empty where the store is gone)."""
+        wanted = [spec.budget_id for spec in self._specs]
+        unknown: list[BudgetState | None] = []
+        found = self._tried(
+            lambda: self._store.atomically(lambda rows: [rows.budget(i) for i in wanted]), lambda: unknown
+        )
+        states = [state for state in found if state is not None]
+        self._seen(states)
+        return states
+
+    def _seen(self, states: Iterable[BudgetState]) -> None:
+        """Remember totals, for a store that goes away or forgets."""
+        for state in states:
+            self._known[state.budget_id] = state.tokens_used
+            if state.budget_type == "session":
+                self._cost = state.cost_usd
+
+    def cost(self) -> float:
+        """What this session has cost in USD, oracle and sub-agents included; unknown models cost nothing.
+
+        While the store is gone: what it said last, and what was paid since.
+        """
+        self.states()
+        return self._cost + self._debts.cost_usd(self._session)
+
+    def snapshot(self) -> str:
+        """Budgets and circuit in one line for the prompt, with guidance where a limit is near."""
+        circuit = self.gate.circuit() or CircuitState(self.gate.circuit_id)
+        return snapshot_line(self.states(), circuit, self.gate.book)
+
+    # the store
+
+    def _tried(self, work: Callable[[], T], otherwise: Callable[[], T]) -> T:
+        """`work`, or `otherwise` where the store is gone; debts are paid first."""
+        if self._debts.resting(self._clock.monotonic()):
+            return otherwise()
+        try:
+            if self._debts.due:
+                self._late += raised(self._debts.pay(self._store, self._known, self._clock.now()))
+            if self._to_recover:
+                self._late += self._recovered()
+                self._to_recover = ""
+            return work()
+        except StoreUnreachable as error:
+            self._debts.outage(error, self._clock.monotonic())
+            return otherwise()

@@ -1,0 +1,1 @@
+"""Circuits: rules that stop calls which repeat, fail or come too fast."""

@@ -1,0 +1,1 @@
+"""Where budgets and circuits are kept: SQLite or Redis, behind one protocol."""

@@ -1,0 +1,129 @@
+"""What a store keeps beside budgets and circuits, and how all of it is written down as JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from functools import lru_cache
+
+from lopen.limits.budgets.budget import EPOCH, BudgetUsage
+from lopen.limits.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    V = TypeVar("V", bound=Value)
+
+EVIDENCE_KEPT = 100  # alerts of each budget, incidents of each circuit
+_INSTANTS = frozenset({"started_at", "last_updated", "timestamp", "at"})
+
+
+class Alert(Value):
+    """Something a person should know (seed 003 §4.1; types in contract §7)."""
+
+    alert_id: str
+    budget_id: str
+    alert_type: str
+    message: str
+    utilization: float = 0.0
+    timestamp: datetime = EPOCH
+    acknowledged: bool = False
+
+
+class Incident(Value):
+    """A circuit that tripped, or an override a person gave: the incident log (seed 004 §4)."""
+
+    circuit_id: str
+    rule: str
+    seen: str
+    at: datetime
+    until: float | None = None
+    needs_ack: bool = False
+
+
+def held_s(incident: Incident) -> float:
+    """Seconds for which it held calls back; 0 where a person had to let them go on."""
+    return max(0.0, (incident.until or 0.0) - int(incident.at.timestamp()))
+
+
+class Reservation(Value):
+    """Tokens promised to a request that is under way; what a crash leaves here counts as spent."""
+
+    reservation_id: str
+    session: str
+    owner: str
+    budget_ids: tuple[str, ...]
+    tokens: int
+    agent: str = ""
+    at: datetime = EPOCH
+    cost_usd: float | None = None  # at most; None where the model has no known price
+
+
+class Spend(Value):
+    """What one agent used of one model, charged to one budget: running totals."""
+
+    budget_id: str
+    agent: str
+    model: str
+    usage: BudgetUsage = BudgetUsage()
+    requests: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced_tokens: int = 0
+
+
+class Dropped(Value):
+    """What a capped list let go: how many entries, and the sum of what each measured."""
+
+    list: str  # alerts or incidents
+    owner: str
+    count: int
+    total: float
+
+
+class ToolCount(Value):
+    """How often an agent called a tool, for the metrics."""
+
+    circuit_id: str
+    agent: str
+    tool: str
+    calls: int
+
+
+def dump(value: Value) -> str:
+    """One JSON object."""
+    return _ENCODER.encode(value.fields())
+
+
+def load(kind: type[V], text: str) -> V:
+    """The value written by `dump`; fields of a newer writer are left out. ValueError if it is none."""
+    return from_fields(kind, json.loads(text))
+
+
+def from_fields(kind: type[V], fields: Any) -> V:
+    """The value of these plain fields; ValueError where they do not make one."""
+    try:
+        return kind(**{k: _typed(k, v) for k, v in fields.items() if k in kind.names})
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"not a stored {kind.__name__}: {error}") from error
+
+
+def _typed(name: str, value: Any) -> Any:
+    if name in _INSTANTS and isinstance(value, str):
+        return datetime.fromisoformat(value)
+    if isinstance(value, list):
+        return tuple(tuple(v) if isinstance(v, list) else v for v in value)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return _written(value) if isinstance(value, datetime) else value.fields()
+
+
+@lru_cache(maxsize=64)  # the same few instants stand in every row of a turn
+def _written(instant: datetime) -> str:
+    return instant.isoformat()
+
+
+_ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"))

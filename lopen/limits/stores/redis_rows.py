@@ -1,0 +1,300 @@
+"""How the limits lie in Redis: keys, fields, and one optimistic transaction over them (contract §7).
+
+Key layout: `<prefix>:budget:state:<id>` hash, `:budget:usage:<id>` counter, `:budget:spend:<id>` hash,
+`:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations:<session>` hash, `:budget:reserving` set of their sessions, `:budget:dropped:<id>`
+and `:circuit:dropped:<id>` hashes with count and total of what their capped lists let go, `:circuit:state:<id>` hash, `:circuit:iterations:<id>` counter, `:circuit:toollog:<id>` list of at most 50,
+`:circuit:incidents:<id>` list, `:circuit:toolcounts:<id>` hash, `:circuit:active` set, `:memo:<key>` string.
+Every key expires after the configured time without a write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from lopen.limits.budgets.budget import CONFIRMATION, PAUSE, WARNING, BudgetState, Charge
+from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.stores.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, held_s, load
+from lopen.limits.value import Value
+
+SEPARATOR = "\x1f"
+T = TypeVar("T")
+V = TypeVar("V", bound=Value)
+
+
+class Keys:
+    """The names of everything under one prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def __call__(self, *parts: str) -> str:
+        return ":".join((self.prefix, *parts))
+
+
+def budget_fields(state: BudgetState) -> dict[str, str]:
+    """The state hash: every field but the counter's and the announcements, which are fields of their own."""
+    fields = state.fields()
+    del fields["tokens_used"], fields["announced"]
+    plain = {k: v.isoformat() if isinstance(v, datetime) else v for k, v in fields.items()}
+    return {k: str(int(v)) if isinstance(v, bool) else str(v) for k, v in plain.items()}
+
+
+def announcement(crossing: str) -> str:
+    """The hash field whose first writer announces the crossing."""
+    return f"announced:{crossing}"
+
+
+def read_budget(fields: Mapping[str, str], used: str | int | None) -> BudgetState | None:
+    """The budget of a state hash and its counter; None where the hash is not there (any more)."""
+    if "budget_id" not in fields:
+        return None
+    if lacking := sorted(BudgetState.required - fields.keys()):
+        raise ValueError(f"the budget {fields['budget_id']} is kept without {', '.join(lacking)}")
+    values: dict[str, Any] = {n: _typed(n, fields[n]) for n in BudgetState.names if n in fields}
+    told = tuple(c for c in (WARNING, CONFIRMATION, PAUSE) if announcement(c) in fields)
+    return BudgetState(**values | {"tokens_used": int(used or 0), "announced": told})
+
+
+def _typed(name: str, text: str) -> Any:
+    default = getattr(BudgetState, name, 0 if name == "max_tokens" else "")
+    if isinstance(default, datetime):
+        return datetime.fromisoformat(text)
+    if isinstance(default, bool):
+        return text == "1"
+    return type(default)(text)
+
+
+def spend_fields(charge: Charge) -> dict[str, int | float]:
+    """What a charge adds to the spend hash, by field."""
+    head = f"{charge.agent}{SEPARATOR}{charge.model}{SEPARATOR}"
+    parts = charge.usage.fields() | {
+        "requests": charge.requests,
+        "tokens": charge.tokens,
+        "cost_usd": charge.cost_usd or 0.0,
+        "unpriced_tokens": charge.unpriced_tokens,
+    }
+    return {head + name: amount for name, amount in parts.items() if amount}
+
+
+class RedisRows:
+    """One view under WATCH; writes are gathered and sent as one MULTI by `commit`."""
+
+    forgets = True
+
+    def __init__(
+        self,
+        pipe: Any,
+        key: Keys,
+        ttl_s: int,
+        evidence_max: int = EVIDENCE_KEPT,
+        in_time: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`in_time` is called before the server is: it raises where the time for all of this is over."""
+        self._pipe = pipe
+        self._key = key
+        self._ttl = ttl_s
+        self._evidence_max = evidence_max
+        self._in_time = in_time
+        self._writes: list[Callable[[], object]] = []
+        self._touched: set[str] = set()
+        self._seen: dict[str, Any] = {}
+
+    def _read(self, key: str, read: Callable[[], T]) -> T:
+        """What lies at `key`, as this transaction left it."""
+        if key not in self._seen:
+            self._in_time()
+            self._pipe.watch(key)
+            self._in_time()
+            self._seen[key] = read()
+        found: T = self._seen[key]
+        return found
+
+    def _write(self, key: str, send: Callable[[], object]) -> None:
+        self._writes.append(send)
+        self._touched.add(key)
+
+    def commit(self) -> None:
+        """Send it all; redis's WatchError where another writer came between."""
+        if not self._writes:
+            self._pipe.reset()
+            return
+        self._in_time()
+        self._pipe.multi()
+        for send in self._writes:
+            send()
+        for key in self._touched:
+            self._pipe.expire(key, self._ttl)
+        self._pipe.execute()
+
+    # budgets
+
+    def budget(self, budget_id: str) -> BudgetState | None:
+        state, usage = self._key("budget:state", budget_id), self._key("budget:usage", budget_id)
+
+        def read() -> BudgetState | None:
+            self._pipe.watch(usage)
+            return read_budget(self._pipe.hgetall(state), self._pipe.get(usage))
+
+        return self._read(state, read)
+
+    def put_budget(self, state: BudgetState) -> None:
+        key, usage = self._key("budget:state", state.budget_id), self._key("budget:usage", state.budget_id)
+        before = self.budget(state.budget_id)
+        added = state.tokens_used - (before.tokens_used if before else 0)
+        known = set(before.announced if before else ())
+        fields: dict[str, str] = budget_fields(state)
+        fields |= {announcement(c): "1" for c in state.announced}
+        gone = [announcement(c) for c in known - set(state.announced)]
+        self._seen[key] = state
+        self._write(key, lambda: self._pipe.hset(key, mapping=fields))
+        if gone:
+            self._write(key, lambda: self._pipe.hdel(key, *gone))
+        self._write(usage, lambda: self._pipe.incrby(usage, added))
+        active = self._key("budget:active")
+        self._write(active, lambda: self._pipe.sadd(active, state.budget_id))
+
+    def add_spend(self, budget_id: str, charge: Charge) -> None:
+        key = self._key("budget:spend", budget_id)
+        for name, amount in spend_fields(charge).items():
+            self._write(key, partial(self._pipe.hincrbyfloat, key, name, amount))
+
+    def drop_spend(self, budget_id: str) -> None:
+        key = self._key("budget:spend", budget_id)
+        self._writes.append(lambda: self._pipe.delete(key))
+
+    # circuits
+
+    def circuit(self, circuit_id: str) -> CircuitState | None:
+        key = self._key("circuit:state", circuit_id)
+        return self._read(key, lambda: self._read_circuit(circuit_id, self._pipe.hget(key, "body")))
+
+    def _read_circuit(self, circuit_id: str, body: str | None) -> CircuitState | None:
+        if body is None:
+            return None
+        log = self._pipe.lrange(self._key("circuit:toollog", circuit_id), 0, -1)
+        count = self._pipe.get(self._key("circuit:iterations", circuit_id))
+        return load(CircuitState, body).replace(history=tuple(log), iteration_count=int(count or 0))
+
+    def put_circuit(self, state: CircuitState) -> None:
+        circuit_id = state.circuit_id
+        before = self.circuit(circuit_id)
+        key, log = self._key("circuit:state", circuit_id), self._key("circuit:toollog", circuit_id)
+        count, active = self._key("circuit:iterations", circuit_id), self._key("circuit:active")
+        shown = ("circuit_id", "state", "rule", "trip_reason", "duplicate_call_count", "last_tool_call")
+        fields = {name: str(getattr(state, name)) for name in shown}
+        fields["body"] = dump(state.replace(history=()))
+        self._seen[key] = state
+        self._write(key, lambda: self._pipe.hset(key, mapping=fields))
+        self._write(count, lambda: self._pipe.set(count, state.iteration_count))
+        self._write(active, lambda: self._pipe.sadd(active, circuit_id))
+        for entry in _appended(before.history if before else (), state.history):
+            self._write(log, partial(self._pipe.rpush, log, entry))
+        kept = max(1, len(state.history))
+        self._write(log, lambda: self._pipe.ltrim(log, -kept, -1))
+
+    def count_tool(self, circuit_id: str, agent: str, tool: str) -> None:
+        key = self._key("circuit:toolcounts", circuit_id)
+        self._write(key, lambda: self._pipe.hincrby(key, f"{agent}{SEPARATOR}{tool}", 1))
+
+    def add_incident(self, incident: Incident) -> None:
+        key, owner = self._key("circuit:incidents", incident.circuit_id), incident.circuit_id
+        self._capped(key, incident, self._key("circuit:dropped", owner), held_s)
+        active = self._key("circuit:active")
+        self._write(active, lambda: self._pipe.sadd(active, owner))
+
+    def _capped(self, key: str, entry: V, dropped: str, measure: Callable[[V], float]) -> None:
+        """Add to a list; of what falls out of it count and total stay."""
+        kind = type(entry)
+        before: list[V] = self._read(
+            key, lambda: [load(kind, text) for text in self._pipe.lrange(key, 0, -1)]
+        )
+        entries: list[V] = [*before, entry]
+        gone: list[V] = entries[: -self._evidence_max]
+        self._seen[key] = entries[len(gone) :]
+        self._write(key, lambda: self._pipe.rpush(key, dump(entry)))
+        if gone:
+            total = sum(measure(each) for each in gone)
+            self._write(key, lambda: self._pipe.ltrim(key, len(gone), -1))
+            self._write(dropped, lambda: self._pipe.hincrby(dropped, "count", len(gone)))
+            self._write(dropped, lambda: self._pipe.hincrbyfloat(dropped, "total", total))
+
+    # reservations
+
+    def reservations(self, session: str) -> list[Reservation]:
+        key = self._key("budget:reservations", session)
+        found = self._read(key, lambda: {k: load(Reservation, v) for k, v in self._pipe.hgetall(key).items()})
+        return list(found.values())
+
+    def promised(self) -> list[Reservation]:
+        """Every reservation, whosever; sessions that have none left are forgotten."""
+        key = self._key("budget:reserving")
+        sessions = self._read(key, lambda: sorted(self._pipe.smembers(key)))
+        found = {session: self.reservations(session) for session in sessions}
+        if gone := [session for session, theirs in found.items() if not theirs]:
+            self._write(key, lambda: self._pipe.srem(key, *gone))
+        return [each for theirs in found.values() for each in theirs]
+
+    def reservation(self, session: str, reservation_id: str) -> Reservation | None:
+        return next((r for r in self.reservations(session) if r.reservation_id == reservation_id), None)
+
+    def put_reservation(self, reservation: Reservation) -> None:
+        key, name = self._key("budget:reservations", reservation.session), reservation.reservation_id
+        self.reservations(reservation.session)
+        self._seen[key] = self._seen[key] | {name: reservation}
+        self._write(key, lambda: self._pipe.hset(key, name, dump(reservation)))
+        reserving = self._key("budget:reserving")
+        self._write(reserving, lambda: self._pipe.sadd(reserving, reservation.session))
+
+    def drop_reservation(self, reservation: Reservation) -> None:
+        key, name = self._key("budget:reservations", reservation.session), reservation.reservation_id
+        self.reservations(reservation.session)
+        self._seen[key] = {k: v for k, v in self._seen[key].items() if k != name}
+        self._write(key, lambda: self._pipe.hdel(key, name))
+
+    # alerts and memos
+
+    def add_alert(self, alert: Alert) -> None:
+        key, owner = self._key("budget:alerts", alert.budget_id), alert.budget_id
+        self._capped(key, alert, self._key("budget:dropped", owner), lambda a: a.utilization)
+        active = self._key("budget:alerted")
+        self._write(active, lambda: self._pipe.sadd(active, owner))
+
+    def alert(self, alert_id: str) -> Alert | None:
+        key = self._key("budget:alerted")
+        ids = self._read(key, lambda: sorted(self._pipe.smembers(key)))
+        return next((a for i in ids for a in self._alerts(i) if a.alert_id == alert_id), None)
+
+    def _alerts(self, budget_id: str) -> list[Alert]:
+        key = self._key("budget:alerts", budget_id)
+        return self._read(key, lambda: [load(Alert, text) for text in self._pipe.lrange(key, 0, -1)])
+
+    def acknowledge_alert(self, alert: Alert) -> None:
+        key = self._key("budget:alerts", alert.budget_id)
+        index = next(i for i, a in enumerate(self._alerts(alert.budget_id)) if a.alert_id == alert.alert_id)
+        text = dump(alert.replace(acknowledged=True))
+        self._write(key, lambda: self._pipe.lset(key, index, text))
+
+    def memo(self, key: str) -> dict[str, Any] | None:
+        name = self._key("memo", key)
+        text = self._read(name, lambda: self._pipe.get(name))
+        found = json.loads(text) if text else None
+        return found if isinstance(found, dict) else None
+
+    def put_memo(self, key: str, value: dict[str, Any]) -> None:
+        name, text = self._key("memo", key), json.dumps(value)
+        self._pipe.watch(name)
+        self._seen[name] = text
+        self._write(name, lambda: self._pipe.set(name, text))
+
+
+def _appended(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
+    """What was added at the end; the list never loses entries but by its cap."""
+    if after == before:
+        return ()
+    if after[:-1] == before[-(len(after) - 1) :] or after[:-1] == before:
+        return after[-1:]
+    return after

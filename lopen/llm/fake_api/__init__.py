@@ -1,0 +1,1 @@
+"""An Anthropic-compatible endpoint on loopback, for replays and tests."""

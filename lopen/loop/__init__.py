@@ -1,0 +1,1 @@
+"""The workflow as it runs: one session, one iteration, one conversation at a time."""

@@ -1,0 +1,138 @@
+"""Boundaries: lopen's own verification where a component or the module is about to count as done.
+
+It needs no model turn. What it finds becomes one new task; after three failures in a row, or more added than
+planned tasks, a person is asked (contract §2, Boundaries).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lopen.base.events import ComponentComplete, GuardrailRaised, TaskChanged
+from lopen.guardrails.quality import NAME
+from lopen.guardrails.repeated_failures import after_success
+from lopen.guardrails.wording import one_line
+from lopen.loop.oracle_calls import BoundaryVerdict, OracleCalls, pronounce
+from lopen.oracle.verdict import Finding, Scope
+from lopen.tools.workbench import Workbench
+from lopen.workflow.assess import scope_of
+from lopen.workflow.decide import entered
+from lopen.workflow.pauses import BOUNDARY, asks, scope_pause
+from lopen.workflow.session import Session
+from lopen.workflow.steps import Step, Trigger
+from lopen.workflow.task_tree import Component, State, Task, TaskTree
+
+
+def close_component(bench: Workbench, jury: OracleCalls, component: Component) -> bool:
+    """Verify a component whose tasks are all complete. True: it is complete now and the session stands in step 7."""
+    judged = pronounce(bench, jury, "component", component.id)
+    if not judged.passed:
+        _found(bench, judged, "component", component)
+        return False
+    told = ComponentComplete(component.id, component.name)
+    session = _verified(bench.session, component)
+    if session.step is Step.ITERATE_THROUGH_TASKS:
+        decision = entered(session, Trigger.COMPONENT_COMPLETE)
+        bench.journal.save(decision.session, told, *decision.events)
+    else:
+        bench.journal.save(session, told)
+    return True
+
+
+def _verified(session: Session, component: Component) -> Session:
+    changed = replace(component, verified=True, broken_down=True)
+    return replace(_passed(session), tree=session.tree.with_component(changed))
+
+
+def _passed(session: Session) -> Session:
+    """The row of failed boundaries is over, and with it what a person confirmed of it."""
+    return replace(session, boundary_failures=0, confirmed=after_success(session.confirmed, BOUNDARY))
+
+
+def verify_done(bench: Workbench, jury: OracleCalls) -> None:
+    """Verify components that step 3 recorded as done, in order of their dependencies; each once."""
+    for _ in bench.session.tree.components:
+        due = next(to_verify(bench.session.tree), None)
+        if due is None or bench.session.status == "paused":
+            return
+        close_component(bench, jury, due)
+
+
+def to_verify(tree: TaskTree) -> Iterator[Component]:
+    """Components that step 3 recorded as done, whose turn has come to be verified."""
+    complete = {c.id for c in tree.components if c.state is State.COMPLETE}
+    for component in tree.components:
+        recorded = component.found == "done" and not component.verified and not component.tasks
+        if recorded and set(component.depends_on) <= complete:
+            yield component
+
+
+def close_module(bench: Workbench, jury: OracleCalls) -> bool:
+    """Verify the module once no component is left. True: the session is complete."""
+    judged = pronounce(bench, jury, "module", bench.session.module)
+    scope = scope_of(bench.session)
+    if judged.passed and not scope.reached:
+        bench.pause = scope_pause(bench.session, scope)
+        return False
+    if judged.passed:
+        decision = entered(bench.session, Trigger.MODULE_VERIFIED)
+        bench.journal.save(replace(_passed(decision.session), status="complete"), *decision.events)
+        return True
+    _found(bench, judged, "module", None)
+    return False
+
+
+def _found(bench: Workbench, judged: BoundaryVerdict, scope: Scope, component: Component | None) -> None:
+    """Turn findings into one task, and ask a person where this goes on and on."""
+    session = bench.session
+    target = component or _covering(session.tree, judged.verdict.findings)
+    task = Task(
+        bench.new_task_id(),
+        _name(target, scope),
+        _description(judged, scope),
+        added=True,
+    )
+    tree = session.tree.with_added(target.id, task)
+    tree = tree.with_component(replace(tree.component(target.id) or target, broken_down=True))
+    failures = session.boundary_failures + 1
+    session = replace(session, tree=tree, boundary_failures=failures)
+    told = TaskChanged(task.id, task.name, target.name, State.PENDING.value, judged.verdict.summary[:500])
+    bench.journal.save(
+        session,
+        told,
+        GuardrailRaised(
+            NAME,
+            "block",
+            f"the {scope}'s verification failed: {one_line(judged.verdict.summary)}",
+            f"adds {task.id}, which takes up what it found",
+        ),
+    )
+    bench.pause = asks(session) or bench.pause
+
+
+def _covering(tree: TaskTree, findings: Sequence[Finding]) -> Component:
+    """The component that covers the first criterion a finding names; else the last."""
+    named = [f.criterion for f in findings if f.criterion]
+    return next((c for n in named for c in tree.components if n in c.criteria), tree.components[-1])
+
+
+def _name(component: Component, scope: Scope) -> str:
+    taken = {t.name for t in component.tasks}
+    stem = f"Mend what the {scope} verification found"
+    names = [stem, *(f"{stem} ({n})" for n in range(2, len(taken) + 3))]
+    return next(n for n in names if n not in taken)
+
+
+def _description(judged: BoundaryVerdict, scope: Scope) -> str:
+    lines = [f"The {scope}'s verification failed: {judged.verdict.summary}"]
+    for finding in judged.verdict.findings:
+        place = f" ({finding.path}{f':{finding.line}' if finding.line else ''})" if finding.path else ""
+        criterion = f" [{finding.criterion}]" if finding.criterion else ""
+        lines.append(f"- {finding.severity}{criterion}: {finding.message}{place}")
+    for result in judged.results:
+        if not result.passed:
+            lines.append(
+                f"\n`{result.command}` ended with exit code {result.exit_code}:\n{result.output[-4_000:]}"
+            )
+    return "\n".join(lines)

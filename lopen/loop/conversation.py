@@ -1,0 +1,193 @@
+"""One conversation: model ↔ tools until the step's result is recorded, or until there is a reason to stop.
+
+A response counts only when it is whole; every tool call of it gets its result, in order. What ends a
+conversation is a value (`Outcome`); what it does to the session is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+from lopen.base.errors import LopenError
+from lopen.base.events import GuardrailRaised, ModelText
+from lopen.guardrails.quality import missing
+from lopen.guardrails.stop_detection import judge, nudge
+from lopen.guardrails.wording import times
+from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
+from lopen.llm.request_body import can_stand_last, cut_call, sendable, text_block
+from lopen.loop.model_calls import CallPaused, ModelCalls
+from lopen.tools.registry import Registry
+from lopen.tools.results import ToolResult
+from lopen.tools.running import ToolRunner
+from lopen.tools.workbench import Workbench
+from lopen.workflow.decide import Outcome
+from lopen.workflow.session import Pause
+from lopen.workflow.steps import PLANNING_STEPS, Step
+
+MAX_FALSE_CLAIMS = 5  # then a fresh context serves better; an honest try that failed to verify counts too
+MAX_PLANNING_TURNS = 40  # of a step that only reads; building has its circuits, step 1 is conversation
+MAX_CONTINUES = 3  # an answer cut by max_tokens goes on, at most this often
+GO_ON = "Go on where you stopped."
+CUT = "Your answer was cut by the token limit. Go on where it stopped, with a tool call."
+
+
+@dataclass
+class Conversation:
+    """The messages of one iteration and the counts that bound it."""
+
+    bench: Workbench
+    asker: ModelCalls
+    registry: Registry
+    runner: ToolRunner
+    request: Request  # system, tools and model: the same in every turn
+    agent: str
+    messages: list[Json] = field(default_factory=list)
+    turn: int = 0
+    answers: int = 0  # whole responses that came
+    nudges: int = 0
+    continues: int = 0
+    false_claims: int = 0  # turns that claimed a completion in vain
+    tool_calls: int = 0
+
+    def run(self) -> Outcome:
+        """Turn after turn until there is an outcome."""
+        while True:
+            self.turn += 1
+            self.runner.begin_turn(self.turn)
+            try:
+                outcome = self._turn()
+            except CallPaused as held:
+                outcome = _paused(held.pause)
+            if outcome is None and self.turn >= MAX_PLANNING_TURNS and self._planning():
+                outcome = Outcome("failed", f"{self.turn} turns brought no result of the step")
+            if outcome is not None:
+                return replace(outcome, turns=self.turn)
+
+    def _planning(self) -> bool:
+        step = self.bench.session.step
+        return step in PLANNING_STEPS and step is not Step.DRAFT_SPECIFICATION
+
+    def _turn(self) -> Outcome | None:
+        try:
+            response = self.asker.ask(
+                replace(self.request, messages=tuple(self.messages)),
+                agent=self.agent,
+                turn=self.turn,
+                on_text=lambda text: self.bench.journal.tell(ModelText(text)),
+            )
+        except ContextTooLong as error:
+            return Outcome("overflow", error.message)
+        self.answers += 1
+        self._say("assistant", sendable(response.content))
+        match response.stop_reason:
+            case "refusal":
+                return Outcome("failed", "the model refused to answer")
+            case "model_context_window_exceeded":
+                return Outcome("overflow", "the context window is full")
+        if response.tool_uses:
+            return self._use_tools(response)
+        if response.stop_reason in ("max_tokens", "pause_turn"):
+            return self._go_on(response)
+        return self._nudge(response)
+
+    def _say(self, role: str, content: Sequence[Json]) -> None:
+        """Add to the conversation; the endpoint refuses empty content, and turns alternate."""
+        if not content:
+            return
+        if self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1] = {"role": role, "content": [*self.messages[-1]["content"], *content]}
+        else:
+            self.messages.append({"role": role, "content": list(content)})
+
+    def _use_tools(self, response: Response) -> Outcome | None:
+        """Run every call of the turn in order; those that only read, side by side."""
+        uses = response.tool_uses
+        cut = cut_call(response)
+        self.tool_calls += len(uses)
+        results: list[Json] = []
+        for reading, group in groupby(uses, key=self._reads_only):
+            batch = list(group)
+            answers = self.runner.run(batch, side_by_side=reading, unfinished=cut)
+            results += [tool_result(use, answer) for use, answer in zip(batch, answers, strict=True)]
+        if self.bench.pause is not None:
+            return _paused(self.bench.pause)
+        if self.bench.recorded:
+            return Outcome("recorded")
+        if self.bench.false_claim:
+            self.bench.false_claim = False
+            self.false_claims += 1
+        if self.false_claims >= MAX_FALSE_CLAIMS:
+            said = times(self.false_claims)
+            return Outcome("failed", f"completion was claimed {said} without its verifications")
+        self._say("user", results)
+        return self._count_continue(response) if response.stop_reason == "max_tokens" else None
+
+    def _reads_only(self, use: ToolUse) -> bool:
+        tool = self.registry.get(use.name)
+        return tool is not None and tool.read_only
+
+    def _go_on(self, response: Response) -> Outcome | None:
+        """`max_tokens` and `pause_turn` go on, a bounded number of times."""
+        if response.stop_reason == "max_tokens":
+            self._say("user", [text_block(CUT)])
+        elif not can_stand_last(sendable(response.content)):
+            self._say("user", [text_block(GO_ON)])
+        return self._count_continue(response)
+
+    def _count_continue(self, response: Response) -> Outcome | None:
+        self.continues += 1
+        if self.continues > MAX_CONTINUES:
+            return Outcome("failed", f"the model's answers ended in {response.stop_reason} again and again")
+        return None
+
+    def _nudge(self, response: Response) -> Outcome | None:
+        """A turn ended without the step's result: say what is missing, a bounded number of times."""
+        session = self.bench.session
+        if session.step is Step.DRAFT_SPECIFICATION and self._specified():
+            return Outcome("recorded")
+        stop = judge(response.text, step=session.step, tool_calls_made=self.tool_calls)
+        seen = f"{stop.kind}: {stop.evidence}" if stop.evidence else stop.kind
+        most = self.bench.settings.workflow.max_nudges
+        if self.nudges >= most:
+            return Outcome("failed", f"the turn ended without the step's result ({seen})")
+        self.nudges += 1
+        self.bench.journal.tell(
+            GuardrailRaised("premature_stop", "warn", seen, f"reminder {self.nudges} of {most} sent")
+        )
+        said = nudge(
+            stop,
+            self._lacking(),
+            n=self.nudges,
+            of=most,
+            task_id=session.task.id if session.task else "",
+            component=session.selected or "",
+            may_ask=session.clarifications < self.bench.settings.workflow.max_clarifications,
+        )
+        self._say("user", [text_block(said)])
+        return None
+
+    def _specified(self) -> bool:
+        """Step 1 ends too where a turn leaves a specification that passes `lopen check` (contract §2)."""
+        try:
+            return not self.bench.load_spec(self.bench.session.module).problems
+        except LopenError:
+            return False
+
+    def _lacking(self) -> tuple[str, ...]:
+        """Which verifications the task in progress still lacks."""
+        if self.bench.session.step is not Step.ITERATE_THROUGH_TASKS:
+            return ()
+        return missing("task", self.bench.verifier.commands, self.bench.fresh)
+
+
+def tool_result(use: ToolUse, result: ToolResult) -> Json:
+    """The answer to a tool call, as the endpoint wants it."""
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": use.id, "content": result.text()}
+    return block if result.ok else block | {"is_error": True}
+
+
+def _paused(pause: Pause) -> Outcome:
+    return Outcome("paused", pause.message, pause)

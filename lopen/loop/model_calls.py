@@ -1,0 +1,211 @@
+"""Asking a model: the one place where a request is paid for.
+
+Reserve, send (with retries and fallbacks), settle: a budget is checked before a call and settled with the
+real usage after it. A request that brought nothing is not charged.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from lopen.base.clock import Clock
+from lopen.base.errors import LopenError
+from lopen.base.events import TurnEnded, TurnStarted, Waiting
+from lopen.guardrails.pipeline import tripped
+from lopen.limits.answers import BudgetReached, Grant, ToolPass, ToolTrip
+from lopen.limits.budgets.meter import Meter
+from lopen.llm.messages import (
+    ContextTooLong,
+    Model,
+    ModelError,
+    OnText,
+    Rejected,
+    Request,
+    Response,
+    Unavailable,
+)
+from lopen.llm.prices import cost_usd
+from lopen.llm.retry import RetryPolicy, ask
+from lopen.prompts.sizes import RequestSizes
+from lopen.storage.journal import Journal
+from lopen.workflow.pauses import circuit_pause, endpoint_pause
+from lopen.workflow.session import Pause
+
+
+class CallPaused(Exception):
+    """No request may be made, or none brings an answer, until a person or time changes that."""
+
+    def __init__(self, pause: Pause) -> None:
+        super().__init__(pause.message)
+        self.pause = pause
+
+
+class ModelRejected(LopenError):
+    """The endpoint will not take the request, whatever is tried (exit 1; the session is saved)."""
+
+
+@dataclass(slots=True)
+class _Tries:
+    """A model, and whether a request to it is under way: one that is cut off may be billed, one that failed is not."""
+
+    model: Model
+    under_way: bool = False
+
+    def send(self, request: Request, on_text: OnText) -> Response:
+        self.under_way = True
+        try:
+            return self.model.send(request, on_text)
+        except ModelError:
+            self.under_way = False
+            raise
+
+    def connect(self) -> None:
+        self.model.connect()
+
+
+@dataclass
+class ModelCalls:
+    """Sends requests for one session, one at a time."""
+
+    model: Model
+    fallbacks: Sequence[str]
+    policy: RetryPolicy
+    meter: Meter
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+    cache_read_weight: float
+    _sizes: RequestSizes = field(default_factory=RequestSizes)
+
+    def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
+        """The whole response, paid for and told of. Raises `Held`, `ContextTooLong` or `ModelRejected`."""
+        leave = self._leave_for_external(turn) if agent == "oracle" else None
+        if agent == "research" and (dear := self.meter.gate.spending()):
+            raise self._held_by(dear)
+        try:
+            response = self._paid(request, agent, turn, on_text)
+        except BaseException:  # interrupted or failed: the gate hears of every call's end
+            if leave is not None:
+                self.meter.gate.external_done(leave, ok=False)
+            raise
+        if leave is not None:
+            self.meter.gate.external_done(leave, ok=True)
+        return response
+
+    def _paid(self, request: Request, agent: str, turn: int, on_text: OnText) -> Response:
+        grant = self._reserved(request, agent)
+        if not grant.sure:
+            self.journal.prove_saving()  # nothing is paid for that cannot be kept
+        request = replace(request, max_tokens=grant.max_tokens)
+        self.journal.tell(TurnStarted(turn, request.model, request.max_tokens))
+        started = self.clock.monotonic()
+        tries = _Tries(self.model)
+        try:
+            response = ask(
+                tries,
+                request,
+                fallbacks=self.fallbacks,
+                policy=self.policy,
+                clock=self.clock,
+                rng=self.rng,
+                notify=self.journal.tell,
+                on_text=on_text,
+            )
+        except ModelError as error:
+            self.meter.abandon(grant)
+            raise self._translated(error) from error
+        except BaseException:
+            if not tries.under_way:
+                self.meter.abandon(grant)
+            raise
+        self._settle(grant, request, response, turn, self.clock.monotonic() - started)
+        return response
+
+    def _reserved(self, request: Request, agent: str) -> Grant:
+        try:
+            estimate = self._sizes.estimate(request, self.clock.monotonic())
+
+            def quote(answer_tokens: int) -> float | None:
+                return cost_usd(request.model, replace(estimate, output_tokens=answer_tokens))
+
+            weighted = estimate.cache_write_tokens + round(
+                estimate.cache_read_tokens * self.cache_read_weight
+            )
+            grant = self.meter.reserve(weighted, request.max_tokens, agent, quote)
+        except BudgetReached as reached:
+            self.journal.tell(*reached.events)
+            raise CallPaused(Pause("budget", reached.message, reached.command)) from reached
+        self.journal.tell(*grant.events)
+        return grant
+
+    def _translated(self, error: ModelError) -> Exception:
+        match error:
+            case Unavailable():
+                return CallPaused(endpoint_pause(self.journal.session, error.message, error.until))
+            case Rejected():
+                return ModelRejected(error.message, hint=error.hint)
+            case ContextTooLong():
+                return error
+            case _:
+                return CallPaused(endpoint_pause(self.journal.session, error.message, None))
+
+    def _settle(self, grant: Grant, request: Request, response: Response, turn: int, seconds: float) -> None:
+        usage = response.usage
+        self._sizes.learn(request, usage, self.clock.monotonic())
+        cost = cost_usd(response.model, usage)
+        with self.journal.together():
+            told = self.meter.settle(grant, usage, cost, response.model)
+            self.journal.tell(
+                TurnEnded(
+                    turn,
+                    response.model,
+                    response.stop_reason,
+                    usage.input_tokens,
+                    usage.output_tokens,
+                    usage.cache_read_tokens,
+                    usage.cache_write_tokens,
+                    cost,
+                    seconds,
+                    response.text[:4_000],
+                    request.purpose,
+                ),
+                *told,
+            )
+
+    def _leave_for_external(self, turn: int) -> ToolPass:
+        """lopen's own calls wait for their turn in the window of external calls (contract §7)."""
+        while True:
+            answer = self.meter.gate.external_call(turn)
+            if isinstance(answer, ToolPass):
+                return answer
+            if answer.needs_ack or answer.until is None:
+                raise self._held_by(answer)
+            self._tell(answer)
+            self._wait_for(answer.text, answer.until)
+
+    def start_agent(self, agent_id: str, turn: int) -> ToolTrip | None:
+        """Start a sub-agent, its turn waited for; what refuses it is told and given back."""
+        while isinstance(answer := self.meter.gate.spawn_agent(agent_id, turn), ToolTrip):
+            self._tell(answer)
+            if not answer.later or answer.until is None:
+                return answer
+            self._wait_for(answer.text, answer.until)
+        return None
+
+    def _held_by(self, trip: ToolTrip) -> CallPaused:
+        """Only a person lets this go on; the trip is told."""
+        self._tell(trip)
+        return CallPaused(circuit_pause(self.journal.session, trip.text, trip.command))
+
+    def _tell(self, trip: ToolTrip) -> None:
+        lines = tripped(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
+        self.journal.tell(*trip.events, *lines)
+
+    def _wait_for(self, why: str, until: datetime) -> None:
+        """Wait in the process, with a line saying so; for a moment at least, or a limit that is lifted now would spin."""
+        seconds = max(0.1, (until - self.clock.now()).total_seconds())
+        self.journal.tell(Waiting(why, seconds))
+        self.clock.sleep(seconds)

@@ -1,0 +1,138 @@
+"""What a prompt says of the project: languages and versions here, conventions, files, research, work in progress."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from lopen.base.trusted_programs import is_brought
+from lopen.documents.research import topics
+from lopen.git.commit_hooks import HooksSnapshot
+from lopen.guardrails.quality import advice, lacking
+from lopen.loop.context import Ports
+from lopen.prompts.prompt import Surroundings
+from lopen.workflow.steps import PLANNING_STEPS, Step
+
+FILES_LISTED = 200
+CONVENTION_CHARS = 12_000
+DIFF_CHARS = 20_000
+
+# Language → (file names that tell of it, command that tells its version)
+LANGUAGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "Python": (("pyproject.toml", "setup.py", "requirements.txt", "*.py"), ("python3", "--version")),
+    "JavaScript/TypeScript": (("package.json", "*.js", "*.ts"), ("node", "--version")),
+    "Go": (("go.mod", "*.go"), ("go", "version")),
+    "Rust": (("Cargo.toml",), ("rustc", "--version")),
+    "Java": (("pom.xml", "build.gradle", "build.gradle.kts"), ("java", "--version")),
+    "C/C++": (("CMakeLists.txt", "*.c", "*.cpp"), ("cc", "--version")),
+    "Ruby": (("Gemfile",), ("ruby", "--version")),
+}
+
+
+@cache
+def languages(root: Path) -> tuple[str, ...]:
+    """Languages of the project with their versions on this machine; once a process."""
+    found = []
+    for name, (patterns, command) in LANGUAGES.items():
+        if any(next(root.glob(p), None) is not None for p in patterns):
+            found.append(f"{name}: {_version(command, root)}")
+    return tuple(found) or (f"none seen yet; Python here is {platform.python_version()}",)
+
+
+def _version(command: Sequence[str], root: Path) -> str:
+    """Asked outside of the project and of no program in it: rustup, go and version managers start what a
+    repository names for them.
+    """
+    path = shutil.which(command[0])
+    if path is None:
+        return "not installed here"
+    if is_brought(path, root):
+        return "the project's own"
+    try:
+        ran = subprocess.run(
+            [path, *command[1:]],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "version unknown"
+    return (
+        (ran.stdout or ran.stderr).strip().splitlines()[0][:80]
+        if (ran.stdout or ran.stderr).strip()
+        else "unknown"
+    )
+
+
+def conventions(root: Path, module: str) -> tuple[tuple[str, str], ...]:
+    """The repository's own rules, nearest first: from the module's own folders up to the root, in each AGENTS.md,
+    else CLAUDE.md. Links are not followed.
+    """
+    found: dict[str, str] = {}
+    room = CONVENTION_CHARS
+    for folder in ("specs/" + module, module, "src/" + module, "specs", "src", ""):
+        for name in ("AGENTS.md", "CLAUDE.md"):
+            path = f"{folder}/{name}" if folder else name
+            text = _plain_text(root, path, room)
+            if text is not None:
+                found[path] = text
+                room -= len(text)
+                break
+    return tuple(found.items())
+
+
+def _plain_text(root: Path, path: str, room: int) -> str | None:
+    """At most `room` characters of a file that no link leads to; None where there is none, or no room is left."""
+    place = root / path
+    if room <= 0 or not place.is_file() or os.path.realpath(place) != os.path.realpath(root) + "/" + path:
+        return None
+    with place.open(encoding="utf-8", errors="replace") as file:
+        text = file.read(room + 1)
+    return text if len(text) <= room else text[:room] + "\n[cut here; read_file gives the rest]"
+
+
+def lacks(ports: Ports) -> tuple[str, ...]:
+    """What this repository lacks for its quality gates to hold."""
+    hooks = {h.name for h in HooksSnapshot.from_json(ports.journal.session.hooks or "[]").hooks}
+    return lacking(ports.verifier.commands, hooks, commits=ports.commits)
+
+
+def work_in_progress(ports: Ports) -> str:
+    """What the work tree holds of the task at hand: beyond HEAD, or beyond the task's beginning without commits."""
+    session, repository = ports.journal.session, ports.repository
+    tree = ports.verifier.tree()
+    begun = session.task.base if session.task else None
+    base = ports.committed_tree() if ports.commits else begun or tree
+    own = f"specs/{session.module}/"
+    paths = [c.path for c in repository.changes(base, tree) if not c.path.startswith(own)]
+    return repository.diff(base, tree, paths=paths, max_chars=DIFF_CHARS)
+
+
+def surroundings(ports: Ports) -> Surroundings:
+    """Gathered for the session's step, now."""
+    session = ports.journal.session
+    listing = ports.workspace.list_files()
+    files = list(listing.files[:FILES_LISTED])
+    if len(listing.files) > FILES_LISTED or listing.truncated:
+        files.append(f"[more than {FILES_LISTED} files; list_files gives the rest]")
+    building = session.step is Step.ITERATE_THROUGH_TASKS
+    return Surroundings(
+        languages=ports.languages or languages(ports.root),
+        commands=tuple(ports.verifier.commands.items()),
+        sandbox=ports.sandbox_rules,
+        conventions=conventions(ports.root, session.module),
+        files="\n".join(files),
+        research=tuple((t.name, t.excerpt) for t in topics(ports.root / "specs" / session.module)),
+        work_in_progress=work_in_progress(ports) if building else "",
+        versioned=ports.settings.git.enabled,
+        limits=ports.meter.snapshot(),
+        set_up=advice(lacks(ports)) if session.step in PLANNING_STEPS else "",
+    )

@@ -1,0 +1,203 @@
+"""Completing a task: the commit and its record, each exactly once.
+
+The intent is recorded before the commit and the result after it. If the process dies between the two, the
+commit's trailers tell on resume; it is adopted only where tree and parent are those of the intent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lopen.base.events import Committed, Notice, TaskChanged
+from lopen.git.checkout import Checkout
+from lopen.git.commit_hooks import HooksSnapshot, Runner
+from lopen.git.message import completion
+from lopen.git.repository import versioned
+from lopen.guardrails.repeated_failures import after_success
+from lopen.tools.results import ToolResult, done, failed
+from lopen.tools.workbench import Workbench
+from lopen.workflow.decide import entered
+from lopen.workflow.session import CommitIntent, Session
+from lopen.workflow.steps import Step, Trigger
+from lopen.workflow.task_tree import State, Task
+
+
+@dataclass
+class Committer:
+    """Commits the accepted work of one session. `run_hook` runs a hook of the user's in the sandbox."""
+
+    repository: Checkout
+    run_hook: Runner
+    scratch: Path  # where hooks may write
+
+    def complete(self, bench: Workbench, task_id: str) -> ToolResult:
+        """Commit the task in progress and record it complete; or say what stands against it."""
+        session = bench.session
+        task, owner = session.tree.task(task_id), session.tree.owner(task_id)
+        assert task is not None
+        assert owner is not None
+        tree = self.repository.snapshot(session.leftovers)
+        text = completion(
+            module=session.module,
+            task=task.name,
+            component=owner.name,
+            session=session.id,
+            task_id=task.id,
+            verdict=f"passed ({bench.confidence})",
+            convention=bench.settings.git.convention,
+        )
+        refusal = (
+            self._unverified(bench, tree) or self._secrets() or self._planted() or self._verify_commit(bench)
+        )
+        if refusal is not None:
+            return refusal
+        hooked = self._hooked(bench, tree, text)
+        if isinstance(hooked, ToolResult):
+            return hooked
+        if not (bench.settings.git.auto_commit and bench.settings.git.enabled):
+            _record(bench, task, tree)
+            _tell_left_out(bench)
+            return done(task_id=task.id, status="complete", commit=None, tree=tree)
+        sha = self._commit(bench, task, tree, hooked)
+        _tell_left_out(bench)
+        return done(task_id=task.id, status="complete", commit=sha)
+
+    def _commit(self, bench: Workbench, task: Task, tree: str, text: str) -> str:
+        parent = self.repository.head().commit
+        assert parent is not None
+        assert bench.session.branch is not None
+        bench.journal.change(commit_intent=CommitIntent(task.id, tree, parent, text))
+        sha = versioned(self.repository).commit(tree, parent, text, bench.session.branch)
+        _record(bench, task, sha, Committed(sha, text.splitlines()[0], bench.session.branch))
+        return sha
+
+    def _unverified(self, bench: Workbench, tree: str) -> ToolResult | None:
+        """What is committed is what was verified, and lopen's own papers."""
+        verified = bench.verifier.tree()
+        if tree == verified:
+            return None
+        papers = bench.verifier.papers
+        changed = [c.path for c in self.repository.changes(verified, tree) if c.path not in papers]
+        if not changed:
+            return None
+        bench.verifier.touch()
+        return failed(
+            f"the work tree changed while the task was being completed: {', '.join(changed[:10])}",
+            "look at what changed, verify again, then complete",
+            outcome="refused",
+        )
+
+    def _secrets(self) -> ToolResult | None:
+        """A commit that would add a secret is refused with the place."""
+        if not self.repository.leaks:
+            return None
+        first = self.repository.leaks[0]
+        return failed(
+            f"{first} holds what looks like a secret ({first.kind}); not committed",
+            "remove it, read it from the environment instead, then verify again",
+            outcome="refused",
+        )
+
+    def _planted(self) -> ToolResult | None:
+        """No commit carries settings of other tools, or of lopen, that a command put into a folder further down."""
+        if not self.repository.planted:
+            return None
+        return failed(
+            f"{', '.join(self.repository.planted[:5])}: the person's alone to write; not committed",
+            "remove what was added there and put back what was changed (run_command), then complete",
+            outcome="refused",
+        )
+
+    def _verify_commit(self, bench: Workbench) -> ToolResult | None:
+        """The specification's verify-commit runs before each commit."""
+        before = bench.verifier.tree()
+        result = bench.verifier.run("verify_commit")
+        if result is None or (result.passed and result.tree == before):
+            return None
+        said = "changed files" if result.passed else f"failed with exit code {result.exit_code}"
+        return failed(
+            f"verify-commit {said}",
+            "mend it, verify again, then complete",
+            outcome="refused",
+            output=result.output,
+        )
+
+    def _hooked(self, bench: Workbench, tree: str, text: str) -> str | ToolResult:
+        """The message, once the repository's own hooks, as they were when the session began, let it through."""
+        outcome = self.repository.run_hooks(
+            HooksSnapshot.from_json(bench.session.hooks or "[]"),
+            tree,
+            text,
+            self.run_hook,
+            folder=self.scratch,
+            exclude=bench.session.leftovers,
+        )
+        bench.verifier.touch()
+        if not outcome.passed:
+            return failed(
+                "a commit hook of the repository refused",
+                "mend what it reports, verify again, then complete",
+                outcome="refused",
+                output=outcome.output,
+            )
+        if outcome.tree_after != tree:
+            return failed(
+                "a commit hook of the repository changed files, so the verifications are stale",
+                "look at what it changed, verify again, then complete",
+                outcome="refused",
+                output=outcome.output,
+            )
+        return outcome.message_after
+
+
+def _tell_left_out(bench: Workbench) -> None:
+    """A person learns that the commit lacks what was written for it."""
+    if bench.ignored:
+        listed = ", ".join(sorted(bench.ignored)[:10])
+        bench.journal.tell(
+            Notice("warning", f"written, but ignored by git and so in no commit: {listed} (see .gitignore)")
+        )
+
+
+def _record(bench: Workbench, task: Task, commit: str, *events: Committed) -> None:
+    """The task complete, in one transaction with what is told of it."""
+    session = bench.session
+    decision = completed(session, task, commit)
+    owner = session.tree.owner(task.id)
+    told = TaskChanged(task.id, task.name, owner.name if owner else "", State.COMPLETE.value)
+    bench.journal.save(decision, *events, told)
+    bench.recorded = True
+
+
+def completed(session: Session, task: Task, commit: str) -> Session:
+    """The session with the task complete; its failures are forgotten, its commit kept."""
+    finished = replace(task.to(State.COMPLETE), commit=commit, failures=0, note="")
+    subtasks = tuple(replace(s, done=True) for s in finished.subtasks)
+    tree = session.tree.with_task(replace(finished, subtasks=subtasks))
+    confirmed = after_success(session.confirmed, task.id)
+    session = replace(session, tree=tree, commit_intent=None, corrections=(), notes=(), confirmed=confirmed)
+    owner = tree.owner(task.id)
+    if session.step is Step.ITERATE_THROUGH_TASKS and owner is not None and owner.open_tasks:
+        return entered(session, Trigger.TASK_ITERATION_COMPLETE).session
+    return session
+
+
+def adopt(session: Session, repository: Checkout) -> tuple[Session, tuple[Committed | TaskChanged, ...]]:
+    """Take in a commit whose record is missing, where it is exactly the intended one. Reads alone: the index is
+    still the one from before it.
+    """
+    intent = session.commit_intent
+    if intent is None:
+        return session, ()
+    task = session.tree.task(intent.task_id)
+    repository = versioned(repository)
+    found = repository.find_commit(session.id, intent.task_id, within=session.branch or "HEAD")
+    same = found is not None and (found.tree, found.parent) == (intent.tree, intent.parent)
+    if task is None or found is None or not same or task.state is not State.IN_PROGRESS:
+        return replace(session, commit_intent=None), ()
+    owner = session.tree.owner(task.id)
+    return completed(session, task, found.sha), (
+        Committed(found.sha, found.subject, session.branch or "", adopted=True),
+        TaskChanged(task.id, task.name, owner.name if owner else "", State.COMPLETE.value, "adopted"),
+    )

@@ -1,1 +1,0 @@
-"""The task tree: module → component → task → subtask, its states and its queries. Pure."""

@@ -1,0 +1,246 @@
+"""What decides which tests run at all: runner configuration, conftest, manifests, scripts that run the tests."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lopen.oracle.verdict import Finding
+from lopen.test_integrity import pytest_configuration
+from lopen.test_integrity.pytest_configuration import conftest_findings
+from lopen.test_integrity.suite import FileChange
+
+_RUNNER = re.compile(
+    r"\b(?:pytest|unittest|nose2|tox|nox|jest|vitest|mocha|ava|tap|jasmine|karma|playwright|cypress|ctest|rspec|phpunit)\b"
+    r"|\bnode\s+--test|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw)\b.{0,100}\b(?:test|verify|check)\b"
+)
+_TOLERANT = re.compile(r"\|\|\s*(?:true|:|exit\s+0|echo\b)|;\s*(?:true|:|exit\s+0)\s*$|^\t-|\bset\s+\+e\b")
+_LEAVING_OUT = re.compile(
+    r"--(?:deselect|ignore|ignore-glob|skip|exclude|testPathIgnorePatterns|passWithNoTests|collect-only|no-run|list)\b"
+    r"|(?<=\s)-k\s+\S*not\b|-DskipTests|-Dmaven\.test\.skip|-x\s+test\b|\btest\s+-run\s"
+)
+_HARMLESS = re.compile(
+    r"node_modules|dist|build|coverage|\.git|\.cache|configDefaults|defaultExclude|e2e|out\b|lib\b|tmp|vendor|fixtures"
+)
+_CONFIGURED = re.compile(
+    r"\b(?P<key>testPathIgnorePatterns|modulePathIgnorePatterns|exclude|ignore|spec|testMatch|testRegex|testNamePattern|grep|fgrep)"
+    r"\s*[\"']?\s*:\s*(?P<value>\[[^\]]*\]|[^,\n}]+)"
+)
+_FLAGS = re.compile(r"\b(?P<key>passWithNoTests|invert|dangerouslyIgnoreUnhandledErrors)\s*[\"']?\s*:\s*true")
+_LEAVING_KEYS = frozenset({"testPathIgnorePatterns", "modulePathIgnorePatterns", "exclude", "ignore"})
+_JVM = re.compile(
+    r"<(?:skipTests|skip|maven\.test\.skip|testFailureIgnore|skipITs)>\s*true"
+    r"|\b(?:skipTests|maven\.test\.skip)\s*=\s*true|-DskipTests|-Dmaven\.test\.skip"
+    r"|\bignoreFailures\s*(?:=|\.set\()?\s*true|\bfailOnNoMatchingTests\s*=\s*false|\bisIgnoreFailures\s*=\s*true"
+    r"|\bexclude(?:TestsMatching)?\s*\(?\s*[\"'][^\"']*(?:Test|test)[^\"']*[\"']|<exclude>[^<]*Test[^<]*</exclude>"
+    r"|\btest\s*\.?\s*\{[^}]{0,400}\benabled\s*=\s*false|\btest\.enabled\s*=\s*false|\bexcludeTags\b[^\n]*|<excludedGroups>[^<]*"
+)
+
+
+def package_findings(change: FileChange) -> Iterator[Finding]:
+    """`package.json`: the test scripts, and jest's own table."""
+    before, after = _json(change.before), _json(change.after)
+    old, new = _table(before, "scripts"), _table(after, "scripts")
+    for name, was in old.items():
+        if re.match(r"test|verify|check|ci", name) and isinstance(was, str):
+            yield from _script(change.path, f"the script {name}", was, str(new.get(name, "")))
+    for name, text in new.items():
+        if name not in old and re.match(r"(?:pre|post)?test", name) and isinstance(text, str):
+            yield from _tolerant(change.path, f"the script {name}", "", text)
+    for key in ("jest", "mocha", "ava"):
+        was, now = json.dumps(_table(before, key)), json.dumps(_table(after, key))
+        yield from _configured(change.path, was, now, new=not change.before)
+
+
+def _script(path: str, what: str, was: str, now: str) -> Iterator[Finding]:
+    if _RUNNER.search(was) and not _RUNNER.search(now) and not _delegates(now):
+        yield Finding("error", f"{what} no longer runs the tests", path)
+        return
+    yield from _tolerant(path, what, was, now)
+
+
+def _delegates(command: str) -> bool:
+    """Whether a command hands over to another script instead of doing nothing."""
+    return bool(
+        re.search(
+            r"\b(?:run|make|just|sh|bash|node|python\d?|turbo|nx|lerna|wireit|c8|nyc|bun|tsx)\b", command
+        )
+    )
+
+
+def _tolerant(path: str, what: str, was: str, now: str, line: int | None = None) -> Iterator[Finding]:
+    if _RUNNER.search(now) and len(_TOLERANT.findall(now)) > len(_TOLERANT.findall(was)):
+        yield Finding("error", f"{what} passes even if tests fail", path, line)
+    elif _RUNNER.search(now) and len(_LEAVING_OUT.findall(now)) > len(_LEAVING_OUT.findall(was)):
+        yield Finding("error", f"{what} leaves tests out", path, line)
+
+
+def javascript_findings(change: FileChange) -> Iterator[Finding]:
+    """Configuration written as code: jest, vitest, mocha and their kin."""
+    yield from _configured(change.path, change.before or "", change.after or "", new=change.before is None)
+
+
+def _configured(path: str, was: str, now: str, *, new: bool) -> Iterator[Finding]:
+    known = {(f["key"], entry) for f in _CONFIGURED.finditer(was) for entry in _entries(f["value"])}
+    for found in _CONFIGURED.finditer(now):
+        key = found["key"]
+        added = [e for e in _entries(found["value"]) if (key, e) not in known and not _HARMLESS.search(e)]
+        if key in _LEAVING_KEYS and added:
+            yield Finding("warning" if new else "error", f"{key} now leaves out {', '.join(added)}", path)
+        elif key in {"testNamePattern", "grep", "fgrep"} and added:
+            yield Finding("error", f"{key} now runs only {', '.join(added)}", path)
+        elif key in {"testMatch", "testRegex"} and added and any(k == key for k, _ in known):
+            yield Finding("warning", f"{key} now is {', '.join(added)}", path)
+    flags = {f["key"] for f in _FLAGS.finditer(was)}
+    for found in _FLAGS.finditer(now):
+        if found["key"] not in flags:
+            yield Finding("error", f"{found['key']} lets a run without tests, or with failures, pass", path)
+
+
+def _entries(value: str) -> list[str]:
+    return re.findall(r"[\"'`]([^\"'`]+)[\"'`]|(/[^/\n]+/)", value) and [
+        a or b for a, b in re.findall(r"[\"'`]([^\"'`]+)[\"'`]|(/[^/\n]+/)", value)
+    ]
+
+
+def cargo_findings(change: FileChange) -> Iterator[Finding]:
+    """`Cargo.toml`: targets that are not tested any more."""
+    before, after = _toml(change.before), _toml(change.after)
+    known = set(_untested(before))
+    for what in _untested(after):
+        if what not in known:
+            yield Finding("error", f"{what}, so that tests are left out", change.path)
+
+
+def _untested(manifest: Mapping[str, Any]) -> Iterator[str]:
+    package = manifest.get("package")
+    if isinstance(package, dict) and package.get("autotests") is False:
+        yield "autotests is off"
+    targets = [("lib", manifest.get("lib"))]
+    for kind in ("bin", "test"):
+        listed = manifest.get(kind)
+        targets += [(kind, target) for target in listed] if isinstance(listed, list) else []
+    for kind, target in targets:
+        if isinstance(target, dict):
+            name = f"{kind} {target.get('name', '')}".strip()
+            for key in ("test", "harness"):
+                if target.get(key) is False and (kind, key) != ("bin", "harness"):
+                    yield f"{key} is off for {name}"
+
+
+def jvm_findings(change: FileChange) -> Iterator[Finding]:
+    """Maven and Gradle: skipping, excluding, ignoring failures."""
+    known = [" ".join(found.split()) for found in _JVM.findall(_uncommented(change.before or ""))]
+    for found in _JVM.finditer(_uncommented(change.after or "")):
+        text = " ".join(found.group().split())
+        if text in known:
+            known.remove(text)
+        else:
+            line = (change.after or "").count("\n", 0, found.start()) + 1
+            yield Finding(
+                "error",
+                f"`{text[:100]}` keeps tests from running or from failing the build",
+                change.path,
+                line,
+            )
+
+
+def _uncommented(text: str) -> str:
+    """Without comments, line numbers kept."""
+    return re.sub(
+        r"<!--.*?-->|/\*.*?\*/|(?<!:)//[^\n]*",
+        lambda m: re.sub(r"[^\n]", " ", m.group()),
+        text,
+        flags=re.DOTALL,
+    )
+
+
+def script_findings(change: FileChange) -> Iterator[Finding]:
+    """Lines of scripts and make files that run the tests."""
+    was = _runner_lines(change.before)
+    now = _runner_lines(change.after)
+    known = set(was.values())
+    for line, text in now.items():
+        if text not in known:
+            closest = next((old for old in was.values() if _command(old) == _command(text)), "")
+            yield from _tolerant(change.path, f"`{text.strip()[:80]}`", closest, text, line)
+    if was and not now and change.before is not None:
+        yield Finding(
+            "error",
+            f"`{next(iter(was.values())).strip()[:80]}` is gone: the tests are no longer run",
+            change.path,
+        )
+
+
+def _command(line: str) -> str:
+    found = _RUNNER.search(line)
+    return found.group().split()[0] if found else ""
+
+
+def _runner_lines(text: str | None) -> dict[int, str]:
+    return {
+        number: line
+        for number, line in enumerate((text or "").splitlines(), 1)
+        if _RUNNER.search(line)
+        and not line.lstrip().startswith(("#", "//", "echo", "@echo", ".PHONY", "deps", "pip"))
+        and not re.search(r"\binstall\b|^\s*(?:import|from)\b|^\[|^\w[\w-]*\s*=\s*\"?$", line)
+    }
+
+
+def _json(text: str | None) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _toml(text: str | None) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(text or "")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+MAX_CHARS = 120_000  # both sides; nobody writes more configuration than that
+
+Reader = Callable[[FileChange], Iterator[Finding]]
+
+READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
+    (
+        re.compile(r"^(?:\.?pytest\.ini|\.?pytest\.toml|pyproject\.toml|tox\.ini|setup\.cfg)$"),
+        pytest_configuration.findings,
+    ),
+    (re.compile(r"^conftest\.py$"), conftest_findings),
+    (re.compile(r"^package\.json$"), package_findings),
+    (
+        re.compile(r"^(?:jest|vitest|vite|karma|playwright|cypress)\.config\.\w+$|^\.mocharc\.\w+$"),
+        javascript_findings,
+    ),
+    (re.compile(r"^Cargo\.toml$"), cargo_findings),
+    (re.compile(r"^(?:pom\.xml|build\.gradle(?:\.kts)?|gradle\.properties|maven\.config)$"), jvm_findings),
+    (
+        re.compile(r"^(?:GNUm|[Mm])akefile$|^[Jj]ustfile$|^tox\.ini$|^noxfile\.py$|\.(?:sh|bash|mk)$"),
+        script_findings,
+    ),
+)
+
+
+def configuration_findings(changes: Sequence[FileChange]) -> list[Finding]:
+    """Findings about files that are no tests and yet keep tests from running or from failing."""
+    return [
+        finding
+        for change in changes
+        if change.after is not None and len(change.after) + len(change.before or "") <= MAX_CHARS
+        for pattern, reader in READERS
+        if pattern.search(change.path.rpartition("/")[2])
+        for finding in reader(change)
+    ]

@@ -1,0 +1,119 @@
+"""The whole detection: each changed file to its reader, then the comparison, then the configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lopen.oracle.verdict import Finding
+from lopen.test_integrity import go, java, javascript, python, rust
+from lopen.test_integrity.compare import Change, compare
+from lopen.test_integrity.configuration import configuration_findings
+from lopen.test_integrity.python_names import module_name
+from lopen.test_integrity.python_stubs import patch_findings, shadowing_findings, stub_findings
+from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
+
+LANGUAGES: tuple[Language, ...] = (
+    python.LANGUAGE,
+    javascript.LANGUAGE,
+    go.LANGUAGE,
+    rust.LANGUAGE,
+    java.LANGUAGE,
+)
+MAX_FINDINGS = 50  # worst first; who reads fifty has read enough
+MAX_CHARS = 300_000  # a larger file is data or generated; its tests are not read
+
+_DEFINITION = re.compile(
+    r"\b(?:def|class|func|fn|function|interface|enum|trait|struct|record)[ \t]+(?:\([^)\n]{0,80}\)[ \t]*)?"
+    r"([A-Za-z_]\w{2,80})"
+    r"|\b(?:const|let|var|type)[ \t]+([A-Za-z_]\w{2,80})"
+    r"|\b(?:public|private|protected|static|final)[ \t]+[\w<>\[\],.]{1,80}[ \t]+([a-z]\w{2,80})[ \t]*\("
+)
+
+
+def find_tampering(changes: Sequence[FileChange]) -> tuple[Finding, ...]:
+    """Findings about tests deleted, skipped or weakened between the two sides of `changes`, worst first.
+
+    Pure and total: text that does not parse is read as far as it can be; binary and huge files are left out.
+    Tests that are only on the after side are new, and are reported only where they can never fail.
+    """
+    readable = [change for change in changes if _readable(change.before) and _readable(change.after)]
+    findings: list[Finding] = []
+    for language in LANGUAGES:
+        ours = [change for change in readable if language.covers(change.path)]
+        if ours:
+            read = _read(language, ours)
+            findings += compare(read, removed_names(readable))
+            if language is python.LANGUAGE:
+                findings += _stood_in(ours, read, readable)
+    findings += configuration_findings(readable)
+    findings += shadowing_findings(changes)
+    order = {"error": 0, "warning": 1, "info": 2}
+    ordered = sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.path or "", f.line or 0))
+    return tuple(ordered[:MAX_FINDINGS])
+
+
+def _stood_in(
+    ours: Sequence[FileChange], read: Sequence[Change], all_: Sequence[FileChange]
+) -> Iterator[Finding]:
+    """Python tests whose code is another one than the one they are about."""
+    removed = removed_names(all_)
+    written = {
+        module_name(change.path): frozenset(_defined(change.after or ""))
+        for change in all_
+        if change.path.endswith(".py") and not looks_like_test(change.path)
+    }
+    for change, suites in zip(ours, read, strict=True):
+        yield from stub_findings(change, suites.before.cases, suites.after.cases, removed)
+        yield from patch_findings(change, written)
+
+
+def _readable(text: str | None) -> bool:
+    return text is None or (len(text) <= MAX_CHARS and "\0" not in text)
+
+
+def _read(language: Language, changes: Sequence[FileChange]) -> list[Change]:
+    before = language.read({c.path: c.before for c in changes if c.before is not None})
+    after = language.read({c.path: c.after for c in changes if c.after is not None})
+    return [
+        Change(
+            change.path,
+            *_comparable(language, change, before.get(change.path, EMPTY), after.get(change.path, EMPTY)),
+            deleted=change.after is None,
+            collected=language.collects(change.path),
+        )
+        for change in changes
+    ]
+
+
+def _comparable(language: Language, change: FileChange, before: Suite, after: Suite) -> tuple[Suite, Suite]:
+    """The two suites, both read coarsely where one of them could only be: what differs is then the text."""
+    if before.coarse == after.coarse or change.before is None or change.after is None:
+        return before, after
+    return language.read_coarsely(change.before), language.read_coarsely(change.after)
+
+
+def removed_names(changes: Sequence[FileChange]) -> frozenset[str]:
+    """Names that the change took out of the code under test: what their tests tested is gone."""
+    before: set[str] = set()
+    after: set[str] = set()
+    for change in changes:
+        if not looks_like_test(change.path):
+            before.update(_defined(change.before or ""))
+            after.update(_defined(change.after or ""))
+    return frozenset(before - after)
+
+
+def _defined(text: str) -> Iterator[str]:
+    for found in _DEFINITION.finditer(text):
+        yield next(group for group in found.groups() if group)
+
+
+def looks_like_test(path: str) -> bool:
+    """Whether a path is a test's or a test's support file by its name."""
+    return bool(
+        re.search(
+            r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|[/_.-])(?:tests?|spec|conftest)[_.-]|Test\w*\.java$",
+            path,
+        )
+    )

@@ -1,0 +1,216 @@
+"""pytest's settings in any of its files: options that deselect, and places and names that are no longer looked at."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+
+from lopen.oracle.verdict import Finding
+from lopen.test_integrity.python_names import parsed
+from lopen.test_integrity.python_skips import function_skips
+from lopen.test_integrity.suite import FileChange
+
+_DESELECTING = re.compile(
+    r"^(?:-k|-m|--deselect|--ignore|--ignore-glob|--co|--collect-only|--lf|--last-failed|--setup-only|--setup-plan)(?:=|$)|^-[km]."
+)
+_VALUED = frozenset({"-k", "-m", "--deselect", "--ignore", "--ignore-glob", "-p", "-c", "-o", "-n", "-W"})
+_DEFAULTS = {
+    "python_files": ("test_*.py", "*_test.py"),
+    "python_functions": ("test",),
+    "python_classes": ("Test",),
+}
+_USUAL_FOLDER = re.compile(r"^\.?/?$|\btests?\b|\btesting\b|^src\b|^lib\b")
+
+Settings = Mapping[str, tuple[str, ...]]
+
+
+def findings(change: FileChange) -> Iterator[Finding]:
+    """Errors for what the after side no longer runs. A file that does not parse is pytest's own to refuse."""
+    before = read(change.path, change.before or "")
+    after = read(change.path, change.after or "")
+    if before is None or after is None:
+        return
+    known = options(before.get("addopts", ()))
+    for option in options(after.get("addopts", ())):
+        if option not in known:
+            yield _error(change, f"pytest now runs with {option}, which leaves tests out")
+    yield from _narrower_names(change, before, after)
+    yield from _fewer_places(change, before, after)
+    for folder in set(after.get("norecursedirs", ())) - set(before.get("norecursedirs", ())):
+        if "test" in folder:
+            yield _error(change, f"pytest no longer looks into {folder}")
+
+
+def _narrower_names(change: FileChange, before: Settings, after: Settings) -> Iterator[Finding]:
+    for key, default in _DEFAULTS.items():
+        lost = set(before.get(key, default)) - set(after.get(key, default))
+        covered = {
+            n
+            for n in lost
+            if any(
+                n.startswith(kept.rstrip("*")) for kept in after.get(key, default) if key != "python_files"
+            )
+        }
+        if lost - covered and not {"*.py"} & set(after.get(key, default)):
+            yield _error(change, f"pytest no longer collects {', '.join(sorted(lost - covered))} ({key})")
+
+
+def _fewer_places(change: FileChange, before: Settings, after: Settings) -> Iterator[Finding]:
+    was, now = before.get("testpaths", ()), after.get("testpaths", ())
+    if not now:
+        return
+    lost = [path for path in was if not any(_within(path, kept) for kept in now)]
+    if lost:
+        yield _error(change, f"pytest no longer looks into {', '.join(lost)} (testpaths)")
+    elif not was and not any(_USUAL_FOLDER.search(path) for path in now):
+        yield Finding("warning", f"pytest now looks into {', '.join(now)} only (testpaths)", change.path)
+
+
+def _within(path: str, folder: str) -> bool:
+    folder = folder.strip("/").removeprefix("./")
+    path = path.strip("/").removeprefix("./")
+    return folder in {"", "."} or path == folder or path.startswith(f"{folder}/")
+
+
+def _error(change: FileChange, message: str) -> Finding:
+    return Finding("error", message, change.path)
+
+
+def options(words: Sequence[str]) -> list[str]:
+    """The deselecting options among command line words, each with its value."""
+    found = []
+    for index, word in enumerate(words):
+        if _DESELECTING.match(word) and (index == 0 or words[index - 1] not in _VALUED):
+            following = words[index + 1 : index + 2] if word in _VALUED else []
+            found.append(" ".join([word, *following]))
+    return found
+
+
+def read(path: str, text: str) -> Settings | None:
+    """pytest's settings as words; None where the file does not parse."""
+    name = path.rpartition("/")[2]
+    if name.endswith(".toml"):
+        return _toml(text)
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return None
+    section = "tool:pytest" if name == "setup.cfg" else "pytest"
+    if not parser.has_section(section):
+        return {}
+    return {key: tuple(_words(value or "")) for key, value in parser.items(section)}
+
+
+def _toml(text: str) -> Settings | None:
+    try:
+        table: object = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+    for key in ("tool", "pytest"):
+        table = table.get(key, {}) if isinstance(table, dict) else {}
+    if isinstance(table, dict) and isinstance(table.get("ini_options"), dict):
+        table = table["ini_options"]
+    if not isinstance(table, dict):
+        return {}
+    return {
+        key: tuple(map(str, value)) if isinstance(value, list) else tuple(_words(str(value)))
+        for key, value in table.items()
+    }
+
+
+def _words(value: str) -> list[str]:
+    try:
+        return shlex.split(value)
+    except ValueError:
+        return value.split()
+
+
+_IGNORING = frozenset({"collect_ignore", "collect_ignore_glob"})
+_HOOKS = {
+    "pytest_ignore_collect": re.compile(r"return (?!False|None)"),
+    "pytest_collection_modifyitems": re.compile(
+        r"mark\.(?:skip|xfail)|items\[:\]|items\.(?:clear|remove|pop)|del items|deselected"
+    ),
+    "pytest_collect_file": re.compile(r"return None|return \[\]"),
+    "pytest_runtest_makereport": re.compile(r"\.(?:outcome|longrepr|wasxfail)\s*=|force_result"),
+    "pytest_runtest_setup": re.compile(r"\bskip\(|\bxfail\("),
+    "pytest_runtest_call": re.compile(r"\bskip\(|\bxfail\(|except"),
+    "pytest_runtest_protocol": re.compile(r"return True"),
+    "pytest_pyfunc_call": re.compile(r"return True|except"),
+    "pytest_sessionfinish": re.compile(r"exitstatus\s*=|_exit\("),
+    "pytest_unconfigure": re.compile(r"_exit\("),
+    "pytest_runtestloop": re.compile(r"return True"),
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def conftest_findings(change: FileChange) -> Iterator[Finding]:
+    """What of the after side is new and keeps tests from running or from failing."""
+    before, after = parsed(change.before or ""), parsed(change.after or "")
+    if after is None:
+        return
+    known = _ignored(before)
+    for entry, line in _ignored(after).items():
+        if entry not in known:
+            yield Finding("error", f"pytest no longer collects {entry}", change.path, line)
+    old = _functions(before)
+    for name, function in _functions(after).items():
+        yield from _function_findings(change.path, name, function, old.get(name))
+
+
+def _function_findings(path: str, name: str, function: Function, old: Function | None) -> Iterator[Finding]:
+    pattern = _HOOKS.get(name)
+    if pattern is not None:
+        was = len(pattern.findall(_body(old))) if old else 0
+        if len(pattern.findall(_body(function))) > was:
+            yield Finding(
+                "error", f"the hook {name} leaves tests out or turns results", path, function.lineno
+            )
+    elif _is_fixture(function):
+        known = {skip.text for skip in function_skips(old)} if old else set()
+        for skip in function_skips(function):
+            if skip.text not in known:
+                conditional = " if " in skip.text
+                message = f"the fixture {name} skips the tests that use it: {skip.text}"
+                yield Finding("warning" if conditional else "error", message, path, skip.line)
+
+
+def _body(function: Function) -> str:
+    return "\n".join(map(ast.unparse, function.body))
+
+
+def _is_fixture(function: Function) -> bool:
+    return any("fixture" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def _functions(tree: ast.Module | None) -> Mapping[str, Function]:
+    body = tree.body if tree else []
+    return {node.name: node for node in body if isinstance(node, Function)}
+
+
+def _ignored(tree: ast.Module | None) -> dict[str, int]:
+    """What `collect_ignore` and its kin name, with lines."""
+    found: dict[str, int] = {}
+    for node in tree.body if tree else []:
+        for inner in ast.walk(node):
+            value = _ignoring_value(inner)
+            for constant in ast.walk(value) if value is not None else ():
+                if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
+                    found[constant.value] = constant.lineno
+    return found
+
+
+def _ignoring_value(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in _IGNORING:
+        return node.value
+    if isinstance(node, ast.AugAssign | ast.AnnAssign) and ast.unparse(node.target) in _IGNORING:
+        return node.value
+    if isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] in _IGNORING:
+        return node.args[0] if node.args else None
+    return None

@@ -1,0 +1,110 @@
+"""What ends or empties a whole Python test run from the top of one file: exits, an empty `load_tests`, patched asserts."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from lopen.test_integrity.python_skips import foreign
+from lopen.test_integrity.suite import Skip
+
+_EXIT = re.compile(r"^(?:(?:sys|os|builtins)\.)?(?:_exit|exit|quit)$")
+_REPLACED = re.compile(r"^os\.exec[lv]p?e?$")
+_LOADS = re.compile(r"addTests?\(|[lL]oad|makeSuite|TestSuite\([^)]|DocTestSuite")
+_FRAMEWORK = re.compile(
+    r"^(?:\w+\.)*(?:unittest|pytest|_pytest|TestCase|TestResult|TextTestResult|TextTestRunner)\.(?:\w+\.)*"
+    r"(?:assert\w*|_baseAssert\w*|fail|run|__call__|main|raises|add(?:Failure|Error)|wasSuccessful)$"
+)
+_MAIN = re.compile(r"__name__")
+
+
+def endings(tree: ast.Module) -> tuple[Skip, ...]:
+    """Statements that a file's import executes, and that leave other tests unrun or unable to fail."""
+    found = [
+        Skip(f"{text} if {condition}" if condition else text, node.lineno, not condition)
+        for node, condition in executed(tree.body)
+        for text in _ending(node)
+    ]
+    found += [
+        Skip("a load_tests that loads none", node.lineno)
+        for node in tree.body
+        if (body := _load_tests(node)) is not None and not _loads(body)
+    ]
+    return tuple(found)
+
+
+def executed(body: Sequence[ast.stmt], condition: str = "") -> Iterator[tuple[ast.stmt, str]]:
+    """The simple statements that run when a module is imported, each with the `if` that it stands under."""
+    for node in body:
+        match node:
+            case ast.If():
+                yield from _branches(node, condition)
+            case ast.Try() | ast.TryStar():
+                yield from executed([*node.body, *node.orelse, *node.finalbody], condition)
+                for handler in node.handlers:
+                    yield from executed(handler.body, "an exception")
+            case ast.With() | ast.ClassDef():
+                yield from executed(node.body, condition)
+            case ast.For() | ast.While():
+                yield from executed(node.body, condition or "its loop runs")
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                pass
+            case _:
+                yield node, condition
+
+
+def _branches(node: ast.If, condition: str) -> Iterator[tuple[ast.stmt, str]]:
+    text = ast.unparse(node.test)
+    if isinstance(node.test, ast.Constant):
+        yield from executed(node.body if node.test.value else node.orelse, condition)
+    elif not _MAIN.search(text) and not foreign(text):
+        yield from executed(node.body, text)
+        yield from executed(node.orelse, f"not ({text})")
+
+
+def _ending(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if _FRAMEWORK.match(ast.unparse(target)):
+                yield f"another {ast.unparse(target)}"
+    call = node.exc if isinstance(node, ast.Raise) else getattr(node, "value", None)
+    if isinstance(node, ast.Raise) and call is not None and ast.unparse(call) == "SystemExit":
+        yield "`raise SystemExit` at the top of the file"
+    if isinstance(call, ast.Call) and _is_exit(call, raised=isinstance(node, ast.Raise)):
+        yield f"`{ast.unparse(node)}` at the top of the file"
+
+
+def _is_exit(call: ast.Call, *, raised: bool) -> bool:
+    """Whether a call ends the process with success. A code that is computed may say anything."""
+    name = ast.unparse(call.func)
+    if name == "pytest.exit":
+        return any(k.arg == "returncode" and ast.unparse(k.value) == "0" for k in call.keywords)
+    if name == "atexit.register":
+        return any("_exit" in ast.unparse(argument) for argument in call.args)
+    if _REPLACED.match(name):
+        return True
+    if not (name == "SystemExit" if raised else _EXIT.match(name)):
+        return False
+    return not call.args or (
+        isinstance(call.args[0], ast.Constant) and call.args[0].value in {0, None} and len(call.args) == 1
+    )
+
+
+def _load_tests(node: ast.stmt) -> tuple[list[str], str] | None:
+    """The parameters and the body of unittest's `load_tests`, be it a function or a lambda."""
+    if isinstance(node, ast.FunctionDef) and node.name == "load_tests":
+        return [a.arg for a in node.args.args], "\n".join(map(ast.unparse, node.body))
+    if (
+        isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "load_tests"
+        and isinstance(node.value, ast.Lambda)
+    ):
+        return [a.arg for a in node.value.args.args], ast.unparse(node.value.body)
+    return None
+
+
+def _loads(function: tuple[list[str], str]) -> bool:
+    parameters, body = function
+    used = any(re.search(rf"\b{re.escape(name)}\b", body) for name in parameters[:2])
+    return used or bool(_LOADS.search(body))

@@ -1,0 +1,203 @@
+"""How much one Python assertion pins down, and whether it can be false at all."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check
+
+_UNITTEST = {
+    "assertAlmostEqual": EXACT,
+    "assertIs": EXACT,
+    "assertIsNone": EXACT,
+    "assertRaisesRegex": EXACT,
+    "assertCountEqual": CLOSE,
+    "assertRaises": CLOSE,
+    "assertWarns": CLOSE,
+    "assertLogs": CLOSE,
+    "assertTrue": LOOSE,
+    "assertFalse": LOOSE,
+    "assertNotEqual": LOOSE,
+    "assertNotIn": LOOSE,
+    "assertIsNot": LOOSE,
+    "assertIsInstance": LOOSE,
+    "assertNotIsInstance": LOOSE,
+    "assertIsNotNone": PRESENT,
+    "assert_called_once_with": EXACT,
+    "assert_has_calls": CLOSE,
+    "assert_called_with": CLOSE,
+    "assert_any_call": PARTIAL,
+    "assert_called": LOOSE,
+}
+_EQUALS = re.compile(r"^assert\w*Equals?$|^assert_(?:array_|frame_|series_)?equal$")
+_CHECKING = re.compile(r"^_?assert|^fail$")
+_PERHAPS_CHECKING = re.compile(r"^_?(?:check|verify|expect|ensure)(?:_|[A-Z]|$)")
+_RAISING = frozenset(
+    {"raises", "warns", "deprecated_call", "assertRaises", "assertRaisesRegex", "assertWarns", "assertLogs"}
+)
+_ANYTHING = frozenset({"Exception", "BaseException"})
+_OPERATORS = {ast.NotEq: LOOSE, ast.NotIn: LOOSE, ast.Eq: EXACT, ast.Is: EXACT}
+
+
+def is_truthy(node: ast.expr) -> bool | None:
+    """The truth of an expression that is the same whatever the code under test does; None where it depends."""
+    match node:
+        case ast.Constant():
+            return bool(node.value)
+        case ast.Tuple() | ast.List() | ast.Set():
+            return bool(node.elts)
+        case ast.Dict():
+            return bool(node.keys)
+        case ast.Lambda() | ast.GeneratorExp():
+            return True
+        case ast.UnaryOp(op=ast.Not()):
+            inner = is_truthy(node.operand)
+            return None if inner is None else not inner
+        case ast.BoolOp():
+            return _bool_operation(node)
+        case ast.Compare(ops=[operator], comparators=[right]):
+            return _comparison(node.left, operator, right)
+        case ast.Call():
+            return _call_truth(node)
+        case _:
+            return None
+
+
+def _bool_operation(node: ast.BoolOp) -> bool | None:
+    values = [is_truthy(value) for value in node.values]
+    deciding = isinstance(node.op, ast.Or)
+    if deciding in values:
+        return deciding
+    return None if None in values else not deciding
+
+
+def _comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | None:
+    same = ast.unparse(left) == ast.unparse(right)
+    if same and isinstance(operator, ast.Eq | ast.Is | ast.LtE | ast.GtE) and not _is_volatile(left):
+        return True
+    if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+        if isinstance(operator, ast.Eq):
+            return bool(left.value == right.value)
+        if isinstance(operator, ast.NotEq):
+            return bool(left.value != right.value)
+        return None
+    if isinstance(operator, ast.Eq) and ast.unparse(right).rpartition(".")[2] == "ANY":
+        return True
+    is_length = isinstance(left, ast.Call) and ast.unparse(left.func) == "len"
+    bound = ast.unparse(right)
+    if is_length and (
+        (isinstance(operator, ast.GtE) and bound == "0") or (isinstance(operator, ast.Gt) and bound == "-1")
+    ):
+        return True
+    return None
+
+
+def _is_volatile(node: ast.expr) -> bool:
+    """Two calls that look the same may differ: comparing them is a test of stability, not of nothing."""
+    return any(isinstance(child, ast.Call) for child in ast.walk(node))
+
+
+def _call_truth(node: ast.Call) -> bool | None:
+    name = ast.unparse(node.func)
+    if name == "bool" and node.args:
+        return is_truthy(node.args[0])
+    if name == "isinstance" and len(node.args) == 2 and ast.unparse(node.args[1]) == "object":
+        return True
+    return None
+
+
+def expression_checks(node: ast.expr, *, line: int | None = None) -> list[Check]:
+    """The checks in an asserted expression; `a and b` are two."""
+    at = node.lineno if line is None else line
+    if is_truthy(node) is True:
+        return [Check(ast.unparse(node), "", 0, at, "vacuous")]
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+        return [check for value in node.values for check in expression_checks(value, line=at)]
+    subject, rank = _subject_and_rank(node)
+    return [Check(ast.unparse(node), subject, rank, at)]
+
+
+def _subject_and_rank(node: ast.expr) -> tuple[str, int]:
+    match node:
+        case ast.Compare(ops=[operator], comparators=[right]):
+            return _compared(node.left, operator, right)
+        case ast.Compare():
+            return ast.unparse(node.comparators[0]), PARTIAL
+        case ast.UnaryOp(op=ast.Not()):
+            return ast.unparse(node.operand), LOOSE
+        case ast.BoolOp():
+            return ast.unparse(node.values[0]), min(_subject_and_rank(value)[1] for value in node.values) - 1
+        case ast.Call() if ast.unparse(node.func) == "isinstance" and node.args:
+            return ast.unparse(node.args[0]), LOOSE
+        case ast.Call() if ast.unparse(node.func) in {"all", "any"} and node.args:
+            return ast.unparse(node.args[0]), PARTIAL if ast.unparse(node.func) == "all" else LOOSE
+        case _:
+            return ast.unparse(node), LOOSE
+
+
+def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str, int]:
+    if isinstance(left, ast.Constant):
+        left, right = right, left
+    subject, other = ast.unparse(left), ast.unparse(right)
+    if subject == other:
+        return subject, PRESENT  # equal to what it says itself: at most that it says so twice
+    if isinstance(operator, ast.IsNot | ast.NotEq) and other == "None":
+        return subject, PRESENT
+    if other in {"True", "False"}:
+        return subject, LOOSE  # the same as asserting it or its opposite
+    if isinstance(operator, ast.In) and isinstance(left, ast.Constant):
+        return other, PARTIAL
+    if isinstance(left, ast.Call) and ast.unparse(left.func) == "len" and other == "0":
+        return ast.unparse(left.args[0]) if left.args else subject, LOOSE
+    rank = next((r for kind, r in _OPERATORS.items() if isinstance(operator, kind)), PARTIAL)
+    if isinstance(right, ast.Call) and ast.unparse(right.func).endswith("approx") and right.keywords:
+        rank = min(rank, CLOSE)
+    return subject, rank
+
+
+def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
+    """The checks that a call is, judged by its name; none for a call that does not check.
+
+    `alone`: nothing is done with what it returns, so that `check_total(x)` is taken for a helper that asserts.
+    """
+    name = ast.unparse(call.func).rpartition(".")[2]
+    arguments = [argument for argument in call.args if not isinstance(argument, ast.Starred)]
+    if name in {"assertTrue", "assert_", "assertFalse"} and arguments:
+        return _boolean(arguments[0], call.lineno, wanted=name != "assertFalse")
+    if _EQUALS.match(name) and "Not" not in name and len(arguments) >= 2:
+        return _equal(arguments[0], arguments[1], call)
+    if name in _RAISING and arguments:
+        return [_raising(call, name)]
+    if name in {"assertIsNotNone", "assertIsNone"} and arguments and isinstance(arguments[0], ast.Constant):
+        return [Check(ast.unparse(call), "", 0, call.lineno, "vacuous")]
+    if name in _UNITTEST or _CHECKING.match(name) or (alone and _PERHAPS_CHECKING.match(name)):
+        subject = ast.unparse(arguments[0]) if arguments else ast.unparse(call.func)
+        return [Check(ast.unparse(call), subject, _rank(name), call.lineno)]
+    return []
+
+
+def _rank(name: str) -> int:
+    """A helper with a name of its own is given the benefit of the doubt."""
+    return _UNITTEST.get(name, PARTIAL if re.match(r"assert[A-Z]|fail$", name) else EXACT)
+
+
+def _boolean(argument: ast.expr, line: int, *, wanted: bool) -> list[Check]:
+    node = argument if wanted else ast.copy_location(ast.UnaryOp(ast.Not(), argument), argument)
+    return expression_checks(node, line=line)
+
+
+def _equal(left: ast.expr, right: ast.expr, call: ast.Call) -> list[Check]:
+    """Written as the comparison it is, so that a rewriting from unittest to pytest compares equal."""
+    node = ast.copy_location(ast.Compare(left, [ast.Eq()], [right]), call)
+    return expression_checks(node, line=call.lineno)
+
+
+def _raising(call: ast.Call, name: str) -> Check:
+    expected = ast.unparse(call.args[0]) if call.args else ""
+    matched = name == "assertRaisesRegex" or any(keyword.arg == "match" for keyword in call.keywords)
+    anything = bool(set(re.findall(r"\w+", expected)) & _ANYTHING)
+    rank = EXACT if matched else CLOSE
+    return Check(
+        ast.unparse(call), "an exception", PRESENT if anything and not matched else rank, call.lineno
+    )

@@ -1,0 +1,163 @@
+"""What keeps a Python test from running: marks, decorators, calls; and how many rows a parametrisation has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from copy import copy
+
+from lopen.test_integrity.python_names import SKIPPING, Aliases, resolved
+from lopen.test_integrity.suite import Skip
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_CALLS = frozenset({"skip", "xfail", "skipTest", "importorskip", "exit"})
+_FOREIGN = re.compile(
+    r"(?:==|startswith\(|\bin\b).*['\"](?:win|nt\b|Windows|darwin|Darwin|cygwin|java|emscripten|wasi|aix|sunos|freebsd)"
+    r"|\b(?:is_|IS_)?(?:wasi|emscripten|android|apple|windows|win32|pypy|WASI|EMSCRIPTEN|WINDOWS|PYPY)\b"
+    r"|!=\s*['\"](?:linux|posix|Linux)|\bnot\b.*startswith\(['\"]linux"
+)
+_HERE = re.compile(r"(?:==|startswith\().*['\"](?:linux|posix|Linux)|!=\s*['\"](?:win|nt\b|Windows)")
+
+
+def foreign(condition: str, *, unless: bool = False) -> bool:
+    """Whether a skip's condition asks for a platform on which lopen does not run, and so cannot hold here."""
+    return bool((_HERE if unless else _FOREIGN).search(condition))
+
+
+def decorator_skips(decorators: Sequence[ast.expr], aliases: Aliases) -> tuple[Skip, ...]:
+    """The skips among decorators."""
+    return tuple(skip for decorator in decorators for skip in _marked(decorator, "@", aliases))
+
+
+def rebinding_skips(node: ast.stmt, aliases: Aliases) -> tuple[str, tuple[Skip, ...]]:
+    """A test or class that a statement puts in a mark (`test_add = later(test_add)`), and the skips of it."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Name(id=name)], value=ast.Call(func=mark, args=[*_, ast.Name(id=marked)])
+        ):
+            if name == marked:
+                return name, tuple(_marked(mark, "", aliases))
+    return "", ()
+
+
+def _marked(node: ast.expr, prefix: str, aliases: Aliases) -> Iterator[Skip]:
+    meant = ast.copy_location(copy(resolved(node, aliases)), node)
+    yield from _mark(meant, prefix)
+
+
+def _mark(node: ast.expr, prefix: str = "") -> Iterator[Skip]:
+    call = node if isinstance(node, ast.Call) else None
+    name = ast.unparse(call.func if call else node)
+    last = name.rpartition(".")[2]
+    if last not in SKIPPING:
+        yield from _marked_rows(call) if last == "parametrize" and call else ()
+        return
+    if last in {"skipif", "skipIf", "skipUnless", "xfail"} and call and call.args:
+        yield from _conditional(call, prefix + name, unless=last == "skipUnless")
+        return
+    yield Skip(f"{prefix}{name}", node.lineno)
+
+
+def _conditional(call: ast.Call, name: str, *, unless: bool) -> Iterator[Skip]:
+    condition = call.args[0]
+    text = ast.unparse(condition)
+    if isinstance(condition, ast.Constant) and not isinstance(condition.value, str):
+        if bool(condition.value) is not unless:
+            yield Skip(name, call.lineno)
+        return
+    yield Skip(f"{name} if {text}", call.lineno, not foreign(text, unless=unless))
+
+
+def _marked_rows(call: ast.Call) -> Iterator[Skip]:
+    """`pytest.param(…, marks=pytest.mark.skip)` among the rows."""
+    for node in ast.walk(call):
+        if isinstance(node, ast.keyword) and node.arg == "marks":
+            values = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value]
+            for value in values:
+                yield from (Skip(f"{s.text} on a row", s.line, s.certain) for s in _mark(value))
+
+
+def mark_skips(body: Sequence[ast.stmt], aliases: Aliases) -> tuple[Skip, ...]:
+    """Skips of a whole module or class: `pytestmark`, and skip calls at its top level."""
+    found: list[Skip] = []
+    for node in body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
+            marks = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value]
+            found += [s for mark in marks for s in _marked(mark, "", aliases)]
+        elif isinstance(node, ast.Expr | ast.Raise | ast.Assign):
+            found += statement_skips(node, condition="")
+        elif isinstance(node, ast.If):
+            found += [
+                skip
+                for child in node.body
+                if isinstance(child, ast.Expr | ast.Raise)
+                for skip in statement_skips(child, condition=ast.unparse(node.test))
+            ]
+    return tuple(found)
+
+
+def function_skips(node: Function) -> tuple[Skip, ...]:
+    """The skips of a function that sets up: those that a call of it runs into."""
+    return tuple(_block_skips(node.body, ""))
+
+
+def _block_skips(body: Sequence[ast.stmt], condition: str) -> Iterator[Skip]:
+    for node in body:
+        yield from statement_skips(node, condition=condition)
+        match node:
+            case ast.If(test=ast.Constant(value=value)):
+                yield from _block_skips(node.body if value else node.orelse, condition)
+            case ast.If():
+                text = ast.unparse(node.test)
+                yield from _block_skips(node.body, text)
+                yield from _block_skips(node.orelse, f"not ({text})")
+            case ast.Try() | ast.TryStar():
+                yield from _block_skips([*node.body, *node.orelse, *node.finalbody], condition)
+                for handler in node.handlers:
+                    yield from _block_skips(handler.body, "an exception")
+            case ast.With() | ast.AsyncWith():
+                yield from _block_skips(node.body, condition)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                yield from _block_skips(node.body, condition or "its loop runs")
+
+
+def statement_skips(node: ast.stmt, *, condition: str) -> Iterator[Skip]:
+    """The skip that a statement is, if it is one; `condition` is the `if` that it stands under."""
+    name = _skip_name(node)
+    if name and not (condition and name == "os._exit"):  # a forked child's, as a rule
+        text = f"{name} if {condition}" if condition else name
+        yield Skip(text, node.lineno, not foreign(condition))
+
+
+def _skip_name(node: ast.stmt) -> str:
+    if isinstance(node, ast.Raise) and node.exc is not None:
+        raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        name = ast.unparse(raised)
+        return f"raise {name}" if name.rpartition(".")[2] in {"SkipTest", "Skipped"} else ""
+    value = node.value if isinstance(node, ast.Expr | ast.Assign) else None
+    if not isinstance(value, ast.Call):
+        return ""
+    owner, _, last = ast.unparse(value.func).rpartition(".")
+    if last == "importorskip":
+        return ast.unparse(value)
+    if (owner, last) == ("os", "_exit"):
+        return "os._exit"
+    if last == "skipTest" or (last in _CALLS and owner in {"pytest", "self", "unittest"}):
+        return f"{owner}.{last}"
+    return ""
+
+
+def row_count(node: Function, loop_rows: int | None) -> int | None:
+    """How many times the test runs or loops over literal rows; None where it does neither, or it cannot be read."""
+    rows = loop_rows
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("parametrize"):
+            values = [*decorator.args[1:2], *(k.value for k in decorator.keywords if k.arg == "argvalues")]
+            if not values or not isinstance(values[0], ast.List | ast.Tuple | ast.Set):
+                return None
+            if any(isinstance(element, ast.Starred) for element in values[0].elts):
+                return None
+            rows = (1 if rows is None else rows) * len(values[0].elts)
+    return rows

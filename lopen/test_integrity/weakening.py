@@ -1,0 +1,145 @@
+"""One test before and after: does it still check what it checked?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lopen.oracle.verdict import Finding
+from lopen.test_integrity.suite import EXACT, Case, Check, Kind, tokens
+
+_WHY: dict[Kind, str] = {
+    "real": "",
+    "vacuous": "what it asserts is always true",
+    "swallowed": "its failures are swallowed",
+    "unreachable": "its assertions are never reached",
+}
+
+
+def weakening_findings(old: Case, new: Case, path: str) -> Iterator[Finding]:
+    """At most one finding about assertions and one about the rows of a table."""
+    if old.body == new.body and old.checks == new.checks:
+        return
+    rows = _fewer_rows(old, new, path)
+    if rows is not None:
+        yield rows
+    finding = (
+        _turned(old, new, path)
+        or _without_checks(old, new, path)
+        or _hollowed(old, new, path)
+        or _looser(old, new, path)
+    )
+    if finding is not None:
+        yield finding
+
+
+def _turned(old: Case, new: Case, path: str) -> Finding | None:
+    """A test that passes now where what it said before fails. Rewritten to expect a failure, it is another test."""
+    if not new.turned or old.turned:
+        return None
+    kept = {check.text for check in old.real} & {check.text for check in new.real}
+    said = new.tokens - tokens(new.turned)
+    if not kept and not (said and said == old.tokens):
+        return None
+    message = f"test {new.name} passes only if it fails now: {new.turned}"
+    return Finding("error", message, path, new.line)
+
+
+def _fewer_rows(old: Case, new: Case, path: str) -> Finding | None:
+    if old.rows is None or new.rows is None or new.rows >= old.rows:
+        return None
+    if new.rows == 0:
+        return Finding("error", f"test {new.name} has no rows left and runs for none", path, new.line)
+    if len(new.real) > len(old.real):
+        return None  # rows written out as assertions
+    message = f"test {new.name} runs for {new.rows} rows where it ran for {old.rows}"
+    return Finding("warning", message, path, new.line)
+
+
+def _without_checks(old: Case, new: Case, path: str) -> Finding | None:
+    if old.real and not new.real:
+        kinds = [check.kind for check in new.checks]
+        why = _WHY[kinds[0]] if kinds else "it asserts nothing any more"
+        return Finding("error", f"test {new.name} checks nothing: {why}", path, new.line)
+    if new.empty and not old.empty:
+        return Finding("error", f"test {new.name} was emptied", path, new.line)
+    return None
+
+
+def _hollowed(old: Case, new: Case, path: str) -> Finding | None:
+    """Real assertions that became idle ones while others stayed."""
+    if len(new.real) >= len(old.real):
+        return None
+    for kind, why in _WHY.items():
+        idle = [check for check in new.checks if check.kind == kind]
+        if kind != "real" and len(idle) > sum(check.kind == kind for check in old.checks):
+            message = f"test {new.name} checks less: in part {why}"
+            return Finding("error", message, path, idle[-1].line)
+    return None
+
+
+def _looser(old: Case, new: Case, path: str) -> Finding | None:
+    lost = _without(old.real, new.real)
+    gained = _without(new.real, old.real)
+    pairs, dropped = _paired(lost, gained)
+    loosened = [(o, n) for o, n in pairs if n.rank < o.rank]
+    if loosened:
+        before, after = loosened[0]
+        message = f"test {new.name} checks less strictly: {_short(before)} became {_short(after)}"
+        return Finding("warning", message, path, after.line)
+    dropped = [check for check in dropped if not _said_elsewhere(check, gained, old, new)]
+    if dropped and len(new.real) < len(old.real):
+        count = len(dropped)
+        message = (
+            f"test {new.name} has {count} assertion{'s'[: count > 1]} less, such as {_short(dropped[0])}"
+        )
+        return Finding("warning", message, path, new.line)
+    expected = [(o, n) for o, n in pairs if o.subject == n.subject and o.rank == n.rank == EXACT]
+    changed = [(o, n) for o, n in expected if o.literals - n.literals and n.literals - o.literals]
+    if changed:
+        before, after = changed[0]
+        message = f"test {new.name} expects another result: {_short(before)} became {_short(after)}"
+        return Finding("info", message, path, after.line)
+    return None
+
+
+def _paired(lost: Sequence[Check], gained: Sequence[Check]) -> tuple[list[tuple[Check, Check]], list[Check]]:
+    """Assertions about the same subject belong together; of the rest, the strictest are paired first."""
+    pairs: list[tuple[Check, Check]] = []
+    left, right = list(lost), list(gained)
+    for old in list(left):
+        new = max((n for n in right if n.subject == old.subject), key=lambda n: n.rank, default=None)
+        if new is not None:
+            pairs.append((old, new))
+            left.remove(old)
+            right.remove(new)
+    right.sort(key=lambda check: -check.rank)
+    left.sort(key=lambda check: -check.rank)
+    pairs += zip(left, right, strict=False)
+    return pairs, left[len(right) :]
+
+
+def _said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) -> bool:
+    """Whether what a dropped assertion said stands in the new ones, or in the rows of a table that grew."""
+    if any(check.text == other.text for other in new.real):
+        return True  # a helper's call stands for several, and there it still is
+    said = frozenset().union(*(other.tokens for other in gained))
+    if check.tokens <= said:
+        return True
+    return (new.rows or 0) > (old.rows or 0) and check.literals <= new.tokens
+
+
+def _without(checks: Sequence[Check], others: Sequence[Check]) -> list[Check]:
+    """`checks` less those whose text stands in `others` as often."""
+    known = [check.text for check in others]
+    rest = []
+    for check in checks:
+        if check.text in known:
+            known.remove(check.text)
+        else:
+            rest.append(check)
+    return rest
+
+
+def _short(check: Check) -> str:
+    text = " ".join(check.text.split())
+    return f"`{text[:77]}…`" if len(text) > 80 else f"`{text}`"

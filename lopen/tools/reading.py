@@ -1,0 +1,185 @@
+"""Tools that tell the model where it stands: the plan, the context, the specification, research, progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lopen.base.errors import LopenError
+from lopen.base.events import Notice, ProgressReported, QuestionAsked
+from lopen.base.hashing import content_hash
+from lopen.documents.research import read_topic, render, slug, topics
+from lopen.documents.sections import AmbiguousSection, NoSuchSection
+from lopen.documents.spec import parse
+from lopen.tools import inputs
+from lopen.tools.results import ToolResult, done, failed
+from lopen.tools.workbench import Workbench
+from lopen.workflow.assess import scope_of
+from lopen.workflow.session import Pause, Question
+from lopen.workflow.steps import Step, phase_of
+from lopen.workflow.task_tree import Task, selectable
+from lopen.workspace.text_files import READ_CHARACTERS
+
+
+def read_spec(bench: Workbench, wanted: inputs.ReadSpec) -> ToolResult:
+    """A section of the specification, or its outline."""
+    try:
+        spec = bench.load_spec(wanted.module or bench.session.module)
+        if wanted.section is None:
+            lines = [f"{'#' * s.level} {s.title}" for s in spec.outline.sections]
+            return _readable("\n".join(lines), paper(spec.module), 1, section=None)
+        section = spec.outline.find(wanted.section)
+    except (AmbiguousSection, NoSuchSection) as error:
+        return failed(error.message, error.hint or "read_spec without a section gives the outline")
+    except LopenError as error:
+        drafting = bench.session.step is Step.DRAFT_SPECIFICATION and wanted.module in (
+            None,
+            bench.session.module,
+        )
+        return failed(
+            error.message, "write_spec records it" if drafting else "list_files shows what lies in specs/"
+        )
+    text = spec.outline.full_text(section)
+    return _readable(text, paper(spec.module), section.line, section=" > ".join(section.path))
+
+
+def paper(module: str) -> str:
+    """Where a module's specification lies, as `read_file` takes it."""
+    return f"specs/{module}/SPECIFICATION.md"
+
+
+def read_research(bench: Workbench, wanted: inputs.ReadResearch) -> ToolResult:
+    """The topics researched so far, or one of them whole."""
+    folder = bench.root / "specs" / bench.session.module
+    if wanted.topic is None:
+        return done(topics=[t.name for t in topics(folder)])
+    text = read_topic(folder, wanted.topic)
+    if text is None:
+        return failed(f"there is no research on {wanted.topic!r}", "read_research without a topic lists them")
+    name = f"specs/{bench.session.module}/RESEARCH-{slug(wanted.topic)}.md"
+    return _readable(text, name, 1, topic=wanted.topic)
+
+
+def _readable(text: str, path: str, line: int, **fields: Any) -> ToolResult:
+    """Text that begins at `line` of the file `path`, cut where it is too long for one result."""
+    seen = content_hash(text)
+    if len(text) <= READ_CHARACTERS:
+        return done(raw=text, content_hash=seen, **fields)
+    head = text[:READ_CHARACTERS]
+    head = head[: head.rfind("\n") + 1] or head
+    note = f"Cut at {len(head)} of {len(text)} characters; read_file {path} offset={line + head.count(chr(10))} gives the rest."
+    return done(raw=head, content_hash=seen, truncated=True, note=note, **fields)
+
+
+def read_plan(bench: Workbench, _: inputs.NoInput) -> ToolResult:
+    """The plan as recorded."""
+    components = [
+        {
+            "id": c.id,
+            "name": c.name,
+            "state": c.state.value,
+            "tasks": [
+                {
+                    "id": t.id,
+                    "name": t.name,
+                    "state": t.state.value,
+                    "subtasks": [{"name": s.name, "done": s.done} for s in t.subtasks],
+                }
+                for t in c.tasks
+            ],
+        }
+        for c in bench.session.tree.components
+    ]
+    return done(plan={"components": components})
+
+
+def get_current_context(bench: Workbench, _: inputs.NoInput) -> ToolResult:
+    """Phase, step, component, task, what may be selected, and the scope."""
+    session = bench.session
+    component = session.tree.component(session.selected) if session.selected else None
+    scope = scope_of(session)
+    building = session.step is Step.ITERATE_THROUGH_TASKS
+    return done(
+        phase=phase_of(session.step),
+        step=session.step.value,
+        module=session.module,
+        component=component.name if component else None,
+        task=task_fields(session.task) if building and session.task else None,
+        selectable=[c.name for c in selectable(session.tree)],
+        scope=None if scope.original is None else {"completed": scope.completed, "original": scope.original},
+    )
+
+
+def task_fields(task: Task) -> dict[str, Any]:
+    """A task as the model is shown it."""
+    return {
+        "id": task.id,
+        "name": task.name,
+        "description": task.description,
+        "subtasks": [{"name": s.name, "done": s.done} for s in task.subtasks],
+    }
+
+
+def report_progress(bench: Workbench, said: inputs.ReportProgress) -> ToolResult:
+    """Shown to people; moves nothing."""
+    bench.journal.tell(ProgressReported(said.message[:2_000]))
+    return done()
+
+
+def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
+    """A person's answer; or the question's own default, kept as an assumption."""
+    session = bench.session
+    options = tuple(wanted.options or ())
+    capped = session.step is not Step.DRAFT_SPECIFICATION
+    spent = capped and session.clarifications >= bench.settings.workflow.max_clarifications
+    if bench.settings.workflow.unattended or spent:
+        return _assume(bench, wanted, options)
+    asked = session.clarifications + (1 if capped else 0)
+    answer = bench.person.ask(wanted.question, options, wanted.default)
+    if answer is not None:
+        told = QuestionAsked(wanted.question, options, wanted.default, answer)
+        bench.journal.change(told, clarifications=asked)
+        return done(answer=answer, assumed=False)
+    question = Question(wanted.question, options, wanted.default)
+    bench.journal.change(
+        QuestionAsked(wanted.question, options, wanted.default), question=question, clarifications=asked
+    )
+    bench.pause = Pause(
+        "question",
+        f"the model asks: {wanted.question} (default: {wanted.default})",
+        f"lopen answer {session.id} TEXT",
+    )
+    return done(answer=None, assumed=False, waiting=True)
+
+
+def _assume(bench: Workbench, wanted: inputs.AskUser, options: tuple[str, ...]) -> ToolResult:
+    told = QuestionAsked(wanted.question, options, wanted.default, wanted.default, assumed=True)
+    line = f"{' '.join(wanted.question.split())} Assumed: {' '.join(wanted.default.split())}"
+    bench.journal.change(told, assumptions=(*bench.session.assumptions, line))
+    return done(answer=wanted.default, assumed=True)
+
+
+def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> ToolResult:
+    """Writes the specification and answers with what `lopen check` would say of it."""
+    module = bench.session.module
+    name = f"specs/{module}/SPECIFICATION.md"
+    content = wanted.content if wanted.content.endswith("\n") else wanted.content + "\n"
+    spec = parse(content, module=module, path=bench.root / name)
+    bench.write_paper(name, content)
+    problems = [str(p) for p in spec.problems]
+    bench.recorded = not problems
+    return done(problems=problems)
+
+
+def log_research(bench: Workbench, wanted: inputs.LogResearch) -> ToolResult:
+    """Keeps a note beside the specification."""
+    text = render(wanted.topic, wanted.summary, wanted.findings, wanted.sources or (), wanted.relevance or "")
+    name = f"specs/{bench.session.module}/RESEARCH-{slug(wanted.topic)}.md"
+    bench.write_paper(name, text)
+    bench.verifier.own_paper(name)
+    bench.journal.tell(Notice("info", f"research logged: {name}"))
+    return done(path=name)
+
+
+def research(bench: Workbench, wanted: inputs.Research) -> ToolResult:
+    """One sub-agent with the read-only tools; its findings are logged."""
+    return bench.research(bench, wanted.topic, wanted.question)

@@ -1,0 +1,171 @@
+"""Tools of step 6: task status, checklist, added work, and the verifications."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lopen.base.events import GuardrailRaised, TaskChanged
+from lopen.guardrails.facts import Claim
+from lopen.guardrails.quality import NAME, missing, rejection, unproven
+from lopen.oracle.verdict import Scope
+from lopen.tools import inputs
+from lopen.tools.results import ToolResult, done, failed
+from lopen.tools.workbench import Workbench
+from lopen.workflow.decide import entered
+from lopen.workflow.pauses import asks
+from lopen.workflow.steps import Trigger
+from lopen.workflow.task_tree import State, Task
+
+LEFT_SHOWN = 20  # files that a verify command left, by name
+
+
+def update_task_status(bench: Workbench, wanted: inputs.UpdateTaskStatus) -> ToolResult:
+    """Ends the task in progress. `complete` is lopen's decision, on evidence that still holds."""
+    session = bench.session
+    task = session.tree.task(wanted.task_id)
+    if task is None or session.task is None or task.id != session.task.id:
+        said = "is not the task in progress" if task else "is no task"
+        if wanted.status == "complete":
+            _claimed(bench, f"{wanted.task_id[:80]!r} is claimed complete, which {said}")
+        return failed(f"{wanted.task_id!r} {said}", _current(bench))
+    match wanted.status:
+        case "in_progress":
+            return done(task_id=task.id, status="in_progress")
+        case "failed":
+            return _fail(bench, task, wanted.note or "the model gave no reason")
+        case "complete":
+            return _complete(bench, task)
+
+
+def _current(bench: Workbench) -> str:
+    task = bench.session.task
+    return f"the task in progress is {task.id} ({task.name})" if task else "no task is in progress"
+
+
+def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
+    session = bench.session
+    owner = session.tree.owner(task.id)
+    ended = replace(task.to(State.FAILED), failures=task.failures + 1, note=note[:2_000])
+    session = replace(session, tree=session.tree.with_task(ended))
+    decision = entered(session, Trigger.TASK_ITERATION_COMPLETE)
+    told = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, note[:500])
+    bench.journal.save(decision.session, told, *decision.events)
+    bench.recorded = True
+    return done(task_id=task.id, status="failed")
+
+
+def _complete(bench: Workbench, task: Task) -> ToolResult:
+    bench.verifier.touch()  # the work tree counts as it is now, whoever changed it
+    lacking = missing("task", bench.verifier.commands, bench.fresh)
+    if lacking:
+        stale = sorted(set(lacking) & set(bench.passed))
+        hint = (
+            f"the work tree changed since {', '.join(stale)} passed"
+            if stale
+            else "run them now, in this order"
+        )
+        claim = Claim("task", task.id, lacking)
+        _claimed(bench, unproven(claim))
+        return failed(rejection(claim), hint, outcome="refused", missing=list(lacking))
+    return bench.complete(bench, task.id)
+
+
+def _claimed(bench: Workbench, what: str) -> None:
+    """A completion that does not hold is told, and counted by turns: a conversation bears only so many."""
+    bench.false_claim = True
+    bench.journal.tell(GuardrailRaised(NAME, "block", what, "refuses it and tells the model why"))
+
+
+def update_subtask(bench: Workbench, wanted: inputs.UpdateSubtask) -> ToolResult:
+    """Ticks a line of a checklist."""
+    task = bench.session.tree.task(wanted.task_id)
+    if task is None:
+        return failed(f"there is no task {wanted.task_id!r}", _current(bench))
+    if wanted.subtask > len(task.subtasks):
+        return failed(f"subtask: {task.id} has {len(task.subtasks)} subtasks", "read_plan shows them")
+    lines = list(task.subtasks)
+    lines[wanted.subtask - 1] = replace(lines[wanted.subtask - 1], done=wanted.done)
+    tree = bench.session.tree.with_task(replace(task, subtasks=tuple(lines)))
+    bench.journal.change(tree=tree)
+    return done()
+
+
+def add_task(bench: Workbench, wanted: inputs.AddTask) -> ToolResult:
+    """More work, at the end of a component."""
+    component = bench.session.tree.component(wanted.component)
+    if component is None:
+        names = ", ".join(c.name for c in bench.session.tree.components)
+        return failed(f"there is no component {wanted.component!r}", f"components: {names}")
+    if any(t.name.casefold() == wanted.name.casefold() for t in component.tasks):
+        return failed(
+            f"{component.name} has a task named {wanted.name!r} already", "read_plan shows the tasks"
+        )
+    task = Task(
+        bench.new_task_id(),
+        wanted.name,
+        f"{wanted.description}\n\nAdded because: {wanted.reason}",
+        type=wanted.type or "implement",
+        added=True,
+    )
+    told = TaskChanged(task.id, task.name, component.name, State.PENDING.value, wanted.reason[:500])
+    bench.journal.change(told, tree=bench.session.tree.with_added(component.id, task))
+    bench.pause = asks(bench.session)
+    return done(task_id=task.id)
+
+
+def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult:
+    """Runs a verify command of the approved specification and reads its exit code."""
+    result = bench.verifier.run(tool)
+    if result is None:
+        return failed(f"the specification has no {tool.replace('_', '-')} command", "it is not required then")
+    if result.passed:
+        bench.passed[tool] = result.tree
+    else:
+        bench.passed.pop(tool, None)
+    shown: dict[str, Any] = {
+        "passed": result.passed,
+        "command": result.command,
+        "exit_code": result.exit_code,
+        "output": result.output,
+    }
+    if result.hint:
+        shown["hint"] = result.hint
+    if result.put_back:
+        shown["put_back"] = list(result.put_back)
+    if result.left:
+        shown["left_uncommitted"] = list(result.left[:LEFT_SHOWN])
+    return ToolResult(True, shown)
+
+
+def verify_task_completion(bench: Workbench, wanted: inputs.VerifyTask) -> ToolResult:
+    """The judge's verdict on the task in progress."""
+    task = bench.session.task
+    if task is None or wanted.task_id != task.id:
+        return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
+    result = _judged(bench, "task", task.id)
+    if result.fields.get("passed"):
+        bench.passed["verify_task_completion"] = bench.verifier.tree()
+    else:
+        bench.passed.pop("verify_task_completion", None)
+    return result
+
+
+def verify_component_completion(bench: Workbench, wanted: inputs.VerifyComponent) -> ToolResult:
+    """The judge's verdict on a component."""
+    component = bench.session.tree.component(wanted.component)
+    if component is None:
+        names = ", ".join(c.name for c in bench.session.tree.components)
+        return failed(f"there is no component {wanted.component!r}", f"components: {names}")
+    return _judged(bench, "component", component.id)
+
+
+def verify_module_completion(bench: Workbench, _: inputs.NoInput) -> ToolResult:
+    """The judge's verdict on the module."""
+    return _judged(bench, "module", bench.session.module)
+
+
+def _judged(bench: Workbench, scope: Scope, subject: str) -> ToolResult:
+    """The verdict on the work tree as it is now, whoever changed it since a tool last looked."""
+    bench.verifier.touch()
+    return bench.judge(bench, scope, subject)

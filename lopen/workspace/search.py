@@ -1,0 +1,96 @@
+"""Searching a project's files for a regular expression, within a time limit."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lopen.workspace.protection import ToolRefused
+from lopen.workspace.search_worker import MAX_FILE_BYTES
+
+MAX_MATCHES = 200
+MAX_PATTERN = 1_000
+TIMEOUT_S = 10.0
+_PACKAGE_FOLDER = Path(__file__).parents[2]
+_WORKER = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from lopen.workspace.search_worker import main; main()"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A line that matches; `text` is cut around the match where the line is long."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found. `note` says what was left out and how to see it."""
+
+    matches: tuple[Match, ...]
+    truncated: bool
+    note: str = ""
+
+
+def check_pattern(pattern: str) -> None:
+    """Refuses what is no Python regular expression, naming the position."""
+    if not pattern:
+        raise ToolRefused("the pattern is empty")
+    if len(pattern) > MAX_PATTERN:
+        raise ToolRefused(f"the pattern is longer than {MAX_PATTERN} characters")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning about a model's pattern is nobody's news
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ToolRefused(
+            f"the pattern is no Python regular expression: {error}",
+            "escape literal characters with a backslash",
+        ) from None
+
+
+def run_search(
+    root: Path, files: Sequence[str], pattern: str, *, limit: int = MAX_MATCHES, timeout_s: float = TIMEOUT_S
+) -> SearchResult:
+    """Lines of `files` (relative to `root`, read without leaving it) that match `pattern`."""
+    check_pattern(pattern)
+    order = json.dumps({"root": str(root), "files": list(files), "pattern": pattern, "limit": limit})
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-W", "ignore", "-c", _WORKER, str(_PACKAGE_FOLDER)],
+            input=order,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=timeout_s,
+            env={},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ToolRefused(
+            f"the search took longer than {timeout_s:g} s and was stopped",
+            "use a simpler pattern (no nested repetition), or narrow it with path or glob",
+        ) from None
+    if done.returncode != 0:
+        raise ToolRefused(f"the search failed: {done.stderr.strip().splitlines()[-1:]}")
+    answer = json.loads(done.stdout)
+    found = tuple(Match(*match) for match in answer["matches"])
+    return SearchResult(found, answer["truncated"], _note(answer["truncated"], answer["large"], limit))
+
+
+def _note(truncated: bool, large: int, limit: int) -> str:
+    notes = []
+    if truncated:
+        notes.append(f"Only the first {limit} matches; narrow the search with path or glob.")
+    if large:
+        notes.append(f"{large} files over {MAX_FILE_BYTES // 1_000_000} MB were skipped.")
+    return " ".join(notes)

@@ -1,0 +1,69 @@
+"""Searches files for a regular expression, in a process of its own that can be ended.
+
+A pattern from the model may backtrack without end, and Python's matcher cannot be interrupted from another
+thread; a process can. Run as `python -I -S -c … main()`: JSON on standard input, JSON on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lopen.workspace.paths import Root
+from lopen.workspace.protection import ToolRefused
+
+MAX_FILE_BYTES = 2_000_000
+MAX_TEXT = 400
+_BEFORE_MATCH = 100
+
+
+def matches(raw: bytes, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """(1-based line, its text, cut around the match) of every line that matches. Nothing in binary content."""
+    if b"\0" in raw[:8_192]:
+        return
+    for number, line in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):
+        found = pattern.search(line.removesuffix("\r"))
+        if found:
+            yield number, cut(line.removesuffix("\r"), found.start())
+
+
+def cut(line: str, at: int) -> str:
+    """At most `MAX_TEXT` characters of a line, with the match that starts `at` in view."""
+    if len(line) <= MAX_TEXT:
+        return line
+    start = max(0, min(at - _BEFORE_MATCH, len(line) - MAX_TEXT + 2))
+    piece = line[start : start + MAX_TEXT - 2]
+    return ("…" if start else "") + piece + ("…" if start + len(piece) < len(line) else "")
+
+
+def search(root: Root, files: list[str], pattern: re.Pattern[str], limit: int) -> dict[str, Any]:
+    """Matches in `files`, in order, at most `limit`; files that are too large or gone are skipped."""
+    found: list[tuple[str, int, str]] = []
+    large = 0
+    for path in files:
+        try:
+            with root.open_file(path) as (descriptor, _):
+                if os.fstat(descriptor).st_size > MAX_FILE_BYTES:
+                    large += 1
+                    continue
+                with open(descriptor, "rb", closefd=False) as file:
+                    raw = file.read(MAX_FILE_BYTES + 1)
+        except ToolRefused:
+            continue
+        for number, text in matches(raw, pattern):
+            if len(found) == limit:
+                return {"matches": found, "truncated": True, "large": large}
+            found.append((path, number, text))
+    return {"matches": found, "truncated": False, "large": large}
+
+
+def main() -> None:
+    """Read the order from standard input, print the answer."""
+    order = json.load(sys.stdin)
+    answer = search(Root(Path(order["root"])), order["files"], re.compile(order["pattern"]), order["limit"])
+    json.dump(answer, sys.stdout)

@@ -1,0 +1,133 @@
+"""The files of one project as tools see them: read, list, search, write, edit. Nothing leaves the root.
+
+Every refusal is a `ToolRefused`, worded for the model. Paths are relative to the root (contract §4).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from lopen.base.hashing import content_hash
+from lopen.workspace.listing import MAX_LISTED, Listing, ListTracked, matcher, readable_below, walk
+from lopen.workspace.paths import Root
+from lopen.workspace.protection import ToolRefused
+from lopen.workspace.search import SearchResult, check_pattern, run_search
+from lopen.workspace.text_files import (
+    MAX_READ_BYTES,
+    MAX_WRITE_BYTES,
+    Edited,
+    FileText,
+    Written,
+    decode,
+    excerpt,
+    line_count,
+    replace_passage,
+)
+
+
+class Workspace:
+    """A project's files. `list_tracked` names the files that .gitignore leaves; without it they are walked.
+
+    `reading` hears of every file, by its absolute path, before its text is given away.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        list_tracked: ListTracked | None = None,
+        reading: Callable[[str], None] = lambda path: None,
+    ) -> None:
+        self._root = Root(root)
+        self._reading = reading
+        self._list_tracked: ListTracked = list_tracked or (lambda: walk(self._root.path))
+
+    @property
+    def root(self) -> Path:
+        """The project root, links resolved."""
+        return self._root.path
+
+    def read(self, path: str, offset: int = 1, limit: int | None = None) -> FileText:
+        """`limit` lines of a text file from line `offset` (1-based) on, at most 100,000 characters."""
+        raw, real = self._bytes(path)
+        self._reading(os.path.join(self.root, real))
+        decoded = decode(raw, path)
+        content, truncated, note = excerpt(decoded.text, offset, limit)
+        return FileText(
+            path=real,
+            content=content,
+            first_line=offset,
+            lines=line_count(decoded.text),
+            truncated=truncated,
+            note=f"{decoded.note} {note}".strip(),
+            content_hash=content_hash(raw),
+        )
+
+    def list_files(self, path: str = "", glob: str = "") -> Listing:
+        """Files below `path` that match `glob`, at most 2,000, links named but not followed."""
+        wanted = matcher(glob)
+        kind, folder = self._root.kind(path)
+        if kind == "file":
+            raise ToolRefused(f"{path} is a file", "read it with read_file")
+        files: list[str] = []
+        for name in readable_below(self._list_tracked(), folder, wanted):
+            if not os.path.lexists(self.root / name):
+                continue  # git still lists a file that was deleted
+            if len(files) == MAX_LISTED:
+                note = f"Only the first {MAX_LISTED} files; narrow the list with path or glob."
+                return Listing(tuple(files), truncated=True, note=note)
+            files.append(name)
+        return Listing(tuple(files), truncated=False)
+
+    def search(self, pattern: str, path: str = "", glob: str = "") -> SearchResult:
+        """Lines that match a Python regular expression, at most 200, in one file or below a folder."""
+        check_pattern(pattern)
+        wanted = matcher(glob)
+        kind, parts = self._root.kind(path)
+        if kind == "file":
+            return run_search(self.root, ["/".join(parts)], pattern)
+        return run_search(self.root, list(readable_below(self._list_tracked(), parts, wanted)), pattern)
+
+    def write(self, path: str, content: str) -> Written:
+        """Make or replace a file as a whole; its permissions stay. At most 10 MB."""
+        return self._store(path, _encode(content))
+
+    def write_paper(self, path: str, content: str) -> None:
+        """Make or replace a paper of lopen's own (a specification, research), durably; also where tools may not."""
+        self._root.replace_file(path, _encode(content), own=True)
+
+    def edit(self, path: str, old_text: str, new_text: str, *, replace_all: bool = False) -> Edited:
+        """Replace a passage of a file that occurs once, or every one with `replace_all`."""
+        raw, _ = self._bytes(path)
+        if b"\0" in raw:
+            raise ToolRefused(f"{path} is a binary file", "only text can be edited")
+        # Bytes that are no UTF-8 survive the edit untouched.
+        text = raw.decode("utf-8", "surrogateescape")
+        done = replace_passage(text, old_text, new_text, everywhere=replace_all, path=path)
+        written = self._store(path, _encode(done.text))
+        return Edited(written.path, done.count, done.lines)
+
+    def _store(self, path: str, content: bytes) -> Written:
+        if len(content) > MAX_WRITE_BYTES:
+            raise ToolRefused(f"the content is {len(content)} bytes; at most {MAX_WRITE_BYTES} are written")
+        parts, created = self._root.replace_file(path, content)
+        return Written("/".join(parts), len(content), created)
+
+    def _bytes(self, path: str) -> tuple[bytes, str]:
+        with self._root.open_file(path) as (descriptor, parts):
+            size = os.fstat(descriptor).st_size
+            if size > MAX_READ_BYTES:
+                raise ToolRefused(
+                    f"{path} is {size} bytes; at most {MAX_READ_BYTES} are read",
+                    "look at parts of it with run_command (head, tail, sed -n)",
+                )
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read(MAX_READ_BYTES), "/".join(parts)
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ToolRefused("the content holds lone surrogates, which no text file can") from None
