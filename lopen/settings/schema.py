@@ -35,7 +35,7 @@ Money = Annotated[float, Field(ge=0)]
 class Section(BaseModel):
     """A table of the configuration file: closed, immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Models(Section):
