@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 
-from lopen.settings.schema import Settings, Trust
+from lopen.settings.schema import Allowed, Settings, Trust
 
 Value = Any  # whatever TOML or JSON can hold
 
@@ -57,8 +57,14 @@ class Key:
         return "LOPEN_" + self.name.upper().replace(".", "__")
 
     def allowed(self) -> str:
-        """What may stand here, in words."""
-        return self.field.description or _in_words(self.adapter.json_schema())
+        """Return the allowed values in words."""
+        words = next((m.words for m in self.field.metadata if isinstance(m, Allowed)), "")
+        return words or _in_words(self.adapter.json_schema())
+
+    @property
+    def meaning(self) -> str:
+        """One sentence about the setting, with its unit."""
+        return self.field.description or ""
 
 
 def _walk(model: type[BaseModel], prefix: str) -> Iterator[Key]:

@@ -26,8 +26,8 @@ from lopen.settings.trust import Unconfirmed, is_confirmed, objection
 SourceName = Literal["flag", "environment", "project", "user", "default"]
 Scope = Literal["project", "user"]
 
-# The names of seed 003 §6 and §7.
-SEED_VARIABLES: Mapping[str, str] = {
+# Names without the prefix, for what is set most often in scripts and containers.
+SHORT_VARIABLES: Mapping[str, str] = {
     "TOKEN_BUDGET_ENABLED": "budget.enabled",
     "TOKEN_BUDGET_SESSION_DEFAULT": "budget.session_tokens",
     "TOKEN_BUDGET_TASK_DEFAULT": "budget.task_tokens",
@@ -241,8 +241,8 @@ def _from_flags(flags: Mapping[str, Any]) -> Iterator[_Setting]:
 
 
 def _from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterator[_Setting]:
-    """What variables set. The seed's names give way to lopen's own where both are set."""
-    found = {key: name for name, key in SEED_VARIABLES.items() if name in environ}
+    """What variables set. Short names give way to lopen's own where both are set."""
+    found = {key: name for name, key in SHORT_VARIABLES.items() if name in environ}
     for name in environ:
         if name.startswith(_PREFIX) and _DELIMITER in name:
             found[name.removeprefix(_PREFIX).lower().replace(_DELIMITER, ".")] = name

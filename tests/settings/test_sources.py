@@ -9,7 +9,7 @@ import pytest
 from lopen.base.errors import WrongUsage
 from lopen.settings.keys import keys, value_of
 from lopen.settings.schema import Settings
-from lopen.settings.sources import SEED_VARIABLES, Loaded, Source, load, set_value, user_file
+from lopen.settings.sources import SHORT_VARIABLES, Loaded, Source, load, set_value, user_file
 from lopen.settings.trust import Unconfirmed, confirm
 from tests.settings.conftest import Write
 
@@ -42,7 +42,7 @@ def test_a_flag_that_was_not_given_changes_nothing(project: Path) -> None:
     assert _load(project, sandbox__mode=None).provenance["sandbox.mode"].name == "default"
 
 
-@pytest.mark.parametrize(("variable", "key"), SEED_VARIABLES.items())
+@pytest.mark.parametrize(("variable", "key"), SHORT_VARIABLES.items())
 def test_the_seed_s_variables_set_their_keys(project: Path, variable: str, key: str) -> None:
     text = {bool: "false", float: "0.05", int: "7"}.get(type(keys()[key].default), "7")
     text = {"budget.warning_threshold": "0.5", "budget.pause_threshold": "0.95"}.get(key, text)

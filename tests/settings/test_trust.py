@@ -43,7 +43,7 @@ def test_a_file_that_makes_no_sense_confirms_nothing(project: Path, text: str) -
 
 
 def test_every_circuit_rule_has_the_threshold_a_repository_is_held_to() -> None:
-    from lopen.settings.schema import Circuit, Rule
+    from lopen.settings.schema.limits import Circuit, Rule
 
     rules = {name for name, field in Circuit.model_fields.items() if field.annotation is Rule}
     assert rules == set(RULE_THRESHOLDS)

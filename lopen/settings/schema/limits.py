@@ -1,0 +1,232 @@
+"""Settings of budgets, circuits, sub-agents and kept data."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from lopen.settings.schema.parts import (
+    LOWER,
+    RAISE,
+    USER_ONLY,
+    Count,
+    Fraction,
+    Money,
+    Positive,
+    Seconds,
+    Section,
+)
+
+
+class TaskTypeBudgets(Section):
+    """Token budgets by the type of a task."""
+
+    planning: Annotated[
+        Count, Field(description="Token budget of a task of type `planning`; 0 is no limit."), LOWER
+    ] = 50_000
+    implement: Annotated[
+        Count,
+        Field(
+            description="Token budget of a task of type `implement`; unset follows `budget.task_tokens`; 0 is no limit."
+        ),
+        LOWER,
+    ] = 100_000
+    review: Annotated[
+        Count, Field(description="Token budget of a task of type `review`; 0 is no limit."), LOWER
+    ] = 30_000
+    test: Annotated[
+        Count, Field(description="Token budget of a task of type `test`; 0 is no limit."), LOWER
+    ] = 50_000
+    deploy: Annotated[
+        Count, Field(description="Token budget of a task of type `deploy`; 0 is no limit."), LOWER
+    ] = 20_000
+    design: Annotated[
+        Count, Field(description="Token budget of a task of type `design`; 0 is no limit."), LOWER
+    ] = 50_000
+
+
+class Budget(Section):
+    """Limits of tokens, requests and money."""
+
+    enabled: Annotated[
+        bool, Field(description="Count against the budgets and hold work back at their limits."), RAISE
+    ] = True
+    enforcement: Annotated[
+        Literal["hard", "warn"],
+        Field(description="Pause at a used-up budget (`hard`), or warn and go on (`warn`)."),
+        USER_ONLY,
+    ] = "hard"
+    token_budget_per_module: Annotated[
+        Count, Field(description="Token budget of a module over all its sessions; 0 is no limit."), LOWER
+    ] = 0
+    premium_request_budget: Annotated[
+        Count,
+        Field(description="Model requests that a module may make over all its sessions; 0 is no limit."),
+        LOWER,
+    ] = 0
+    session_tokens: Annotated[
+        Count, Field(description="Token budget of a session; 0 is no limit."), LOWER
+    ] = 500_000
+    task_tokens: Annotated[
+        Count,
+        Field(description="Token budget of a task whose type has none of its own; 0 is no limit."),
+        LOWER,
+    ] = 100_000
+    by_task_type: TaskTypeBudgets = Field(default_factory=TaskTypeBudgets)
+    warning_threshold: Annotated[
+        Fraction, Field(description="Used share of a budget at which lopen warns."), LOWER
+    ] = 0.8
+    confirmation_threshold: Annotated[
+        Fraction,
+        Field(description="Used share of the module's budget at which a person has to confirm."),
+        LOWER,
+    ] = 0.9
+    pause_threshold: Annotated[
+        Fraction,
+        Field(description="Used share of a budget at which work pauses until the budget is extended."),
+        LOWER,
+    ] = 1.0
+    cache_read_weight: Annotated[
+        float,
+        Field(ge=0, le=1, description="Share of a token that a token read from the prompt cache counts as."),
+        USER_ONLY,
+    ] = 0.1
+    max_cost_usd: Annotated[
+        Money,
+        Field(
+            description="Most that a session may cost, in US dollars, oracle and sub-agents included; 0 is no limit."
+        ),
+        LOWER,
+    ] = 0.0
+    store: Annotated[
+        str,
+        Field(
+            pattern=r"^(sqlite|rediss?://.+|unix://.+)$",
+            description="Store of budgets and circuits: `sqlite` (in `.lopen/state.db`) or the address of a Redis server.",
+        ),
+        USER_ONLY,
+    ] = "sqlite"
+    key_prefix: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="First part of every key in Redis."),
+        USER_ONLY,
+    ] = "lopen"
+    ttl_s: Annotated[
+        Positive,
+        Field(description="Time that Redis keeps a counter after its last change, in seconds."),
+        USER_ONLY,
+    ] = 86_400
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Budget:
+        if not self.warning_threshold < self.confirmation_threshold <= self.pause_threshold:
+            raise ValueError(
+                "warning_threshold < confirmation_threshold <= pause_threshold must hold, got "
+                f"{self.warning_threshold}, {self.confirmation_threshold}, {self.pause_threshold}"
+            )
+        return self
+
+
+class Rule(Section):
+    """One circuit rule; None keeps the rule's own default."""
+
+    enabled: Annotated[bool, Field(description="Let this rule trip the circuit."), RAISE] = True
+    threshold: Annotated[
+        Positive | None,
+        Field(description="Count at which the circuit trips; unset keeps the default of the rule."),
+        LOWER,
+    ] = None
+    window: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            description="Span in which the rule counts, in seconds or turns as the rule defines; unset keeps its default.",
+        ),
+        USER_ONLY,
+    ] = None
+    cooldown_base: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            description="First cooldown after a trip, in seconds, which scales the later ones; unset keeps the default of the rule.",
+        ),
+        USER_ONLY,
+    ] = None
+
+
+class Circuit(Section):
+    """The circuit breaker and its rules."""
+
+    enabled: Annotated[bool, Field(description="Let circuits trip."), RAISE] = True
+    max_iterations: Rule = Field(default_factory=Rule)
+    duplicate_call: Rule = Field(default_factory=Rule)
+    rapid_fire: Rule = Field(default_factory=Rule)
+    tool_failure: Rule = Field(default_factory=Rule)
+    sequential_tool: Rule = Field(default_factory=Rule)
+    hook_recursion: Rule = Field(default_factory=Rule)
+    agent_spawn: Rule = Field(default_factory=Rule)
+    external_api: Rule = Field(default_factory=Rule)
+
+
+class Resources(Section):
+    """Limits of sub-agents and of what they and external calls cost."""
+
+    max_concurrent_agents: Annotated[
+        Positive, Field(description="Sub-agents that may run at the same time."), LOWER
+    ] = 5
+    max_agents_per_session: Annotated[
+        Positive, Field(description="Sub-agents that one session may start."), LOWER
+    ] = 10
+    agent_spawn_cooldown_s: Annotated[
+        Seconds, Field(description="Shortest time between two starts of sub-agents, in seconds."), USER_ONLY
+    ] = 10.0
+    api_session_max: Annotated[
+        Positive, Field(description="External API calls that one session may make."), LOWER
+    ] = 50
+    cost_warn_usd: Annotated[
+        Money,
+        Field(
+            description="Cost of sub-agents and external calls in a session at which lopen warns, in US dollars; 0 switches it off."
+        ),
+        LOWER,
+    ] = 1.0
+    cost_block_usd: Annotated[
+        Money,
+        Field(
+            description="Cost of sub-agents and external calls in a session at which further ones are refused, in US dollars; 0 switches it off."
+        ),
+        LOWER,
+    ] = 5.0
+
+
+class Memory(Section):
+    """Sizes and ages of what lopen keeps in `.lopen/`."""
+
+    log_max_kb: Annotated[
+        Positive, Field(le=1_000_000, description="Size at which a log file is rotated, in KiB."), LOWER
+    ] = 50
+    log_max_lines: Annotated[
+        Positive, Field(le=10_000_000, description="Number of lines at which a log file is rotated."), LOWER
+    ] = 1_000
+    log_max_age_days: Annotated[
+        Positive, Field(le=3_650, description="Age at which a log file is rotated, in days."), LOWER
+    ] = 7
+    log_keep: Annotated[Positive, Field(le=1_000, description="Rotated files kept of each log."), LOWER] = 5
+    evidence_max: Annotated[
+        Positive,
+        Field(le=100_000, description="Entries kept in a list of evidence; older ones are summarised."),
+        LOWER,
+    ] = 100
+    tool_history_max: Annotated[
+        Positive,
+        Field(le=100_000, description="Recent tool calls in which the circuits look for patterns."),
+        USER_ONLY,
+    ] = 50
+    state_max_mb: Annotated[
+        Positive,
+        Field(
+            le=10_000, description="Size that `.lopen/` is kept under, recordings and archives apart, in MiB."
+        ),
+        LOWER,
+    ] = 5

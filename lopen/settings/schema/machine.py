@@ -1,0 +1,88 @@
+"""Settings of the sandbox, hooks, notifications and recordings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from lopen.settings.schema.parts import LOWER, USER_ONLY, Positive, Section
+
+
+class Sandbox(Section):
+    """The confinement of commands."""
+
+    mode: Annotated[
+        Literal["auto", "bwrap", "landlock", "none"],
+        Field(
+            description="Sandbox that commands run in; `auto` takes bubblewrap, else Landlock, else refuses to run commands."
+        ),
+        USER_ONLY,
+    ] = "auto"
+    network: Annotated[bool, Field(description="Let commands reach the network."), USER_ONLY] = False
+    max_processes: Annotated[
+        Positive,
+        Field(description="Processes and threads that one command may run at the same time."),
+        USER_ONLY,
+    ] = 512
+    max_memory_mb: Annotated[
+        Positive, Field(description="Memory that each process of a command may use, in MB."), USER_ONLY
+    ] = 4_096
+    max_file_mb: Annotated[
+        Positive, Field(description="Largest file that a command may write, in MB."), USER_ONLY
+    ] = 1_024
+    verify_timeout_s: Annotated[
+        float, Field(gt=0, le=7_200, description="Longest run of a verify command, in seconds."), LOWER
+    ] = 600.0
+
+
+class Hooks(Section):
+    """The hooks for Claude Code."""
+
+    external_commands: Annotated[
+        list[str],
+        Field(description="Programs that count as external API calls when Claude Code runs them."),
+        USER_ONLY,
+    ] = Field(default_factory=lambda: ["oracle.py", "swarm.py", "research.py"])
+    timeout_s: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=30,
+            description="Longest time a hook may take before it lets the call through, in seconds.",
+        ),
+        USER_ONLY,
+    ] = 2.0
+
+
+class Notify(Section):
+    """Telling a person."""
+
+    command: Annotated[
+        str,
+        Field(description="Shell command run when a run ends or needs a person; empty for none."),
+        USER_ONLY,
+    ] = ""
+
+
+class Recording(Section):
+    """Recording of model exchanges."""
+
+    enabled: Annotated[
+        bool,
+        Field(description="Keep the exchanges with the model in `.lopen/recordings/`, without secrets."),
+        USER_ONLY,
+    ] = True
+
+
+class Serve(Section):
+    """The address of the server."""
+
+    host: Annotated[
+        str, Field(description="Address for the server to listen on; no command uses it yet."), USER_ONLY
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        Field(ge=0, le=65_535, description="Port for the server to listen on; no command uses it yet."),
+        USER_ONLY,
+    ] = 8_750

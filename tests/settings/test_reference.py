@@ -1,0 +1,47 @@
+"""Every setting is described, and the reference page says what the schema says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lopen.settings.keys import keys
+from scripts.write_configuration_reference import PAGE, page
+
+
+@pytest.mark.parametrize("name", keys())
+def test_a_setting_has_one_plain_sentence_of_meaning(name: str) -> None:
+    meaning = keys()[name].meaning
+    assert re.fullmatch(r"[A-Z][^\n]{15,160}\.", meaning), meaning
+    assert ". " not in meaning
+
+
+@pytest.mark.parametrize(
+    ("ending", "unit"),
+    [
+        (r"_s", "in seconds"),
+        (r"timeout_s", "in seconds"),
+        (r"_days", "in days"),
+        (r"_kb", "in KiB"),
+        (r"_mb", "in Mi?B"),
+        (r"_usd", "in US dollars"),
+        (r"tokens", "tokens?"),
+    ],
+)
+def test_a_setting_with_a_unit_in_its_name_says_it(ending: str, unit: str) -> None:
+    named = [key for key in keys().values() if re.search(ending + "$", key.name)]
+    assert named
+    for key in named:
+        assert re.search(unit, key.meaning, re.IGNORECASE), key.name
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text("utf-8") == page(), "run: python -m scripts.write_configuration_reference"
+
+
+def test_the_page_has_a_row_for_every_setting() -> None:
+    rows = re.findall(
+        r"^\| `([a-z_.]+)` \| (?:boolean|integer|number|string|list of strings) \|", page(), re.MULTILINE
+    )
+    assert rows == list(keys())
