@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import sqlite3
 import subprocess
@@ -11,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from platformdirs import user_data_path
 
 from lopen.base.errors import StorageError
-from lopen.base.owner_seal import data_folder, holds, sealed, unkept
+from lopen.base.owner_seal import holds, sealed, unkept
+from lopen.base.user_folders import data_folder
 from lopen.claude_hooks.connection import LeanDatabase
 from lopen.storage.database import Database, NotYours
 
@@ -46,13 +47,38 @@ def test_the_key_lies_in_the_person_s_own_folder_and_outlives_the_process() -> N
     key = Path(data_folder(), "seal.key")
     assert key.stat().st_mode & 0o777 == 0o600
     assert os.listdir(data_folder()) == ["seal.key"]
-    assert Path(data_folder()) == user_data_path("lopen", appauthor=False)
     assert unkept() == ""
 
 
-def test_a_default_data_folder_is_the_platform_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_DATA_HOME")
-    assert Path(data_folder()) == user_data_path("lopen", appauthor=False)
+def test_a_key_below_the_current_folder_is_not_the_person_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repository could bring one along."""
+    own = sealed("x")
+    planted = tmp_path / "data" / "lopen" / "seal.key"
+    planted.parent.mkdir(parents=True)
+    planted.write_bytes(b"k" * 32)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(Path(data_folder()).parent))
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    assert Path(data_folder()) == Path(os.environ["HOME"], ".local/share/lopen")
+    seal = sealed("x")
+    assert seal != own
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert seal != sealed("x")
+
+
+def test_without_a_home_folder_the_key_is_kept_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nobody: dict[int, pwd.struct_passwd] = {}
+    monkeypatch.setattr(pwd, "getpwuid", nobody.__getitem__)
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    monkeypatch.setenv("HOME", "home")
+    assert "your home folder is not known" in unkept()
+    assert holds(sealed("x"), "x")
+    assert os.listdir(tmp_path) == []
 
 
 def test_somebody_else_s_seal_does_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

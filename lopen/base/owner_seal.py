@@ -8,28 +8,19 @@ written the key lasts as long as the process.
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from functools import lru_cache
 
 from lopen.base.hashing import blake2b
+from lopen.base.user_folders import data_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
 
 KEY_BYTES = 32
 _NAME = "seal.key"
 _TABLE = "CREATE TABLE owner (name TEXT NOT NULL, seal TEXT NOT NULL)"
-
-
-def data_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """Where lopen keeps what is this person's alone: the place that `platformdirs` names, without loading it."""
-    if sys.platform == "darwin":
-        return os.path.expanduser("~/Library/Application Support/lopen")
-    named = environ.get("XDG_DATA_HOME", "").strip()
-    return os.path.join(named or os.path.expanduser("~/.local/share"), "lopen")
 
 
 def sealed(*parts: str) -> str:
@@ -54,6 +45,8 @@ def unkept() -> str:
 @lru_cache(maxsize=8)
 def _key(folder: str) -> tuple[bytes, str]:
     """The key, and why it could not be kept."""
+    if not folder:
+        return os.urandom(KEY_BYTES), "your home folder is not known: HOME is not an absolute path"
     path = os.path.join(folder, _NAME)
     try:
         return _read(path) or _made(folder, path), ""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 
+from lopen.base.user_folders import config_folder
 from lopen.limits.budgets.budget import BudgetSpec
 from lopen.limits.circuits.rules import BY_NAME, RULES
 
@@ -110,7 +110,8 @@ def load(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], tuple[s
             elif not tightening or _tightens(key, value, values[key]):
                 values[key] = value
 
-    take(_file(user_config(environ), faults))
+    if own := config_folder(environ):
+        take(_file(os.path.join(own, "config.toml"), faults))
     take(_file(os.path.join(root, ".lopen", "config.toml"), faults), tightening=True)
     take(_variables(environ))
     warning, confirmation, pause = (values[key] for key in _THRESHOLDS)
@@ -159,15 +160,6 @@ def session_spec(settings: dict[str, Any], session: str) -> BudgetSpec:
         pause_threshold=budget["pause_threshold"],
         enforcement=budget["enforcement"],
     )
-
-
-def user_config(environ: Mapping[str, str]) -> str:
-    """The user's own configuration file."""
-    home = environ.get("HOME") or os.path.expanduser("~")
-    if sys.platform == "darwin":
-        return os.path.join(home, "Library", "Application Support", "lopen", "config.toml")
-    base = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    return os.path.join(base, "lopen", "config.toml")
 
 
 def _file(path: str, faults: list[str]) -> Iterator[tuple[str, str, Any]]:

@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from lopen.base.errors import LopenError
-from lopen.base.owner_seal import data_folder
 from lopen.base.redaction import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
+from lopen.base.user_folders import data_folder
 from lopen.settings.files import read_own
 
 SHORTEST = 8  # a shorter value is a word that stands in texts by chance
@@ -207,7 +207,7 @@ def named_credentials(environ: Mapping[str, str], project: Path) -> tuple[Path, 
 @lru_cache(maxsize=4)  # the same before every command of a session
 def _named(environ: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     given = dict(environ)
-    return (data_folder(given), *_places(given))
+    return (*filter(None, [data_folder(given)]), *_places(given))
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[str]:

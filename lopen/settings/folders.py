@@ -1,26 +1,39 @@
-"""The person's own folders on this platform. The only importer of `platformdirs`."""
+"""The person's own folders on this platform. The only importer of `platformdirs`.
+
+`lopen.base.user_folders` names the same places without a library, for the hooks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+
+from lopen.base.errors import LopenError
 
 
 def config_folder() -> Path:
-    """Where the person's configuration lies (`XDG_CONFIG_HOME` counts)."""
+    """Return the folder of the person's configuration (`XDG_CONFIG_HOME` counts)."""
     from platformdirs import user_config_path
 
-    return user_config_path("lopen", appauthor=False)
+    return _found(user_config_path)
 
 
 def cache_folder() -> Path:
-    """Where what can be made again lies, outside every repository (`XDG_CACHE_HOME` counts)."""
+    """Return the folder of what can be made again, outside every repository (`XDG_CACHE_HOME` counts)."""
     from platformdirs import user_cache_path
 
-    return user_cache_path("lopen", appauthor=False)
+    return _found(user_cache_path)
 
 
 def data_folder() -> Path:
-    """Where what lopen remembers for the person lies, outside every repository (`XDG_DATA_HOME` counts)."""
+    """Return the folder of what lopen remembers for the person, outside every repository (`XDG_DATA_HOME` counts)."""
     from platformdirs import user_data_path
 
-    return user_data_path("lopen", appauthor=False)
+    return _found(user_data_path)
+
+
+def _found(find: Callable[..., Path]) -> Path:
+    try:
+        return find("lopen", appauthor=False)
+    except RuntimeError as error:  # neither HOME nor the user database names a home folder
+        raise LopenError(str(error), hint="set HOME to the absolute path of your home folder") from error
