@@ -191,12 +191,12 @@ def finish(context: CommandContext, ports: Ports, session: Session, only: str) -
     code, line = ExitCode.OK, ""
     if session.status == "paused" and session.pause is not None:
         code = ExitCode.PERSON_NEEDED
-        line = f"go on with: {session.pause.command}" if context.resumable else ""
+        line = f"next: {session.pause.command}" if context.resumable else ""
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:
         ports.journal.change(status="paused")  # nothing runs any more, and nothing was cut off
-        line = f"{only} is done; go on with: lopen run {session.module}"
+        line = f"{only} is done; next: lopen run {session.module}"
     notify(ports, code)
     if line:
         context.say(line)

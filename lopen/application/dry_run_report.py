@@ -56,7 +56,7 @@ def _tell(context: CommandContext, found: Request | Unsent, step: Step) -> None:
     if isinstance(found, Unsent):
         context.say(f"nothing is sent: {found.reason}")
         if found.command:
-            context.say(f"go on with: {found.command}")
+            context.say(f"next: {found.command}")
         context.emit("dry_run", step=step.value, sent=False, reason=found.reason, command=found.command)
         return
     from lopen.llm.messages import Usage

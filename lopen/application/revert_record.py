@@ -97,7 +97,7 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
     changed, event = recorded(store, session, repository, intent)
     draw(context.root, changed)
     opened = f"; open again: {', '.join(event.reopened)}" if event.reopened else ""
-    context.warn(f"{said} and is finished now; {kept}{opened}; go on with: lopen resume {session.id}")
+    context.warn(f"{said} and is finished now; {kept}{opened}; next: lopen resume {session.id}")
 
 
 def again(session: Session) -> str:

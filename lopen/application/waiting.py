@@ -59,4 +59,4 @@ def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[
     word = "failed" if session.status == "failed" else "waits"
     told = [f"{word}: {found.cause}"] if found.cause else []
     told += [f"  {line}" for line in found.mend.splitlines()]
-    return [*told, f"go on with: {found.command}"]
+    return [*told, f"next: {found.command}"]

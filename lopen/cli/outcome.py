@@ -67,7 +67,7 @@ def _told(error: BaseException, invocation: Invocation) -> ExitCode:
     if invocation.verbose and _is_bug(error):
         lines.append(inert(_details(error, invocation), lines=True).rstrip("\n"))
     if command:
-        lines.append(f"go on with: {inert(command)}")
+        lines.append(f"next: {inert(command)}")
     try:
         sys.stderr.writelines(f"{line}\n" for line in lines)
         sys.stderr.flush()

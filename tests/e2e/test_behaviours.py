@@ -61,4 +61,4 @@ def test_each_behaviour_is_met_within_its_bound(behaviour: Behaviour, make_proje
     if session.finished:
         assert project.git("status", "--porcelain") == ""
     else:
-        assert ran.err.splitlines()[-1].startswith("go on with: lopen ")
+        assert ran.err.splitlines()[-1].startswith("next: lopen ")

@@ -38,8 +38,8 @@ def circuit(project: Project) -> dict[str, Any]:
 
 def acknowledged(project: Project, ran: Ran) -> None:
     """Give the command that the last line names, as it stands there."""
-    assert ran.last_line.startswith("go on with: lopen circuit ack session:"), ran.last_line
-    acked = project.lopen(*ran.last_line.removeprefix("go on with: lopen ").split())
+    assert ran.last_line.startswith("next: lopen circuit ack session:"), ran.last_line
+    acked = project.lopen(*ran.last_line.removeprefix("next: lopen ").split())
     assert acked.code == 0, acked.err
 
 

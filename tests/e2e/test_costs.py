@@ -68,7 +68,7 @@ def test_the_most_it_may_cost_is_never_passed_and_more_is_asked_for(make_project
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "budget"
     assert f"${spent:.2f} of the $0.06 it may, and another request may cost $" in paused["message"]
-    command = shlex.split(ran.last_line.removeprefix("go on with: "))
+    command = shlex.split(ran.last_line.removeprefix("next: "))
     again = project.lopen("resume", "--max-cost", "0.01")
     assert again.code == 3
     resumed = project.lopen(*command[1:])
@@ -94,7 +94,7 @@ def test_the_most_iterations_stop_a_session_and_resume_grants_as_many_again(
     assert ran.code == 3
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "iterations"
-    assert ran.last_line == f"go on with: lopen resume {paused['session']}"
+    assert ran.last_line == f"next: lopen resume {paused['session']}"
     again = project.resume("--max-iterations", "2")
     assert (again.code, _iterations(again)) == (3, [2, 3])
     rest = project.resume()
@@ -150,8 +150,8 @@ def test_a_task_budget_shortens_the_answer_and_then_pauses(make_project: MakePro
     allowed = [r["max_tokens"] for r in project.endpoint.requests[1:]]
     assert allowed[0] < 14_000
     assert all(a >= 1_024 for a in allowed)
-    assert ran.last_line.startswith("go on with: lopen budget extend task:calc-t1 ")
-    command = shlex.split(ran.last_line.removeprefix("go on with: lopen ").replace("TEXT", "needed"))
+    assert ran.last_line.startswith("next: lopen budget extend task:calc-t1 ")
+    command = shlex.split(ran.last_line.removeprefix("next: lopen ").replace("TEXT", "needed"))
     assert project.lopen(*command).code == 0
     resumed = project.resume()
     assert resumed.code == 0, resumed.err

@@ -193,11 +193,11 @@ def test_changed_verify_commands_wait_for_a_person_and_never_run_before(make_pro
     ran = project.approved_run("calc")
 
     assert ran.code == 3, ran.out + ran.err
-    assert ran.last_line == "go on with: lopen approve calc --run"
+    assert ran.last_line == "next: lopen approve calc --run"
     assert "Skills & Hooks" in ran.out
     for again in ("run", "resume", "build"):
         waits = project.lopen(again, *(("calc",) if again != "resume" else ()))
-        assert (waits.code, waits.last_line) == (3, "go on with: lopen approve calc --run")
+        assert (waits.code, waits.last_line) == (3, "next: lopen approve calc --run")
     assert not (project.root / "new-command").exists()
 
     assert project.lopen("approve", "calc").code == 0

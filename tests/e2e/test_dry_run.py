@@ -92,7 +92,7 @@ def test_at_the_gate_nothing_is_sent(make_project: MakeProject) -> None:
     shown = project.lopen("run", "calc", "--dry-run")
     assert shown.code == 0, shown.err
     assert "nothing is sent: it waits at the gate" in shown.out
-    assert shown.last_line == "go on with: lopen approve calc --run"
+    assert shown.last_line == "next: lopen approve calc --run"
     [line] = project.lopen("run", "calc", "--dry-run", "--json").named("dry_run")
     assert (line["sent"], line["command"]) == (False, "lopen approve calc --run")
 

@@ -64,7 +64,7 @@ def test_no_flag_and_no_variable_opens_the_gate(make_project: MakeProject) -> No
     for arguments, variables in tries:
         ran = project.lopen(*arguments, stdin="y\nyes\n", **variables)
         assert ran.code == 3, (arguments, ran.err)
-        assert "go on with: lopen approve calc --run" in ran.out + ran.err
+        assert "next: lopen approve calc --run" in ran.out + ran.err
 
     assert requests(project) == []
     assert project.git("branch", "--format=%(refname:short)") == "main"
@@ -85,7 +85,7 @@ def test_an_approval_holds_for_exactly_what_was_read(make_project: MakeProject) 
 
     project.specify(text=specification(criteria=("add(1, 2) is 4",)))
     shut = project.lopen("run", "calc")
-    assert (shut.code, shut.last_line) == (3, "go on with: lopen approve calc --run")
+    assert (shut.code, shut.last_line) == (3, "next: lopen approve calc --run")
     assert project.lopen("approve", "calc", "--expect", right).code == 1
     assert requests(project) == []
 
@@ -237,7 +237,7 @@ def test_run_with_a_prompt_drafts_a_specification_and_stops_at_the_gate(make_pro
 
     ran = project.lopen("run", "calc", "-p", "A module that adds numbers.")
 
-    assert (ran.code, ran.last_line) == (3, "go on with: lopen approve calc --run")
+    assert (ran.code, ran.last_line) == (3, "next: lopen approve calc --run")
     assert "A module that adds numbers." in str(requests(project)[0]["system"])
     assert "draft_specification" in str(requests(project)[0]["system"])
     assert any("`## Overview` is missing" in problem for problem in seen[0]["problems"])
@@ -253,7 +253,7 @@ def test_a_review_ends_with_its_turn_where_the_specification_passes(make_project
     ran = project.lopen("spec", "calc", "-p", "Is anything missing?")
 
     assert ran.code == 0, ran.out + ran.err
-    assert ran.last_line == "go on with: lopen approve calc --run"
+    assert ran.last_line == "next: lopen approve calc --run"
     assert len(requests(project)) == 1
 
 
@@ -270,7 +270,7 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     ran = project.lopen("run", "calc", "-p", "A module that adds numbers.")
 
     session = project.status()["session"]
-    assert (ran.code, ran.last_line) == (3, f"go on with: lopen answer {session} TEXT")
+    assert (ran.code, ran.last_line) == (3, f"next: lopen answer {session} TEXT")
     assert "Whole numbers only?" in ran.out
     assert "Whole numbers only?" in project.lopen("resume").out  # asking again costs nothing
     assert len(requests(project)) == 1
@@ -281,7 +281,7 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     key = "ghp_" + "a1B2" * 9
     assert project.lopen("answer", session, f"maybe {key}").code == 0
     assert project.lopen("answer", session, "no").code == 0  # nothing took the first one up
-    assert project.lopen("status").last_line == f"go on with: lopen resume {session}"
+    assert project.lopen("status").last_line == f"next: lopen resume {session}"
     assert "question: Whole numbers only? [yes / no]; answered: no" in project.lopen("log").out
     log = project.lopen("log", "--json").named("question_asked")
     assert [asked["answer"].partition(" ")[0] for asked in log] == ["", "maybe", "no"]
@@ -296,7 +296,7 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     assert project.lopen("answer", session, "yes").code == 0
     third = project.lopen("resume")
     assert project.lopen("answer", session, "no").code == 1
-    assert (third.code, third.last_line) == (3, "go on with: lopen approve calc --run")
+    assert (third.code, third.last_line) == (3, "next: lopen approve calc --run")
 
 
 def test_a_model_that_writes_no_specification_is_said_to_have_drafted_nothing(
@@ -331,7 +331,7 @@ def test_planning_may_ask_once_and_then_assumes_also_after_a_resume(make_project
 
     ran = project.approved_run()
     session = project.status()["session"]
-    assert (ran.code, ran.last_line) == (3, f"go on with: lopen answer {session} TEXT")
+    assert (ran.code, ran.last_line) == (3, f"next: lopen answer {session} TEXT")
     assert project.lopen("answer", session, "sums").code == 0
     on = project.lopen("resume")
 
@@ -364,7 +364,7 @@ def test_unattended_every_question_gets_its_default(make_project: MakeProject) -
     )
 
     drafted = project.lopen("run", "calc", "-p", "adds", "--unattended")
-    assert (drafted.code, drafted.last_line) == (3, "go on with: lopen approve calc --run")
+    assert (drafted.code, drafted.last_line) == (3, "next: lopen approve calc --run")
     ran = project.approved_run("calc", "--unattended")
 
     assert ran.code == 0, ran.out + ran.err

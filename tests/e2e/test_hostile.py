@@ -17,7 +17,7 @@ from tests.e2e.hostile import Traps, Victim, contents, spoil_git, spoil_tools
 from tests.endpoint import tools
 from tests.project import TIMEOUT_S, UNITTEST, build, plan, specification
 
-GATE = "go on with: lopen approve calc --run"
+GATE = "next: lopen approve calc --run"
 BEFORE = (
     ("check", "calc"),
     ("doctor",),

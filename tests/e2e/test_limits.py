@@ -39,8 +39,8 @@ def specified(project: Project) -> Project:
 
 def told_to(ran: Ran) -> list[str]:
     """The command that the last line names."""
-    assert ran.last_line.startswith("go on with: lopen "), ran.out[-2000:] + ran.err
-    return shlex.split(ran.last_line.removeprefix("go on with: lopen ").replace("TEXT", "needed"))
+    assert ran.last_line.startswith("next: lopen "), ran.out[-2000:] + ran.err
+    return shlex.split(ran.last_line.removeprefix("next: lopen ").replace("TEXT", "needed"))
 
 
 def test_a_used_up_task_budget_is_told_once_and_pauses_until_a_person_extends_it(

@@ -132,7 +132,7 @@ def test_a_retry_after_beyond_five_minutes_pauses_at_once(make_project: MakeProj
     assert paused["kind"] == "endpoint"
     assert "UTC" in paused["message"]
     session = ran.events[-1]["session"]
-    assert ran.last_line == f"go on with: lopen resume {session}"
+    assert ran.last_line == f"next: lopen resume {session}"
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
 
@@ -168,7 +168,7 @@ def test_when_every_model_stays_away_the_session_waits_and_resume_goes_on(make_p
 
     assert ran.code == 3
     session = ran.events[-1]["session"]
-    assert ran.last_line == f"go on with: lopen resume {session}"
+    assert ran.last_line == f"next: lopen resume {session}"
     assert project.status()["status"] == "paused"
     resumed = project.resume()
     assert resumed.code == 0, resumed.err

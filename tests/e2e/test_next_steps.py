@@ -163,8 +163,8 @@ def test_what_skipping_left_stuck_goes_on_with_the_command_it_names(make_project
     assert stuck.code == 3, stuck.out + stuck.err
     assert "no failures in a row" not in stuck.out + stuck.err
     assert "a person gave it up" in stuck.out
-    assert stuck.last_line == "go on with: lopen run calc --new"
-    on = pasted(project, stuck.last_line.removeprefix("go on with: "))
+    assert stuck.last_line == "next: lopen run calc --new"
+    on = pasted(project, stuck.last_line.removeprefix("next: "))
     assert on.returncode == 0, on.stdout + on.stderr
     assert project.status()["status"] == "complete"
 
@@ -224,7 +224,7 @@ def test_a_model_that_a_repository_names_is_quoted_in_the_command(
     asked = project.lopen("run", "calc")
     assert asked.code == 3
     assert "for this project alone" in asked.err
-    line = asked.last_line.removeprefix("go on with: ")
+    line = asked.last_line.removeprefix("next: ")
     done = pasted(project, line)
     assert done.returncode == 0, line + done.stderr
     assert not (project.root / "PWNED").exists()

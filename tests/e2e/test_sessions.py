@@ -103,7 +103,7 @@ def test_after_its_plan_a_session_waits_and_was_not_cut_off(make_project: MakePr
     project.specify()
     assert project.lopen("approve", "calc").code == 0
     planned = project.lopen("plan", "calc")
-    assert (planned.code, planned.last_line) == (0, "planning is done; go on with: lopen run calc")
+    assert (planned.code, planned.last_line) == (0, "planning is done; next: lopen run calc")
 
     shown = project.lopen("status", "calc")
 

@@ -27,7 +27,7 @@ def test_after_a_failure_it_says_the_cause_how_to_mend_it_and_the_command(make_p
     *_, cause, mend, command = last_lines(project, "calc")
     assert f"failed: {failed.err.splitlines()[0].removeprefix('lopen: ')}" == cause
     assert "ANTHROPIC_API_KEY" in mend
-    assert command == f"go on with: lopen resume {project.status()['session']}"
+    assert command == f"next: lopen resume {project.status()['session']}"
     assert project.status()["failure"]["cause"] == cause.removeprefix("failed: ")
 
 
@@ -40,12 +40,12 @@ def test_after_a_killed_run_it_says_so_but_not_while_one_works(make_project: Mak
     for line in process.stdout:
         if '"iteration_started"' in line and '"iterate_through_tasks"' in line:
             break
-    assert not any(line.startswith("go on with") for line in last_lines(project))
+    assert not any(line.startswith("next: ") for line in last_lines(project))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     *_, cause, command = last_lines(project)
     assert "was cut off" in cause
-    assert command.startswith("go on with: lopen resume calc-")
+    assert command.startswith("next: lopen resume calc-")
     followed = project.lopen("log", "-f")  # it ends, for nothing more will happen
     assert followed.code == 0
     assert f"was cut off; everything up to then is saved; {command}" in followed.err
@@ -59,12 +59,12 @@ def test_a_task_that_was_given_up_is_not_counted_as_failing(make_project: MakePr
     project.specify()
     assert project.approved_run().code == 3
     assert any("(failed 3 in a row)" in line for line in last_lines(project))
-    assert last_lines(project)[-1].startswith("go on with: lopen confirm ")
+    assert last_lines(project)[-1].startswith("next: lopen confirm ")
     assert project.lopen("skip", "calc-t1", "--reason", "no use").code == 0
     shown = last_lines(project)
     assert any("(given up: no use)" in line for line in shown)
     assert not any("in a row" in line and "calc-t1" in line for line in shown)
-    assert shown[-1] == f"go on with: lopen resume {project.status()['session']}"
+    assert shown[-1] == f"next: lopen resume {project.status()['session']}"
 
 
 def test_a_complete_session_stands_in_no_step_and_waits_for_nothing(make_project: MakeProject) -> None:
@@ -73,7 +73,7 @@ def test_a_complete_session_stands_in_no_step_and_waits_for_nothing(make_project
     assert project.approved_run().code == 0
     shown = last_lines(project)
     assert shown[0].startswith("calc: complete ")
-    assert not any(line.startswith(("step ", "go on with", "waits")) for line in shown)
+    assert not any(line.startswith(("step ", "next: ", "waits")) for line in shown)
     assert project.status()["failure"] is None
 
 

@@ -84,7 +84,7 @@ def test_a_damaged_database_is_kept_aside_and_the_session_rebuilt(
     [kept] = (project.root / ".lopen/corrupted").glob("*state.db")
     assert kept.read_bytes() == changed
     shut = project.lopen("resume")
-    assert (shut.code, shut.last_line) == (3, "go on with: lopen approve calc --run")
+    assert (shut.code, shut.last_line) == (3, "next: lopen approve calc --run")
     on = project.lopen("approve", "calc", "--run")
     assert on.code == 0, on.out + on.err
     assert project.subjects() == [
@@ -157,7 +157,7 @@ def test_nothing_is_paid_for_that_cannot_be_saved(make_project: MakeProject) -> 
     assert ran.code == 3, ran.out + ran.err
     assert len(requests(project)) == 1
     assert str(project.root / ".lopen") in ran.err
-    assert ran.last_line == "go on with: lopen resume"
+    assert ran.last_line == "next: lopen resume"
     assert "Traceback" not in ran.err
     on = project.lopen("resume")
     assert on.code == 0, on.out + on.err
@@ -406,7 +406,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     planned = project.lopen("plan", "calc")
 
     assert planned.code == 0, planned.err
-    assert planned.last_line == "planning is done; go on with: lopen run calc"
+    assert planned.last_line == "planning is done; next: lopen run calc"
     assert len(requests(project)) == 1
     drawn = project.read(".lopen/modules/calc/plan.md")
     assert "- [ ] **Add** (`calc-t1`)" in drawn
@@ -420,7 +420,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     assert (module["module"], module["tasks_done"], module["tasks"]) == ("calc", 2, 2)
     assert module["tokens"] > 0
     shown = project.lopen("status", "calc").out
-    for line in ("  ✓ core", "✓ calc-t1 Add", "○ report", "branch: lopen/calc", "go on with: lopen resume"):
+    for line in ("  ✓ core", "✓ calc-t1 Add", "○ report", "branch: lopen/calc", "next: lopen resume"):
         assert line in shown
     log = [event["event"] for event in project.lopen("log", "--json").events]
     assert log.count("committed") == 3
@@ -481,7 +481,7 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
 
     assert on.code == 3, on.out + on.err
     assert "open criteria: AC-1" in on.out
-    assert on.last_line == "go on with: lopen run calc --new"
+    assert on.last_line == "next: lopen run calc --new"
     assert "given up: not needed any more" in project.lopen("status", "calc").out
     assert project.subjects()[-1] == "feat(calc): complete Report in report"
     done = project.lopen("skip", "calc-t2", "--reason", "late")

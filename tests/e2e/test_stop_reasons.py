@@ -80,7 +80,7 @@ def test_a_third_turn_without_its_result_is_a_failure_that_churn_counts(make_pro
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "confirmation"
     assert "3 times" in paused["message"]
-    assert ran.last_line == f"go on with: lopen confirm {paused['session']}"
+    assert ran.last_line == f"next: lopen confirm {paused['session']}"
     assert len(requests[3]["messages"]) == 1  # fresh context
     assert "Earlier attempts failed" in str(requests[3]["system"])
     assert project.status()["status"] == "paused"

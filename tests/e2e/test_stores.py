@@ -68,7 +68,7 @@ def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
     assert "Budget: module " in near
     assert "circuits closed (" in near
 
-    command = shlex.split(ran.last_line.removeprefix("go on with: lopen ").replace("TEXT", "needed"))
+    command = shlex.split(ran.last_line.removeprefix("next: lopen ").replace("TEXT", "needed"))
     assert command[:2] == ["budget", "extend"], ran.last_line
     extended = project.lopen(*command, "--json")
     assert extended.code == 0, extended.err

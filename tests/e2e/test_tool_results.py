@@ -275,7 +275,7 @@ def test_write_spec_answers_with_the_problems(make_project: MakeProject) -> None
     ran = project.lopen("run", "calc", "-p", "a calculator", "--json")
 
     assert ran.code == 3, ran.err
-    assert ran.last_line == "go on with: lopen approve calc --run"
+    assert ran.last_line == "next: lopen approve calc --run"
     assert project.endpoint is not None
     first = last_result(project.endpoint.requests[1]).data
     assert first["ok"] is True
@@ -293,7 +293,7 @@ def test_a_question_waits_for_a_person_and_its_answer_reaches_the_model(make_pro
 
     assert ran.code == 3, ran.err
     session = ran.events[-1]["session"]
-    assert ran.last_line == f"go on with: lopen answer {session} TEXT"
+    assert ran.last_line == f"next: lopen answer {session} TEXT"
     assert project.lopen("answer", session, "only integers").code == 0
     resumed = project.resume()
     assert resumed.code == 0, resumed.err

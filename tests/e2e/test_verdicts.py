@@ -299,7 +299,7 @@ def test_three_failed_boundaries_in_a_row_ask_for_confirmation(make_project: Mak
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "confirmation"
     assert "3 boundary verifications failed" in paused["message"]
-    assert ran.last_line == f"go on with: lopen confirm {paused['session']}"
+    assert ran.last_line == f"next: lopen confirm {paused['session']}"
     assert project.resume().code == 3  # nothing but the confirmation lets it go on
     confirmed = project.lopen("confirm", paused["session"], "--note", "mind the negative numbers")
     assert confirmed.code == 0, confirmed.err

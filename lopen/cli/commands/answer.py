@@ -51,7 +51,7 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
     instead = "" if question.answer is None else f", instead of: {question.answer}"
     context.say(f"answered: {question.text}{instead}")
     context.emit("answered", session=session, question=question.text, answer=text)
-    context.say(f"go on with: lopen resume {session}")
+    context.say(f"next: lopen resume {session}")
     return ExitCode.OK
 
 

@@ -56,7 +56,7 @@ def approve(
     context.emit("approved", module=module, spec_hash=digest, note=note)
     if not run:
         warn_of_branch(context, store, module)
-        context.say(f"go on with: lopen run {module}")
+        context.say(f"next: lopen run {module}")
         return ExitCode.OK
     from lopen.application.driving import drive_module
     from lopen.application.run_options import RunOptions

@@ -113,7 +113,7 @@ def _lifted(context: CommandContext, circuit_id: str) -> list[str]:
             if session.pause is not None and session.pause.kind != "circuit":
                 return []
             store.save(replace(session, pause=None), now())
-        return [f"go on with: lopen resume {session_id}"]
+        return [f"next: lopen resume {session_id}"]
     except Locked:
         return []
     finally:

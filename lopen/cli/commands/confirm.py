@@ -48,5 +48,5 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
         store.save(replace(found, confirmed=confirmed, notes=notes, pause=None), datetime.now(UTC))
     context.say(f"confirmed: {pause.message}")
     context.emit("confirmed", session=session, subject=pause.subject, note=note)
-    context.say(f"go on with: lopen resume {session}")
+    context.say(f"next: lopen resume {session}")
     return ExitCode.OK

@@ -52,7 +52,7 @@ def log(
             if not follow or store.load(found.id).status != "running":
                 return
             if not at_work(holder(context.root / ".lopen" / "locks", f"module-{found.module}")):
-                context.warn(f"{CUT_OFF}; go on with: lopen resume {found.id}")
+                context.warn(f"{CUT_OFF}; next: lopen resume {found.id}")
                 return
             time.sleep(POLL_S)
 

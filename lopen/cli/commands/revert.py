@@ -88,7 +88,7 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
     if changed.finished:
         context.say(f"nothing is open again: {session.id} is complete")
     else:
-        context.say(f"go on with: lopen resume {session.id}")
+        context.say(f"next: lopen resume {session.id}")
     return ExitCode.OK
 
 

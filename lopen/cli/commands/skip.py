@@ -46,7 +46,7 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption) -> E
     criteria = ", ".join(owner.criteria) if owner else ""
     context.say(f"skipped {task} ({found.name}); open criteria: {criteria or 'none'}")
     context.emit("skipped", session=session.id, task=task, reason=reason)
-    context.say(f"go on with: lopen resume {session.id}")
+    context.say(f"next: lopen resume {session.id}")
     return ExitCode.OK
 
 

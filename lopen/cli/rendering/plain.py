@@ -32,7 +32,7 @@ def _run(event: e.Event) -> str | None:
         case e.SessionStarted(module, step, resumed):
             return f"{'resumed' if resumed else 'started'} {module} at {step}"
         case e.SessionPaused(kind, message, command):
-            return f"paused ({kind}): {message}{_after('; go on with: ', command)}"
+            return f"paused ({kind}): {message}{_after('; next: ', command)}"
         case e.SessionFailed(message, hint):
             return f"failed: {message}{_after('; ', hint)}"
         case e.SessionComplete():

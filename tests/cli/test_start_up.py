@@ -10,7 +10,7 @@ import pytest
 
 from lopen import __version__
 from lopen.cli.app import COMMANDS, listed
-from tests.cli_basic.conftest import Lopen
+from tests.cli.conftest import Lopen
 
 HEAVY = [
     "anthropic",

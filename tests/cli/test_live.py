@@ -162,10 +162,10 @@ def test_no_picture_is_wider_or_higher_than_the_terminal(
 SHOW = """
 import sys
 from datetime import UTC, datetime
-from lopen import events as e
+from lopen.base import events as e
 from lopen.cli.rendering import mode_for, subscriber
 from lopen.cli.rendering.board import Snapshot
-from tests.cli_basic.test_live import TREE
+from tests.cli.test_live import TREE
 
 mode = mode_for(sys.stdout, json=False, quiet=False)
 with subscriber(mode, sys.stdout, snapshot=lambda: Snapshot(TREE), redact=lambda s: s.replace("sk-1", "***")) as view:

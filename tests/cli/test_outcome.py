@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli_basic.conftest import TIMEOUT_S, Lopen, json_lines
+from tests.cli.conftest import TIMEOUT_S, Lopen, json_lines
 
 TRIALS = '''
 import sys, time
@@ -108,7 +108,7 @@ def test_when_a_person_is_needed_the_last_line_names_the_command(
 ) -> None:
     done = _run(trials, surroundings, project, "person")
     assert done.returncode == 3
-    assert done.stderr.splitlines()[-1] == "go on with: lopen approve calc"
+    assert done.stderr.splitlines()[-1] == "next: lopen approve calc"
 
 
 def test_what_a_command_returns_is_the_exit_code(

@@ -11,7 +11,7 @@ from lopen.application import command_context
 from lopen.application.command_context import find_root
 from lopen.base.errors import WrongUsage
 from lopen.cli.command import Invocation, open_context
-from tests.cli_basic.conftest import Lopen, json_lines
+from tests.cli.conftest import Lopen, json_lines
 
 
 @pytest.fixture

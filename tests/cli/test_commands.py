@@ -14,7 +14,7 @@ from lopen.application.verify_programs import programs
 from lopen.cli.commands.demo import NOTE
 from lopen.cli.commands.replay import no_recording
 from lopen.workflow.session import Approval, Session
-from tests.cli_basic.conftest import Lopen, json_lines
+from tests.cli.conftest import Lopen, json_lines
 from tests.project import specification
 
 SPEC = "specs/calc/SPECIFICATION.md"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lopen.storage.database import Database
-from tests.cli_basic.conftest import TIMEOUT_S, Lopen
+from tests.cli.conftest import TIMEOUT_S, Lopen
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     (e.SessionStarted("calc", "repeat", resumed=True), "resumed calc at repeat"),
     (
         e.SessionPaused("gate", "the specification waits", "lopen approve calc"),
-        "paused (gate): the specification waits; go on with: lopen approve calc",
+        "paused (gate): the specification waits; next: lopen approve calc",
     ),
     (e.SessionFailed("no key", "set one"), "failed: no key; set one"),
     (
