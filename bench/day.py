@@ -21,11 +21,11 @@ from typing import Any
 from bench.rows import Row
 from bench.session import approved
 from lopen.base.clock import FakeClock
-from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.llm.messages import OnText, Request, Response, ToolUse, Usage
 from lopen.loop.iteration import begin, bench_for, conversation_for
 from lopen.loop.run import iterate
 from lopen.retention.space import footprint
+from lopen.storage.segments import moved
 from lopen.workflow.steps import Step
 from tests.project import plan, specification
 
@@ -95,10 +95,10 @@ def day(calls: int) -> dict[str, float]:
                 clock.advance(DAY_S * CALLS_A_TURN / calls)
             made += TURNS_AN_ITERATION * CALLS_A_TURN
             highest = max(highest, footprint(folder).counted)
-        counted = sum(c.calls for c in SqliteStore(database).tool_counts())
-        here = database.connection.execute("SELECT count(*) FROM tool_calls").fetchone()[0]
+        session = ports.journal.session.id
+        archived = sum(1 for _ in moved(ports.store.archives, session, "calls"))
     peak = _peak_mib()
-    figures = {"calls": made, "counted": counted, "archived": counted - here}
+    figures = {"calls": made, "archived": archived}
     return figures | {"state_mb": highest / MB, "peak_mib": peak}
 
 

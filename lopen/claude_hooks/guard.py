@@ -235,7 +235,7 @@ class SessionGuard:
             if lifted:
                 put_agents(self.rows, self.id, agents)
                 return CallDecision(ALLOW)
-        decision, alerts = announce_call(self.rows, self.id, call, AGENT, self.now, self.book)
+        decision, alerts = announce_call(self.rows, self.id, call, self.now, self.book)
         self.alerts += alerts
         if agents is not None and decision.allowed:
             put_agents(self.rows, self.id, agents)

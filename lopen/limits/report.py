@@ -115,7 +115,7 @@ def circuit_lines(state: CircuitState, now: datetime) -> list[str]:
     """What is open and until when; everything else in one line (seed 004 §7)."""
     count = f"{state.iteration_count}/{state.max_iterations} calls"
     if state.state == "closed":
-        return [f"{state.circuit_id}: all rules CLOSED ({count})"]
+        return [f"{state.circuit_id}: all limits OK ({count})"]
     left = max(0.0, state.cooldown_until - now.timestamp())
     if state.state == "half_open":
         how = "HALF OPEN (the next call is the probe)"
@@ -127,7 +127,7 @@ def circuit_lines(state: CircuitState, now: datetime) -> list[str]:
     return [
         f"{state.circuit_id}: {state.rule} {how}",
         f"  last trip: {_epoch(state.tripped_at)}: {state.trip_reason}",
-        f"  the other {others} rules: CLOSED ({count})",
+        f"  the other {others} limits: OK ({count})",
     ]
 
 

@@ -35,11 +35,11 @@ _BY_LIMIT = {  # what the limits keep of the session and its tasks
     "spend": "budget_id",
     "alerts": "budget_id",
     "circuits": "circuit_id",
-    "tool_counts": "circuit_id",
     "incidents": "circuit_id",
     "dropped": "owner",
     "memos": "key",
 }
+_OF_OLDER_SCHEMAS = ("tool_counts",)  # tables that older archives hold and a migration drops
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +126,6 @@ ON CONFLICT DO UPDATE SET
     tokens = tokens + excluded.tokens,
     cost_usd = cost_usd + excluded.cost_usd,
     unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens"""
-_FOLD_CALLS = """INSERT INTO tool_counts
-SELECT substr(circuit_id, 1, instr(circuit_id, ':')) || ?, agent, tool, calls FROM tool_counts WHERE circuit_id = ?
-ON CONFLICT DO UPDATE SET calls = calls + excluded.calls"""
 
 
 def fold_spend(connection: sqlite3.Connection, budget_id: str) -> None:
@@ -138,10 +135,9 @@ def fold_spend(connection: sqlite3.Connection, budget_id: str) -> None:
 
 
 def forget_limits(connection: sqlite3.Connection, ids: list[str]) -> None:
-    """Delete what the limits keep of these; running totals (tokens, cost, calls by tool) are added up first."""
+    """Delete what the limits keep of these; running totals (tokens, cost) are added up first."""
     for one in ids:
         fold_spend(connection, one)
-        connection.execute(_FOLD_CALLS, (TOTALS, one))
         for table, column in _BY_LIMIT.items():
             connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (one,))  # noqa: S608 - fixed words only
 
@@ -201,7 +197,7 @@ def read_back(folder: Path, session_id: str) -> SessionStore:
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: list[dict[str, Any]]) -> None:
-    if table not in ("sessions", *_BY_SESSION, *_BY_LIMIT):
+    if table not in ("sessions", *_BY_SESSION, *_BY_LIMIT, *_OF_OLDER_SCHEMAS):
         raise ValueError(f"an archive holds no table {table}")
     for row in rows:
         columns = ", ".join(f'"{name}"' for name in row if name.isidentifier())

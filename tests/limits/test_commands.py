@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     for number in range(5):
         call = CircuitCall("read_file", "same", str(number))
-        store.atomically(lambda rows, c=call: announce_call(rows, "session:s", c, "a", NOW, RuleBook()))  # type: ignore[misc] # mypy infers no lambda with a default
+        store.atomically(lambda rows, c=call: announce_call(rows, "session:s", c, NOW, RuleBook()))  # type: ignore[misc] # mypy infers no lambda with a default
     database.close()
     return tmp_path
 
@@ -67,7 +67,7 @@ def test_circuits_are_shown_acknowledged_and_reset(folder: Path) -> None:
     assert "duplicate_call OPEN (waits for a person" in run(circuit.app, "status", folder=folder)
     acked = objects(run(circuit.app, "ack", "session:s", "--json", folder=folder))[0]
     assert acked["state"] == "half_open"
-    assert "all rules CLOSED" in run(circuit.app, "reset", "session:s", folder=folder)
+    assert "all limits OK" in run(circuit.app, "reset", "session:s", folder=folder)
     assert "nothing to acknowledge" in run(circuit.app, "ack", "session:s", folder=folder)
     [shown] = objects(run(circuit.app, "status", "--json", folder=folder))
     assert shown["incidents_24h"] == {"ack": 1, "duplicate_call": 1, "reset": 1}

@@ -151,9 +151,9 @@ CRASH = """
 import os, sys
 from pathlib import Path
 from lopen.base.clock import SystemClock
-from lopen.limits.meter import Meter
-from lopen.limits.redis_store import RedisStore
-from lopen.limits.sqlite_store import SqliteStore
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.stores.redis_store import RedisStore
+from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 where, prefix = sys.argv[1:]

@@ -90,7 +90,7 @@ def test_an_open_circuit_says_until_when_and_how_to_go_on() -> None:
     waits = opened(CircuitState("session:s"), BY_NAME["duplicate_call"], "x", NOW.timestamp())
     assert "lopen circuit ack session:s" in report.circuit_lines(waits, NOW)[0]
     assert report.circuit_lines(CircuitState("session:s", iteration_count=12), NOW) == [
-        "session:s: all rules CLOSED (12/50 calls)"
+        "session:s: all limits OK (12/50 calls)"
     ]
 
 

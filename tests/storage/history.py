@@ -50,7 +50,7 @@ def lived(
     specs = [BudgetSpec(f"session:{session_id}", "session", 1_100), BudgetSpec(f"task:{task}", "task", 9_000)]
     limits.record([*specs, BudgetSpec(f"module:{module}", "module", 0)], charge, at)
     circuit, call = f"session:{session_id}", CircuitCall("read_file", "same", "1")
-    limits.atomically(lambda rows: announce_call(rows, circuit, call, "builder", at, RuleBook()))
+    limits.atomically(lambda rows: announce_call(rows, circuit, call, at, RuleBook()))
     return journal.save(replace(journal.session, status="complete" if finished else "paused"))
 
 

@@ -103,7 +103,7 @@ class Meter:
             agent=agent,
             task_description=task_description,
         )
-        self.gate.enter(f"session:{session_id}", agent, task or "")
+        self.gate.enter(f"session:{session_id}", task or "")
         self._opened()
 
     def _opened(self) -> list[BudgetState]:

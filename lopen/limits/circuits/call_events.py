@@ -30,19 +30,14 @@ if TYPE_CHECKING:
 Answer = tuple[CallDecision, "tuple[Alert, ...]"]
 
 
-def announce_call(
-    rows: Rows, circuit_id: str, call: CircuitCall, agent: str, now: datetime, book: RuleBook
-) -> Answer:
+def announce_call(rows: Rows, circuit_id: str, call: CircuitCall, now: datetime, book: RuleBook) -> Answer:
     """Whether the call may be made; an allowed one is counted. Circuits that are off keep nothing else."""
     if not book.enabled:
-        rows.count_tool(circuit_id, agent, call.tool)
         return CallDecision(ALLOW, circuit_id), ()
     before = rows.circuit(circuit_id) or CircuitState(circuit_id)
     after, decision = before_call(before, call, now.timestamp(), book)
     if after != before:
         rows.put_circuit(after)
-    if decision.allowed:
-        rows.count_tool(circuit_id, agent, call.tool)
     return decision, log_trip(rows, decision, now)
 
 

@@ -50,7 +50,6 @@ class Gate:
         self._tried = tried
         self._clock = clock
         self._limits = limits
-        self._agent = ""
         self._task = ""
         self._lifted = False
         self._inside = ""  # the sub-agent whose calls these are
@@ -58,9 +57,9 @@ class Gate:
         self.book = book
         self.circuit_id = ""
 
-    def enter(self, circuit_id: str, agent: str, task: str) -> None:
+    def enter(self, circuit_id: str, task: str) -> None:
         """What follows belongs to this circuit and task."""
-        self.circuit_id, self._agent, self._task = circuit_id, agent, task
+        self.circuit_id, self._task = circuit_id, task
 
     def plan_known(self, tasks: int) -> None:
         """External calls of a session: 3 for each planned task, where that is more than the limit."""
@@ -113,7 +112,7 @@ class Gate:
         def work(rows: Rows) -> tuple[CallDecision, tuple[Alert, ...]]:
             if dear := self._too_dear(rows, now):
                 return dear
-            return announce_call(rows, self.circuit_id, call, self._agent, now, self.book)
+            return announce_call(rows, self.circuit_id, call, now, self.book)
 
         return self._answered(work, call, now)
 
@@ -172,7 +171,7 @@ class Gate:
                 return CallDecision(LATER, self.circuit_id, "agent_spawn", answer.seen, answer.until), ()
             decision, alerts = CallDecision(ALLOW), no_alerts
             if not self._lifted:
-                decision, alerts = announce_call(rows, self.circuit_id, call, self._agent, now, self.book)
+                decision, alerts = announce_call(rows, self.circuit_id, call, now, self.book)
             if decision.allowed:
                 put_agents(rows, self.circuit_id, agents)
                 oldest.extend([answer.ended] if answer.ended else [])
@@ -199,7 +198,7 @@ class Gate:
     def _asked(self, call: CircuitCall) -> ToolPass | ToolTrip:
         now = self._clock.now()
         return self._answered(
-            lambda rows: announce_call(rows, self.circuit_id, call, self._agent, now, self.book), call, now
+            lambda rows: announce_call(rows, self.circuit_id, call, now, self.book), call, now
         )
 
     def _answered(

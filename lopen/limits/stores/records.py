@@ -82,15 +82,6 @@ class Dropped(Value):
     total: float
 
 
-class ToolCount(Value):
-    """How often an agent called a tool, for the metrics."""
-
-    circuit_id: str
-    agent: str
-    tool: str
-    calls: int
-
-
 def dump(value: Value) -> str:
     """One JSON object."""
     return _ENCODER.encode(value.fields())

@@ -3,7 +3,7 @@
 Key layout: `<prefix>:budget:state:<id>` hash, `:budget:usage:<id>` counter, `:budget:spend:<id>` hash,
 `:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations:<session>` hash, `:budget:reserving` set of their sessions, `:budget:dropped:<id>`
 and `:circuit:dropped:<id>` hashes with count and total of what their capped lists let go, `:circuit:state:<id>` hash, `:circuit:iterations:<id>` counter, `:circuit:toollog:<id>` list of at most 50,
-`:circuit:incidents:<id>` list, `:circuit:toolcounts:<id>` hash, `:circuit:active` set, `:memo:<key>` string.
+`:circuit:incidents:<id>` list, `:circuit:active` set, `:memo:<key>` string.
 Every key expires after the configured time without a write.
 """
 
@@ -195,10 +195,6 @@ class RedisRows:
             self._write(log, partial(self._pipe.rpush, log, entry))
         kept = max(1, len(state.history))
         self._write(log, lambda: self._pipe.ltrim(log, -kept, -1))
-
-    def count_tool(self, circuit_id: str, agent: str, tool: str) -> None:
-        key = self._key("circuit:toolcounts", circuit_id)
-        self._write(key, lambda: self._pipe.hincrby(key, f"{agent}{SEPARATOR}{tool}", 1))
 
     def add_incident(self, incident: Incident) -> None:
         key, owner = self._key("circuit:incidents", incident.circuit_id), incident.circuit_id

@@ -25,7 +25,6 @@ from lopen.limits.stores.records import (
     Incident,
     Reservation,
     Spend,
-    ToolCount,
     load,
 )
 from lopen.limits.stores.redis_rows import SEPARATOR, Keys, RedisRows, announcement, read_budget, spend_fields
@@ -247,18 +246,6 @@ class RedisStore:
         def read() -> list[Spend]:
             ids = [budget_id] if budget_id else self._client.smembers(self._key("budget:active"))
             return [s for i in ids for s in _spends(i, self._client.hgetall(self._key("budget:spend", i)))]
-
-        return self._reached(read)
-
-    def tool_counts(self) -> list[ToolCount]:
-        def read() -> list[ToolCount]:
-            counts = []
-            for circuit_id in self._client.smembers(self._key("circuit:active")):
-                found = self._client.hgetall(self._key("circuit:toolcounts", circuit_id))
-                for field, calls in found.items():
-                    agent, tool = field.split(SEPARATOR)
-                    counts.append(ToolCount(circuit_id, agent, tool, int(calls)))
-            return counts
 
         return self._reached(read)
 

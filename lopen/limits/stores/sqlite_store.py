@@ -19,7 +19,6 @@ from lopen.limits.stores.records import (
     Incident,
     Reservation,
     Spend,
-    ToolCount,
     dump,
     load,
 )
@@ -124,12 +123,6 @@ class SqliteRows:
             (state.circuit_id, text),
         )
         self._see(state.circuit_id, text, state)
-
-    def count_tool(self, circuit_id: str, agent: str, tool: str) -> None:
-        self._connection.execute(
-            "INSERT INTO tool_counts VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET calls = calls + 1",
-            (circuit_id, agent, tool),
-        )
 
     def reservations(self, session: str) -> list[Reservation]:
         rows = self._connection.execute("SELECT body FROM reservations WHERE session = ?", (session,))
@@ -272,13 +265,6 @@ class SqliteStore:
             sql = "SELECT * FROM spend WHERE (?1 IS NULL OR budget_id = ?1)"
             rows = self._database.connection.execute(sql, (budget_id,))
             return [_spend(tuple(row)) for row in rows]
-
-        return self._reached(read)
-
-    def tool_counts(self) -> list[ToolCount]:
-        def read() -> list[ToolCount]:
-            rows = self._database.connection.execute("SELECT * FROM tool_counts")
-            return [ToolCount(*row) for row in map(tuple, rows)]
 
         return self._reached(read)
 
