@@ -21,7 +21,7 @@ from lopen.storage.folder import state_folder
 from lopen.storage.lock import Locked, held
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
-from lopen.workspace.work_trees import Workplace, clear_dead, linked_tree
+from lopen.workspace.work_trees import WorkTree, open_linked_tree, remove_finished
 
 WAIT_S = 60.0  # for another session that makes its work tree; it checks out every file
 
@@ -65,13 +65,13 @@ def workplace_of(
     session: Session,
     clock: Clock,
     secrets: KnownSecrets,
-) -> Workplace:
+) -> WorkTree:
     """The session's place, made where there is none yet; the caller holds the module's lock.
 
     What earlier sessions left beside it is cleared away, where nothing is lost with it.
     """
     if not apart(settings):
-        return Workplace(context.root, checkout_of(context.root, settings, clock, secrets))
+        return WorkTree(context.root, checkout_of(context.root, settings, clock, secrets))
     checkout = Repository.open(context.root, clock=clock, sign=settings.git.sign, known=secrets.now)
     folder = trees_folder(context.root)
     branch = session.branch or settings.git.branch_prefix + session.module
@@ -79,12 +79,13 @@ def workplace_of(
     with held(_locks(context.root), "worktrees", "the work trees", wait_s=WAIT_S):
         with ExitStack() as stack:
 
-            def dead(module: str) -> bool:
+            def finished(module: str) -> bool:
                 return module != session.module and stack.enter_context(_idle(context.root, store, module))
 
-            for line in clear_dead(checkout, folder, dead):
+            for line in remove_finished(checkout, folder, finished):
                 context.warn(line)
-        return linked_tree(checkout, folder / session.module, branch, begun=session.branch is not None)
+        path, has_branch = folder / session.module, session.branch is not None
+        return open_linked_tree(checkout, path, branch, has_branch=has_branch)
 
 
 @contextmanager

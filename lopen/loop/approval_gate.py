@@ -57,7 +57,7 @@ def valid_approval(ports: Ports, spec: Specification) -> Approval | None:
 
 def pass_gate(ports: Ports, spec: Specification, given: Approval) -> None:
     """Make the branch and its first commit, and stand in step 2."""
-    if ports.commits and not ports.place.apart:
+    if ports.commits and not ports.place.linked:
         require_commit(ports.repository.head(), spec.module)  # what costs least to mend is said first
     ports.asker.model.connect()  # nothing is changed for a model that cannot be asked
     told: list[Event] = [SpecApproved(given.who, given.note, given.spec_hash)]
@@ -83,12 +83,12 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     head = repository.head()
     if not on_own_branch(repository, session.id, branch):
         refuse_dirt(repository, module)
-        ports.place.stand_at_start(branch)
+        ports.place.check_out_start(branch)
         head = repository.head()
     begin_at = require_commit(head, module)
     repository.identity()  # nothing is changed for nobody
     told: list[Event] = []
-    if head.branch is None and not ports.place.apart:
+    if head.branch is None and not ports.place.linked:
         told.append(Notice("info", f"HEAD is detached; the branch starts at {begin_at[:12]}"))
     check_branch(repository, module, branch)
     told += _stacked(ports, head, branch, begin_at)
@@ -97,7 +97,7 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
     ports.place.ignore_state()
     hide_state(repository.layout)
     on = repository.branches.start(branch)
-    ports.place.bring_papers(module)
+    ports.place.copy_documents(module)
     commit = approval_commit(ports, module, branch, on.commit or begin_at)
     ports.journal.change(branch=branch, start_commit=commit)
     return [*told, Committed(commit, f"docs({module}): approve specification", branch)]
@@ -106,7 +106,7 @@ def begin_branch(ports: Ports, module: str) -> list[Event]:
 def _stacked(ports: Ports, head: Head, branch: str, begin_at: str) -> Iterator[Notice]:
     """That the branch begins on another module's, whose work comes along: it may be meant, and is easily overlooked."""
     below = head.branch or ""
-    if ports.place.apart or below == branch or not below.startswith(ports.settings.git.branch_prefix):
+    if ports.place.linked or below == branch or not below.startswith(ports.settings.git.branch_prefix):
         return
     repository, module = versioned(ports.repository), ports.journal.session.module
     home = shlex.quote(repository.branches.likely_home(below) or "BRANCH")
@@ -121,7 +121,7 @@ def _stacked(ports: Ports, head: Head, branch: str, begin_at: str) -> Iterator[N
 
 def _start_branch(ports: Ports, branch: str) -> str | None:
     """What the person was on before the module's branch: now, or when an earlier session left it for that."""
-    now = ports.place.persons_branch()
+    now = ports.place.user_branch()
     if now not in (None, branch):
         return now
     earlier = (ports.store.load(i).start_branch for i in ports.store.ids(module=ports.journal.session.module))
@@ -145,7 +145,7 @@ def on_branch(ports: Ports, branch: str) -> bool:
     if head.branch != branch and repository.branch_tip(branch) is not None:
         raise LopenError(
             f"HEAD is on {head.branch or 'no branch'}, not on {branch}",
-            hint=f"git {f'-C {shlex.quote(str(ports.root))} ' if ports.place.apart else ''}switch {branch}, then: lopen resume",
+            hint=f"git {f'-C {shlex.quote(str(ports.root))} ' if ports.place.linked else ''}switch {branch}, then: lopen resume",
         )
     return head.branch == branch
 

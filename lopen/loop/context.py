@@ -26,7 +26,7 @@ from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Person
 from lopen.workflow.steps import Step, phase_of
-from lopen.workspace.work_trees import Workplace
+from lopen.workspace.work_trees import WorkTree
 from lopen.workspace.workspace import Workspace
 
 
@@ -49,7 +49,7 @@ class NoApprover:
 class Ports:
     """One session's adapters and settings. Every field is real; "off" is an adapter too."""
 
-    place: Workplace
+    place: WorkTree
     settings: Settings
     clock: Clock
     store: SessionStore

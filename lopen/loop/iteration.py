@@ -32,7 +32,7 @@ from lopen.workflow.task_tree import Component, State, next_task, selectable
 def look(ports: Ports) -> Pause | None:
     """Bring the session in line with what is true now; a pause where it may not go on."""
     ports.verifier.touch()
-    for paper in ports.place.bring_papers(ports.journal.session.module):
+    for paper in ports.place.copy_documents(ports.journal.session.module):
         ports.verifier.own_paper(paper)
     session, climbs = escalated(
         ports.journal.session, ports.settings.workflow.failure_threshold, ports.clock.now()
@@ -204,7 +204,7 @@ def bench_for(ports: Ports) -> Workbench:
         commands=ports.commands,
         verifier=ports.verifier,
         person=ports.person,
-        write_paper=ports.place.write_paper,
+        write_paper=ports.place.write_document,
         load_spec=ports.load_spec,
         judge=lambda bench, scope, subject: answer(bench, ports.jury, scope, subject),
         complete=ports.committer.complete,

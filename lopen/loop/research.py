@@ -42,7 +42,7 @@ def research(ports: Ports, bench: Workbench, topic: str, question: str) -> ToolR
         return failed("the research ended without an answer", "go on without it, or ask a narrower question")
     summary = answer.strip().split("\n\n", 1)[0]
     name = f"specs/{ports.journal.session.module}/RESEARCH-{slug(topic)}.md"
-    ports.place.write_paper(name, render(topic, summary, answer, (), ""))
+    ports.place.write_document(name, render(topic, summary, answer, (), ""))
     ports.verifier.own_paper(name)
     ports.journal.tell(Notice("info", f"research logged: {name}"))
     return done(path=name, summary=summary)

@@ -129,7 +129,7 @@ def finish(ports: Ports) -> None:
     told = (
         [Notice("info", f"caches lie untracked; lines for .gitignore: {', '.join(lines)}")] if lines else []
     )
-    if left := ports.place.leave(ports.journal.session.leftovers):
+    if left := ports.place.close(ports.journal.session.leftovers):
         told.append(Notice("info", left))
     ports.journal.tell(*told, completed(ports))
     ports.write_plan()

@@ -33,7 +33,7 @@ def start(ports: Ports, *, resumed: bool) -> Pause | None:
     told = (*told, *ports.meter.gate.lift_spawn_limits(ports.request))
     ports.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
     begun = SessionStarted(session.module, session.step.value, resumed)
-    told = (*told, *_warnings(ports), *(Notice("info", line) for line in ports.place.news))
+    told = (*told, *_warnings(ports), *(Notice("info", line) for line in ports.place.notices))
     ports.journal.save(session, begun, *cleared, *adopted, *told)
     if (
         interrupted or adopted or not resumed

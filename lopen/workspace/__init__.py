@@ -1,1 +1,1 @@
-"""The files of one project as a session sees them: paths that cannot leave it, reading, searching, editing, work trees."""
+"""The files of one project as a session sees them: confined paths, reading, searching, editing, work trees."""

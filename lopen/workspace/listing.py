@@ -1,4 +1,4 @@
-"""Which files a project has, as the model sees them: what git would, or a bounded walk without git."""
+"""List a project's files as git would, or by a bounded walk without git; match them against globs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_LISTED = 2_000
 MAX_WALKED = 200_000
 
 ListTracked = Callable[[], Sequence[str]]
-"""Paths git knows or would add (`git ls-files -co --exclude-standard -z`), relative to the root."""
+"""Return the paths git tracks or would add (`git ls-files -co --exclude-standard -z`), relative to the root."""
 
 DERIVED_FOLDERS = frozenset(
     {
@@ -37,7 +37,7 @@ DERIVED_FOLDERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Files, sorted, relative to the root. `note` says what a truncated one left out and how to see it."""
+    """Sorted files, relative to the root. `note` tells the model how to see what a truncated listing omits."""
 
     files: tuple[str, ...]
     truncated: bool
@@ -45,7 +45,7 @@ class Listing:
 
 
 def walk(root: Path) -> list[str]:
-    """Every file below `root` without git's help: no links followed, derived and private folders left out."""
+    """Return every file below `root` without using git; skip links, derived folders and private folders."""
     found: list[str] = []
     for folder, folders, files in os.walk(root, followlinks=False):
         folders[:] = sorted(f for f in folders if f not in DERIVED_FOLDERS and not read_protection([f]))
@@ -57,48 +57,53 @@ def walk(root: Path) -> list[str]:
 
 
 def readable_below(
-    paths: Sequence[str], folder: tuple[str, ...], wanted: Callable[[Sequence[str]], bool]
+    paths: Sequence[str], folder: tuple[str, ...], matches: Callable[[Sequence[str]], bool]
 ) -> Iterator[str]:
-    """Those of `paths` that lie in `folder`, may be read, and whose path from `folder` on is `wanted`."""
+    """Yield those `paths` that are in `folder`, readable, and match relative to `folder`."""
     depth = len(folder)
     for path in sorted(paths):
         parts = tuple(path.split("/"))
         inside = parts[:depth] == folder and len(parts) > depth
-        if inside and wanted(parts[depth:]) and not read_protection(parts):
+        if inside and matches(parts[depth:]) and not read_protection(parts):
             yield path
 
 
-MAX_PATTERN = 500
+MAX_GLOB = 500
 MAX_ALTERNATIVES = 64
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-def matcher(glob: str) -> Callable[[Sequence[str]], bool]:
-    """A test for a path's parts; an empty glob matches everything. Refuses a pattern that is too large."""
+def glob_matcher(glob: str) -> Callable[[Sequence[str]], bool]:
+    """Return a predicate for a path's parts. An empty glob matches everything.
+
+    Raises:
+        ToolRefused: the glob is too long or has too many alternatives.
+    """
     if not glob:
         return lambda _parts: True
-    if len(glob) > MAX_PATTERN:
-        raise ToolRefused(f"the glob is longer than {MAX_PATTERN} characters")
+    if len(glob) > MAX_GLOB:
+        raise ToolRefused(f"the glob is longer than {MAX_GLOB} characters")
     patterns = [_segments(p) for p in _alternatives(glob)]
     return lambda parts: any(_matches(pattern, tuple(parts)) for pattern in patterns)
 
 
 def _alternatives(glob: str) -> list[str]:
-    done: list[str] = []
+    expanded: list[str] = []
     pending = [glob]
     while pending:
         pattern = pending.pop()
-        found = _BRACES.search(pattern)
-        if found is None:
-            done.append(pattern)
+        braces = _BRACES.search(pattern)
+        if braces is None:
+            expanded.append(pattern)
         else:
             pending.extend(
-                pattern[: found.start()] + choice + pattern[found.end() :] for choice in found[1].split(",")
+                pattern[: braces.start()] + choice + pattern[braces.end() :]
+                for choice in braces[1].split(",")
             )
-        if len(done) + len(pending) > MAX_ALTERNATIVES:
+        if len(expanded) + len(pending) > MAX_ALTERNATIVES:
             raise ToolRefused(f"the glob has more than {MAX_ALTERNATIVES} alternatives")
-    return done
+    return expanded
 
 
 def _segments(pattern: str) -> tuple[str, ...]:
@@ -110,25 +115,25 @@ def _segments(pattern: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _name_pattern(segment: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(segment))  # backtracks little: translate uses atomic groups
+    return re.compile(fnmatch.translate(segment))  # translate uses atomic groups, which limit backtracking
 
 
 def _matches(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    """Whether parts match, by the set of pattern positions reachable after each part."""
-    reachable = _skip(pattern, {0})
+    """Match the parts by the set of pattern positions that are reachable after each part."""
+    reachable = _with_empty_globstar(pattern, {0})
     for part in parts:
-        after: set[int] = set()
+        following: set[int] = set()
         for position in reachable:
             if position == len(pattern):
                 continue
             if pattern[position] == "**":
-                after.add(position)
+                following.add(position)
             elif _name_pattern(pattern[position]).match(part):
-                after.add(position + 1)
-        reachable = _skip(pattern, after)
+                following.add(position + 1)
+        reachable = _with_empty_globstar(pattern, following)
     return len(pattern) in reachable
 
 
-def _skip(pattern: tuple[str, ...], positions: set[int]) -> set[int]:
-    """`**` may stand for no folder at all. A trailing one wants at least one name, which it has by then."""
+def _with_empty_globstar(pattern: tuple[str, ...], positions: set[int]) -> set[int]:
+    """Add the positions after each `**`, which may match zero folders."""
     return positions | {p + 1 for p in positions if p < len(pattern) and pattern[p] == "**"}

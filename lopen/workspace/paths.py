@@ -1,9 +1,9 @@
-"""Opening files so that nothing leaves the project root, whatever links say and whoever swaps them.
+"""Open files without leaving the project root, even if another process swaps links meanwhile.
 
-Every path is walked one component at a time, each opened relative to the folder before it and never through
-a link (`O_NOFOLLOW`); a link is read and its target walked by the same rules. There is no moment between a
-check and a use: what was checked is the descriptor in hand. The walk also yields the real name of what it
-reached, which the protection rules are asked about again, so that a link to a protected file is no way in.
+A walk opens every path one component at a time, relative to the previous folder and never through a link
+(`O_NOFOLLOW`). It reads a link and walks its target by the same rules. Check and use cannot race, because both
+apply to the same descriptor. The walk also yields the real path, to which the protection rules apply again: a
+link to a protected file gives no access to it.
 """
 
 from __future__ import annotations
@@ -25,32 +25,36 @@ MAX_LINKS = 40
 TEMPORARY = ".lopen-tmp-"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_LEAVES = "paths are relative to the project root and stay inside it"
+_RELATIVE_HINT = "paths are relative to the project root and stay inside it"
 
 
 def split(path: str) -> tuple[str, ...]:
-    """The components of a model's path; () is the root itself. Refuses what no honest path needs."""
+    """Split a path from the model into components; () is the root itself.
+
+    Raises:
+        PathRefused: the path is absolute, contains '..' or a NUL, is too long, or is not encodable.
+    """
     try:
         raw = os.fsencode(path)
     except UnicodeEncodeError:
-        raise PathRefused("the path holds characters that no file name can") from None
+        raise PathRefused("the path contains characters that are not allowed in file names") from None
     shown = _shown(path)
     if "\0" in path:
-        raise PathRefused("the path holds a NUL character")
+        raise PathRefused("the path contains a NUL character")
     if len(raw) > MAX_PATH_BYTES:
         raise PathRefused(f"the path is longer than {MAX_PATH_BYTES} bytes", "use a shorter path")
     if path.startswith("/"):
-        raise PathRefused(f"{shown} is absolute", _LEAVES)
+        raise PathRefused(f"{shown} is absolute", _RELATIVE_HINT)
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
-        raise PathRefused(f"{shown} contains '..'", _LEAVES)
+        raise PathRefused(f"{shown} contains '..'", _RELATIVE_HINT)
     if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in parts):
         raise PathRefused(f"a name in the path is longer than {MAX_NAME_BYTES} bytes")
     return parts
 
 
 class _Walk:
-    """Where a walk stands: the open folders from the root down, and their names."""
+    """The open folders from the root down to the current one, and their names."""
 
     def __init__(self, root: Path, shown: str) -> None:
         self.folders = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
@@ -68,26 +72,26 @@ class _Walk:
             os.close(folder)
 
     @property
-    def here(self) -> int:
-        """The folder reached, as a descriptor."""
+    def current(self) -> int:
+        """The descriptor of the current folder."""
         return self.folders[-1]
 
-    def down(self, name: str) -> None:
-        """Into `name`, a real folder; raises OSError where it is something else."""
-        self.folders.append(os.open(name, _FOLDER, dir_fd=self.here))
+    def enter(self, name: str) -> None:
+        """Descend into the real folder `name`; raise OSError if it is something else."""
+        self.folders.append(os.open(name, _FOLDER, dir_fd=self.current))
         self.names.append(name)
 
-    def up(self) -> None:
-        """To the folder this one was reached from; never above the root."""
+    def ascend(self) -> None:
+        """Return to the parent folder; refuse to go above the root."""
         if not self.names:
-            raise PathRefused(f"{self.shown} leaves the project through a symbolic link", _LEAVES)
+            raise PathRefused(f"{self.shown} leaves the project through a symbolic link", _RELATIVE_HINT)
         os.close(self.folders.pop())
         self.names.pop()
 
-    def link(self, name: str) -> list[str] | None:
-        """The components that the link `name` stands for, or None where `name` is no link."""
+    def link_target(self, name: str) -> list[str] | None:
+        """Return the components of the link's target, or None if `name` is not a link."""
         try:
-            target = os.readlink(name, dir_fd=self.here)
+            target = os.readlink(name, dir_fd=self.current)
         except OSError as error:
             if error.errno in (errno.EINVAL, errno.ENOENT):
                 return None
@@ -96,80 +100,80 @@ class _Walk:
         if self.links > MAX_LINKS:
             raise PathRefused(f"{self.shown} goes through too many symbolic links")
         if target.startswith("/"):
-            raise PathRefused(f"{self.shown} leaves the project through a symbolic link", _LEAVES)
+            raise PathRefused(f"{self.shown} leaves the project through a symbolic link", _RELATIVE_HINT)
         return [part for part in target.split("/") if part not in ("", ".")]
 
 
 class Root:
-    """A project's root folder, held open. Refusals are `ToolRefused`, worded for the model."""
+    """A project's root folder. Every refusal is a `ToolRefused` with a message for the model."""
 
     def __init__(self, root: Path) -> None:
         self.path = root.resolve()
 
     @contextlib.contextmanager
     def _walk(self, path: str, *, make: bool = False, own: bool = False) -> Iterator[tuple[_Walk, str]]:
-        """Walk to the folder of `path`'s last component; yields the walk and that component's real name.
+        """Walk to the folder of the path's last component; yield the walk and that component's real name.
 
-        The name is "" where the path ends at a folder by its own account (the root, a link ending in `..`).
-        With `make` missing folders are made, `own` ones also where a model may make none.
+        The name is "" if the path ends at a folder that is already open (the root, a link ending in `..`).
+        `make` creates missing folders; `own` creates them in protected places too.
         """
-        todo = list(reversed(split(path)))
+        remaining = list(reversed(split(path)))
         shown = _shown(path) or "."
-        with _translated(shown), _Walk(self.path, shown) as walk:
+        with _system_errors_refused(shown), _Walk(self.path, shown) as walk:
             last = ""
-            while todo:
-                name = todo.pop()
+            while remaining:
+                name = remaining.pop()
                 if name == "..":
-                    walk.up()
-                elif (target := walk.link(name)) is not None:
-                    todo.extend(reversed(target))
-                elif not todo:
+                    walk.ascend()
+                elif (target := walk.link_target(name)) is not None:
+                    remaining.extend(reversed(target))
+                elif not remaining:
                     last = name
                 else:
                     if make:
                         _make_folder(walk, name, own=own)
-                    walk.down(name)
+                    walk.enter(name)
             yield walk, last
 
     @contextlib.contextmanager
     def open_file(self, path: str) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """A plain file for reading: its descriptor and its real path's parts. Never blocks on a pipe."""
+        """Open a regular file for reading; yield its descriptor and its real path's parts. Never block on a pipe."""
         _refuse_reading(_shown(path), split(path))
         with self._walk(path) as (walk, name):
             parts = (*walk.names, name)
             _refuse_reading(walk.shown, parts)
             if not name:
                 raise PathRefused(f"{walk.shown} is a folder", "list it with list_files")
-            _require_plain(os.stat(name, dir_fd=walk.here, follow_symlinks=False), walk.shown)
-            descriptor = os.open(name, _FILE, dir_fd=walk.here)
+            _require_regular(os.stat(name, dir_fd=walk.current, follow_symlinks=False), walk.shown)
+            descriptor = os.open(name, _FILE, dir_fd=walk.current)
             try:
-                _require_plain(os.fstat(descriptor), walk.shown)
+                _require_regular(os.fstat(descriptor), walk.shown)
                 yield descriptor, parts
             finally:
                 os.close(descriptor)
 
     def kind(self, path: str) -> tuple[str, tuple[str, ...]]:
-        """ "file" or "folder", and the real path's parts, of something readable that exists."""
+        """Return "file" or "folder" and the real path's parts of a readable path that exists."""
         _refuse_reading(_shown(path), split(path))
         with self._walk(path) as (walk, name):
             parts = (*walk.names, name) if name else tuple(walk.names)
             _refuse_reading(walk.shown, parts)
             if not name:
                 return "folder", parts
-            mode = os.stat(name, dir_fd=walk.here, follow_symlinks=False).st_mode
+            mode = os.stat(name, dir_fd=walk.current, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 return "folder", parts
             if stat.S_ISREG(mode):
                 return "file", parts
-            raise PathRefused(f"{walk.shown} is no plain file")
+            raise PathRefused(f"{walk.shown} is not a regular file")
 
     def replace_file(self, path: str, content: bytes, *, own: bool = False) -> tuple[tuple[str, ...], bool]:
-        """Write `content` as the whole of `path`; returns the real path's parts, and whether it is new.
+        """Write `content` as the whole of `path`; return the real path's parts and True if the file is new.
 
-        All or nothing, even across a power cut: readers see the old content or the new.
-        Missing folders are made, an existing file's permissions are kept, and a link that stays inside is
-        written through. Another name of the same file (a hard link) keeps the old content. `own`: lopen writes it
-        for itself; no path is protected from that, and a new name reaches the disk too.
+        The write is atomic and survives a power cut: readers see the old content or the new. It creates missing
+        folders, preserves an existing file's permissions and follows a link that stays inside. Another name of
+        the same file (a hard link) keeps the old content. With `own`, lopen writes a file of its own: protection
+        does not apply, and the folder entry is synced too.
         """
         if not own:
             _refuse_writing(_shown(path), split(path))
@@ -179,11 +183,11 @@ class Root:
                 raise PathRefused(f"{walk.shown} is a folder", "name the file to write")
             if not own:
                 _refuse_writing(walk.shown, parts)
-            before = _to_be_replaced(walk.here, name, walk.shown)
-            _replace(walk.here, name, content, before)
+            previous = _existing_file(walk.current, name, walk.shown)
+            _replace(walk.current, name, content, previous)
             if own:
-                os.fsync(walk.here)
-            return parts, before is None
+                os.fsync(walk.current)
+            return parts, previous is None
 
 
 def _shown(path: str) -> str:
@@ -194,11 +198,11 @@ def _make_folder(walk: _Walk, name: str, *, own: bool) -> None:
     if not own:
         _refuse_writing(walk.shown, [*walk.names, name])
     with contextlib.suppress(FileExistsError):
-        os.mkdir(name, dir_fd=walk.here)
+        os.mkdir(name, dir_fd=walk.current)
 
 
-def _replace(folder: int, name: str, content: bytes, before: os.stat_result | None) -> None:
-    """Temporary file beside the target, synced, then renamed over it; permissions are kept."""
+def _replace(folder: int, name: str, content: bytes, previous: os.stat_result | None) -> None:
+    """Write and sync a temporary file beside the target, then rename it over the target; keep the permissions."""
     temporary = TEMPORARY + secrets.token_hex(8)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
@@ -207,45 +211,45 @@ def _replace(folder: int, name: str, content: bytes, before: os.stat_result | No
             view = memoryview(content)
             while view:
                 view = view[os.write(descriptor, view) :]
-            if before is not None:
-                os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & 0o777)
-                _tell_apart(descriptor, before)
+            if previous is not None:
+                os.fchmod(descriptor, stat.S_IMODE(previous.st_mode) & 0o777)
+                _advance_mtime(descriptor, previous)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:  # a signal that unwinds lopen too: half a file is of use to nobody
+    except BaseException:  # a signal too: a partial file must not stay behind
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
         raise
 
 
-def _tell_apart(descriptor: int, before: os.stat_result) -> None:
-    """Move the time of a file of the same size and second on by one.
+def _advance_mtime(descriptor: int, previous: os.stat_result) -> None:
+    """Add a second to the modification time of a file with the previous size and second.
 
-    Python's bytecode cache knows a source by its size and whole seconds: without this an edit within the second
-    of a test run would be verified as it was before.
+    Python's bytecode cache identifies a source by its size and whole seconds. Without this, a test run within
+    the same second would use the bytecode of the previous content.
     """
-    after = os.fstat(descriptor)
-    if after.st_size == before.st_size and int(after.st_mtime) <= int(before.st_mtime):
-        os.utime(descriptor, (int(before.st_mtime) + 1,) * 2)
+    written = os.fstat(descriptor)
+    if written.st_size == previous.st_size and int(written.st_mtime) <= int(previous.st_mtime):
+        os.utime(descriptor, (int(previous.st_mtime) + 1,) * 2)
 
 
-def _to_be_replaced(folder: int, name: str, shown: str) -> os.stat_result | None:
-    """The plain file that is there already, None where there is none yet."""
+def _existing_file(folder: int, name: str, shown: str) -> os.stat_result | None:
+    """Return the status of the regular file to replace, None if there is none."""
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    _require_plain(found, shown)
+    _require_regular(found, shown)
     return found
 
 
-def _require_plain(found: os.stat_result, shown: str) -> None:
+def _require_regular(found: os.stat_result, shown: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise PathRefused(f"{shown} is a folder", "list it with list_files")
     if not stat.S_ISREG(found.st_mode):
-        raise PathRefused(f"{shown} is no plain file (a pipe, socket, device or link)")
+        raise PathRefused(f"{shown} is not a regular file (it is a pipe, socket, device or link)")
 
 
 def _refuse_reading(shown: str, parts: tuple[str, ...] | list[str]) -> None:
@@ -257,21 +261,21 @@ def _refuse_writing(shown: str, parts: tuple[str, ...] | list[str]) -> None:
     if reason := write_protection(parts):
         raise PathRefused(f"{shown} is protected: {reason}", "leave it as it is and go on with the task")
     if any(not part.isprintable() for part in parts):
-        raise PathRefused("the path holds control characters", "use a printable file name")
+        raise PathRefused("the path contains control characters", "use a printable file name")
     if any(part.startswith(TEMPORARY) for part in parts):
-        raise PathRefused(f"names that start with {TEMPORARY} are lopen's own")
+        raise PathRefused(f"names that start with {TEMPORARY} are reserved for lopen")
 
 
 @contextlib.contextmanager
-def _translated(shown: str) -> Iterator[None]:
-    """The system's errors in the model's terms."""
+def _system_errors_refused(shown: str) -> Iterator[None]:
+    """Translate the system's errors into refusals for the model."""
     try:
         yield
     except FileNotFoundError:
         raise ToolRefused(f"{shown} does not exist", "list_files shows what is there") from None
     except NotADirectoryError:
-        raise ToolRefused(f"{shown} goes through something that is no folder") from None
+        raise ToolRefused(f"{shown} goes through something that is not a folder") from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise PathRefused(f"{shown} changed into a symbolic link", _LEAVES) from None
+            raise PathRefused(f"{shown} changed into a symbolic link", _RELATIVE_HINT) from None
         raise ToolRefused(f"{shown}: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""Searching a project's files for a regular expression, within a time limit."""
+"""Search a project's files for a regular expression within a time limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORKER = (
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A line that matches; `text` is cut around the match where the line is long."""
+    """A matching line; of a long line, `text` is the part around the match."""
 
     path: str
     line: int
@@ -34,7 +34,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found. `note` says what was left out and how to see it."""
+    """The matches of a search. `note` tells the model what is missing and how to see it."""
 
     matches: tuple[Match, ...]
     truncated: bool
@@ -42,18 +42,18 @@ class SearchResult:
 
 
 def check_pattern(pattern: str) -> None:
-    """Refuses what is no Python regular expression, naming the position."""
+    """Raise ToolRefused with the position of the error unless `pattern` is a Python regular expression."""
     if not pattern:
         raise ToolRefused("the pattern is empty")
     if len(pattern) > MAX_PATTERN:
         raise ToolRefused(f"the pattern is longer than {MAX_PATTERN} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning about a model's pattern is nobody's news
+            warnings.simplefilter("ignore")  # nobody reads a warning about the model's pattern
             re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise ToolRefused(
-            f"the pattern is no Python regular expression: {error}",
+            f"the pattern is not a Python regular expression: {error}",
             "escape literal characters with a backslash",
         ) from None
 
@@ -61,13 +61,13 @@ def check_pattern(pattern: str) -> None:
 def run_search(
     root: Path, files: Sequence[str], pattern: str, *, limit: int = MAX_MATCHES, timeout_s: float = TIMEOUT_S
 ) -> SearchResult:
-    """Lines of `files` (relative to `root`, read without leaving it) that match `pattern`."""
+    """Return the lines of `files` (relative to `root`, read without leaving it) that match `pattern`."""
     check_pattern(pattern)
-    order = json.dumps({"root": str(root), "files": list(files), "pattern": pattern, "limit": limit})
+    request = json.dumps({"root": str(root), "files": list(files), "pattern": pattern, "limit": limit})
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-W", "ignore", "-c", _WORKER, str(_PACKAGE_FOLDER)],
-            input=order,
+            input=request,
             capture_output=True,
             text=True,
             encoding="utf-8",
@@ -77,7 +77,7 @@ def run_search(
         )
     except subprocess.TimeoutExpired:
         raise ToolRefused(
-            f"the search took longer than {timeout_s:g} s and was stopped",
+            f"the search took longer than {timeout_s:g} s; lopen stopped it",
             "use a simpler pattern (no nested repetition), or narrow it with path or glob",
         ) from None
     if done.returncode != 0:
@@ -92,5 +92,5 @@ def _note(truncated: bool, large: int, limit: int) -> str:
     if truncated:
         notes.append(f"Only the first {limit} matches; narrow the search with path or glob.")
     if large:
-        notes.append(f"{large} files over {MAX_FILE_BYTES // 1_000_000} MB were skipped.")
+        notes.append(f"The search skipped {large} files over {MAX_FILE_BYTES // 1_000_000} MB.")
     return " ".join(notes)

@@ -1,7 +1,8 @@
-"""Searches files for a regular expression, in a process of its own that can be ended.
+"""Search files for a regular expression in a separate process that the caller can end.
 
-A pattern from the model may backtrack without end, and Python's matcher cannot be interrupted from another
-thread; a process can. Run as `python -I -S -c … main()`: JSON on standard input, JSON on standard output.
+A pattern from the model may backtrack without end. Another thread cannot interrupt Python's matcher; ending the
+process does. Run as `python -I -S -c … main()`: JSON on standard input, JSON on standard output. The imports are
+few because every search pays for them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _BEFORE_MATCH = 100
 
 
 def matches(raw: bytes, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    """(1-based line, its text, cut around the match) of every line that matches. Nothing in binary content."""
+    """Yield (1-based line, its text around the match) for every matching line. Binary content has no matches."""
     if b"\0" in raw[:8_192]:
         return
     for number, line in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):
@@ -33,7 +34,7 @@ def matches(raw: bytes, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
 
 
 def cut(line: str, at: int) -> str:
-    """At most `MAX_TEXT` characters of a line, with the match that starts `at` in view."""
+    """Return at most `MAX_TEXT` characters of a line, including the position `at`."""
     if len(line) <= MAX_TEXT:
         return line
     start = max(0, min(at - _BEFORE_MATCH, len(line) - MAX_TEXT + 2))
@@ -42,7 +43,7 @@ def cut(line: str, at: int) -> str:
 
 
 def search(root: Root, files: list[str], pattern: re.Pattern[str], limit: int) -> dict[str, Any]:
-    """Matches in `files`, in order, at most `limit`; files that are too large or gone are skipped."""
+    """Return at most `limit` matches in `files`, in order; skip files that are too large or missing."""
     found: list[tuple[str, int, str]] = []
     large = 0
     for path in files:
@@ -63,7 +64,8 @@ def search(root: Root, files: list[str], pattern: re.Pattern[str], limit: int) -
 
 
 def main() -> None:
-    """Read the order from standard input, print the answer."""
-    order = json.load(sys.stdin)
-    answer = search(Root(Path(order["root"])), order["files"], re.compile(order["pattern"]), order["limit"])
+    """Read the request from standard input and print the answer."""
+    request = json.load(sys.stdin)
+    root, pattern = Root(Path(request["root"])), re.compile(request["pattern"])
+    answer = search(root, request["files"], pattern, request["limit"])
     json.dump(answer, sys.stdout)

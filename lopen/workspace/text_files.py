@@ -1,7 +1,4 @@
-"""Reading, writing and editing the text files of a project: text in, results out.
-
-Decisions about text are pure functions here; `Workspace` performs them on files opened by `Root`.
-"""
+"""Decode, excerpt and edit text. Pure functions; `Workspace` applies them to files that `Root` opened."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _BINARY_PROBE = 8_192
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A piece of a text file. `first_line` is 1-based; `lines` counts the whole file; `note` says what was cut."""
+    """Part of a text file. `first_line` is 1-based, `lines` counts the whole file, `note` describes what is missing."""
 
     path: str
     content: str
@@ -32,7 +29,7 @@ class FileText:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file was written whole. `path` is its real one."""
+    """The result of writing a whole file. `path` is the real path."""
 
     path: str
     bytes: int
@@ -41,7 +38,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """Passages of a file were replaced. `lines` are where, 1-based, in the new text."""
+    """The result of replacing passages of a file. `lines` are 1-based positions in the new text."""
 
     path: str
     replacements: int
@@ -50,14 +47,18 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A file's bytes as text, with what had to be said about them."""
+    """A file's bytes as text, with a note about the encoding."""
 
     text: str
     note: str = ""
 
 
 def decode(raw: bytes, path: str) -> Decoded:
-    """Bytes as text for reading. Refuses binary content; bytes that are not UTF-8 are replaced, and said."""
+    """Decode bytes for reading; replace bytes that are not UTF-8 and add a note.
+
+    Raises:
+        ToolRefused: the content is binary.
+    """
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return Decoded(raw.decode("utf-16", "replace"), "The file is UTF-16.")
     if b"\0" in raw[:_BINARY_PROBE]:
@@ -77,26 +78,26 @@ def decode(raw: bytes, path: str) -> Decoded:
 
 
 def line_count(text: str) -> int:
-    """Lines as editors number them: a last one without its newline counts, nothing after the last does not."""
+    """Count lines as editors do: a last line without a newline counts, an empty rest after it does not."""
     return text.count("\n") + (1 if text and not text.endswith("\n") else 0)
 
 
 def excerpt(text: str, offset: int, limit: int | None) -> tuple[str, bool, str]:
-    """(piece, truncated, note): `limit` lines from line `offset` on, at most `READ_CHARACTERS` characters."""
+    """Return (piece, truncated, note): `limit` lines from `offset`, at most `READ_CHARACTERS` characters."""
     total = line_count(text)
     if offset < 1:
-        raise ToolRefused(f"offset {offset} is no line number", "lines are counted from 1")
+        raise ToolRefused(f"offset {offset} is not a line number", "line numbers start at 1")
     if limit is not None and limit < 1:
-        raise ToolRefused(f"limit {limit} is no number of lines", "ask for at least one line")
+        raise ToolRefused(f"limit {limit} is not a number of lines", "request at least one line")
     if offset > max(total, 1):
         raise ToolRefused(f"offset {offset} is past the end; the file has {total} lines")
     lines = _lines(text)
-    wanted = lines[offset - 1 : None if limit is None else offset - 1 + limit]
-    piece, taken = _fit(wanted)
+    requested = lines[offset - 1 : None if limit is None else offset - 1 + limit]
+    piece, taken = _fit(requested)
     after = offset + taken
-    if wanted and taken == 0:
-        piece = wanted[0][:READ_CHARACTERS]
-        note = f"Line {offset} is cut at {READ_CHARACTERS} of its {len(wanted[0])} characters."
+    if requested and taken == 0:
+        piece = requested[0][:READ_CHARACTERS]
+        note = f"Line {offset} is cut at {READ_CHARACTERS} of its {len(requested[0])} characters."
         return piece, True, note + (f" Continue with offset={offset + 1}." if offset < total else "")
     if after <= total:
         return piece, True, f"Lines {offset}-{after - 1} of {total}. Continue with offset={after}."
@@ -104,14 +105,14 @@ def excerpt(text: str, offset: int, limit: int | None) -> tuple[str, bool, str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends; form feeds and their kin end none, unlike in `str.splitlines`."""
+    """Split at newlines only and keep them; `str.splitlines` would also split at form feeds and the like."""
     pieces = text.split("\n")
     lines = [piece + "\n" for piece in pieces[:-1]]
     return [*lines, pieces[-1]] if pieces[-1] else lines
 
 
 def _fit(lines: list[str]) -> tuple[str, int]:
-    """As many whole lines as the limit holds, joined, and how many."""
+    """Join as many whole lines as fit the limit; return the text and the number of lines."""
     room = READ_CHARACTERS
     for taken, line in enumerate(lines):
         room -= len(line)
@@ -121,20 +122,20 @@ def _fit(lines: list[str]) -> tuple[str, int]:
 
 
 def _ends_in_crlf(text: str) -> bool:
-    """Whether every line of the text ends in CRLF (a mixed file is left as it is)."""
+    """True if every line of the text ends in CRLF; a mixed file stays as it is."""
     newlines = text.count("\n")
     return newlines > 0 and newlines == text.count("\r\n")
 
 
 MAX_CANDIDATES = 3
-MAX_LISTED = 10
+MAX_POSITIONS = 10
 _SEARCHED_LINES = 5_000
 _COMPARED_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The new text, how many passages were replaced, and the first lines (1-based, new text) where."""
+    """The new text, the number of replaced passages, and the first of their lines (1-based, in the new text)."""
 
     text: str
     count: int
@@ -142,31 +143,30 @@ class Replacement:
 
 
 def replace_passage(text: str, old: str, new: str, *, everywhere: bool, path: str) -> Replacement:
-    """`text` with `old` replaced by `new`.
+    """Replace `old` by `new` in `text`; in a file with CRLF lines, convert the line ends of both passages first.
 
-    In a file whose lines all end in CRLF, both passages are taken to mean those. Refused: an empty or
-    unchanged passage, one that is not there (with the nearest candidates), one that is there more than once
-    without `everywhere` (with the lines).
+    Raises:
+        ToolRefused: the passage is empty or unchanged, does not occur (the hint names the nearest candidates),
+            or occurs more than once without `everywhere` (the message names the lines).
     """
     if not old:
         raise ToolRefused("old_text is empty", "quote the passage to replace, or use write_file")
     if old == new:
         raise ToolRefused("old_text and new_text are the same: nothing would change")
-    newlines = text.count("\n")
-    if newlines and newlines == text.count("\r\n"):
+    if _ends_in_crlf(text):
         old, new = _with_crlf(old), _with_crlf(new)
     places = list(_places(text, old))
     if not places:
         raise ToolRefused(f"old_text is not in {path}", _nearest(text, old))
     if len(places) > 1 and not everywhere:
-        listed = ", ".join(str(text.count("\n", 0, p) + 1) for p in places[:MAX_LISTED])
-        more = f" and {len(places) - MAX_LISTED} more" if len(places) > MAX_LISTED else ""
+        listed = ", ".join(str(text.count("\n", 0, p) + 1) for p in places[:MAX_POSITIONS])
+        more = f" and {len(places) - MAX_POSITIONS} more" if len(places) > MAX_POSITIONS else ""
         raise ToolRefused(
             f"old_text is in {path} {len(places)} times, at lines {listed}{more}",
-            "quote more of the surroundings so that it is unique, or set replace_all",
+            "quote more of the context so that it is unique, or set replace_all",
         )
-    grown = new.count("\n") - old.count("\n")
-    lines = [text.count("\n", 0, p) + 1 + i * grown for i, p in enumerate(places[:MAX_LISTED])]
+    added_lines = new.count("\n") - old.count("\n")
+    lines = [text.count("\n", 0, p) + 1 + i * added_lines for i, p in enumerate(places[:MAX_POSITIONS])]
     return Replacement(text.replace(old, new), len(places), tuple(lines))
 
 
@@ -182,14 +182,14 @@ def _places(text: str, old: str) -> Iterator[int]:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Where `old` might have been meant: first but for blanks, then the lines most like its first one."""
+    """Return a hint for a missing passage: where it occurs with other whitespace, else the most similar lines."""
     lines = [line.strip() for line in text.split("\n")[:_SEARCHED_LINES]]
     wanted = [line.strip() for line in old.strip("\n").split("\n")]
     first = next((line for line in wanted if line), "")
     if not first:
-        return "old_text holds only blanks; quote a whole line"
+        return "old_text contains only whitespace; quote a whole line"
     for start in _starts(lines, wanted):
-        return f"it is at line {start + 1} but for indentation or blanks: copy the passage exactly as read_file shows it"
+        return f"line {start + 1} differs only in whitespace: copy the passage exactly as read_file shows it"
     close = difflib.get_close_matches(
         first[:_COMPARED_CHARACTERS],
         {line[:_COMPARED_CHARACTERS] for line in lines if line},
@@ -197,7 +197,7 @@ def _nearest(text: str, old: str) -> str:
         cutoff=0.6,
     )
     if not close:
-        return "nothing like its first line is there; read the file again"
+        return "no line is similar to its first line; read the file again"
     numbered = [
         (next(n for n, line in enumerate(lines, 1) if line[:_COMPARED_CHARACTERS] == near), near)
         for near in close
@@ -206,7 +206,7 @@ def _nearest(text: str, old: str) -> str:
 
 
 def _starts(lines: list[str], wanted: list[str]) -> Iterator[int]:
-    """Line indexes at which the stripped lines of `wanted` stand one after the other."""
+    """Yield the line indexes at which the stripped lines of `wanted` follow one another."""
     for start, line in enumerate(lines):
         if line == wanted[0] and lines[start : start + len(wanted)] == wanted:
             yield start

@@ -1,7 +1,7 @@
-"""Where a session works: in the person's checkout, or in a linked work tree beside it (`git.isolation`).
+"""The work tree of a session: the user's checkout, or a linked work tree beside it (`git.isolation`).
 
-`home` is the checkout: `.lopen/` lies there, and `specs/<module>/`, which people read, edit and approve there. A
-linked work tree gets a copy of the module's papers, so that its commits carry them.
+`home` is the user's checkout. It holds `.lopen/` and `specs/<module>/`, which people read, edit and approve there.
+A linked work tree gets a copy of the module's documents, so that its commits contain them.
 """
 
 from __future__ import annotations
@@ -24,202 +24,217 @@ from lopen.workspace.protection import ToolRefused
 from lopen.workspace.workspace import Workspace
 
 NO_LEFTOVERS: Mapping[str, str] = {}
-PAPERS = ("SPECIFICATION.md", "RESEARCH-*.md")
+DOCUMENTS = ("SPECIFICATION.md", "RESEARCH-*.md")
 
 
-class Workplace:
-    """In the person's own checkout."""
+class WorkTree:
+    """The user's own checkout as a session's work tree."""
 
-    apart = False  # whether work goes on in another folder than the person's
-    news: tuple[str, ...] = ()  # what a person should hear of how it was found
+    linked = False  # True if the session works in another folder than the user
+    notices: tuple[str, ...] = ()  # messages for the user about the state it was found in
 
     def __init__(self, home: Path, repository: Checkout) -> None:
         self.home = home
         self.root = repository.root
         self.repository = repository
 
-    def write_paper(self, name: str, text: str) -> None:
-        """Write one of lopen's own papers (`specs/<module>/…`), where people read it."""
-        Workspace(self.home).write_paper(name, text)
+    def write_document(self, name: str, text: str) -> None:
+        """Write a document of lopen (`specs/<module>/…`) to the folder in which people read it."""
+        Workspace(self.home).write_document(name, text)
 
-    def bring_papers(self, module: str) -> tuple[str, ...]:
-        """Take over what a person changed of the module's papers; the paths that were not the same."""
+    def copy_documents(self, module: str) -> tuple[str, ...]:
+        """Copy the module's documents that a person changed; return the paths that differed."""
         return ()
 
-    def stand_at_start(self, branch: str) -> None:
-        """Have the commit checked out that the module's branch is to begin at, before it is made."""
+    def check_out_start(self, branch: str) -> None:
+        """Check out the commit at which the module's new branch starts."""
 
-    def persons_branch(self) -> str | None:
-        """The branch that the person's checkout is on; None where it is detached."""
+    def user_branch(self) -> str | None:
+        """Return the branch of the user's checkout, None if its HEAD is detached."""
         return self.repository.head().branch
 
     def ignore_state(self) -> None:
-        """Keep `.lopen/` out of git wherever the module's branch is checked out."""
+        """Make git ignore `.lopen/` wherever the module's branch is checked out."""
         ignore_state(self.root)
 
     def merge_command(self, module: str, branch: str, start: str | None) -> str:
-        """How a person takes the branch over; `start` is what their checkout was on when it began."""
-        return " && ".join([*_onto(versioned(self.repository), branch, start), f"git merge {branch}"])
+        """Return the shell command that merges the branch; `start` is the user's branch when the work started."""
+        return " && ".join([*_switch_steps(versioned(self.repository), branch, start), f"git merge {branch}"])
 
-    def leave(self, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> str:
-        """The work is done: what became of the place, for a person. `leftovers`: of verify commands, path → blob."""
+    def close(self, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> str:
+        """Finish with the work tree after the session's end; return a message for the user.
+
+        `leftovers` are files that verify commands left behind: path → blob.
+        """
         return ""
 
 
-class LinkedTree(Workplace):
-    """In a linked work tree: HEAD, index and files of the person's checkout stay as they are."""
+class LinkedTree(WorkTree):
+    """A linked work tree: HEAD, index and files of the user's checkout stay unchanged."""
 
-    apart = True
+    linked = True
 
-    def __init__(self, checkout: Repository, repository: Repository, news: tuple[str, ...] = ()) -> None:
+    def __init__(self, checkout: Repository, repository: Repository, notices: tuple[str, ...] = ()) -> None:
         super().__init__(checkout.root, repository)
-        self.news = news
+        self.notices = notices
         self._checkout = checkout
-        self._linked = repository
+        self._repository = repository
 
-    def write_paper(self, name: str, text: str) -> None:
-        super().write_paper(name, text)
+    def write_document(self, name: str, text: str) -> None:
+        super().write_document(name, text)
         self._copy(name, text.encode())
 
-    def bring_papers(self, module: str) -> tuple[str, ...]:
-        folder = self.home / "specs" / module
-        found = sorted(path for pattern in PAPERS for path in folder.glob(pattern) if path.is_file())
-        names = [f"specs/{module}/{path.name}" for path in found]
-        return tuple(
-            name for name, path in zip(names, found, strict=True) if self._copy(name, path.read_bytes())
-        )
+    def copy_documents(self, module: str) -> tuple[str, ...]:
+        documents = module_documents(self.home, module)
+        return tuple(name for name, content in documents.items() if self._copy(name, content))
 
     def _copy(self, name: str, content: bytes) -> bool:
-        """Whether it was not there already. Never through a link that leads out of the work tree."""
+        """Write the file unless it has this content; return True if it was written. Follow no link out of the tree."""
         target = self.root / name
         if not target.is_symlink() and _content(target) == content:
             return False
         try:
-            Root(self.root).replace_file(name, content, own=True)  # whatever its encoding
+            Root(self.root).replace_file(name, content, own=True)  # bytes, so that any encoding survives
         except ToolRefused:
             return False
         return True
 
-    def stand_at_start(self, branch: str) -> None:
-        start = start_of(self._checkout, branch)
-        if self._linked.head().commit != start:
-            self._linked.reset_to(start)
+    def check_out_start(self, branch: str) -> None:
+        start = start_commit(self._checkout, branch)
+        if self._repository.head().commit != start:
+            self._repository.reset_to(start)
 
-    def persons_branch(self) -> str | None:
+    def user_branch(self) -> str | None:
         return self._checkout.head().branch
 
     def ignore_state(self) -> None:
-        """Nothing to write, `info/exclude` is enough: a `.lopen/.gitignore` on the branch would stand in the way
-        of its merge into the checkout, where one lies untracked."""
+        """Write nothing: `info/exclude` is enough, and a `.lopen/.gitignore` on the branch would conflict with the
+        untracked one in the user's checkout when the branch is merged."""
 
     def merge_command(self, module: str, branch: str, start: str | None) -> str:
-        papers = f"specs/{module}"
-        now = self.persons_branch()
-        steps = [] if now is not None and start in (None, now) else _onto(self._checkout, branch, start)
-        lie_open: tuple[str, ...] = ()
-        with suppress(GitError):  # the work is done all the same
-            lie_open = self._checkout.dirty(lambda path: not path.startswith(f"{papers}/"))
-        if lie_open:  # the branch has them too, so they would stand in the merge's way
-            steps += [f"git add {papers}", f"git commit -m 'docs({module}): specify' -- {papers}"]
+        folder = f"specs/{module}"
+        current = self.user_branch()
+        on_target = current is not None and start in (None, current)
+        steps = [] if on_target else _switch_steps(self._checkout, branch, start)
+        uncommitted: tuple[str, ...] = ()
+        with suppress(GitError):  # a merge command without the commit step is better than none
+            uncommitted = self._checkout.dirty(lambda path: not path.startswith(f"{folder}/"))
+        if uncommitted:  # the branch has these files too, so git would refuse the merge
+            steps += [f"git add {folder}", f"git commit -m 'docs({module}): specify' -- {folder}"]
         return " && ".join([*steps, f"git merge {branch}"])
 
-    def leave(self, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> str:
-        branch = self._linked.head().branch
+    def close(self, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> str:
+        branch = self._repository.head().branch
         try:
-            if left := unsaved(self.home, self._linked, leftovers):
-                return f"the work tree {self.root} stays: it holds uncommitted work ({', '.join(left[:5])})"
+            if lost := unsaved_files(self.home, self._repository, leftovers):
+                return (
+                    f"lopen keeps the work tree {self.root}: it has uncommitted work ({', '.join(lost[:5])})"
+                )
             linked_worktrees.remove(self._checkout, self.root, lambda _: True)
-        except GitError as error:  # the work is done all the same
-            return f"the work tree {self.root} stays: {error.message}"
+        except GitError as error:  # the session is complete nevertheless
+            return f"lopen keeps the work tree {self.root}: {error.message}"
         with suppress(OSError):
-            self.root.parent.rmdir()  # the last one's
-        return f"the work tree {self.root} is removed; its work is on {branch}"
+            self.root.parent.rmdir()  # succeeds for the project's last work tree
+        return f"lopen removed the work tree {self.root}; its work is on {branch}"
 
 
-def _onto(repository: Repository, branch: str, start: str | None) -> list[str]:
-    """The step onto the branch that is to have the work: where it began, if that is there, else the likeliest one.
+def module_documents(root: Path, module: str) -> dict[str, bytes]:
+    """Return the module's specification and research in the checkout at `root`: path → content."""
+    folder = root / "specs" / module
+    files = sorted(path for pattern in DOCUMENTS for path in folder.glob(pattern) if path.is_file())
+    return {f"specs/{module}/{path.name}": path.read_bytes() for path in files}
 
-    Where there is none, one is made from before the work.
+
+def _switch_steps(repository: Repository, branch: str, start: str | None) -> list[str]:
+    """Return the command that switches to the merge target: `start` if it exists, else the likeliest branch.
+
+    Without any such branch, the command creates one before the session's first commit.
     """
     known = start if start not in (None, branch) and repository.branch_tip(start or "") else None
-    if onto := known or repository.branches.likely_home(branch):
-        return [f"git switch {shlex.quote(onto)}"]
+    if target := known or repository.branches.likely_home(branch):
+        return [f"git switch {shlex.quote(target)}"]
     first = repository.session_commits(within=branch)
     return [f"git switch -c main {first[0].sha[:12]}~1"] if first else []
 
 
-def unsaved(home: Path, linked: Repository, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> tuple[str, ...]:
-    """What would be lost with a work tree: uncommitted, no leftover, and not the same in the person's checkout."""
-    found = linked.dirty(lambda path: path.split("/", 1)[0] == ".lopen")
-    there = linked.blobs(found) if leftovers else {}
+def unsaved_files(
+    home: Path, linked: Repository, leftovers: Mapping[str, str] = NO_LEFTOVERS
+) -> tuple[str, ...]:
+    """Return the uncommitted files of a work tree, except leftovers and documents equal to those in `home`."""
+    dirty = linked.dirty(lambda path: path.split("/", 1)[0] == ".lopen")
+    blobs = linked.blobs(dirty) if leftovers else {}
     return tuple(
         path
-        for path in found
-        if not (path in there and there[path] == leftovers.get(path))
+        for path in dirty
+        if not (path in blobs and blobs[path] == leftovers.get(path))
         and not (path.startswith("specs/") and _content(linked.root / path) == _content(home / path))
     )
 
 
-def start_of(checkout: Repository, branch: str) -> str:
-    """The commit a session on `branch` begins at: the branch's tip while it is not merged, else the person's head."""
+def start_commit(checkout: Repository, branch: str) -> str:
+    """Return the commit at which a session on `branch` starts: the unmerged branch's tip, else the user's HEAD."""
     head, tip = checkout.head(), checkout.branch_tip(branch)
     start = require_commit(head)
     return start if tip is None or checkout.reachable(tip, start) else tip
 
 
-def linked_tree(checkout: Repository, path: Path, branch: str, *, begun: bool) -> LinkedTree:
-    """The module's work tree at `path`, made where there is none; with HEAD on `branch` where that was `begun`.
+def open_linked_tree(checkout: Repository, path: Path, branch: str, *, has_branch: bool) -> LinkedTree:
+    """Open or create the module's work tree at `path`, with HEAD on `branch` if the session `has_branch` already.
 
-    To be called by whoever holds the lock on this repository's work trees.
+    The caller holds the lock on this repository's work trees.
 
     Raises:
         GitError: the branch is checked out elsewhere, or there is no commit yet.
     """
     if path.resolve().is_relative_to(checkout.root):
         raise GitError(
-            f"{path} lies in the project, where git.isolation = worktree must leave everything as it is",
-            hint="have XDG_CACHE_HOME name a folder outside of it",
+            f"{path} is in the project, which git.isolation = worktree must leave unchanged",
+            hint="set XDG_CACHE_HOME to a folder outside of the project",
         )
     unfinished = path.with_name(f".{path.name}.making")
-    if unfinished.exists() and path.exists():  # killed while it was made: nobody has worked in it yet
-        _drop(checkout, path)
-    news: tuple[str, ...] = ()
+    if (
+        unfinished.exists() and path.exists()
+    ):  # lopen was killed while it created the tree: it has no work yet
+        _delete(checkout, path)
+    notices: tuple[str, ...] = ()
     if path.exists():
         try:
             return LinkedTree(checkout, checkout.linked(path, branch))
         except GitError as error:
-            kept = _set_aside(path)
+            moved = _move_aside(path)
             linked_worktrees.forget(checkout, path)
-            news = (f"{error.message}; what lay there was moved to {kept}",)
+            notices = (f"{error.message}; lopen moved its content to {moved}",)
     unfinished.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished.touch()
-    if begun and checkout.branch_tip(branch) is not None:
+    if has_branch and checkout.branch_tip(branch) is not None:
         linked = linked_worktrees.add(checkout, path, branch)
     else:
-        linked = linked_worktrees.add_detached(checkout, path, start_of(checkout, branch), branch)
+        linked = linked_worktrees.add_detached(checkout, path, start_commit(checkout, branch), branch)
     unfinished.unlink()
-    return LinkedTree(checkout, linked, (*news, f"work goes on in {path}; this checkout stays as it is"))
+    return LinkedTree(
+        checkout, linked, (*notices, f"the session works in {path}; this checkout stays unchanged")
+    )
 
 
-def clear_dead(checkout: Repository, folder: Path, dead: Callable[[str], bool]) -> Iterator[str]:
-    """Remove the work trees in `folder` whose module's sessions are `dead`; a line on each, for a person."""
+def remove_finished(checkout: Repository, folder: Path, finished: Callable[[str], bool]) -> Iterator[str]:
+    """Remove the work trees in `folder` of modules whose sessions are finished; yield a message about each."""
     for path in sorted(folder.glob("[!.]*")):
-        if not dead(path.name):
+        if not finished(path.name):
             continue
         try:
-            left = unsaved(checkout.root, checkout.linked(path, ""))
-            if not left:
-                _drop(checkout, path)
-                yield f"removed {path}, the work tree of a session that is over"
+            lost = unsaved_files(checkout.root, checkout.linked(path, ""))
+            if not lost:
+                _delete(checkout, path)
+                yield f"removed {path}, the work tree of a finished session"
                 continue
-            why = f"it holds uncommitted work ({', '.join(left[:5])})"
+            reason = f"it has uncommitted work ({', '.join(lost[:5])})"
         except GitError as error:
-            why = error.message
-        yield f"{path} is left of a session that is over: {why}; look at it, then remove it"
+            reason = error.message
+        yield f"the work tree {path} of a finished session remains: {reason}; look at it, then remove it"
 
 
-def _drop(checkout: Repository, path: Path) -> None:
-    """Delete a work tree in which nothing is left to lose."""
+def _delete(checkout: Repository, path: Path) -> None:
+    """Delete a work tree that has nothing to lose."""
     with suppress(GitError):
         linked_worktrees.remove(checkout, path, lambda _: True)
     if path.exists():
@@ -227,10 +242,10 @@ def _drop(checkout: Repository, path: Path) -> None:
         linked_worktrees.forget(checkout, path)
 
 
-def _set_aside(path: Path) -> Path:
-    kept = path.with_name(f".{path.name}.{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
-    path.rename(kept)
-    return kept
+def _move_aside(path: Path) -> Path:
+    target = path.with_name(f".{path.name}.{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+    path.rename(target)
+    return target
 
 
 def _content(path: Path) -> bytes | None:

@@ -1,6 +1,6 @@
-"""The files of one project as tools see them: read, list, search, write, edit. Nothing leaves the root.
+"""Read, list, search, write and edit the files of one project without leaving its root.
 
-Every refusal is a `ToolRefused`, worded for the model. Paths are relative to the root (contract §4).
+Every refusal is a `ToolRefused` with a message for the model. Paths are relative to the root.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lopen.base.hashing import content_hash
-from lopen.workspace.listing import MAX_LISTED, Listing, ListTracked, matcher, readable_below, walk
+from lopen.workspace.listing import MAX_LISTED, Listing, ListTracked, glob_matcher, readable_below, walk
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 from lopen.workspace.search import SearchResult, check_pattern, run_search
@@ -28,30 +28,30 @@ from lopen.workspace.text_files import (
 
 
 class Workspace:
-    """A project's files. `list_tracked` names the files that .gitignore leaves; without it they are walked.
+    """A project's files. `list_tracked` returns the files that .gitignore allows; the default walks the folders.
 
-    `reading` hears of every file, by its absolute path, before its text is given away.
+    `before_read` gets the absolute path of every file before its text is returned.
     """
 
     def __init__(
         self,
         root: Path,
         list_tracked: ListTracked | None = None,
-        reading: Callable[[str], None] = lambda path: None,
+        before_read: Callable[[str], None] = lambda path: None,
     ) -> None:
         self._root = Root(root)
-        self._reading = reading
+        self._before_read = before_read
         self._list_tracked: ListTracked = list_tracked or (lambda: walk(self._root.path))
 
     @property
     def root(self) -> Path:
-        """The project root, links resolved."""
+        """The project root with links resolved."""
         return self._root.path
 
     def read(self, path: str, offset: int = 1, limit: int | None = None) -> FileText:
-        """`limit` lines of a text file from line `offset` (1-based) on, at most 100,000 characters."""
+        """Return `limit` lines of a text file from line `offset` (1-based), at most 100,000 characters."""
         raw, real = self._bytes(path)
-        self._reading(os.path.join(self.root, real))
+        self._before_read(os.path.join(self.root, real))
         decoded = decode(raw, path)
         content, truncated, note = excerpt(decoded.text, offset, limit)
         return FileText(
@@ -65,15 +65,15 @@ class Workspace:
         )
 
     def list_files(self, path: str = "", glob: str = "") -> Listing:
-        """Files below `path` that match `glob`, at most 2,000, links named but not followed."""
-        wanted = matcher(glob)
+        """Return at most 2,000 files below `path` that match `glob`; name links without following them."""
+        matches = glob_matcher(glob)
         kind, folder = self._root.kind(path)
         if kind == "file":
             raise ToolRefused(f"{path} is a file", "read it with read_file")
         files: list[str] = []
-        for name in readable_below(self._list_tracked(), folder, wanted):
+        for name in readable_below(self._list_tracked(), folder, matches):
             if not os.path.lexists(self.root / name):
-                continue  # git still lists a file that was deleted
+                continue  # git still lists a deleted file
             if len(files) == MAX_LISTED:
                 note = f"Only the first {MAX_LISTED} files; narrow the list with path or glob."
                 return Listing(tuple(files), truncated=True, note=note)
@@ -81,28 +81,28 @@ class Workspace:
         return Listing(tuple(files), truncated=False)
 
     def search(self, pattern: str, path: str = "", glob: str = "") -> SearchResult:
-        """Lines that match a Python regular expression, at most 200, in one file or below a folder."""
+        """Return at most 200 lines that match a Python regular expression in one file or below a folder."""
         check_pattern(pattern)
-        wanted = matcher(glob)
+        matches = glob_matcher(glob)
         kind, parts = self._root.kind(path)
         if kind == "file":
             return run_search(self.root, ["/".join(parts)], pattern)
-        return run_search(self.root, list(readable_below(self._list_tracked(), parts, wanted)), pattern)
+        return run_search(self.root, list(readable_below(self._list_tracked(), parts, matches)), pattern)
 
     def write(self, path: str, content: str) -> Written:
-        """Make or replace a file as a whole; its permissions stay. At most 10 MB."""
+        """Create or replace a whole file of at most 10 MB; keep its permissions."""
         return self._store(path, _encode(content))
 
-    def write_paper(self, path: str, content: str) -> None:
-        """Make or replace a paper of lopen's own (a specification, research), durably; also where tools may not."""
+    def write_document(self, path: str, content: str) -> None:
+        """Create or replace a document of lopen (a specification, research) durably, in protected places too."""
         self._root.replace_file(path, _encode(content), own=True)
 
     def edit(self, path: str, old_text: str, new_text: str, *, replace_all: bool = False) -> Edited:
-        """Replace a passage of a file that occurs once, or every one with `replace_all`."""
+        """Replace a passage that occurs once in a file, or every occurrence with `replace_all`."""
         raw, _ = self._bytes(path)
         if b"\0" in raw:
             raise ToolRefused(f"{path} is a binary file", "only text can be edited")
-        # Bytes that are no UTF-8 survive the edit untouched.
+        # Bytes that are not UTF-8 survive the edit.
         text = raw.decode("utf-8", "surrogateescape")
         done = replace_passage(text, old_text, new_text, everywhere=replace_all, path=path)
         written = self._store(path, _encode(done.text))
@@ -110,7 +110,7 @@ class Workspace:
 
     def _store(self, path: str, content: bytes) -> Written:
         if len(content) > MAX_WRITE_BYTES:
-            raise ToolRefused(f"the content is {len(content)} bytes; at most {MAX_WRITE_BYTES} are written")
+            raise ToolRefused(f"the content is {len(content)} bytes; the limit is {MAX_WRITE_BYTES} bytes")
         parts, created = self._root.replace_file(path, content)
         return Written("/".join(parts), len(content), created)
 
@@ -119,8 +119,8 @@ class Workspace:
             size = os.fstat(descriptor).st_size
             if size > MAX_READ_BYTES:
                 raise ToolRefused(
-                    f"{path} is {size} bytes; at most {MAX_READ_BYTES} are read",
-                    "look at parts of it with run_command (head, tail, sed -n)",
+                    f"{path} is {size} bytes; the limit is {MAX_READ_BYTES} bytes",
+                    "read parts of it with run_command (head, tail, sed -n)",
                 )
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read(MAX_READ_BYTES), "/".join(parts)
@@ -130,4 +130,4 @@ def _encode(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise ToolRefused("the content holds lone surrogates, which no text file can") from None
+        raise ToolRefused("the content contains lone surrogates, which UTF-8 cannot encode") from None

@@ -86,8 +86,8 @@ def test_a_module_is_built_beside_a_dirty_checkout_and_merged_by_the_command_it_
     assert trees(project) == []
     told = [event["message"] for event in ran.named("notice")]
     assert not any("detached" in line for line in told)
-    [removed] = [line for line in told if "is removed; its work is on lopen/calc" in line]
-    assert not Path(removed.split("the work tree ")[1].split(" is removed")[0]).exists()
+    [removed] = [line for line in told if line.endswith("; its work is on lopen/calc")]
+    assert not Path(removed.removeprefix("lopen removed the work tree ").split(";")[0]).exists()
 
     project.git("reset", "-q", "--hard")
     (project.root / "calc.py").unlink()
@@ -154,7 +154,7 @@ POINTS = (
     "before:lopen.git.repository:Repository.align_index",  # its files are not all there
     "after:lopen.git.branches:Branches.start",
     "before:lopen.loop.task_commit:_record",
-    "before:lopen.workspace.work_trees:LinkedTree.leave",
+    "before:lopen.workspace.work_trees:LinkedTree.close",
 )
 
 
@@ -178,7 +178,7 @@ def test_killed_anywhere_it_is_finished_in_the_end(make_project: MakeProject) ->
     project.specify("tax")
     waits = project.lopen("run", "tax")
     assert waits.code == 3
-    assert "the work tree of a session that is over" in waits.err
+    assert "the work tree of a finished session" in waits.err
     assert [path.name for path in trees(project)] == ["tax"]
     assert project.subjects("lopen/calc")[1:] == [
         "docs(calc): approve specification",

@@ -19,7 +19,7 @@ from lopen.base.events import Reverted
 from lopen.cli.command import command
 from lopen.cli.completion import LatestModule, tasks
 from lopen.workflow.session import RevertIntent, Session
-from lopen.workspace.work_trees import PAPERS
+from lopen.workspace.work_trees import module_documents
 
 if TYPE_CHECKING:
     from lopen.git.repository import Repository
@@ -58,7 +58,7 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
         session = store.load(session.id)
         repository = _standing(context, settings, store, session)
         intent = intent_of(session, repository, to)
-        before = papers(context.root, session.module)
+        before = module_documents(context.root, session.module)
         # From here on until the record has followed the branch, a process that dies is heard of.
         store.save(replace(session, revert_intent=intent), datetime.now(UTC))
         try:
@@ -67,7 +67,7 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
             store.save(session, datetime.now(UTC))  # it is told now, and can be tried again
             context.warn(f"what was there is kept in {intent.backup}")
             raise
-        after = papers(context.root, session.module)
+        after = module_documents(context.root, session.module)
         changed_papers = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
         changed, event = recorded(store, session, repository, intent)
         draw(context.root, changed)
@@ -129,18 +129,11 @@ def _standing(
     if repository.branch_tip(session.branch) is None:
         raise LopenError(f"there is no branch {session.branch} any more", hint="what was merged: git revert")
     if repository.head().branch != session.branch:
-        where = f"-C {shlex.quote(str(place.root))} " if place.apart else ""
+        where = f"-C {shlex.quote(str(place.root))} " if place.linked else ""
         raise LopenError(
             f"HEAD of {place.root} is not on {session.branch}", hint=f"git {where}switch {session.branch}"
         )
     return repository
-
-
-def papers(root: Path, module: str) -> dict[str, bytes]:
-    """The module's specification and research as they lie in the person's checkout: path → content."""
-    folder = root / "specs" / module
-    found = (path for pattern in PAPERS for path in folder.glob(pattern) if path.is_file())
-    return {f"specs/{module}/{path.name}": path.read_bytes() for path in found}
 
 
 def put_aside(repository: Repository, intent: RevertIntent) -> set[str]:

@@ -15,7 +15,7 @@ import pytest
 from lopen.workspace.paths import Root, split
 from lopen.workspace.protection import PathRefused, ToolRefused
 from lopen.workspace.workspace import Workspace
-from tests.tools_files import escapes
+from tests.workspace import escapes
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
@@ -52,9 +52,9 @@ def test_lopen_s_own_papers_do_not_leave_either(root: Path, outside: Path, works
     (root / "specs" / "auth" / "RESEARCH-x.md").symlink_to(outside / "secret.txt")
     for path in ("specs/linked/RESEARCH-x.md", "specs/auth/RESEARCH-x.md", "../outside/new.md"):
         with pytest.raises(PathRefused):
-            workspace.write_paper(path, "HACKED")
+            workspace.write_document(path, "HACKED")
     assert everything(outside) == before
-    workspace.write_paper("specs/new/SPECIFICATION.md", "# New\n")
+    workspace.write_document("specs/new/SPECIFICATION.md", "# New\n")
     assert (root / "specs/new/SPECIFICATION.md").read_text() == "# New\n"
 
 
@@ -133,9 +133,9 @@ def test_pipes_sockets_and_devices_are_refused_without_blocking(root: Path, work
         finally:
             os.close(here)
     for name in ("pipe", "socket"):
-        with pytest.raises(PathRefused, match="no plain file"):
+        with pytest.raises(PathRefused, match="not a regular file"):
             workspace.read(name)
-        with pytest.raises(PathRefused, match="no plain file"):
+        with pytest.raises(PathRefused, match="not a regular file"):
             workspace.write(name, "x")
 
 
@@ -148,9 +148,9 @@ def test_a_folder_is_neither_read_nor_replaced(workspace: Workspace) -> None:
 
 
 def test_a_file_is_no_folder(workspace: Workspace) -> None:
-    with pytest.raises(ToolRefused, match="no folder"):
+    with pytest.raises(ToolRefused, match="not a folder"):
         workspace.write("README.md/x", "x")
-    with pytest.raises(ToolRefused, match="no folder"):
+    with pytest.raises(ToolRefused, match="not a folder"):
         workspace.read("README.md/x")
 
 
