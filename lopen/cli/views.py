@@ -9,7 +9,7 @@ from collections.abc import Callable
 from lopen.application.command_context import CommandContext, View
 from lopen.application.run_options import ResumeOptions
 from lopen.cli.rendering import mode_for, subscriber
-from lopen.cli.rendering.board import Snapshot
+from lopen.cli.rendering.frame import Snapshot
 from lopen.loop.context import Ports
 
 

@@ -133,6 +133,7 @@ class _Patience:
                 reason=str(_failure(state)),
                 attempt=state.attempt_number,
                 wait_s=round(state.upcoming_sleep, 3),
+                retries=self.policy.max_retries,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Plain and JSON lines: what every event looks like, and that nothing in it acts on a terminal."""
+"""Plain and JSON lines: the line of every event, without control characters."""
 
 from __future__ import annotations
 
@@ -15,37 +15,51 @@ from hypothesis import strategies as st
 from lopen.base import events as e
 from lopen.base.escape import clipped, inert
 from lopen.cli.rendering import mode_for, subscriber
-from lopen.cli.rendering.plain import line
-from lopen.cli.rendering.stream import json_line
+from lopen.cli.rendering.lines import STEP_TITLES, STEPS, line, safe_json
+from lopen.workflow.steps import Step, number
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 GOLDEN: list[tuple[e.Event, str | None]] = [
-    (e.SessionStarted("calc", "draft_specification"), "started calc at draft_specification"),
-    (e.SessionStarted("calc", "repeat", resumed=True), "resumed calc at repeat"),
+    (
+        e.SessionStarted("calc", "draft_specification"),
+        "started calc at step 1 of 7: drafting the specification",
+    ),
+    (
+        e.SessionStarted("calc", "repeat", resumed=True),
+        "resumed calc at step 7 of 7: checking for remaining components",
+    ),
     (
         e.SessionPaused("gate", "the specification waits", "lopen approve calc"),
-        "paused (gate): the specification waits; next: lopen approve calc",
+        "paused: the specification waits; next: lopen approve calc",
+    ),
+    (
+        e.SessionPaused("interrupted", "interrupted; everything is saved", "lopen resume s"),
+        "paused; resume with: lopen resume s",
     ),
     (e.SessionFailed("no key", "set one"), "failed: no key; set one"),
     (
         e.SessionComplete("calc", 1, 2, 2, 0.5, 12_345, "lopen/calc", "git merge lopen/calc", ("UTC",)),
         "calc is complete: 1 component, 2 tasks, 2 commits, 12,345 tokens, $0.5000; assumed: UTC; "
-        "on lopen/calc, merge with: git merge lopen/calc",
+        "branch lopen/calc, merge with: git merge lopen/calc",
     ),
     (
         e.StepEntered("break_into_tasks", 5, "planning", "component_selected"),
-        "step 5 of 7: break_into_tasks (planning), by component_selected",
+        "step 5 of 7: breaking the component into tasks",
     ),
     (
         e.StepEntered("complete", 8, "building", "module_verified"),
-        "complete: complete (building), by module_verified",
+        "complete",
     ),
     (
         e.IterationStarted(3, "iterate_through_tasks", "m", "Parser", "T1", "Terms"),
-        "iteration 3: iterate_through_tasks, T1 Terms in Parser, with m",
+        "iteration 3: T1 Terms in Parser, with m",
     ),
-    (e.IterationStarted(1, "identify_components", "m"), "iteration 1: identify_components, with m"),
+    (e.IterationStarted(1, "identify_components", "m"), "iteration 1: identifying the components, with m"),
+    (
+        e.IterationStarted(2, "break_into_tasks", "m", "Parser"),
+        "iteration 2: breaking the component into tasks (Parser), with m",
+    ),
     (
         e.IterationEnded(3, "failed", "no result", 1),
         "iteration 3 ended after 1 turn: failed, no result",
@@ -54,21 +68,22 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     (e.ModelText("Hel"), None),
     (
         e.TurnEnded(2, "m", "tool_use", 100, 50, 2_000, 300, 0.0123, 4.25, "text"),
-        "turn 2: 2,400 tokens in (2,000 from the cache), 50 out, $0.0123, 4.2 s, tool_use",
+        "turn 2: 2,400 tokens in (2,000 cached), 50 out, $0.0123, 4.2 s, tool_use",
     ),
     (
         e.TurnEnded(1, "m", "end_turn", 100, 50, 0, 0, None, 1.0, purpose="oracle"),
         "oracle: 100 tokens in, 50 out, price unknown, 1.0 s, end_turn",
     ),
-    (e.ModelRetry("overloaded", 2, 1.5), "model: overloaded; attempt 2 in 1.5 s"),
-    (e.ModelFallback("overloaded", "a", "b"), "model: overloaded; b instead of a"),
+    (e.ModelRetry("overloaded", 2, 1.5), "overloaded; retry 2 in 1.5 s"),
+    (e.ModelRetry("cannot reach h", 1, 0.5, 8), "cannot reach h; retry 1 of 8 in 0.5 s"),
+    (e.ModelFallback("overloaded", "a", "b"), "a: overloaded; using b instead"),
     (e.ToolStarted("c", "read_file", "a.py"), None),
     (e.ToolEnded("c", "read_file", "a.py", "ok", 0.04), "read_file a.py: ok, 0.0 s"),
     (
         e.ToolEnded("c", "write_file", "../x", "refused", 0.0, "it leaves the project"),
         "write_file ../x: refused, 0.0 s: it leaves the project",
     ),
-    (e.ProgressReported("half\ndone"), "the model says: half done"),
+    (e.ProgressReported("half\ndone"), "progress: half done"),
     (
         e.VerificationRan("verify_tests", "pytest -q", True, 0, 1.25),
         "verify_tests `pytest -q`: passed, 1.2 s",
@@ -83,11 +98,11 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.VerdictGiven("task", "T1", True, "high", "All there.", 0, cached=True),
-        "verdict on task T1: passed (high, 0 findings), as before: All there.",
+        "verdict on task T1: passed (high confidence, 0 findings, cached): All there.",
     ),
     (
         e.VerdictGiven("module", "calc", False, "low", "", 1),
-        "verdict on module calc: failed (low, 1 finding)",
+        "verdict on module calc: failed (low confidence, 1 finding)",
     ),
     (
         e.GuardrailRaised("churn", "warn", "T1 failed twice", "try another way"),
@@ -107,6 +122,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (e.SpecApproved("ann", "fine", "abc"), "specification abc approved by ann: fine"),
     (e.PlanRecorded("components", ("A", "B")), "recorded components: A, B"),
+    (e.PlanRecorded("component", ("A",)), "selected component: A"),
     (e.PlanRecorded("dependencies", ()), "recorded dependencies: none"),
     (
         e.TaskChanged("T1", "Terms", "Parser", "failed", "tests fail"),
@@ -124,11 +140,11 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.Reverted("0123456789abcdef", "refs/lopen/backup/s/1", ("T2",)),
-        "reverted to 0123456789ab; what was there is kept in refs/lopen/backup/s/1; open again: T2",
+        "reverted to 0123456789ab; backup: refs/lopen/backup/s/1; reopened: T2",
     ),
     (
         e.QuestionAsked("Round?", ("up", "down"), "up"),
-        "question: Round? [up / down]; else: up",
+        "question: Round? [up / down]; default: up",
     ),
     (
         e.QuestionAsked("Round?", (), "up", "up", assumed=True),
@@ -153,6 +169,11 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
 )
 def test_the_plain_line_of(event: e.Event, expected: str | None) -> None:
     assert line(event) == expected
+
+
+def test_every_step_has_a_title() -> None:
+    assert set(STEP_TITLES) == set(Step)
+    assert number(Step.REPEAT) == STEPS
 
 
 def test_no_event_is_without_a_golden_line() -> None:
@@ -183,7 +204,7 @@ def test_inert_text_holds_no_control_character(text: str) -> None:
         ("[bold]not markup[/bold]", "[bold]not markup[/bold]"),
     ],
 )
-def test_what_would_act_becomes_visible(text: str, shown: str) -> None:
+def test_control_characters_become_visible(text: str, shown: str) -> None:
     assert inert(text) == shown
 
 
@@ -211,7 +232,7 @@ def _sample(cls: type[e.Event], text: str) -> e.Event:
 @given(st.sampled_from(sorted(e.EVENTS)), st.text(st.characters(exclude_categories=["Cs"])))
 def test_json_lines_are_one_line_each_and_lose_nothing(name: str, text: str) -> None:
     recorded = e.Recorded(NOW, "s", _sample(e.EVENTS[name], text))
-    written = json_line(recorded)
+    written = safe_json(recorded)
     assert len(written.splitlines()) == 1
     assert not any(unicodedata.category(c) == "Cc" for c in written)
     found = json.loads(written)
@@ -235,7 +256,7 @@ def _shown(mode: str, *events: e.Event, verbose: bool = False) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_the_model_s_text_stands_under_its_turn() -> None:
+def test_the_model_s_text_follows_its_turn() -> None:
     turn = e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, "one\ntwo sk-1\x1b[2J")
     assert [text[9:] for text in _shown("plain", turn)[1:]] == ["| one", "| two [secret]␛[2J"]
 
@@ -246,7 +267,7 @@ def test_long_text_is_cut_unless_asked_for() -> None:
     assert len(_shown("plain", turn, verbose=True)) == 101
 
 
-def test_a_call_that_tells_of_itself_is_told_once_unless_it_was_turned_down() -> None:
+def test_a_tool_with_an_event_of_its_own_is_shown_once_unless_it_fails() -> None:
     told = e.ToolEnded("c", "verify_tests", "", "ok", 0.1)
     refused = e.ToolEnded("c", "update_task_status", "T1", "refused", 0.0, "verify first")
     edited = e.ToolEnded("c", "edit_file", "a.py", "ok", 0.0)

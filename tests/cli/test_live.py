@@ -1,4 +1,4 @@
-"""The live view: what it knows, how it fits, and that it gives the terminal back."""
+"""The live view: its state, its layout, and the terminal restored at the end."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base import events as e
-from lopen.cli.rendering.board import Board, Snapshot
-from lopen.cli.rendering.frame import frame
+from lopen.cli.rendering.frame import Board, Snapshot, frame
 from lopen.cli.rendering.live import scrolls, style_of
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
@@ -68,9 +67,11 @@ def test_the_board_follows_the_run() -> None:
         e.ToolStarted("c", "run_command", "pytest"),
     )
     assert (board.module, board.number, board.phase, board.iteration) == ("calc", 6, "building", 4)
-    assert board.doing == "run_command pytest"
-    assert board.doing_since == NOW + timedelta(seconds=3)
-    assert board.after(e.Recorded(NOW, "s", e.ToolEnded("c", "run_command", "pytest", "ok", 1))).doing == ""
+    assert board.activity == "run_command pytest"
+    assert board.activity_start == NOW + timedelta(seconds=3)
+    assert (
+        board.after(e.Recorded(NOW, "s", e.ToolEnded("c", "run_command", "pytest", "ok", 1))).activity == ""
+    )
 
 
 def test_tokens_and_cost_add_up_and_an_unknown_price_is_said() -> None:
@@ -100,7 +101,7 @@ def test_the_whole_picture() -> None:
         e.ToolStarted("c", "run_command", "pytest -q"),
     )
     assert _lines(board, Snapshot(TREE, 400_000, 500_000, 1.5, 5.0), width=90) == [
-        "calc, building, step 6 of 7, iterate through tasks, iteration 4, 0:01:30",
+        "calc, building, step 6 of 7: working through the tasks, iteration 4, 0:01:30",
         "✓ Lexer 1/1",
         "▶ Parser 1/4",
         "  ✓ T2 Terms",
@@ -115,7 +116,7 @@ def test_the_whole_picture() -> None:
     ]
 
 
-def test_what_was_turned_down_stays_in_sight_and_routine_does_not() -> None:
+def test_failures_scroll_by_and_successful_calls_do_not() -> None:
     refused = e.ToolEnded("c", "update_task_status", "T1", "refused", 0.0, "verify first")
     failed = e.VerificationRan("verify_tests", "pytest", False, 1, 0.1)
     assert [scrolls(x) for x in (refused, failed, e.ProgressReported("Half of it."))] == [True] * 3
@@ -164,7 +165,7 @@ import sys
 from datetime import UTC, datetime
 from lopen.base import events as e
 from lopen.cli.rendering import mode_for, subscriber
-from lopen.cli.rendering.board import Snapshot
+from lopen.cli.rendering.frame import Snapshot
 from tests.cli.test_live import TREE
 
 mode = mode_for(sys.stdout, json=False, quiet=False)
@@ -204,7 +205,7 @@ def _on_a_terminal(surroundings: dict[str, str], *arguments: str, width: int = 8
 
 
 @pytest.mark.parametrize("arguments", [[], ["fail"]])
-def test_the_terminal_is_given_back(surroundings: dict[str, str], arguments: list[str]) -> None:
+def test_the_terminal_is_restored(surroundings: dict[str, str], arguments: list[str]) -> None:
     seen = _on_a_terminal(surroundings, *arguments)
     assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l")
     assert ("after" in seen) is not bool(arguments)
@@ -212,7 +213,7 @@ def test_the_terminal_is_given_back(surroundings: dict[str, str], arguments: lis
     assert "a question?" in seen
 
 
-def test_nothing_that_others_wrote_acts_on_the_terminal(surroundings: dict[str, str]) -> None:
+def test_foreign_text_has_no_effect_on_the_terminal(surroundings: dict[str, str]) -> None:
     seen = _on_a_terminal(surroundings)
     assert "\x1b]" not in seen
     assert "\x07" not in seen
@@ -220,7 +221,7 @@ def test_nothing_that_others_wrote_acts_on_the_terminal(surroundings: dict[str, 
     assert "sk-1" not in seen
 
 
-def test_no_color_is_heeded(surroundings: dict[str, str]) -> None:
+def test_no_color_is_respected(surroundings: dict[str, str]) -> None:
     assert "\x1b[32m" in _on_a_terminal(surroundings)
     surroundings["NO_COLOR"] = "1"
     plain = _on_a_terminal(surroundings)
@@ -229,4 +230,6 @@ def test_no_color_is_heeded(surroundings: dict[str, str]) -> None:
 
 def test_a_dumb_terminal_gets_plain_lines(surroundings: dict[str, str], tmp_path: Path) -> None:
     surroundings["TERM"] = "dumb"
-    assert "\x1b" not in _on_a_terminal(surroundings)
+    seen = _on_a_terminal(surroundings)
+    assert "started calc" in seen
+    assert "\x1b" not in seen

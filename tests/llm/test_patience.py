@@ -78,7 +78,7 @@ def test_waits_grow_up_to_their_limit_and_each_retry_is_told() -> None:
     steps = [0.5, 1, 2, 4, 8, 16, 30, 30]
     assert all(step / 2 <= slept <= step for slept, step in zip(waiting.clock.slept, steps, strict=True))
     assert waiting.events == [
-        ModelRetry("busy", attempt, round(slept, 3))
+        ModelRetry("busy", attempt, round(slept, 3), POLICY.max_retries)
         for attempt, slept in enumerate(waiting.clock.slept, start=1)
     ]
 

@@ -48,6 +48,7 @@ class ModelRetry(Event):
     reason: str
     attempt: int
     wait_s: float
+    retries: int = 0  # that the policy allows; 0 in events of earlier versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,57 +1,59 @@
-"""What people and programs see of a run: a live view, plain lines, or JSON lines.
+"""The views of a run: live, plain lines, or JSON lines.
 
-`subscriber` gives the view of a mode; use it as a context manager, so that a live one gives the terminal back.
+Use the result of `subscriber` as a context manager: closing the live view restores the terminal.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Literal, TextIO, assert_never
+from typing import TYPE_CHECKING, Literal, TextIO, assert_never
 
 from lopen.application.command_context import View
-from lopen.cli.rendering.board import Snapshot
+
+if TYPE_CHECKING:
+    from lopen.cli.rendering.frame import Snapshot
 
 Mode = Literal["live", "plain", "quiet", "json"]
 
 
 def mode_for(stream: TextIO, *, json: bool, quiet: bool, environ: Mapping[str, str] | None = None) -> Mode:
-    """How to show a run on `stream` (contract §3, Output)."""
-    surroundings = os.environ if environ is None else environ
+    """Return the mode for a stream: live only on a terminal that can move its cursor."""
+    variables = os.environ if environ is None else environ
     if json:
         return "json"
     if quiet:
         return "quiet"
-    able = surroundings.get("TERM", "") not in ("", "dumb", "unknown")
-    return "live" if able and stream.isatty() else "plain"
+    capable = variables.get("TERM", "") not in ("", "dumb", "unknown")
+    return "live" if capable and stream.isatty() else "plain"
 
 
 def subscriber(
     mode: Mode,
     out: TextIO,
     *,
-    snapshot: Callable[[], Snapshot] = Snapshot,
+    snapshot: Callable[[], Snapshot] | None = None,
     redact: Callable[[str], str] = str,
     color: bool = True,
     verbose: bool = False,
 ) -> View:
-    """The view for a mode, writing to `out`.
+    """Return the view for a mode, writing to `out`.
 
-    `snapshot` tells the live view what no event tells: the tree, and the session's totals and limits. It is
-    called in the thread that publishes, after events that may have changed it. `redact` takes secrets out
-    of every line.
+    `snapshot` gives the live view the tree, the totals and the limits, which no event carries. It is called in
+    the publishing thread. `redact` removes secrets from every line.
     """
     match mode:
         case "live":
+            from lopen.cli.rendering.frame import Snapshot
             from lopen.cli.rendering.live import LiveView
 
-            return LiveView(out, snapshot=snapshot, redact=redact, color=color)
+            return LiveView(out, snapshot=snapshot or Snapshot, redact=redact, color=color)
         case "plain" | "quiet":
-            from lopen.cli.rendering.plain import PlainView
+            from lopen.cli.rendering.lines import PlainView
 
             return PlainView(out, redact=redact, quiet=mode == "quiet", verbose=verbose)
         case "json":
-            from lopen.cli.rendering.stream import JsonView
+            from lopen.cli.rendering.lines import JsonView
 
             return JsonView(out, redact=redact)
         case _:

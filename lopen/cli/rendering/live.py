@@ -1,6 +1,6 @@
-"""The live view of a terminal: lines that matter scroll by, the state of the run stays below them.
+"""The live view: important lines scroll by above a picture of the run.
 
-Rich redraws from a thread of its own; it sees only immutable values that the publishing thread replaces.
+Rich redraws in its own thread, which reads only immutable values that the publishing thread replaces.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from rich.text import Text
 from lopen.base import events as e
 from lopen.base.clock import Clock, SystemClock
 from lopen.base.escape import inert
-from lopen.cli.rendering.board import Board, Snapshot, is_warning
-from lopen.cli.rendering.frame import frame
-from lopen.cli.rendering.plain import line
+from lopen.cli.rendering.frame import Board, Snapshot, frame, is_warning
+from lopen.cli.rendering.lines import line
 
 REDRAWS_PER_SECOND = 4
 
-# What scrolls by stays readable afterwards; the rest only shows in the picture.
+# Events whose lines scroll by and stay readable; the others only change the picture.
 _SCROLLS = (
     e.SessionStarted,
     e.SessionPaused,
@@ -59,7 +58,7 @@ _STYLES: dict[type[e.Event], str] = {
 
 
 def scrolls(event: e.Event) -> bool:
-    """Whether it stays readable. Of calls and iterations only those that were turned down: the rest is routine."""
+    """True for an event whose line scrolls by: of calls and iterations, only those that did not succeed."""
     match event:
         case e.ToolEnded():
             return event.outcome == "refused"
@@ -70,14 +69,14 @@ def scrolls(event: e.Event) -> bool:
 
 
 def style_of(event: e.Event) -> str:
-    """How a line that stays is shown."""
+    """Return the style of a line that scrolls by."""
     if isinstance(event, e.VerificationRan | e.VerdictGiven) and not event.passed:
         return "red"
     return "yellow" if is_warning(event) else _STYLES.get(type(event), "")
 
 
 class LiveView:
-    """Draws on a terminal until closed. `suspended` hands it to a prompt and takes it back."""
+    """Draws on a terminal until closed. `suspended` leaves the terminal to a prompt."""
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class LiveView:
         )
         self._ascii_only = "utf" not in (out.encoding or "").lower()
         self._clock = clock or SystemClock()
-        self._look = snapshot
+        self._take_snapshot = snapshot
         self._redact = redact
         self._board, self._snapshot = Board(), Snapshot()
         self._live: Live | None = None
@@ -102,20 +101,20 @@ class LiveView:
         event = self._without_secrets(recorded.event)
         self._board = self._board.after(replace(recorded, event=event))
         if not isinstance(event, e.ModelText):
-            self._snapshot = self._look()
+            self._snapshot = self._take_snapshot()
             self._start()
-        for text in self._scrolling(event):
+        for text in self._lines_to_print(event):
             self._console.print(text)
 
     def _without_secrets(self, event: e.Event) -> e.Event:
-        """Taken out before anything is cut to size: half a secret would not be recognised."""
+        """Redact every text before it is clipped: half a secret would not be recognised."""
         texts = {f.name: getattr(event, f.name) for f in fields(event)}
         return replace(event, **{n: self._redact(v) for n, v in texts.items() if isinstance(v, str)})
 
-    def _scrolling(self, event: e.Event) -> Iterator[Text]:
-        words = line(event) if scrolls(event) else None
-        if words is not None:
-            yield Text(self._redact(words), style_of(event))
+    def _lines_to_print(self, event: e.Event) -> Iterator[Text]:
+        text = line(event) if scrolls(event) else None
+        if text is not None:
+            yield Text(self._redact(text), style_of(event))
         if isinstance(event, e.TurnEnded) and event.purpose == "turn" and event.text.strip():
             yield Text(self._redact(inert(event.text, lines=True).strip("\n")), "italic")
 
@@ -141,7 +140,7 @@ class LiveView:
             now=self._clock.now(),
             ascii_only=self._ascii_only,
         )
-        if size.height > 4:  # what scrolls by ends here
+        if size.height > 4:  # a rule between the lines that scroll by and the picture
             lines.insert(0, Text(("-" if self._ascii_only else "─") * width, "dim"))
         for text in lines:
             text.no_wrap, text.overflow = True, "crop"
@@ -156,12 +155,12 @@ class LiveView:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """The terminal without the picture; the next event draws it again."""
+        """Remove the picture; the next event draws it again."""
         self._stop(keep=False)
         yield
 
     def close(self) -> None:
-        """Leave the last picture where it is and the cursor below it."""
+        """Leave the last picture in place and the cursor below it."""
         self._stop(keep=True)
 
     def __enter__(self) -> Self:

@@ -1,0 +1,287 @@
+"""Lines for logs, pipes and programs: one line per event, plain or as JSON.
+
+`line` is pure and covers every event; the views write to a stream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from types import TracebackType
+from typing import Self, TextIO
+
+from lopen.base import events as e
+from lopen.base.escape import inert
+from lopen.workflow.steps import Step, number
+
+TEXT_LINES = 40  # of the model's text per turn; -v shows all
+STEPS = 7  # `Step.COMPLETE` is not a step
+STEP_TITLES = {
+    Step.DRAFT_SPECIFICATION: "drafting the specification",
+    Step.DETERMINE_DEPENDENCIES: "determining the dependencies",
+    Step.IDENTIFY_COMPONENTS: "identifying the components",
+    Step.SELECT_NEXT_COMPONENT: "choosing the next component",
+    Step.BREAK_INTO_TASKS: "breaking the component into tasks",
+    Step.ITERATE_THROUGH_TASKS: "working through the tasks",
+    Step.REPEAT: "checking for remaining components",
+    Step.COMPLETE: "complete",
+}
+# Tools whose success has an event of its own: the end of the call adds nothing.
+TOOLS_WITH_EVENTS = (
+    "log_research",
+    "record_",
+    "report_progress",
+    "select_component",
+    "update_task_status",
+    "verify_",
+)
+
+
+def line(event: e.Event) -> str | None:
+    """Return the event as one inert line; None for events that only the live view shows."""
+    text = _session(event) or _model(event) or _work(event) or _guards(event)
+    if text is not None:
+        return inert(text) or None
+    if type(event) in e.EVENTS.values():  # known, without a line of its own
+        return None
+    return inert(f"{event.name}: {asdict(event)}")
+
+
+def step_title(step: str) -> str:
+    """Return a step as a person reads it, such as "step 4 of 7: choosing the next component"."""
+    if step not in STEP_TITLES or step == Step.COMPLETE:
+        return step
+    return f"step {number(Step(step))} of {STEPS}: {_title(step)}"
+
+
+def _title(step: str) -> str:
+    return STEP_TITLES[Step(step)] if step in STEP_TITLES else step
+
+
+def _session(event: e.Event) -> str | None:
+    """Progress of the session itself."""
+    match event:
+        case e.SessionStarted(module, step, resumed):
+            return f"{'resumed' if resumed else 'started'} {module} at {step_title(step)}"
+        case e.SessionPaused("interrupted", _, command):
+            return f"paused{_after('; resume with: ', command)}"
+        case e.SessionPaused(_, message, command):
+            return f"paused: {message}{_after('; next: ', command)}"
+        case e.SessionFailed(message, hint):
+            return f"failed: {message}{_after('; ', hint)}"
+        case e.SessionComplete():
+            return _complete(event)
+        case e.StepEntered(step):
+            return step_title(step)
+        case e.IterationStarted(iteration, step, model, component, task, task_name):
+            title = _title(step) + (f" ({component})" if component else "")
+            subject = f"{task} {task_name} in {component}" if task else title
+            return f"iteration {iteration}: {subject}, with {model}"
+        case e.IterationEnded(iteration, outcome, reason, turns):
+            return (
+                f"iteration {iteration} ended after {counted(turns, 'turn')}: {outcome}{_after(', ', reason)}"
+            )
+        case e.Waiting(reason, seconds):
+            return f"waiting {seconds:.0f} s: {reason}"
+        case e.Notice(level, message, hint):
+            return f"{'' if level == 'info' else level + ': '}{message}{_after('; ', hint)}"
+        case _:
+            return None
+
+
+def _model(event: e.Event) -> str | None:
+    """Requests to the model, tool calls and questions."""
+    match event:
+        case e.TurnEnded():
+            label = f"turn {event.turn}" if event.purpose == "turn" else event.purpose
+            cached = f" ({event.cache_read_tokens:,} cached)" if event.cache_read_tokens else ""
+            read = event.input_tokens + event.cache_read_tokens + event.cache_write_tokens
+            return (
+                f"{label}: {read:,} tokens in{cached}, {event.output_tokens:,} out, {money(event.cost_usd)}, "
+                f"{event.seconds:.1f} s, {event.stop_reason}"
+            )
+        case e.ModelRetry(reason, attempt, wait, retries):
+            return f"{reason}; retry {attempt}{f' of {retries}' if retries else ''} in {wait:.1f} s"
+        case e.ModelFallback(reason, before, after):
+            return f"{before}: {reason}; using {after} instead"
+        case e.ToolEnded(_, tool, summary, outcome, seconds, error):
+            return f"{tool}{_after(' ', summary)}: {outcome}, {seconds:.1f} s{_after(': ', error)}"
+        case e.ProgressReported(message):
+            return f"progress: {message}"
+        case e.QuestionAsked(question, options, default, answer, assumed):
+            choice = f" [{' / '.join(options)}]" if options else ""
+            given = f"{'assumed' if assumed else 'answered'}: {answer}" if answer else f"default: {default}"
+            return f"question: {question}{choice}; {given}"
+        case _:
+            return None
+
+
+def _work(event: e.Event) -> str | None:
+    """Plan, tasks, verification, commits."""
+    match event:
+        case e.VerificationRan(tool, command, passed, exit_code, seconds):
+            failure = f"failed ({'no exit code' if exit_code is None else f'exit {exit_code}'})"
+            return f"{tool} `{command}`: {'passed' if passed else failure}, {seconds:.1f} s"
+        case e.VerdictGiven(scope, subject, passed, confidence, summary, findings, cached):
+            details = f"{confidence} confidence, {counted(findings, 'finding')}{', cached' if cached else ''}"
+            result = "passed" if passed else "failed"
+            return f"verdict on {scope} {subject}: {result} ({details}){_after(': ', summary)}"
+        case e.SpecApproved(who, note, spec_hash):
+            return f"specification {spec_hash} approved by {who}{_after(': ', note)}"
+        case e.PlanRecorded("component", names):
+            return f"selected component: {', '.join(names)}"
+        case e.PlanRecorded(what, names):
+            return f"recorded {what}: {', '.join(names) or 'none'}"
+        case e.TaskChanged(task, task_name, component, state, reason):
+            return f"task {task} {task_name} in {component}: {state.replace('_', ' ')}{_after(', ', reason)}"
+        case e.ComponentComplete(component, component_name):
+            label = component if component == component_name else f"{component} {component_name}"
+            return f"component {label}: complete"
+        case e.Committed(commit, subject, branch, adopted):
+            return f"{'adopted' if adopted else 'commit'} {commit[:12]} on {branch}: {subject}"
+        case e.Reverted(to, backup, reopened):
+            return f"reverted to {to[:12]}; backup: {backup}{_after('; reopened: ', ', '.join(reopened))}"
+        case _:
+            return None
+
+
+def _guards(event: e.Event) -> str | None:
+    """Guardrails, budgets and circuits."""
+    match event:
+        case e.GuardrailRaised(guard, verdict, reason, action):
+            return f"guardrail {guard} {verdict}s: {reason}{_after('; ', action)}"
+        case e.EscalationChanged(subject, name, before, after, _, reason, action):
+            label = subject if name in ("", subject) else f"{subject} {name}"
+            return f"guardrail churn: {label} went from {before} to {after}: {reason}{_after('; ', action)}"
+        case e.DriftFound(changed, new, removed, effect):
+            kinds = (("changed", changed), ("new", new), ("removed", removed))
+            found = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds if names)
+            return f"the specification differs from the plan: {found}; {effect}"
+        case e.AlertRaised(kind, budget_id, message, _):
+            return f"alert {kind} for {budget_id}: {message}"
+        case e.CircuitChanged(circuit, rule, state, reason, until):
+            return f"circuit {circuit}, {rule}: {state}{_after(', ', reason)}{_after(', until ', until)}"
+        case _:
+            return None
+
+
+def _complete(event: e.SessionComplete) -> str:
+    parts = (
+        counted(event.components, "component"),
+        counted(event.tasks, "task"),
+        counted(event.commits, "commit"),
+        f"{event.tokens:,} tokens",
+        money(event.cost_usd),
+    )
+    unpriced = event.unpriced_tokens if event.cost_usd is not None else 0
+    excluded = f" (without {unpriced:,} tokens of unknown price)" if unpriced else ""
+    assumed = _after("; assumed: ", "; ".join(event.assumptions))
+    merge = f"; branch {event.branch}, merge with: {event.merge_command}" if event.merge_command else ""
+    return f"{event.module} is complete: {', '.join(parts)}{excluded}{assumed}{merge}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: "1 task", "2 tasks"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def money(usd: float | None) -> str:
+    """Return a cost with four decimals, enough for a single turn; None means that the price is unknown."""
+    return "price unknown" if usd is None else f"${usd:.4f}"
+
+
+def _after(separator: str, text: str) -> str:
+    return separator + text if text else ""
+
+
+class LineWriter:
+    """Writes redacted lines to a stream and flushes each one."""
+
+    def __init__(self, out: TextIO, redact: Callable[[str], str]) -> None:
+        self._out = out
+        self._redact = redact
+
+    def write(self, line: str) -> None:
+        """Write one line."""
+        self._out.write(self._redact(line) + "\n")
+        self._out.flush()
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Do nothing: a line writer holds nothing of the terminal."""
+        yield
+
+    def close(self) -> None:
+        """Do nothing: every line is flushed already."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class PlainView(LineWriter):
+    """One line per event with the time of day, and the model's text below its turn.
+
+    In quiet mode: only the end of the run, alerts, questions and warnings.
+    """
+
+    def __init__(
+        self, out: TextIO, *, redact: Callable[[str], str] = str, quiet: bool = False, verbose: bool = False
+    ) -> None:
+        super().__init__(out, redact)
+        self._quiet = quiet
+        self._verbose = verbose
+
+    def __call__(self, recorded: e.Recorded) -> None:
+        event = recorded.event
+        if (self._quiet and not _shown_when_quiet(event)) or (_is_repeated(event) and not self._verbose):
+            return
+        text = line(event)
+        if text is not None:
+            self.write(f"{recorded.ts.astimezone():%H:%M:%S} {text}")
+        if isinstance(event, e.TurnEnded) and event.purpose == "turn":
+            for row in _first_lines(event.text, None if self._verbose else TEXT_LINES):
+                self.write(f"         | {row}")
+
+
+def _shown_when_quiet(event: e.Event) -> bool:
+    if isinstance(event, e.Notice):
+        return event.level != "info"
+    shown = e.SessionPaused | e.SessionFailed | e.SessionComplete | e.AlertRaised | e.QuestionAsked
+    return isinstance(event, shown)
+
+
+def _is_repeated(event: e.Event) -> bool:
+    return (
+        isinstance(event, e.ToolEnded) and event.outcome == "ok" and event.tool.startswith(TOOLS_WITH_EVENTS)
+    )
+
+
+def _first_lines(text: str, limit: int | None) -> list[str]:
+    lines = inert(text, lines=True).strip("\n").split("\n") if text.strip() else []
+    if limit is None or len(lines) <= limit:
+        return lines
+    return [*lines[:limit], f"… {len(lines) - limit} more lines: lopen log -v"]
+
+
+# Written as escapes, which mean the same in JSON: a terminal obeys C1 and bidirectional controls, some readers
+# break lines at U+0085, U+2028 and U+2029, and half of a surrogate pair cannot be encoded.
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+def safe_json(recorded: e.Recorded) -> str:
+    """Return the event as one line of JSON that is safe to show anywhere."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", recorded.to_json())
+
+
+class JsonView(LineWriter):
+    """Every event as one line of JSON, streamed text included."""
+
+    def __call__(self, recorded: e.Recorded) -> None:
+        self.write(safe_json(recorded))
