@@ -19,7 +19,7 @@ from importlib import import_module
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run lopen; the exit code (contract §3). `hook` and `--version` load nothing but what they need."""
+    """Run lopen; the exit code. `hook` and `--version` load nothing but what they need."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if (
         "PATH" in os.environ

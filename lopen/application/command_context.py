@@ -158,7 +158,7 @@ class CommandContext:
 
 
 def json_line(event: str, *, session: str = "", **fields: Any) -> str:
-    """The shape of every line on standard output under `--json` (contract §3)."""
+    """The shape of every line on standard output under `--json`."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return json.dumps({"ts": now, "event": event, "session": session} | fields, default=str)
 

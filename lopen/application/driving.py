@@ -163,7 +163,7 @@ def _drive(
 
 
 def confirm_models(context: CommandContext, loaded: Loaded) -> None:
-    """Models that only the repository names are confirmed once by the person (contract §13)."""
+    """Models that only the repository names are confirmed once by the person."""
     from lopen.settings.trust import confirm
 
     for model in loaded.unconfirmed:

@@ -1,4 +1,7 @@
-"""Rebuilding sessions after a database was lost: as far as git trailers and `plan.md` allow (contract §1)."""
+"""Rebuilding sessions after a database was lost: as far as git trailers and `plan.md` allow.
+
+See docs/reference/storage.md.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Process exit codes (contract §3)."""
+    """Process exit codes."""
 
     OK = 0
     FAILED = 1

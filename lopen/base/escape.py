@@ -1,4 +1,4 @@
-"""Text of the repository, the model or a tool made harmless for a terminal (contract §13).
+"""Text of the repository, the model or a tool made harmless for a terminal (docs/reference/command-line.md).
 
 Nothing printable is lost, so that what a person judges (a verify command, say) is what would happen: only
 colour codes vanish; every other control character becomes its picture, and what reorders or hides text

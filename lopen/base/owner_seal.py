@@ -1,8 +1,10 @@
-"""Telling what this person wrote from what a repository brought along (contract §13). Standard library only.
+"""Telling what this person wrote from what a repository brought along. Standard library only.
 
 One key, made once, lies in the person's own data folder. The database and every approval in it carry a seal made
 with that key: a `state.db` that came with a clone has none, so it speaks for nobody. Where that folder cannot be
 written the key lasts as long as the process.
+
+See docs/reference/storage.md.
 """
 
 from __future__ import annotations

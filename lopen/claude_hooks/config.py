@@ -1,8 +1,8 @@
 """The few settings a hook needs, read without the schema (which costs more than a hook may take).
 
 `KEYS` and `BOUNDS` repeat the schema's defaults, trust rules and limits; a test holds them together. What is wrong
-does not hold, and is said. Order and trust are
-the contract's (§12, §13): defaults, the user's file, the project's file where it tightens, the environment.
+does not hold, and is said. The order is: defaults, the user's file, the project's file where it tightens, the
+environment (docs/reference/configuration.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`lopen hook EVENT`: an event's JSON on standard input, exit 0 with context or exit 2 with the reason.
 
-Whatever fails in the guard itself allows the call and is logged (seed 003 §15). Loaded before anything
+Whatever fails in the guard itself allows the call and is logged. Loaded before anything
 heavy: only the standard library, and no more of it than is used.
 """
 
@@ -106,7 +106,7 @@ def answered(
     attempt: _Attempt,
     leaving: bool = False,
 ) -> tuple[Answer, bool]:
-    """The answer, and whether it is wanted in seed 003's plain shape."""
+    """The answer, and whether it is wanted in the plain shape."""
     raw = getattr(stdin, "buffer", stdin).read(LARGEST + 1)
     event = parse(raw.encode() if isinstance(raw, str) else raw, name)
     if name == "pre-tool-use":
@@ -185,7 +185,7 @@ def project_root(start: str) -> str:
 
 
 def _tidy(root: str, seconds: float, stderr: TextIO) -> None:
-    """A session starts: the project's state is cleaned, as at the start of one of lopen's own (contract §9)."""
+    """A session starts: the project's state is cleaned, as at the start of one of lopen's own."""
     if seconds <= 0:
         return
     disarm = _arm(seconds)

@@ -1,4 +1,4 @@
-"""A hook's event, from Claude Code's present shape or from seed 003's. Everything in it is data."""
+"""A hook's event, from Claude Code's present shape or from the plain one. Everything in it is data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Malformed(Exception):
 
 
 class HookEvent(Value):
-    """What happened. `plain` is seed 003's shape, which wants its answer at the top level."""
+    """What happened. `plain` is the older shape, which wants its answer at the top level."""
 
     session: str
     tool: str = ""

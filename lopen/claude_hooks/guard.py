@@ -1,4 +1,4 @@
-"""What each of the four events does to the budgets and circuits of its Claude Code session (contract §10).
+"""What each of the four events does to the budgets and circuits of its Claude Code session.
 
 Everything an event changes, its place in the transcript included, changes in one transaction: what could
 not be stored is read again with the next event, so that nothing is lost and nothing counted twice.

@@ -1,7 +1,7 @@
 """Writing the hooks into a project's `.claude/settings.json`, and taking them out again.
 
 What else stands there stays as it is; the file as it was is kept beside it until they are out again. A file that cannot be read as
-settings is left alone, and said (contract §10).
+settings is left alone, and said (docs/reference/claude-code-hooks.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a Claude Code session may not do: a person's commands of lopen, and edits of `.claude/settings*` and `.lopen/`.
 
-(Contract §10.) A way in that this misses is still refused by the person's commands themselves and by the
+A way in that this misses is still refused by the person's commands themselves and by the
 sandbox; a false alarm costs a session a call, so what only prints or searches is left alone.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lopen.claude_hooks.shell import Command
 
-# The person's commands (contract, Words): verb → its subcommands that count; empty: all of it.
+# The person's commands (docs/reference/workflow.md): verb → its subcommands that count; empty: all of it.
 PERSONS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("approve", "confirm", "answer", "skip", "revert", "hooks"), frozenset()),
     "budget": frozenset({"extend", "reset"}),

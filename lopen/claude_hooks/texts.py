@@ -10,7 +10,7 @@ from lopen.limits.texts import extend_command, used_of
 
 
 def exhausted(state: BudgetState) -> str:
-    """Why nothing more may be done (seed 003 §7.1), and how to go on."""
+    """Why nothing more may be done, and how to go on."""
     return (
         f"Token budget exhausted ({used_of(state)} tokens used). HITL review required to continue."
         f" A person lets it go on with: {extend_command(state)}"

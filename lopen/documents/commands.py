@@ -1,4 +1,7 @@
-"""Verify commands: the lines of a specification's `Skills & Hooks` section (contract §1)."""
+"""Verify commands: the lines of a specification's `Skills & Hooks` section.
+
+See docs/reference/specification-format.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Acceptance criteria: the checkbox list of a specification, and the ids its lines keep (contract §1)."""
+"""Acceptance criteria: the checkbox list of a specification, and the ids its lines keep.
+
+See docs/reference/specification-format.md.
+"""
 
 from __future__ import annotations
 

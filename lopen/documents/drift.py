@@ -1,4 +1,4 @@
-"""Drift: whether a specification is still the one that was planned (contract §2 "Drift", seed 001 §4).
+"""Drift: whether a specification is still the one that was planned (docs/reference/specification-format.md).
 
 What counts, in the cases that could be read two ways:
 

@@ -1,4 +1,4 @@
-"""A document cut into sections, each with its heading path (contract §1 "The specification").
+"""A document cut into sections, each with its heading path (docs/reference/specification-format.md).
 
 Offsets are characters of the source, so that the preamble and all sections' own texts, one behind the
 other, are the document again.

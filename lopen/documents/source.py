@@ -11,7 +11,7 @@ from lopen.base.errors import LopenError
 
 SPECS = "specs"
 LARGEST = 16 * 1024 * 1024
-"""Bytes a specification may have (contract §1)."""
+"""Bytes a specification may have."""
 
 
 class UnreadableSource(LopenError):

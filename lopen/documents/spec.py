@@ -1,6 +1,8 @@
 """A specification: what `SPECIFICATION.md` says, and every way in which it is not fit to build from.
 
-Parsing is pure and never fails for content: what is wrong becomes a problem with its line (contract §1).
+Parsing is pure and never fails for content: what is wrong becomes a problem with its line.
+
+See docs/reference/specification-format.md.
 """
 
 from __future__ import annotations
@@ -189,7 +191,7 @@ def _specified(root: Path) -> list[str]:
 
 
 def _other_name(name: str, module: str, text: str) -> Iterator[Diagnostic]:
-    """The folder names the module (contract §1): another name in the front matter misleads whoever reads it."""
+    """The folder names the module: another name in the front matter misleads whoever reads it."""
     if name and name != module:
         lines = enumerate(text.splitlines(), 1)
         line = next((number for number, line in lines if line.lstrip().startswith("name")), 1)

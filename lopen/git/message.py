@@ -1,4 +1,4 @@
-"""Commit messages: the subject and the trailers of contract §5. Pure.
+"""Commit messages: the subject and the trailers (docs/reference/git.md). Pure.
 
 A name comes from a model or a person and is folded to one line before it goes in, so it can neither end the
 subject nor forge a trailer.

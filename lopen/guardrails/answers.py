@@ -11,7 +11,7 @@ from lopen.workflow.session import PauseKind
 
 
 class GuardVerdict(StrEnum):
-    """One vocabulary for every guard (DECISIONS, 000)."""
+    """One vocabulary for every guard."""
 
     PASS = "pass"  # noqa: S105 - a verdict's word, no password
     WARN = "warn"
@@ -19,7 +19,7 @@ class GuardVerdict(StrEnum):
 
 
 class Category(StrEnum):
-    """The four kinds of back-pressure (seed 000)."""
+    """The four kinds of back-pressure."""
 
     RESOURCE_LIMITS = "resource limits"
     PROGRESS_INTEGRITY = "progress integrity"

@@ -1,6 +1,8 @@
-"""Order 100: the module's tokens and requests. Warn, ask once, pause; nothing is thrown away (contract §6).
+"""Order 100: the module's tokens and requests. Warn, ask once, pause; nothing is thrown away.
 
 Both limits share one confirmation: the person is asked about the module's budget, not about a unit.
+
+See docs/reference/guardrails.md.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def due(count: int, limit: int) -> bool:
     return count > 0 and count % limit == 0
 
 
-LIMIT = 50  # the tool history that patterns are found in (contract §9)
+LIMIT = 50  # the tool history that patterns are found in
 KEY_LENGTH = 200
 
 

@@ -1,4 +1,7 @@
-"""Order 110: circuits that are open. One that wants a person blocks; a cooldown is waited out (contract §7)."""
+"""Order 110: circuits that are open. One that wants a person blocks; a cooldown is waited out.
+
+See docs/reference/guardrails.md.
+"""
 
 from __future__ import annotations
 

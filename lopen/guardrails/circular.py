@@ -1,8 +1,10 @@
-"""Order 210: the same thing read or run again and again with nothing new in it (contract §6, DECISIONS 000).
+"""Order 210: the same thing read or run again and again with nothing new in it.
 
 Only content that is known counts: an unknown hash neither adds to a row nor breaks it, changed content starts
 a new row. What a command prints is compared within one state of the work tree, since running it again after
 a change is what one should do.
+
+See docs/reference/guardrails.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Order 400: wasteful use of tools. Soft corrections that say what to do instead; never a block (contract §6)."""
+"""Order 400: wasteful use of tools. Soft corrections that say what to do instead; never a block.
+
+See docs/reference/guardrails.md.
+"""
 
 from __future__ import annotations
 

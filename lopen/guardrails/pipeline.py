@@ -1,4 +1,7 @@
-"""The guardrails in order, as data, and one pass over them (contract §6). Runs before every iteration."""
+"""The guardrails in order, as data, and one pass over them. Runs before every iteration.
+
+See docs/reference/guardrails.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order 300: what must have passed before something may be called complete (contract §4 "Completion", §6)."""
+"""Order 300: what must have passed before something may be called complete (docs/reference/completion.md)."""
 
 from __future__ import annotations
 

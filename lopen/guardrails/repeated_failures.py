@@ -1,4 +1,4 @@
-"""Order 200: failures of one task in a row, and the ladder they climb (seed 000, contract §6).
+"""Order 200: failures of one task in a row, and the ladder they climb (docs/reference/guardrails.md).
 
 normal → warning → intervention → halted, at 2, 3 and 5 by default; `workflow.failure_threshold` moves the
 3, the others keep their distance. From intervention on a person is asked at gates: 3, 5, then every second

@@ -17,7 +17,7 @@ def known(completed: int | None, original: int | None) -> bool:
 
 
 def fulfilled(completed: int | None, original: int | None) -> bool:
-    """Whether a module may be held complete for its scope (contract §2); never on an unknown scope."""
+    """Whether a module may be held complete for its scope; never on an unknown scope."""
     if completed is None or original is None or not known(completed, original):
         return False
     return completed >= original

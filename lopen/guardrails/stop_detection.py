@@ -1,8 +1,10 @@
-"""Every end of a turn that brought no result of its step: what kind of stop it was (seed 002, fixes 1 and 4).
+"""Every end of a turn that brought no result of its step: what kind of stop it was.
 
 The kind chooses the words of the answer (`nudges.nudge`). Quotations and code are left alone: a specification
 or a test may well be about the phrases that are looked for here. Permission and questions count only where
 the text closes, claims and reports anywhere in it.
+
+See docs/reference/guardrails.md.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Budgets, circuits and resource limits: rules as pure functions, counters in a store (contract §7)."""
+"""Budgets, circuits and resource limits: rules as pure functions, counters in a store.
+
+See docs/reference/budgets-and-circuits.md.
+"""

@@ -1,4 +1,4 @@
-"""Budgets, circuits and alerts as lines for people and as plain objects for programs (seed 003 §9.2, 004 §7)."""
+"""Budgets, circuits and alerts as lines for people and as plain objects for programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def instant(value: datetime) -> str:
 
 
 def budget_object(state: BudgetState) -> dict[str, Any]:
-    """One budget with the field names of seed 003 §9.2, and what lopen keeps beside them."""
+    """One budget as a plain object."""
     return {
         "budget_id": state.budget_id,
         "budget_type": state.budget_type,
@@ -50,7 +50,7 @@ def budget_object(state: BudgetState) -> dict[str, Any]:
 
 
 def circuit_object(state: CircuitState) -> dict[str, Any]:
-    """One circuit with the field names of seed 003 §9.2, and what lopen keeps beside them."""
+    """One circuit as a plain object."""
     return {
         "circuit_id": state.circuit_id,
         "state": state.state,
@@ -69,7 +69,7 @@ def circuit_object(state: CircuitState) -> dict[str, Any]:
 
 
 def alert_object(alert: Alert) -> dict[str, Any]:
-    """One alert with the field names of seed 003 §9.2."""
+    """One alert as a plain object."""
     return alert.fields() | {"timestamp": instant(alert.timestamp)}
 
 
@@ -112,7 +112,7 @@ def _budget_line(state: BudgetState, width: int) -> str:
 
 
 def circuit_lines(state: CircuitState, now: datetime) -> list[str]:
-    """What is open and until when; everything else in one line (seed 004 §7)."""
+    """What is open and until when; everything else in one line."""
     count = f"{state.iteration_count}/{state.max_iterations} calls"
     if state.state == "closed":
         return [f"{state.circuit_id}: all limits OK ({count})"]
@@ -150,7 +150,7 @@ def resource_object(
 
 
 def resource_lines(agents: Agents, circuit: CircuitState, limits: AgentLimits, now: datetime) -> list[str]:
-    """Sub-agents, external calls and their cost against their limits (seed 004 §7)."""
+    """Sub-agents, external calls and their cost against their limits."""
     found = resource_object(agents, circuit, limits, now)
     most = f" / ${limits.cost_block_usd:.2f}" if limits.cost_block_usd else ""
     return [

@@ -75,7 +75,7 @@ def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = S
 
 
 def trip_text(decision: CallDecision, now: datetime) -> str:
-    """Why a call is held back, in full (seed 004 §4: reason, cooldown, workaround, how to go on)."""
+    """Why a call is held back, in full: reason, cooldown, workaround, how to go on."""
     head = "Resource limit reached" if decision.kind == "later" else "Circuit breaker tripped"
     parts = [f"{head}: {decision.seen}."]
     if decision.until is not None:

@@ -43,7 +43,7 @@ class AnthropicModel:
 
     @property
     def local(self) -> bool:
-        """Whether the endpoint is on this machine's loopback: exempt from the rate circuits (contract §7)."""
+        """Whether the endpoint is on this machine's loopback: exempt from the rate circuits."""
         return self._settings.provider == "anthropic" and _loopback(self._base_url)
 
     def send(self, request: Request, on_text: OnText) -> Response:

@@ -1,6 +1,8 @@
 """What a refused request means: try again, shrink the context, or tell a person. One table for all providers. Pure.
 
-`classify` gets what the endpoint said; the adapter that imports the SDK takes it apart (contract §4).
+`classify` gets what the endpoint said; the adapter that imports the SDK takes it apart.
+
+See docs/reference/model.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Trying again, then another model, then giving up in order (contract §4). The only importer of `tenacity`.
+"""Trying again, then another model, then giving up in order. The only importer of `tenacity`.
 
 The first model gets `max_retries` retries a turn, each fallback `FALLBACK_RETRIES`: where the first was
 long in vain, a fallback either answers soon or the endpoint is down.
+
+See docs/reference/model.md.
 """
 
 from __future__ import annotations

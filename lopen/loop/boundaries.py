@@ -1,7 +1,7 @@
 """Boundaries: lopen's own verification where a component or the module is about to count as done.
 
 It needs no model turn. What it finds becomes one new task; after three failures in a row, or more added than
-planned tasks, a person is asked (contract §2, Boundaries).
+planned tasks, a person is asked (docs/reference/workflow.md).
 """
 
 from __future__ import annotations

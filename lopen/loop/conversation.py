@@ -170,7 +170,7 @@ class Conversation:
         return None
 
     def _specified(self) -> bool:
-        """Step 1 ends too where a turn leaves a specification that passes `lopen check` (contract §2)."""
+        """Step 1 ends too where a turn leaves a specification that passes `lopen check`."""
         try:
             return not self.bench.load_spec(self.bench.session.module).problems
         except LopenError:

@@ -176,7 +176,7 @@ class ModelCalls:
             )
 
     def _leave_for_external(self, turn: int) -> ToolPass:
-        """lopen's own calls wait for their turn in the window of external calls (contract §7)."""
+        """lopen's own calls wait for their turn in the window of external calls."""
         while True:
             answer = self.meter.gate.external_call(turn)
             if isinstance(answer, ToolPass):

@@ -1,7 +1,7 @@
 """Judging finished work: evidence gathered by lopen itself, then one request to the oracle at the widest scope.
 
 Where a wider boundary would have the same evidence (the only task of a component, the only component of a
-module), the wider question is asked, and its verdict serves the narrower ones (contract §4, Oracle).
+module), the wider question is asked, and its verdict serves the narrower ones (docs/reference/completion.md).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def judge(
     prompt_chars: int = PROMPT_CHARS,
     max_tokens: int = MAX_TOKENS,
 ) -> Judged:
-    """The verdict on `evidence` (contract §4, Oracle).
+    """The verdict on `evidence`.
 
     `ask` sends a request with all retries and charges; what it raises passes through. `remembered` and
     `remember` are keyed by evidence hash and hold only verdicts that the oracle gave: what lopen decided
@@ -148,7 +148,7 @@ class SubmittedFinding(BaseModel):
 
 
 class SubmittedVerdict(BaseModel):
-    """The input of `submit_verdict` (contract §4, Oracle)."""
+    """The input of `submit_verdict`."""
 
     model_config = ConfigDict(extra="ignore")
 

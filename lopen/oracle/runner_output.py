@@ -133,7 +133,7 @@ _PYTEST_NO_TESTS = 5  # pytest's documented exit code for "no tests were collect
 def no_tests_collected(
     exit_code: int | None, output: str, command: str, report: Counts | None = None
 ) -> bool:
-    """Whether a test command ran no test at all, which is a failure whatever its exit code (contract §4).
+    """Whether a test command ran no test at all, which is a failure whatever its exit code.
 
     Skipped tests did not run. `report` counts more than what was printed. Where several runners printed, one that
     ran tests is enough. A runner that is called plainly and says nothing of its own was not the one that ran. An

@@ -25,7 +25,7 @@ class Finding:
     criterion: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The finding as a tool result shows it: what is not known is left out (contract §4)."""
+        """The finding as a tool result shows it: what is not known is left out."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -69,7 +69,7 @@ def verdict_from_json(stored: Mapping[str, Any]) -> Verdict:
 
 
 def accepted(verdict: Verdict) -> bool:
-    """Passed means: the oracle said so, no finding is an error, confidence is not low (contract §4, Oracle)."""
+    """Passed means: the oracle said so, no finding is an error, confidence is not low."""
     return (
         verdict.passed
         and verdict.confidence != "low"

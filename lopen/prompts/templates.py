@@ -1,4 +1,4 @@
-"""Versioned templates: a missing or outdated one fails fast, by name (seed 002, recommended change 5)."""
+"""Versioned templates: a missing or outdated one fails fast, by name (docs/reference/model.md)."""
 
 from __future__ import annotations
 

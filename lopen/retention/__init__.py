@@ -1,1 +1,4 @@
-"""Memory protection: what is kept, for how long and how large; all of it by itself (contract §9)."""
+"""Memory protection: what is kept, for how long and how large; all of it by itself.
+
+See docs/reference/storage.md.
+"""

@@ -1,4 +1,4 @@
-"""What is kept, against its limits, and what the last cleaning freed (contract §9, seed 004 §7)."""
+"""What is kept, against its limits, and what the last cleaning freed (docs/reference/storage.md)."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def lines(found: Report, policy: RetentionPolicy) -> Iterator[str]:
 
 
 def freed_line(freed: dict[str, int]) -> str:
-    """What a cleaning did, in the words of seed 004 §4."""
+    """What a cleaning did, in words."""
     return (
         f"logs rotated: {freed['logs_rotated']}, sessions archived: {freed['sessions_archived']}, rows moved:"
         f" {freed['rows_moved']:,}, budgets forgotten: {freed['limits_forgotten']}, freed:"

@@ -1,1 +1,4 @@
-"""Running commands that nobody vouches for: bubblewrap, Landlock or nothing, one port (contract §13)."""
+"""Running commands that nobody vouches for: bubblewrap, Landlock or nothing, one port.
+
+See docs/reference/sandbox.md.
+"""

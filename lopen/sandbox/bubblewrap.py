@@ -28,7 +28,10 @@ _USUAL_PLACES = ("/usr/bin", "/bin", "/usr/local/bin")
 
 
 class Bubblewrap:
-    """Contract §13 in full. `session` marks what runs in it; `environ` is lopen's own environment."""
+    """Run commands under bubblewrap (docs/reference/sandbox.md).
+
+    `session` marks what runs in it; `environ` is lopen's own environment.
+    """
 
     name = "bwrap"
     warning = ""

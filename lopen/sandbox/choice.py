@@ -39,7 +39,7 @@ def choose(
     session: str = "",
     environ: Mapping[str, str] = os.environ,
 ) -> Sandbox:
-    """The sandbox for `mode` (contract §13); `auto` takes the strongest that works here.
+    """The sandbox for `mode`; `auto` takes the strongest that works here.
 
     Raises LopenError, naming the way out, where none works or the one asked for does not.
     """

@@ -81,7 +81,7 @@ class Sandbox(Protocol):
 
     @property
     def warning(self) -> str:
-        """What it does not promise, for a person; "" where it keeps all of contract §13."""
+        """What it does not promise, for a person; "" where it keeps all of docs/reference/sandbox.md."""
         ...
 
     def run(self, command: Command) -> CommandResult:

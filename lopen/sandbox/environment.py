@@ -54,7 +54,7 @@ def command_environment(
 ) -> dict[str, str]:
     """`base` (lopen's own environment) cleaned, with HOME, plain output and lopen's `extra`.
 
-    `session` marks everything below as run by that session, so that person's commands refuse (contract §2).
+    `session` marks everything below as run by that session, so that person's commands refuse.
     """
     clean = dict(_cleaned(tuple(base.items())))
     clean |= {name: value for name, value in extra.items() if not _secret(name, value)}

@@ -1,7 +1,9 @@
 """The secrets this machine and project hold: values of variables that are called so, and those of `.env` files.
 
-They are known by value, and taken out wherever they would be kept, shown or sent (contract §13). The files are
+They are known by value, and taken out wherever they would be kept, shown or sent. The files are
 looked at for their values alone: nothing of them becomes configuration.
+
+See docs/reference/sandbox.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Files of a project that no command may change: found, remembered before a command, put back after it.
 
-Specifications, `.lopen/config.toml` and `.claude/settings*` (contract §13). Only what changed is read again:
+Specifications, `.lopen/config.toml` and `.claude/settings*`. Only what changed is read again:
 a file whose inode, size and times are the same is taken to be the same. `.git` is the git room's to guard.
+
+See docs/reference/sandbox.md.
 """
 
 from __future__ import annotations

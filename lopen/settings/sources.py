@@ -1,6 +1,8 @@
-"""Where settings come from, in order: flags, environment, project file, user file, defaults (contract §12).
+"""Where settings come from, in order: flags, environment, project file, user file, defaults.
 
 A variable's text is read as the schema reads text; a list is JSON. No `.env` is read.
+
+See docs/reference/configuration.md.
 """
 
 from __future__ import annotations

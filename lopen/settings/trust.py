@@ -1,7 +1,9 @@
-"""What a repository may say (contract §13): the rules, and the person's confirmations of models it names.
+"""What a repository may say: the rules, and the person's confirmations of models it names.
 
 Confirmations lie in the person's own data folder, never in the repository, and hold for one project folder,
 one key and one value: a repository that names another model later asks again.
+
+See docs/reference/configuration.md.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from lopen.settings.files import read_own, write_whole
 from lopen.settings.folders import data_folder
 from lopen.settings.keys import Key, Value, shown
 
-# What `circuit.<rule>.threshold` means where it is unset (contract §7): a repository is held to these.
+# What `circuit.<rule>.threshold` means where it is unset: a repository is held to these.
 RULE_THRESHOLDS: Mapping[str, int] = {
     "max_iterations": 50,
     "duplicate_call": 5,

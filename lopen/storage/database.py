@@ -32,7 +32,7 @@ class UnreadableDatabase(StorageError):
 
 
 class NotYours(StorageError):
-    """A database that this person's lopen did not make: it came with the repository (contract §13)."""
+    """A database that this person's lopen did not make: it came with the repository."""
 
 
 def translated(path: Path, error: sqlite3.Error) -> StorageError:

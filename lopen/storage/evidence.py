@@ -1,7 +1,9 @@
-"""Lists of evidence are capped: the newest entries stay, of the others a count and a mean (contract §9).
+"""Lists of evidence are capped: the newest entries stay, of the others a count and a mean.
 
 Which lists: a session's verdicts (what they measure: 1 passed, 0 failed), a budget's alerts (how full it
 was), a circuit's incidents (seconds it held calls back). Standard library only: hooks raise alerts too.
+
+See docs/reference/storage.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`.lopen/`: lopen's folder in a project, and what keeps its state out of git (contract §1)."""
+"""`.lopen/`: lopen's folder in a project, and what keeps its state out of git (docs/reference/storage.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`plan.md` on disk: drawn from a session whenever something of it changed, read by people (contract §1)."""
+"""`plan.md` on disk: drawn from a session whenever something of it changed, read by people.
+
+See docs/reference/storage.md.
+"""
 
 from __future__ import annotations
 

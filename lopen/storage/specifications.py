@@ -1,4 +1,7 @@
-"""The project's specifications as they are now, their criteria under the ids they first got (contract §1)."""
+"""The project's specifications as they are now, their criteria under the ids they first got.
+
+See docs/reference/storage.md.
+"""
 
 from __future__ import annotations
 

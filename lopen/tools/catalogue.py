@@ -1,4 +1,7 @@
-"""The catalogue: every tool of contract §4 in its fixed order, with what the model is told of it."""
+"""The catalogue: every tool in its fixed order, with what the model is told of it.
+
+See docs/reference/tools.md.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Running commands beside what they may not touch: compared before and after, put back, and said.
 
 A sandbox that makes protected paths read-only needs none of this; without one, and under Landlock, it is what
-holds them (contract §13).
+holds them (docs/reference/sandbox.md).
 """
 
 from __future__ import annotations

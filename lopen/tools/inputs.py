@@ -1,4 +1,7 @@
-"""Inputs of the model's tools, validated (contract §4). A wrong input becomes an error naming the field."""
+"""Inputs of the model's tools, validated. A wrong input becomes an error naming the field.
+
+See docs/reference/tools.md.
+"""
 
 from __future__ import annotations
 

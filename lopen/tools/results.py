@@ -1,4 +1,7 @@
-"""What a tool answers: one JSON object on one line, raw text behind it where there is any (contract §4)."""
+"""What a tool answers: one JSON object on one line, raw text behind it where there is any.
+
+See docs/reference/tools.md.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Running the approved verify commands, and what their result is bound to: the work tree's tree id.
 
 What a command leaves behind neither makes its result stale nor enters a commit (lock files excepted);
-files of the tree that it changed are put back and reported (contract §4, Completion).
+files of the tree that it changed are put back and reported (docs/reference/completion.md).
 """
 
 from __future__ import annotations

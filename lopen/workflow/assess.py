@@ -1,4 +1,7 @@
-"""Assessment: the step a session is in, computed from facts, never from its saved step (contract §2). Pure."""
+"""Assessment: the step a session is in, computed from facts, never from its saved step. Pure.
+
+See docs/reference/workflow.md.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def _from_plan(facts: Facts) -> Step:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Completed and original scope: acceptance criteria and components (contract §2)."""
+    """Completed and original scope: acceptance criteria and components."""
 
     completed: int
     original: int | None

@@ -80,7 +80,7 @@ ADDED = "added"  # what a person confirms after much added work: the number of a
 
 
 def asks(session: Session) -> Pause | None:
-    """The pause that asks a person to look before more is spent; None if nothing speaks for it (contract §2)."""
+    """The pause that asks a person to look before more is spent; None if nothing speaks for it."""
     failed = session.boundary_failures
     if failed >= session.confirmed.get(BOUNDARY, 0) + FAILURES_TO_ASK:
         return confirmation_pause(

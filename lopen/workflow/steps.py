@@ -1,4 +1,4 @@
-"""Steps, phases, triggers and the one table that connects them (contract §2). Data only."""
+"""Steps, phases, triggers and the one table that connects them (docs/reference/workflow.md). Data only."""
 
 from __future__ import annotations
 

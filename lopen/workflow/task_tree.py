@@ -1,7 +1,7 @@
 """The tree of work, as values: every change returns a new tree that shares what did not change.
 
-State moves only along `MOVES` (seed 001 §2); what the seed calls terminal may be reopened by a revert,
-a vanished commit or drift (DECISIONS, 001), which is `reopen`, never an ordinary move.
+State moves only along `MOVES` (docs/reference/workflow.md); a complete task may be reopened by a revert,
+a vanished commit or drift, which is `reopen`, never an ordinary move.
 """
 
 from __future__ import annotations

@@ -77,13 +77,13 @@ def test_a_command_without_its_module_is_not_listed(monkeypatch: pytest.MonkeyPa
     assert "init" in {entry.name for entry in app.listed()}
 
 
-def test_the_table_holds_the_contract_s_commands() -> None:
+def test_the_table_holds_every_command() -> None:
     names = {entry.name for entry in COMMANDS}
-    contract = (
+    expected = (
         "init modules check spec run approve resume plan build status answer confirm skip revert log session "
         "budget circuit alerts memory config doctor serve hooks replay demo diagram"
     )
-    assert names == set(contract.split())
+    assert names == set(expected.split())
 
 
 @pytest.mark.parametrize(

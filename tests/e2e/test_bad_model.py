@@ -1,4 +1,7 @@
-"""A model that calls tools wrongly, says far too much or nothing, and never comes to an end (contract §4)."""
+"""A model that calls tools wrongly, says far too much or nothing, and never comes to an end.
+
+See docs/reference/model.md.
+"""
 
 from __future__ import annotations
 

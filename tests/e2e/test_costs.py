@@ -1,4 +1,4 @@
-"""What a run costs, whom it is charged to, and what stops it (contract §4, §7)."""
+"""What a run costs, whom it is charged to, and what stops it (docs/reference/budgets-and-circuits.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A hostile repository: nothing of it runs, decides or leads out, whatever command is given in it (contract §13)."""
+"""A hostile repository: nothing of it runs, decides or leads out, whatever command is given in it.
+
+See docs/reference/sandbox.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Budgets through the real command: used up, left unsettled, without a price (contract §7)."""
+"""Budgets through the real command: used up, left unsettled, without a price.
+
+See docs/reference/budgets-and-circuits.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the endpoint does wrong, and what lopen makes of it (contract §4, Failures)."""
+"""What the endpoint does wrong, and what lopen makes of it (docs/reference/model.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Known secrets: wherever lopen keeps, shows or sends something, their values are not in it (contract §13)."""
+"""Known secrets: wherever lopen keeps, shows or sends something, their values are not in it.
+
+See docs/reference/sandbox.md.
+"""
 
 from __future__ import annotations
 

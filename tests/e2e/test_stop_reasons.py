@@ -1,4 +1,4 @@
-"""How a turn may end, and what follows from it (contract §4, stop reasons; §6, premature stops)."""
+"""How a turn may end, and what follows from it (docs/reference/model.md)."""
 
 from __future__ import annotations
 

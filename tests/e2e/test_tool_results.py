@@ -1,4 +1,4 @@
-"""What each tool answers, as the table of contract §4 has it, and the limits it says."""
+"""What each tool answers, as docs/reference/tools.md has it, and the limits it says."""
 
 from __future__ import annotations
 

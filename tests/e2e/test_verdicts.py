@@ -1,4 +1,7 @@
-"""Nothing is complete on a model's word: evidence, the oracle, what verify commands leave, boundaries (contract §4)."""
+"""Nothing is complete on a model's word: evidence, the oracle, what verify commands leave, boundaries.
+
+See docs/reference/completion.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commit messages (contract §5)."""
+"""Commit messages (docs/reference/git.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue against the contract's table (§4): every tool, its inputs, its steps, in an order that never changes."""
+"""The catalogue: every tool, its inputs, its steps, in an order that never changes."""
 
 from __future__ import annotations
 

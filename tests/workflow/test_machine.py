@@ -1,4 +1,4 @@
-"""The table and the machine over it: the rows of the contract and no others."""
+"""The table and the machine over it: these rows and no others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from lopen.workflow.machine import IllegalTransition, advance, mermaid, reachable
 from lopen.workflow.steps import ORDER, PLANNING_STEPS, TRANSITIONS, Step, Trigger, number, phase_of
 
-# The contract's table (§2), row by row
+# The table of docs/reference/workflow.md, row by row
 CONTRACT = {
     (1, "spec_approved"): 2,
     (2, "dependencies_determined"): 3,
@@ -23,7 +23,7 @@ CONTRACT = {
 }
 
 
-def test_the_table_is_the_contract_s() -> None:
+def test_the_table_has_these_rows() -> None:
     rows = {(number(t.source), t.trigger.value): number(t.target) for t in TRANSITIONS}
     assert rows == CONTRACT
     assert len(TRANSITIONS) == len(CONTRACT)

@@ -1,7 +1,9 @@
 """Budgets as values: what was used of what is allowed, which thresholds were announced, who granted more.
 
-Pure. The status follows from the numbers, so that no two writers can disagree about it (contract §7):
+Pure. The status follows from the numbers, so that no two writers can disagree about it:
 active → warning (0.8) → paused (1.0) → active after an extension; exhausted where more is used than allowed.
+
+See docs/reference/budgets-and-circuits.md.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from lopen.limits.value import Value
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_EXTENSION = 1_000_000
-SMALLEST_ANSWER = 1_024  # an answer that may be shorter than this is not worth its input (contract §4)
+SMALLEST_ANSWER = 1_024  # an answer that may be shorter than this is not worth its input
 
 # Crossings, in the order in which a growing budget meets them.
 WARNING = "warning"
@@ -68,7 +70,7 @@ class BudgetSpec(Value):
 
 
 class BudgetState(Value):
-    """A budget as it stands; the field names are seed 003 §4.1's and §9.2's."""
+    """A budget as it stands."""
 
     budget_id: str
     budget_type: str

@@ -2,7 +2,7 @@
 
 Checked before the call: input and longest answer are promised in every budget, and settled with what was
 really used, so that a budget is overshot by no more than the estimate's error. Where the store is gone
-everything is allowed, said once, and counted when it is back (contract §4, §7).
+everything is allowed, said once, and counted when it is back (docs/reference/budgets-and-circuits.md).
 """
 
 from __future__ import annotations

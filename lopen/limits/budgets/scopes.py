@@ -1,4 +1,7 @@
-"""Which budgets a piece of work is charged to, and how large they are: from the settings (contract §7)."""
+"""Which budgets a piece of work is charged to, and how large they are: from the settings.
+
+See docs/reference/budgets-and-circuits.md.
+"""
 
 from __future__ import annotations
 

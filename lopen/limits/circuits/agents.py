@@ -1,6 +1,8 @@
-"""Limits for sub-agents and for what they and external calls cost (seed 004 §3). Pure.
+"""Limits for sub-agents and for what they and external calls cost. Pure.
 
 Five at once, ten a session, ten seconds between two starts; at the limit of five the oldest is ended.
+
+See docs/reference/budgets-and-circuits.md.
 """
 
 from __future__ import annotations

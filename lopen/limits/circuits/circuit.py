@@ -1,8 +1,10 @@
-"""The circuit breaker's state and how it changes: opened, cooled, acknowledged, closed (contract §7).
+"""The circuit breaker's state and how it changes: opened, cooled, acknowledged, closed.
 
 closed → open → half_open → closed. In half_open one probe is let through; only its success closes the
 circuit, its failure opens it again a rung higher. State is bounded: windows hold no more than their
 threshold asks for, the history 50 calls. Pure; `now` is seconds since the epoch.
+
+See docs/reference/budgets-and-circuits.md.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ class CallDecision(Value):
 
 
 class CircuitState(Value):
-    """A circuit as it stands; the field names are seed 003 §4.1's where it has them."""
+    """A circuit as it stands."""
 
     circuit_id: str
     state: str = "closed"  # closed, open, half_open

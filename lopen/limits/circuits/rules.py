@@ -1,6 +1,8 @@
-"""The circuit rules as data (contract §7), and how the settings change them. Standard library only.
+"""The circuit rules as data, and how the settings change them. Standard library only.
 
 `over` tells "more than N" from "N": duplicate_call trips at the fifth call, tool_failure after the third.
+
+See docs/reference/budgets-and-circuits.md.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-HISTORY = 50  # seed 004 §2: ten turns of five calls
+HISTORY = 50  # ten turns of five calls
 LADDER = (5.0, 10.0, 30.0, 60.0, 300.0)
 LAST_RUNG = len(LADDER)  # the trip in a row that needs a person
 

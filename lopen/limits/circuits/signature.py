@@ -1,6 +1,6 @@
 """When two calls are the same call: tool and arguments after whitespace and path normalisation.
 
-(DECISIONS, open questions of 003 §18.) What only words or times a call is no part of it. The signature is a
+What only words or times a call is no part of it. The signature is a
 hash, so that no argument lies in the store.
 """
 

@@ -20,7 +20,7 @@ _INSTANTS = frozenset({"started_at", "last_updated", "timestamp", "at"})
 
 
 class Alert(Value):
-    """Something a person should know (seed 003 §4.1; types in contract §7)."""
+    """Something a person should know."""
 
     alert_id: str
     budget_id: str
@@ -32,7 +32,7 @@ class Alert(Value):
 
 
 class Incident(Value):
-    """A circuit that tripped, or an override a person gave: the incident log (seed 004 §4)."""
+    """A circuit that tripped, or an override a person gave: the incident log."""
 
     circuit_id: str
     rule: str

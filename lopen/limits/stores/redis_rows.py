@@ -1,4 +1,4 @@
-"""How the limits lie in Redis: keys, fields, and one optimistic transaction over them (contract §7).
+"""How the limits lie in Redis: keys, fields, and one optimistic transaction over them.
 
 Key layout: `<prefix>:budget:state:<id>` hash, `:budget:usage:<id>` counter, `:budget:spend:<id>` hash,
 `:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations:<session>` hash, `:budget:reserving` set of their sessions, `:budget:dropped:<id>`

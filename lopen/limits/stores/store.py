@@ -1,7 +1,9 @@
 """The store's protocol: one view that changes together, and one counter that never loses an increment.
 
 `SqliteStore` (default) and `RedisStore` keep it; the same tests hold both. Every failure of a store is a
-`StoreUnreachable`: work goes on, and what could not be counted is counted later (contract §7).
+`StoreUnreachable`: work goes on, and what could not be counted is counted later.
+
+See docs/reference/budgets-and-circuits.md.
 """
 
 from __future__ import annotations
