@@ -253,3 +253,7 @@ def test_what_every_call_loads_names_no_library_at_its_top(entry: str) -> None:
 def test_help_and_version_load_no_library_but_the_one_that_shows_them(argument: str) -> None:
     code = f"from lopen.__main__ import main\nassert main([{argument!r}]) == 0"
     assert loaded_by(code) & set(LIBRARIES) <= {"typer"}
+
+
+def test_the_code_refers_to_no_document_outside_the_repository() -> None:
+    assert figures.outside_references(ROOT) == []

@@ -2,7 +2,7 @@
 
 Command environments, logs, recordings and commits share this module: a key, token or password reaches none of
 them. Published formats (`secret_formats`) are matched exactly; an assignment counts only where the name says
-secret and the value looks drawn at random, so that hashes, ids and lock files stay as they are. The time is
+secret and the value looks random, so that hashes, ids and lock files stay as they are. The time is
 linear in the length of the text.
 """
 
@@ -78,7 +78,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def looks_secret_name(name: str) -> bool:
-    """Whether a variable of this name is kept from commands, whatever it holds."""
+    """Return true for a variable's name that says secret; commands do not get such a variable."""
     if name in _NOT_SECRET:
         return False
     words = re.split(r"[^A-Za-z0-9]+", _CAMEL.sub("_", name))
@@ -94,13 +94,17 @@ _CODE = re.compile(
     r"^[A-Za-z_][A-Za-z_]*(?:[._][A-Za-z_]+)*[.(=]?$|\(|^[./~]|^https?:|\.(?:py|js|ts|go|rs|json|txt|pem)$"
 )
 
-_ANYWHERE = [(n, a) for n, f in enumerate(FORMATS) for a in f.anchors if f.place or f.any_case or not f.bits]
-_IN_LONG_RUNS = [(n, a) for n, f in enumerate(FORMATS) for a in f.anchors if (n, a) not in _ANYWHERE]
+_SEARCHED_ALWAYS = [
+    (n, a) for n, f in enumerate(FORMATS) for a in f.anchors if f.context or f.any_case or not f.bits
+]
+_SEARCHED_IN_LONG_RUNS = [
+    (n, a) for n, f in enumerate(FORMATS) for a in f.anchors if (n, a) not in _SEARCHED_ALWAYS
+]
 _LONG_RUN = re.compile(r"[A-Za-z0-9_+/=.-]{16}")  # every token of the other formats holds one
 _STANDS_ALONE = (  # after no letter, but for an escape in JSON, a colour on a terminal, or an escape in a URL
     r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=[0-9\[]m)|(?<=%[0-9A-F]{2}))"
 )
-_SAYS_SO = re.compile(r"example|your[_-]|placeholder|redacted|change.?me|xxxxxx", re.IGNORECASE)
+_SAMPLE_TOKEN = re.compile(r"example|your[_-]|placeholder|redacted|change.?me|xxxxxx", re.IGNORECASE)
 
 
 def find_secrets(text: str) -> list[Secret]:
@@ -114,15 +118,15 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def looks_secret_value(value: str) -> bool:
-    """Whether a variable's value holds something secret, whatever its name."""
+    """Return true for a value that holds a secret, whatever the name of its variable."""
     return bool(find_secrets(value))
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
-    """`text` with every secret replaced by `[redacted:<kind>]`.
+    """Replace every secret in `text` by `[redacted:<kind>]`.
 
-    `known` are values to take out wherever they stand (a key in use), also escaped for JSON or a URL. The
-    replacement keeps JSON strings whole. Redacting twice changes nothing more.
+    `known` are values to replace everywhere, such as a key in use, also where they are escaped for JSON or a URL.
+    A JSON string stays a JSON string. Redacting twice changes nothing more.
     """
     text = hidden(text, known)
     pieces: list[str] = []
@@ -134,20 +138,20 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
 
 
 def hidden(text: str, known: Iterable[str]) -> str:
-    """`text` with the values `known` replaced, and what only looks like a secret left as it is."""
+    """Replace the values `known` in `text`, and leave what only looks like a secret."""
     for value in _spellings(tuple(known)):
         text = text.replace(value, "[redacted:known]")
     return text
 
 
 def spelt(value: str) -> tuple[str, ...]:
-    """A known value in every spelling that is looked for; none of one that is too short."""
+    """Return every spelling of a known value that is searched for; none if the value is too short."""
     return _spellings((value,))
 
 
 @lru_cache(maxsize=64)
 def spelt_in_bytes(known: tuple[str, ...]) -> tuple[bytes, ...]:
-    """The same for what files hold, whose text may be UTF-16 too; several spellings of one value are all there."""
+    """Return every spelling of the known values as bytes of a file, whose text may be UTF-16."""
     forms = {form.encode("utf-8", "surrogatepass") for form in _spellings(known)}
     for value in known:
         if len(value) >= SHORTEST_KNOWN:
@@ -156,12 +160,12 @@ def spelt_in_bytes(known: tuple[str, ...]) -> tuple[bytes, ...]:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for a secret that is to be put there."""
+    """Return true for a placeholder that a person is to replace by a secret."""
     return bool(_PLACEHOLDER.search(value))
 
 
 def added(before: str, after: str, known: Iterable[str] = ()) -> list[tuple[int, str]]:
-    """(line, kind) of every secret in `after` that `before` did not hold, by value or by looks, in order."""
+    """Return (line, kind) of every known or recognised secret in `after` that `before` does not hold, in order."""
     there = {before[s.start : s.end] for s in find_secrets(before)}
     places = [(s.start, s.kind) for s in find_secrets(after) if after[s.start : s.end] not in there]
     places += [(after.find(v), "known") for v in _spellings(tuple(known)) if v in after and v not in before]
@@ -171,10 +175,10 @@ def added(before: str, after: str, known: Iterable[str] = ()) -> list[tuple[int,
 def _found(text: str) -> Iterator[Secret]:
     """Yield what matches, format by format. Looking for literal text first is what makes this fast."""
     if _LONG_RUN.search(text):
-        for number, anchor in [entry for entry in _IN_LONG_RUNS if entry[1] in text]:
+        for number, anchor in [entry for entry in _SEARCHED_IN_LONG_RUNS if entry[1] in text]:
             yield from _matches(number, anchor, text, text)
     lowered = _lowered(text)
-    for number, anchor in _ANYWHERE:
+    for number, anchor in _SEARCHED_ALWAYS:
         searched = lowered if FORMATS[number].any_case else text
         if anchor in searched:
             yield from _matches(number, anchor, text, searched)
@@ -205,17 +209,17 @@ def _compiled(number: int) -> re.Pattern[str]:
 def _is_secret(shape: Format, anchor: str, value: str) -> bool:
     if "[redacted" in value:
         return False
-    if shape.place and _PLACEHOLDER.search(value):
+    if shape.context and _PLACEHOLDER.search(value):
         return False
-    if shape.place == "random" and not _looks_random(value):
+    if shape.context == "random" and not _looks_random(value):
         return False
-    if shape.place or not shape.bits:
+    if shape.context or not shape.bits:
         return not shape.bits or _bits(value) >= shape.bits
-    return _bits(value.removeprefix(anchor)) >= shape.bits and not _SAYS_SO.search(value)
+    return _bits(value.removeprefix(anchor)) >= shape.bits and not _SAMPLE_TOKEN.search(value)
 
 
 def _looks_random(value: str) -> bool:
-    """Tell a value of letters and digits from code, a path and a file name."""
+    """Return true for letters mixed with digits that are not code, a path or a file name."""
     mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
     return mixed and not _CODE.search(value)
 
@@ -227,7 +231,7 @@ def _lowered(text: str) -> str:
 
 
 def _bits(value: str) -> float:
-    """Shannon entropy in bits a character."""
+    """Return the Shannon entropy in bits a character."""
     counts = Counter(value)
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts.values())
 

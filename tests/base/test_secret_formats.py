@@ -133,7 +133,7 @@ def test_the_table_holds_many_kinds_each_with_sound_data() -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [f for f in FORMATS if f.bits and not f.place and not f.any_case], ids=lambda f: f.example
+    "shape", [f for f in FORMATS if f.bits and not f.context and not f.any_case], ids=lambda f: f.example
 )
 def test_a_token_of_one_repeated_character_is_a_placeholder(shape: Format) -> None:
     assert not find_secrets(re.sub(r"\{.(\d+)\}", lambda part: "0" * int(part[1]), shape.example))
@@ -196,11 +196,11 @@ def test_ordinary_text_holds_no_secret(name: str) -> None:
 
 
 def test_the_source_of_this_repository_holds_no_vendor_token() -> None:
-    by_place = {shape.kind for shape in FORMATS if shape.place or not shape.bits}
+    by_context = {shape.kind for shape in FORMATS if shape.context or not shape.bits}
     root = Path(__file__).resolve().parents[2]
     for path in sorted((root / "lopen").rglob("*.py")):
         text = path.read_text("utf-8")
-        assert not [s for s in find_secrets(text) if s.kind not in by_place], path
+        assert not [s for s in find_secrets(text) if s.kind not in by_context], path
 
 
 def test_text_full_of_anchors_takes_linear_time() -> None:

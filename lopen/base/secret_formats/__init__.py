@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lopen.base.secret_formats.development import CI_SERVICES, GIT_HOSTS, OBSERVABILITY, PACKAGE_REGISTRIES
-from lopen.base.secret_formats.general import FIXED_SHAPES, TOLD_BY_THEIR_PLACE
+from lopen.base.secret_formats.general import CONTEXT_FORMATS, FIXED_FORMATS
 from lopen.base.secret_formats.platforms import CLOUDS, DATABASES_AND_SECRET_STORES, MODEL_PROVIDERS
 from lopen.base.secret_formats.services import CHAT_AND_MAIL, PAYMENT, PRODUCTIVITY
 from lopen.base.secret_formats.shape import Format
@@ -21,6 +21,6 @@ FORMATS: tuple[Format, ...] = (
     *CHAT_AND_MAIL,
     *PAYMENT,
     *PRODUCTIVITY,
-    *FIXED_SHAPES,
-    *TOLD_BY_THEIR_PLACE,
+    *FIXED_FORMATS,
+    *CONTEXT_FORMATS,
 )

@@ -16,8 +16,8 @@ class Format(NamedTuple):
 
     `pattern` is compiled when one of the anchors is found, and matches in time linear in the length of the text.
 
-    `place` is set where only the place of a value makes it suspicious: then it is a secret unless it is a
-    placeholder (`any`), or if it also looks drawn at random (`random`).
+    `context` is set where only the text around a value makes it suspicious. Such a value is a secret unless it is a
+    placeholder (`any`), or only if it also looks random (`random`).
 
     `example` is a template, so that this repository holds no token: `{w36}` stands for 36 random characters of
     an alphabet: w letters and digits, a letters, l lower case and digits, u upper case and digits 2-7, h hexadecimal,
@@ -31,4 +31,4 @@ class Format(NamedTuple):
     bits: float = SOME_BITS
     lead: int = 0
     any_case: bool = False
-    place: Literal["", "any", "random"] = ""
+    context: Literal["", "any", "random"] = ""
