@@ -14,7 +14,7 @@ from functools import partial
 from bench.rows import Row
 from lopen.guardrails.call_history import Habits
 from lopen.guardrails.calls import ToolFact
-from lopen.guardrails.facts import BudgetFacts, ChurnFacts, GuardFacts, ScopeFacts
+from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, ScopeFacts
 from lopen.guardrails.pipeline import GUARDRAILS, run
 from lopen.workflow.steps import Step
 

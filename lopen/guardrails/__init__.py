@@ -1,1 +1,1 @@
-"""The ordered table of checks before every iteration, and the validator of every end of a turn. Pure."""
+"""The checks before each iteration, the counts of tool calls, and the detection of premature stops. Pure."""

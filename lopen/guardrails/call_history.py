@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from lopen.guardrails import circular, discipline
 from lopen.guardrails.calls import HabitLimits, Streaks, ToolFact
-from lopen.guardrails.facts import FindingKind, WastefulHabit
+from lopen.guardrails.guard import FindingKind, WastefulHabit
 
 FINDINGS_KEPT = 10
 EDITED_KEPT = 200

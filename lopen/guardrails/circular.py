@@ -9,9 +9,8 @@ See docs/reference/guardrails.md.
 
 from __future__ import annotations
 
-from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
 from lopen.guardrails.calls import LOOKS, RUN, HabitLimits, Streaks, ToolFact, due, short_key
-from lopen.guardrails.facts import GuardFacts, WastefulHabit
+from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, WastefulHabit, passing
 from lopen.guardrails.shell_text import normal_command
 from lopen.guardrails.wording import one_line, times
 
@@ -54,6 +53,6 @@ def check(facts: GuardFacts) -> GuardResult:
         GuardVerdict.WARN,
         f"{one_line(worst.resource, 80)} came back the same {times(worst.count)}{more}",
         "\n".join(f.correction for f in facts.circular),
-        action="tells the model, goes on",
+        action="tells the model, continues",
         announce=False,  # people were told when it was seen
     )

@@ -5,9 +5,8 @@ See docs/reference/guardrails.md.
 
 from __future__ import annotations
 
-from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
 from lopen.guardrails.calls import READS, RUN, HabitLimits, Streaks, ToolFact, due, short_key
-from lopen.guardrails.facts import GuardFacts, WastefulHabit
+from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, WastefulHabit, passing
 from lopen.guardrails.shell_text import normal_command
 from lopen.guardrails.wording import listing, one_line, times
 
@@ -93,7 +92,7 @@ def check(facts: GuardFacts) -> GuardResult:
         GuardVerdict.WARN,
         "; ".join(in_words(f) for f in facts.discipline[-3:]),
         "\n".join([*(f.correction for f in facts.discipline), SOFT]),
-        action="tells the model, goes on",
+        action="tells the model, continues",
         announce=False,  # people were told when it was seen
     )
 

@@ -1,9 +1,9 @@
-"""Order 200: failures of one task in a row, and the ladder they climb (docs/reference/guardrails.md).
+"""Order 200: failures of one task in a row, and how lopen escalates (docs/reference/guardrails.md).
 
 normal → warning → intervention → halted, at 2, 3 and 5 by default; `workflow.failure_threshold` moves the
-3, the others keep their distance. From intervention on a person is asked at gates: 3, 5, then every second
-failure more. A confirmation is good until the next gate, so that even a halted task can be gone on with,
-but only ever for two more failures. A success resets all of it.
+3, the others keep their distance. From intervention on lopen asks a person at 3, 5, then every second failure.
+A confirmation is valid until the next of these counts, so a halted task can continue for two more failures.
+A success resets the count.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from enum import StrEnum
 from typing import Literal
 
 from lopen.base.events import EscalationChanged
-from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
-from lopen.guardrails.facts import GuardFacts
+from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, passing
 from lopen.guardrails.wording import confirm_command, one_line, skip_command, times
 from lopen.workflow.session import Session
 
@@ -28,7 +27,7 @@ Action = Literal["continue", "correct", "confirm", "halt"]
 
 
 class Pressure(StrEnum):
-    """How far a task's failures have climbed."""
+    """The level of escalation."""
 
     NORMAL = "normal"
     WARNING = "warning"
@@ -46,7 +45,7 @@ ACTIONS: Mapping[Pressure, Action] = {
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """At how many failures in a row each rung is reached. With `intervention` 1 there is no warning rung."""
+    """The number of failures in a row for each level. With `intervention` 1 there is no warning level."""
 
     warning: int = 2
     intervention: int = 3
@@ -54,13 +53,13 @@ class Ladder:
 
     @classmethod
     def around(cls, threshold: int) -> Ladder:
-        """The ladder whose intervention is at `threshold` (`workflow.failure_threshold`, at least 1)."""
+        """Return the ladder with its intervention at `threshold` (`workflow.failure_threshold`, at least 1)."""
         if threshold < 1:
             raise ValueError(f"a failure threshold is at least 1, got {threshold}")
         return cls(max(1, threshold - 1), threshold, threshold + 2)
 
     def pressure(self, failures: int) -> Pressure:
-        """The rung for so many failures in a row."""
+        """Return the level for a number of failures in a row."""
         if failures >= self.halt:
             return Pressure.HALTED
         if failures >= self.intervention:
@@ -68,7 +67,7 @@ class Ladder:
         return Pressure.WARNING if failures >= self.warning else Pressure.NORMAL
 
     def gate(self, failures: int) -> int:
-        """The last count at or below `failures` that wants a person's confirmation; 0 before the first."""
+        """Return the last count up to `failures` that requires a confirmation; 0 before the first."""
         if failures < self.intervention:
             return 0
         stride = self.halt - self.intervention
@@ -76,8 +75,8 @@ class Ladder:
 
 
 @dataclass(frozen=True, slots=True)
-class Climb:
-    """A change of rung, for the record."""
+class PressureChange:
+    """A change of level."""
 
     source: Pressure
     target: Pressure
@@ -88,30 +87,30 @@ class Climb:
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """One task's rung and how it got there; the latest `TRANSITIONS_KEPT` changes are kept."""
+    """The level of one task and its latest `TRANSITIONS_KEPT` changes."""
 
     ladder: Ladder = field(default_factory=Ladder)
     state: Pressure = Pressure.NORMAL
-    transitions: tuple[Climb, ...] = ()
+    transitions: tuple[PressureChange, ...] = ()
 
     def advance(self, failures: int, *, reason: str, at: datetime) -> tuple[Escalation, Action]:
-        """The escalation at so many failures in a row (0 after a success), and what is to be done."""
+        """Return the escalation at a number of failures in a row (0 after a success), and the action to take."""
         target = self.ladder.pressure(failures)
         action = ACTIONS[target]
         if target is self.state:
             return self, action
-        climb = Climb(self.state, target, failures, one_line(reason), at)
-        kept = (*self.transitions, climb)[-TRANSITIONS_KEPT:]
+        change = PressureChange(self.state, target, failures, one_line(reason), at)
+        kept = (*self.transitions, change)[-TRANSITIONS_KEPT:]
         return replace(self, state=target, transitions=kept), action
 
 
 def after_success(confirmed: Mapping[str, int], task_id: str) -> dict[str, int]:
-    """`confirmed` without the task: a confirmation is good for one row of failures only."""
+    """Return `confirmed` without the task: a confirmation is valid for one row of failures."""
     return {subject: level for subject, level in confirmed.items() if subject != task_id}
 
 
 def check(facts: GuardFacts) -> GuardResult:
-    """Warn on the way, block at each gate that no person has confirmed yet."""
+    """Warn below, and block at each count that a person has to confirm."""
     churn = facts.churn
     ladder = Ladder.around(churn.threshold)
     pressure = ladder.pressure(churn.failures)
@@ -121,7 +120,7 @@ def check(facts: GuardFacts) -> GuardResult:
     if gate > churn.confirmed_at:
         return _blocks(facts, pressure, gate)
     return GuardResult(
-        NAME, GuardVerdict.WARN, _reason(facts), _correction(facts, pressure), action="goes on"
+        NAME, GuardVerdict.WARN, _reason(facts), _correction(facts, pressure), action="continues"
     )
 
 
@@ -141,12 +140,12 @@ def _blocks(facts: GuardFacts, pressure: Pressure, gate: int) -> GuardResult:
 
 
 def _is_step(facts: GuardFacts) -> bool:
-    """Whether a planning step fails: it stands in the task's place, and nobody can give it up."""
+    """Tell whether the failing subject is a planning step; a step cannot be skipped."""
     return facts.task_id == facts.step.value
 
 
 def _or_skip(facts: GuardFacts) -> str:
-    return "" if _is_step(facts) else f", or gives the task up with {skip_command(facts.task_id)}"
+    return "" if _is_step(facts) else f", or skips the task with {skip_command(facts.task_id)}"
 
 
 def _reason(facts: GuardFacts) -> str:
@@ -154,14 +153,14 @@ def _reason(facts: GuardFacts) -> str:
 
 
 def _correction(facts: GuardFacts, pressure: Pressure) -> str:
-    told = f"The {_what(facts)} has failed {times(facts.churn.failures)} in a row{_why(facts)}."
+    count = f"The {_what(facts)} has failed {times(facts.churn.failures)} in a row{_why(facts)}."
     match pressure:
         case Pressure.WARNING | Pressure.NORMAL:
-            return f"{told} Consider a different approach before you try again."
+            return f"{count} Consider a different approach before you try again."
         case Pressure.INTERVENTION:
-            return f"{told} You must change your strategy: say what the failures have in common, then try another way."
+            return f"{count} You must change your strategy: say what the failures have in common, then try another way."
         case Pressure.HALTED:
-            told = f"{told} A person let it go on. Do not repeat any of the earlier ways"
+            told = f"{count} A person allowed another try. Do not repeat an earlier approach"
             if _is_step(facts):
                 return f"{told}."
             return (
@@ -182,17 +181,17 @@ def _why(facts: GuardFacts) -> str:
     return f" (latest: {reasons})" if reasons else ""
 
 
-DOES: Mapping[Action, str] = {
-    "continue": "goes on",
-    "correct": "tells the model to try another way",
+ACTION_TEXTS: Mapping[Action, str] = {
+    "continue": "continues",
+    "correct": "tells the model to try another approach",
     "confirm": "asks a person before another try",
     "halt": "halts until a person confirms another try",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Failing:
-    """A task or planning step with its failures in a row."""
+class FailingSubject:
+    """A task or planning step, and its failures in a row."""
 
     subject: str
     name: str
@@ -202,51 +201,51 @@ class Failing:
 
     @property
     def reason(self) -> str:
-        """Why it stands where it does."""
+        """Return the reason for its level."""
         if self.given_up:
-            return "a person gave it up"
+            return "a person skipped it"
         if not self.failures:
-            return "no failures in a row any more"
+            return "no more failures in a row"
         return f"failed {times(self.failures)} in a row" + (f" ({one_line(self.note)})" if self.note else "")
 
 
 def escalated(
     session: Session, threshold: int, at: datetime
 ) -> tuple[Session, tuple[EscalationChanged, ...]]:
-    """The session with every rung as it is now, and what climbed or came down since it was last recorded."""
+    """Return the session with the present levels, and an event for each level that changed."""
     ladder = Ladder.around(threshold)
     pressure: dict[str, str] = {}
-    told: list[EscalationChanged] = []
+    changes: list[EscalationChanged] = []
     for failing in _all(session):
         before = Escalation(ladder, Pressure(session.pressure.get(failing.subject, Pressure.NORMAL)))
         after, action = before.advance(failing.failures, reason=failing.reason, at=at)
         if after.state is not Pressure.NORMAL:
             pressure[failing.subject] = after.state.value
-        told += [_told(failing, climb, action) for climb in after.transitions]
-    return (replace(session, pressure=pressure) if told else session), tuple(told)
+        changes += [_event(failing, change, action) for change in after.transitions]
+    return (replace(session, pressure=pressure) if changes else session), tuple(changes)
 
 
-def _all(session: Session) -> Iterator[Failing]:
-    """Every task that fails or stands on a rung, the present step, and what was on a rung but is no longer there."""
+def _all(session: Session) -> Iterator[FailingSubject]:
+    """Return every task and step that fails or has a level, those that are no longer there included."""
     found = {
-        t.id: Failing(t.id, t.name, 0 if t.given_up else t.failures, t.note, bool(t.given_up))
+        t.id: FailingSubject(t.id, t.name, 0 if t.given_up else t.failures, t.note, bool(t.given_up))
         for t in session.tree.tasks
         if t.failures or t.id in session.pressure
     }
     step = session.step.value
     if session.step_failures or step in session.pressure:
-        found[step] = Failing(step, step, session.step_failures, session.last_failure)
-    gone = {s: Failing(s, s, 0) for s in session.pressure if s not in found}
+        found[step] = FailingSubject(step, step, session.step_failures, session.last_failure)
+    gone = {s: FailingSubject(s, s, 0) for s in session.pressure if s not in found}
     yield from (*found.values(), *gone.values())
 
 
-def _told(failing: Failing, climb: Climb, action: Action) -> EscalationChanged:
+def _event(failing: FailingSubject, change: PressureChange, action: Action) -> EscalationChanged:
     return EscalationChanged(
         failing.subject,
         failing.name,
-        climb.source.value,
-        climb.target.value,
-        climb.failures,
-        climb.reason,
-        DOES[action],
+        change.source.value,
+        change.target.value,
+        change.failures,
+        change.reason,
+        ACTION_TEXTS[action],
     )

@@ -53,7 +53,7 @@ class Stop:
         return self.step not in (Step.DRAFT_SPECIFICATION, Step.COMPLETE)
 
 
-def judge(text: str, *, step: Step, tool_calls_made: int = 0) -> Stop:
+def detect_stop(text: str, *, step: Step, tool_calls_made: int = 0) -> Stop:
     """The kind of stop that `text`, the visible text of the turn, makes."""
     kind, evidence = _judged(text)
     return Stop(kind, step, one_line(evidence), tool_calls_made)
@@ -98,7 +98,7 @@ def _meant(before: str, after: str, phrase: Phrase) -> bool:
     return phrase.kind != "claim" or not HEDGE.match(after)
 
 
-SEEN: Mapping[StopKind, str] = {
+OBSERVATIONS: Mapping[StopKind, str] = {
     "permission": "you turned to a person{said}. Nobody answers here and no permission is needed: go on",
     "question": "you ended on a question{said}. Nobody reads the end of a turn",
     "status": "you reported or announced instead of acting{said}. Do it now, in this turn",
@@ -152,7 +152,7 @@ def nudge(
 
 def _seen(stop: Stop) -> str:
     said = f' ("{one_line(stop.evidence)}")' if stop.evidence else ""
-    text = SEEN[stop.kind].format(said=said)
+    text = OBSERVATIONS[stop.kind].format(said=said)
     return text if stop.tool_calls_made else f"{text}. No tool has been called in this iteration yet"
 
 

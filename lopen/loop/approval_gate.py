@@ -20,7 +20,7 @@ from lopen.git.ignores import hide_state
 from lopen.git.message import approval
 from lopen.git.refs import Head
 from lopen.git.repository import Repository, versioned
-from lopen.guardrails.quality import OFFER
+from lopen.guardrails.completion import OFFER
 from lopen.loop.context import Ports
 from lopen.loop.project_context import lacks
 from lopen.workflow.decide import entered

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lopen.base.events import ComponentComplete, GuardrailRaised, TaskChanged
-from lopen.guardrails.quality import NAME
+from lopen.guardrails.completion import QUALITY
 from lopen.guardrails.repeated_failures import after_success
 from lopen.guardrails.wording import one_line
 from lopen.loop.oracle_calls import BoundaryVerdict, OracleCalls, pronounce
@@ -102,7 +102,7 @@ def _found(bench: Workbench, judged: BoundaryVerdict, scope: Scope, component: C
         session,
         told,
         GuardrailRaised(
-            NAME,
+            QUALITY,
             "block",
             f"the {scope}'s verification failed: {one_line(judged.verdict.summary)}",
             f"adds {task.id}, which takes up what it found",

@@ -13,8 +13,8 @@ from typing import Any
 
 from lopen.base.errors import LopenError
 from lopen.base.events import GuardrailRaised, ModelText
-from lopen.guardrails.quality import missing
-from lopen.guardrails.stop_detection import judge, nudge
+from lopen.guardrails.completion import missing
+from lopen.guardrails.stop_detection import detect_stop, nudge
 from lopen.guardrails.wording import times
 from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.llm.request_body import can_stand_last, cut_call, sendable, text_block
@@ -148,7 +148,7 @@ class Conversation:
         session = self.bench.session
         if session.step is Step.DRAFT_SPECIFICATION and self._specified():
             return Outcome("recorded")
-        stop = judge(response.text, step=session.step, tool_calls_made=self.tool_calls)
+        stop = detect_stop(response.text, step=session.step, tool_calls_made=self.tool_calls)
         seen = f"{stop.kind}: {stop.evidence}" if stop.evidence else stop.kind
         most = self.bench.settings.workflow.max_nudges
         if self.nudges >= most:

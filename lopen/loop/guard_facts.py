@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from lopen.guardrails.budget import level_of
-from lopen.guardrails.facts import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
+from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
+from lopen.guardrails.resource_limits import level_of
 from lopen.limits.texts import extension
 from lopen.loop.context import Ports
 from lopen.workflow.assess import scope_of

@@ -14,7 +14,7 @@ from datetime import datetime
 from lopen.base.clock import Clock
 from lopen.base.errors import LopenError
 from lopen.base.events import TurnEnded, TurnStarted, Waiting
-from lopen.guardrails.pipeline import tripped
+from lopen.guardrails.pipeline import circuit_events
 from lopen.limits.answers import BudgetReached, Grant, ToolPass, ToolTrip
 from lopen.limits.budgets.meter import Meter
 from lopen.llm.messages import (
@@ -201,7 +201,7 @@ class ModelCalls:
         return CallPaused(circuit_pause(self.journal.session, trip.text, trip.command))
 
     def _tell(self, trip: ToolTrip) -> None:
-        lines = tripped(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
+        lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
         self.journal.tell(*trip.events, *lines)
 
     def _wait_for(self, why: str, until: datetime) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lopen.base.events import VerdictGiven
 from lopen.documents.spec import Specification
 from lopen.git.checkout import Checkout
-from lopen.guardrails.quality import holds_inline_tests, required, untested
+from lopen.guardrails.completion import holds_inline_tests, required, untested
 from lopen.llm.messages import ContextTooLong
 from lopen.loop.model_calls import ModelCalls
 from lopen.oracle.evidence import Evidence

@@ -13,7 +13,7 @@ from pathlib import Path
 from lopen.base.trusted_programs import is_brought
 from lopen.documents.research import topics
 from lopen.git.commit_hooks import HooksSnapshot
-from lopen.guardrails.quality import advice, lacking
+from lopen.guardrails.completion import advice, missing_gates
 from lopen.loop.context import Ports
 from lopen.prompts.prompt import Surroundings
 from lopen.workflow.steps import PLANNING_STEPS, Step
@@ -102,7 +102,7 @@ def _plain_text(root: Path, path: str, room: int) -> str | None:
 def lacks(ports: Ports) -> tuple[str, ...]:
     """What this repository lacks for its quality gates to hold."""
     hooks = {h.name for h in HooksSnapshot.from_json(ports.journal.session.hooks or "[]").hooks}
-    return lacking(ports.verifier.commands, hooks, commits=ports.commits)
+    return missing_gates(ports.verifier.commands, hooks, commits=ports.commits)
 
 
 def work_in_progress(ports: Ports) -> str:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from lopen.base.errors import PersonNeeded, Stopped, StorageError
 from lopen.base.events import IterationEnded, Notice, SessionPaused, Waiting
-from lopen.guardrails import budget
-from lopen.guardrails.answers import GuardResult
+from lopen.guardrails.guard import GuardResult
 from lopen.guardrails.pipeline import Passed, events, selected
 from lopen.guardrails.pipeline import run as run_guardrails
+from lopen.guardrails.resource_limits import level_in
 from lopen.loop.context import Ports
 from lopen.loop.guard_facts import guard_facts
 from lopen.loop.iteration import advance_alone, begin, bench_for, conversation_for, look
@@ -108,8 +108,8 @@ def check(ports: Ports) -> Passed:
     """The guardrails' word on going on; warnings and blocks are told, and a wait is sat out."""
     passed = run_guardrails(selected(ports.settings.guardrails.disabled), guard_facts(ports))
     told = events(passed.results)
-    if told or budget.level_in(passed.results) != ports.journal.session.budget_told:
-        ports.journal.change(*told, budget_told=budget.level_in(passed.results))
+    if told or level_in(passed.results) != ports.journal.session.budget_told:
+        ports.journal.change(*told, budget_told=level_in(passed.results))
     if passed.wait_s and not passed.blocked:
         ports.journal.tell(Waiting("a circuit cools down", passed.wait_s))
         ports.clock.sleep(passed.wait_s)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from lopen.base.events import GuardrailRaised, TaskChanged
-from lopen.guardrails.facts import Claim
-from lopen.guardrails.quality import NAME, missing, rejection, unproven
+from lopen.guardrails.completion import QUALITY, missing, rejection, unproven
+from lopen.guardrails.guard import Claim
 from lopen.oracle.verdict import Scope
 from lopen.tools import inputs
 from lopen.tools.results import ToolResult, done, failed
@@ -74,7 +74,7 @@ def _complete(bench: Workbench, task: Task) -> ToolResult:
 def _claimed(bench: Workbench, what: str) -> None:
     """A completion that does not hold is told, and counted by turns: a conversation bears only so many."""
     bench.false_claim = True
-    bench.journal.tell(GuardrailRaised(NAME, "block", what, "refuses it and tells the model why"))
+    bench.journal.tell(GuardrailRaised(QUALITY, "block", what, "refuses it and tells the model why"))
 
 
 def update_subtask(bench: Workbench, wanted: inputs.UpdateSubtask) -> ToolResult:

@@ -15,7 +15,7 @@ from lopen.base.events import GuardrailRaised, Notice, Waiting
 from lopen.guardrails import discipline
 from lopen.guardrails.call_history import Habits, guard_of
 from lopen.guardrails.calls import HabitLimits, ToolFact
-from lopen.guardrails.pipeline import tripped
+from lopen.guardrails.pipeline import circuit_events
 from lopen.guardrails.shell_text import looks_like_tests
 from lopen.limits.answers import ToolPass, ToolTrip
 from lopen.limits.circuits.call_gate import Gate
@@ -85,7 +85,7 @@ class Watch:
         return failed(answer.text, "do something else than before", outcome="refused", circuit=answer.rule)
 
     def _tripped(self, trip: ToolTrip) -> None:
-        lines = tripped(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
+        lines = circuit_events(trip.events, needs_ack=trip.needs_ack, until=trip.until, now=self.clock.now())
         self.journal.tell(*trip.events, *lines)
         if trip.needs_ack:
             self.pause = circuit_pause(self.journal.session, trip.text, trip.command)

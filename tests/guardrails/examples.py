@@ -8,7 +8,7 @@ from typing import Any
 
 from lopen.guardrails.call_history import Habits
 from lopen.guardrails.calls import ToolFact
-from lopen.guardrails.facts import GuardFacts
+from lopen.guardrails.guard import GuardFacts
 from lopen.workflow.steps import Step
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.answers import GuardVerdict
-from lopen.guardrails.budget import check, level_in, level_of
-from lopen.guardrails.facts import BudgetFacts
+from lopen.guardrails.guard import BudgetFacts, GuardVerdict
+from lopen.guardrails.resource_limits import check_budget, level_in, level_of
 from tests.guardrails.examples import facts
 
 
 def judged(**budget: Any) -> tuple[GuardVerdict, str | None]:
-    result = check(facts(budget=BudgetFacts(**budget)))
+    result = check_budget(facts(budget=BudgetFacts(**budget)))
     return result.verdict, result.pause_kind
 
 
@@ -55,7 +54,7 @@ def test_requests_count_as_tokens_do() -> None:
 
 
 def test_the_limit_that_is_used_most_decides() -> None:
-    result = check(
+    result = check_budget(
         facts(budget=BudgetFacts(tokens_used=85, tokens_max=100, requests_used=10, requests_max=10))
     )
     assert result.pause_kind == "budget"
@@ -64,13 +63,13 @@ def test_the_limit_that_is_used_most_decides() -> None:
 
 
 def test_the_confirmation_names_subject_level_and_command() -> None:
-    result = check(facts(budget=BudgetFacts(tokens_used=95, tokens_max=100)))
+    result = check_budget(facts(budget=BudgetFacts(tokens_used=95, tokens_max=100)))
     assert (result.confirm, result.level, result.command) == ("budget", 90, "lopen confirm auth-20260301-1")
 
 
 def test_an_exhausted_budget_names_the_extension() -> None:
     spent = BudgetFacts(tokens_used=100, tokens_max=100, extension=2_000)
-    result = check(facts(module="my module", budget=spent))
+    result = check_budget(facts(module="my module", budget=spent))
     assert result.command == "lopen budget extend 'module:my module' --tokens 2000 --reason TEXT"
 
 
@@ -95,8 +94,8 @@ def test_switched_off_it_passes() -> None:
 
 @pytest.mark.parametrize("used", [90, 100, 200])
 def test_enforcement_warn_says_the_same_and_goes_on(used: int) -> None:
-    hard = check(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100)))
-    soft = check(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100, enforcement="warn")))
+    hard = check_budget(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100)))
+    soft = check_budget(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100, enforcement="warn")))
     assert soft.verdict is GuardVerdict.WARN
     assert (soft.reason, soft.correction) == (hard.reason, hard.correction)
     assert not soft.command
@@ -116,7 +115,7 @@ def test_no_threshold_is_announced_twice_also_on_a_jump(spent: list[int], enforc
             announced_level=announced,
             enforcement=enforcement,
         )
-        result = check(facts(budget=budget))
+        result = check_budget(facts(budget=budget))
         level = max([t for t in (80, 90, 100) if used >= t], default=0)
         if result.verdict is not GuardVerdict.PASS and result.announce and result.pause_kind != "budget":
             told.append(level)
@@ -132,7 +131,9 @@ def test_levels_are_whole_percentages() -> None:
 
 def test_a_pass_gives_back_the_level_it_spoke_of() -> None:
     spoken = [
-        level_in([check(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100, confirmed_level=level)))])
+        level_in(
+            [check_budget(facts(budget=BudgetFacts(tokens_used=used, tokens_max=100, confirmed_level=level)))]
+        )
         for used, level in ((50, 0), (85, 0), (95, 0), (95, 90), (100, 90))
     ]
     assert spoken == [0, 80, 90, 90, 100]

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.answers import GuardResult, GuardVerdict
-from lopen.guardrails.facts import ChurnFacts
+from lopen.guardrails.guard import ChurnFacts, GuardResult, GuardVerdict
 from lopen.guardrails.repeated_failures import (
     TRANSITIONS_KEPT,
     Action,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.guardrails.quality import holds_inline_tests, is_source, is_test, untested
+from lopen.guardrails.completion import holds_inline_tests, is_source, is_test, untested
 
 TESTS = [
     "tests/test_login.py",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lopen.guardrails.call_history import EDITED_KEPT, FINDINGS_KEPT, Habits
 from lopen.guardrails.calls import LIMIT, HabitLimits, ToolFact
-from lopen.guardrails.facts import WastefulHabit
+from lopen.guardrails.guard import WastefulHabit
 from tests.guardrails.examples import edit, fed, notices, ran, read, verified
 
 

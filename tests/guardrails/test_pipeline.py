@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base.errors import ExitCode, Stopped
-from lopen.guardrails.answers import Category, Guardrail, GuardResult, GuardVerdict
-from lopen.guardrails.facts import BudgetFacts, ChurnFacts, Claim, GuardFacts, ScopeFacts
+from lopen.guardrails.guard import (
+    BudgetFacts,
+    Category,
+    ChurnFacts,
+    Claim,
+    GuardFacts,
+    Guardrail,
+    GuardResult,
+    GuardVerdict,
+    ScopeFacts,
+)
 from lopen.guardrails.pipeline import GUARDRAILS, run, selected
 from lopen.workflow.steps import Step
 from tests.guardrails.examples import facts, fed, read

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.answers import GuardVerdict
-from lopen.guardrails.facts import Boundary, Claim
-from lopen.guardrails.quality import check, missing, rejection, required
+from lopen.guardrails.completion import check_quality, missing, rejection, required
+from lopen.guardrails.guard import Boundary, Claim, GuardVerdict
 from tests.guardrails.examples import facts
 
 ALL: dict[str, str | None] = {
@@ -84,12 +83,12 @@ def test_the_refusal_names_the_tools_in_order_and_what_then() -> None:
 
 
 def test_a_claim_without_its_verifications_blocks() -> None:
-    result = check(facts(claim=Claim("component", "api", ("verify_lint",))))
+    result = check_quality(facts(claim=Claim("component", "api", ("verify_lint",))))
     assert (result.verdict, result.pause_kind) == (GuardVerdict.BLOCK, "guardrail")
     assert result.command == "lopen resume auth-20260301-1"
     assert "verify_lint" in result.correction
 
 
 def test_a_verified_claim_and_no_claim_pass() -> None:
-    assert check(facts(claim=Claim("task", "t1"))).verdict is GuardVerdict.PASS
-    assert check(facts()).verdict is GuardVerdict.PASS
+    assert check_quality(facts(claim=Claim("task", "t1"))).verdict is GuardVerdict.PASS
+    assert check_quality(facts()).verdict is GuardVerdict.PASS

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.guardrails.answers import GuardVerdict
-from lopen.guardrails.facts import ScopeFacts
-from lopen.guardrails.scope import check, fulfilled
+from lopen.guardrails.completion import check_scope, scope_fulfilled
+from lopen.guardrails.guard import GuardVerdict, ScopeFacts
 from lopen.workflow.steps import ORDER, Step, number
 from tests.guardrails.examples import facts
 
@@ -30,24 +29,24 @@ from tests.guardrails.examples import facts
 def test_scope_from_step_four_on(
     completed: int | None, original: int | None, verdict: GuardVerdict, done: bool
 ) -> None:
-    result = check(facts(step=Step.ITERATE_THROUGH_TASKS, scope=ScopeFacts(completed, original)))
+    result = check_scope(facts(step=Step.ITERATE_THROUGH_TASKS, scope=ScopeFacts(completed, original)))
     assert result.verdict is verdict
-    assert fulfilled(completed, original) is done
+    assert scope_fulfilled(completed, original) is done
 
 
 def test_unfinished_scope_says_that_the_run_goes_on() -> None:
-    result = check(facts(step=Step.REPEAT, scope=ScopeFacts(2, 3)))
-    assert result.reason == "2 of 3 acceptance criteria are done: the run goes on"
+    result = check_scope(facts(step=Step.REPEAT, scope=ScopeFacts(2, 3)))
+    assert result.reason == "2 of 3 acceptance criteria are done: the run continues"
 
 
 @pytest.mark.parametrize("step", ORDER)
 def test_an_unknown_scope_blocks_exactly_from_step_four_on(step: Step) -> None:
-    blocked = check(facts(step=step)).verdict is GuardVerdict.BLOCK
+    blocked = check_scope(facts(step=step)).verdict is GuardVerdict.BLOCK
     assert blocked == (number(step) >= 4)
 
 
 def test_the_block_says_what_to_do() -> None:
-    result = check(facts(step=Step.SELECT_NEXT_COMPONENT, scope=ScopeFacts(0, 0)))
+    result = check_scope(facts(step=Step.SELECT_NEXT_COMPONENT, scope=ScopeFacts(0, 0)))
     assert (result.pause_kind, result.command) == ("guardrail", "lopen plan auth --new")
     assert "the original scope is 0" in result.reason
     assert "record_components" in result.correction

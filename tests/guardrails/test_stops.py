@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.stop_detection import judge
+from lopen.guardrails.stop_detection import detect_stop
 from lopen.workflow.steps import Step
 from tests.guardrails.phrase_cases import CLAIM, OTHER, PERMISSION, QUESTION, STATUS
 
@@ -16,7 +16,7 @@ STEP = Step.ITERATE_THROUGH_TASKS
 
 
 def kind(text: str) -> str:
-    return judge(text, step=STEP).kind
+    return detect_stop(text, step=STEP).kind
 
 
 def test_there_are_enough_examples_on_both_sides() -> None:
@@ -71,14 +71,14 @@ def test_a_quotation_before_it_hides_no_request_for_permission(text: str, quoted
 
 
 def test_the_evidence_is_the_sentence_on_one_line() -> None:
-    stop = judge("I wrote it.\nShall I\nproceed \x1b[0m with it?", step=STEP, tool_calls_made=4)
+    stop = detect_stop("I wrote it.\nShall I\nproceed \x1b[0m with it?", step=STEP, tool_calls_made=4)
     assert stop.evidence == "Shall I proceed [0m with it?"
     assert stop.tool_calls_made == 4
 
 
 @pytest.mark.parametrize("step", Step)
 def test_only_in_step_one_is_ending_a_turn_no_premature_stop(step: Step) -> None:
-    stop = judge("Which database?", step=step)
+    stop = detect_stop("Which database?", step=step)
     assert stop.premature == (step not in (Step.DRAFT_SPECIFICATION, Step.COMPLETE))
 
 

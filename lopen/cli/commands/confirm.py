@@ -23,7 +23,7 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
     """Say that a session may go on; then `lopen resume` goes on."""
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
-    from lopen.guardrails.budget import CONFIRM_SUBJECT
+    from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
     from lopen.limits.admin_actions import confirm_budget
     from lopen.limits.stores.opening import open_limits
     from lopen.storage.lock import alone

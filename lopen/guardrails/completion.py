@@ -1,4 +1,7 @@
-"""Order 300: what must have passed before something may be called complete (docs/reference/completion.md)."""
+"""Orders 220 and 300: the original scope, and the verifications that a completion requires (docs/reference/completion.md).
+
+Also here: which files are tests, and what a repository lacks for its quality gates.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from lopen.guardrails.answers import GuardResult, GuardVerdict, passing
-from lopen.guardrails.facts import Boundary, Claim, GuardFacts
-from lopen.guardrails.wording import listing, one_line, resume_command
+from lopen.guardrails.guard import Boundary, Claim, GuardFacts, GuardResult, GuardVerdict, passing
+from lopen.guardrails.wording import listing, one_line, plan_command, resume_command
+from lopen.workflow.steps import Step, number
 
-NAME = "quality_gate"
+SCOPE = "scope_continuity"
+QUALITY = "quality_gate"
+SCOPE_FROM = number(Step.SELECT_NEXT_COMPONENT)
 
 REQUIRED: Mapping[Boundary, tuple[str, ...]] = {
     "task": ("verify_tests", "verify_task_completion"),
@@ -22,63 +27,103 @@ JUDGED = frozenset({"verify_task_completion", "verify_component_completion", "ve
 
 
 def tool_name(command_name: str) -> str:
-    """The tool for a command of `Skills & Hooks`: `verify-tests` becomes `verify_tests`."""
+    """Return the tool for a command of `Skills & Hooks`: `verify-tests` becomes `verify_tests`."""
     return command_name.replace("-", "_")
 
 
 def required(boundary: Boundary, commands: Mapping[str, str | None]) -> tuple[str, ...]:
-    """The tools that `boundary` wants, in the order to call them: the oracle's judgement last.
+    """Return the tools that `boundary` requires, in the order to call them, the oracle's last.
 
-    `commands` are the approved verify commands by name, None where the specification says there is none;
-    one that is none, or left out, is not required. The oracle's tools always are. A component also wants
-    every `verify-*` of the specification that has no standard name.
+    `commands` are the approved verify commands by name. A command that is None or absent is not required; the
+    oracle's tools always are. A component also requires every `verify-*` without a standard name.
     """
-    there = {tool_name(name) for name, command in commands.items() if command}
-    ruled = [t for t in REQUIRED[boundary] if t not in JUDGED and t in there]
-    own = [t for t in map(tool_name, commands) if t in there and t not in STANDARD | JUDGED]
+    available = {tool_name(name) for name, command in commands.items() if command}
+    standard = [t for t in REQUIRED[boundary] if t not in JUDGED and t in available]
+    own = [t for t in map(tool_name, commands) if t in available and t not in STANDARD | JUDGED]
     judged = [t for t in REQUIRED[boundary] if t in JUDGED]
-    return (*ruled, *(own if boundary == "component" else ()), *judged)
+    return (*standard, *(own if boundary == "component" else ()), *judged)
 
 
 def missing(
     boundary: Boundary, commands: Mapping[str, str | None], fresh: Collection[str]
 ) -> tuple[str, ...]:
-    """Required tools that are not in `fresh`: those that succeeded **since the last change** to the work tree."""
+    """Return the required tools not in `fresh`, the tools that succeeded since the last change to the work tree."""
     return tuple(t for t in required(boundary, commands) if t not in fresh)
 
 
 def unproven(claim: Claim) -> str:
-    """What is wrong with a claim, for people."""
+    """Describe a claim without its verifications, for people."""
     subject = f"{claim.boundary} {one_line(claim.subject, 80)}"
     return f"{subject} is claimed complete without {listing(claim.missing, 20)}"
 
 
 def rejection(claim: Claim) -> str:
-    """What a refused completion says: which tools, in which order, and what then. Empty if nothing is missing."""
+    """Return the error for a refused completion: the missing tools in order. Empty if nothing is missing."""
     if not claim.missing:
         return ""
     subject = f"{claim.boundary} {one_line(claim.subject, 80)}"
     return (
         f"Cannot mark {subject} as complete: {listing(claim.missing, 20)} did not succeed since the last change "
-        "to the work tree. Run them now, in this order, mend what they find, then retry."
+        "to the work tree. Run them now, in this order, fix what they find, then retry."
     )
 
 
-def check(facts: GuardFacts) -> GuardResult:
-    """Block a completion that stands without its verifications."""
+def check_quality(facts: GuardFacts) -> GuardResult:
+    """Block a completion without its verifications."""
     claim = facts.claim
     if claim is None:
-        return passing(NAME)
+        return passing(QUALITY)
     if not claim.missing:
-        return passing(NAME, f"{claim.boundary} {one_line(claim.subject, 80)} has its verifications")
+        return passing(QUALITY, f"{claim.boundary} {one_line(claim.subject, 80)} has its verifications")
     return GuardResult(
-        NAME,
+        QUALITY,
         GuardVerdict.BLOCK,
         unproven(claim),
         rejection(claim),
         resume_command(facts.session),
         "guardrail",
         action="pauses; nothing is recorded as complete",
+    )
+
+
+def scope_known(completed: int | None, original: int | None) -> bool:
+    """Tell whether both counts are usable: an original scope of at least one, and a count of what is done."""
+    return original is not None and original > 0 and completed is not None and completed >= 0
+
+
+def scope_fulfilled(completed: int | None, original: int | None) -> bool:
+    """Tell whether the scope lets a module complete; False for an unknown scope."""
+    if completed is None or original is None or not scope_known(completed, original):
+        return False
+    return completed >= original
+
+
+def check_scope(facts: GuardFacts) -> GuardResult:
+    """From step 4 on, pass with the count, or block where the count is unknown."""
+    if number(facts.step) < SCOPE_FROM:
+        return passing(SCOPE)
+    completed, original = facts.scope.completed, facts.scope.original
+    if not scope_known(completed, original):
+        return _unknown_scope(facts)
+    count = f"{completed} of {original} acceptance criteria are done"
+    return passing(SCOPE, count if scope_fulfilled(completed, original) else f"{count}: the run continues")
+
+
+def _unknown_scope(facts: GuardFacts) -> GuardResult:
+    original = facts.scope.original
+    if original is None or original <= 0:
+        what = f"the original scope is {'unknown' if original is None else original}"
+    else:
+        what = "the completed part of the original scope is unknown"
+    return GuardResult(
+        SCOPE,
+        GuardVerdict.BLOCK,
+        f"{what}, so lopen cannot tell when module {facts.module} is complete",
+        "The scope of this module was not recorded. Record components that cover every acceptance criterion "
+        "with record_components before anything else.",
+        plan_command(facts.module),
+        "guardrail",
+        action="pauses until step 3 has recorded the scope",
     )
 
 
@@ -110,7 +155,7 @@ TEST_NAMES = {
     "rust": re.compile(r"(.*_)?tests?\.rs$"),
     "java": re.compile(r"(Test[A-Z].*|.*(Test|Tests|TestCase|IT))\.java$"),
 }
-# Files that carry no behaviour of their own to be tested.
+# Files without behaviour to test
 NO_BEHAVIOUR = re.compile(
     r"(__init__|__main__|setup|noxfile|_version)\.py$"
     r"|.*\.d\.[cm]?ts$|.*\.config\.[cm]?[jt]s$|.*rc\.[cm]?js$"
@@ -120,7 +165,7 @@ RUST_INLINE_TEST = re.compile(r"#\[\s*(cfg\(\s*(all\()?test\b|(\w+::)*test\b)")
 
 
 def is_test(path: str) -> bool:
-    """Whether the file is a test by its language's customs."""
+    """Tell whether the file is a test by the conventions of its language."""
     file = PurePosixPath(path)
     language = LANGUAGES.get(file.suffix)
     if language is None:
@@ -129,20 +174,20 @@ def is_test(path: str) -> bool:
 
 
 def is_source(path: str) -> bool:
-    """Whether the file holds code that wants a test."""
+    """Tell whether the file holds code that needs a test."""
     file = PurePosixPath(path)
     return file.suffix in LANGUAGES and not is_test(path) and not NO_BEHAVIOUR.match(file.name)
 
 
 def holds_inline_tests(path: str, content: str) -> bool:
-    """Whether a source file carries tests of its own, as Rust's do."""
+    """Tell whether a source file contains tests, as Rust's do."""
     return path.endswith(".rs") and RUST_INLINE_TEST.search(content) is not None
 
 
 def untested(added: Iterable[str], changed: Iterable[str], inline: Collection[str] = ()) -> str:
-    """What to say where source files were added and no test was touched; empty where all is well.
+    """Return a correction where source files were added and no test was touched, else an empty string.
 
-    `changed` are all paths that were added or modified, `inline` those that hold tests of their own.
+    `changed` are all paths that were added or modified, `inline` those that contain tests themselves.
     """
     new = tuple(sorted(p for p in added if is_source(p) and p not in inline))
     if not new or inline or any(is_test(p) for p in changed):
@@ -154,12 +199,13 @@ HOOK = "pre-commit"
 OFFER = "lopen init --pre-commit-hook writes a hook that runs lint and tests; commands are named under Skills & Hooks"
 
 
-def lacking(
+def missing_gates(
     commands: Mapping[str, str | None], hooks: Collection[str], *, commits: bool = True
 ) -> tuple[str, ...]:
-    """Names of what is missing. `commands` are the approved verify commands, `hooks` the repository's own hooks.
+    """Name the quality gates that the repository lacks.
 
-    Where no commits are made (`commits` false) no hook is missed.
+    `commands` are the approved verify commands, `hooks` the repository's own hooks. A hook is not needed
+    where lopen makes no commits (`commits` false).
     """
     missing = []
     if not commands.get("verify-tests"):
@@ -172,11 +218,11 @@ def lacking(
 
 
 def advice(missing: Collection[str]) -> str:
-    """What the planning model is told to do about it; empty where nothing is missing."""
+    """Tell the planning model what to do about the missing gates; empty where nothing is missing."""
     if not missing:
         return ""
     return (
         f"Missing here: {', '.join(missing)}. Where the module's scope leaves room, plan the configuration of the "
-        "missing tools as part of a task. Verify commands and hooks themselves are a person's to add: name what "
-        "you would add with report_progress, and go on without it."
+        "missing tools as part of a task. Only a person adds verify commands and hooks: name what "
+        "you would add with report_progress, and continue without it."
     )

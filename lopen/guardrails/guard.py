@@ -1,0 +1,171 @@
+"""A guardrail: the facts it is given, the result it returns, its row in the table.
+
+All facts are counts and short tuples, so a pass takes as long after ten tool calls as after a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from lopen.workflow.session import PauseKind
+from lopen.workflow.steps import Step
+
+Boundary = Literal["task", "component", "module"]
+FindingKind = Literal["circle", "reread", "retry", "untested_edits"]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetFacts:
+    """The module's budget: tokens as billed, and requests. A limit of 0 is unlimited.
+
+    `warning`, `confirmation` and `pause` are fractions of a limit. `confirmed_level` is the percentage that a
+    person last confirmed (0: none), `announced_level` the percentage that was last announced.
+    `extension`: tokens to grant so that work continues; 0 where an extension does not help.
+    """
+
+    tokens_used: int = 0
+    tokens_max: int = 0
+    requests_used: int = 0
+    requests_max: int = 0
+    warning: float = 0.8
+    confirmation: float = 0.9
+    pause: float = 1.0
+    confirmed_level: int = 0
+    announced_level: int = 0
+    extension: int = 0
+    enforcement: Literal["hard", "warn"] = "hard"
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCircuit:
+    """A circuit that is open. `until` is the end of its cooldown; with `needs_ack` a person closes it."""
+
+    id: str
+    rule: str
+    reason: str
+    until: datetime | None = None
+    needs_ack: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChurnFacts:
+    """The task's failures in a row, the latest reasons, and the count that a person confirmed.
+
+    `confirmed_at` is valid for this row of failures: the caller removes it when the task succeeds
+    (`repeated_failures.after_success`).
+    """
+
+    failures: int = 0
+    reasons: tuple[str, ...] = ()
+    confirmed_at: int = 0
+    threshold: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeFacts:
+    """Acceptance criteria that are done, of those recorded in step 3; None where unknown."""
+
+    completed: int | None = None
+    original: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim that `subject` is complete, and the required tools that have not succeeded since the last change."""
+
+    boundary: Boundary
+    subject: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WastefulHabit:
+    """A wasteful habit: its kind, the resource, how often it was seen, and the instruction that corrects it."""
+
+    kind: FindingKind
+    resource: str
+    count: int
+    correction: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFacts:
+    """The facts for one pass. `circular` and `discipline` are the habits found in this conversation."""
+
+    module: str
+    session: str
+    step: Step
+    now: datetime
+    task_id: str = ""
+    task_name: str = ""
+    budget: BudgetFacts = field(default_factory=BudgetFacts)
+    circuits: tuple[OpenCircuit, ...] = ()
+    churn: ChurnFacts = field(default_factory=ChurnFacts)
+    scope: ScopeFacts = field(default_factory=ScopeFacts)
+    claim: Claim | None = None
+    circular: tuple[WastefulHabit, ...] = ()
+    discipline: tuple[WastefulHabit, ...] = ()
+
+
+class GuardVerdict(StrEnum):
+    """The verdict of a guard."""
+
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    WARN = "warn"
+    BLOCK = "block"
+
+
+class Category(StrEnum):
+    """The kind of back-pressure that a guard applies."""
+
+    RESOURCE_LIMITS = "resource limits"
+    PROGRESS_INTEGRITY = "progress integrity"
+    QUALITY_GATES = "quality gates"
+    TOOL_DISCIPLINE = "tool discipline"
+
+
+@dataclass(frozen=True, slots=True)
+class GuardResult:
+    """The result of one guard.
+
+    `reason` is for people, `correction` for the model's next prompt, `action` says what lopen does.
+    A block has a `pause_kind` and the person's `command`; where the command is `confirm`, also the subject
+    (`confirm`) and the `level` that the confirmation covers (for a budget a percentage, set in warnings too).
+    `wait_s` is a wait that lopen makes by itself. `announce` is false where people know this already.
+    """
+
+    guard: str
+    verdict: GuardVerdict
+    reason: str = ""
+    correction: str = ""
+    command: str = ""
+    pause_kind: PauseKind | None = None
+    confirm: str = ""
+    level: int = 0
+    action: str = ""
+    wait_s: float = 0.0
+    announce: bool = True
+
+
+Check = Callable[[GuardFacts], GuardResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Guardrail:
+    """One row of the table. With `short_circuit` a block of this guard ends the pass."""
+
+    order: int
+    name: str
+    category: Category
+    short_circuit: bool
+    check: Check
+
+
+def passing(guard: str, reason: str = "") -> GuardResult:
+    """Return the result of a guard that has no objection."""
+    return GuardResult(guard, GuardVerdict.PASS, reason)
