@@ -23,6 +23,7 @@ from bench.session import approved
 from lopen.base.clock import FakeClock
 from lopen.llm.messages import OnText, Request, Response, ToolUse, Usage
 from lopen.loop.iteration import begin, bench_for, conversation_for
+from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import iterate
 from lopen.retention.space import footprint
 from lopen.storage.segments import moved
@@ -77,16 +78,18 @@ def day(calls: int) -> dict[str, float]:
     clock = FakeClock(datetime(2026, 3, 1, tzinfo=UTC))
     highest = 0
     with approved(lambda _: plan(), specification(), clock=clock, **UNLIMITED) as (run, _):
-        ports = run.ports
-        folder, database = ports.root / ".lopen", ports.store.database
+        loop = run.loop
+        folder, database = loop.project.root / ".lopen", loop.record.store.database
         database.connection.execute("PRAGMA synchronous=OFF")  # space is measured, not the disk
-        while ports.journal.session.step is not Step.ITERATE_THROUGH_TASKS:
-            iterate(ports)
-        ports.asker.model = Tireless()
+        while loop.record.journal.session.step is not Step.ITERATE_THROUGH_TASKS:
+            iterate(loop)
+        access = loop.models.calls
+        assert isinstance(access, ModelCalls)
+        access.model = Tireless()
         made = 0
         while made < calls:
-            begin(ports, ())
-            talk = conversation_for(ports, bench_for(ports))
+            begin(loop, ())
+            talk = conversation_for(loop, bench_for(loop))
             for turn in range(1, TURNS_AN_ITERATION + 1):
                 talk.turn = turn
                 talk.runner.begin_turn(turn)
@@ -95,8 +98,8 @@ def day(calls: int) -> dict[str, float]:
                 clock.advance(DAY_S * CALLS_A_TURN / calls)
             made += TURNS_AN_ITERATION * CALLS_A_TURN
             highest = max(highest, footprint(folder).counted)
-        session = ports.journal.session.id
-        archived = sum(1 for _ in moved(ports.store.archives, session, "calls"))
+        session = loop.record.journal.session.id
+        archived = sum(1 for _ in moved(loop.record.store.archives, session, "calls"))
     peak = _peak_mib()
     figures = {"calls": made, "archived": archived}
     return figures | {"state_mb": highest / MB, "peak_mib": peak}

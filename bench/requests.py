@@ -20,10 +20,10 @@ TASKS = 6
 def rows() -> Iterator[Row]:
     """A module of one task; a task of a long specification; a build of six tasks."""
     with approved([plan(), build("calc-t1")], specification()) as (run, endpoint):
-        assert drive(run.ports).finished
+        assert drive(run.loop).finished
         asked = len(endpoint.requests) + len(endpoint.oracle_requests)
-        state = next(s for s in run.ports.meter.states() if s.budget_type == "session")
-        spent = [e.event for e in run.ports.store.events(run.ports.journal.session.id)]
+        state = next(s for s in run.loop.guards.meter.states() if s.budget_type == "session")
+        spent = [e.event for e in run.loop.record.store.events(run.loop.record.journal.session.id)]
         taken = sum(
             e.input_tokens + e.cache_read_tokens + e.cache_write_tokens  # type: ignore[attr-defined]  # turn_ended
             for e in spent
@@ -56,7 +56,7 @@ def _context() -> Row:
         build("calc-t1"),
     ]
     with approved(script, text) as (run, endpoint):
-        assert drive(run.ports).finished
+        assert drive(run.loop).finished
         sent = len(json.dumps(endpoint.requests[1]))
         share = sent / (sent + len(text))
         return Row(
@@ -81,10 +81,10 @@ def _cached() -> Row:
             tools(*verified(f"calc-t{n}")),
         ]
     with approved(script, specification()) as (run, _):
-        assert drive(run.ports).finished
+        assert drive(run.loop).finished
         turns = [
             r.event
-            for r in run.ports.store.events(run.ports.journal.session.id)
+            for r in run.loop.record.store.events(run.loop.record.journal.session.id)
             if r.event.name == "turn_ended"
         ]
         read = sum(t.cache_read_tokens for t in turns)  # type: ignore[attr-defined]  # turn_ended

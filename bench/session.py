@@ -55,7 +55,7 @@ def approved(
         now = clock.now() if clock else datetime.now(UTC)
         session = Session(store.new_id("calc", now), "calc", now)
         with wired(context, loaded, store, session, RunOptions(quiet=True), clock=clock) as run:
-            start(run.ports, resumed=False)
+            start(run.loop, resumed=False)
             yield run, endpoint
 
 

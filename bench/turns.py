@@ -43,26 +43,28 @@ def rows() -> Iterator[Row]:
         return plan() if n == 0 else tools(("run_command", {"command": f"true {n}"}))
 
     with approved(script, specification(), **UNLIMITED) as (run, _), _plain_sdk() as client:
-        ports = run.ports
-        while ports.journal.session.step is not Step.ITERATE_THROUGH_TASKS:
-            iterate(ports)
-        begin(ports, ())
-        talk = conversation_for(ports, bench_for(ports))
+        loop = run.loop
+        while loop.record.journal.session.step is not Step.ITERATE_THROUGH_TASKS:
+            iterate(loop)
+        begin(loop, ())
+        talk = conversation_for(loop, bench_for(loop))
         talk.runner.begin_turn(1)
         talk._turn()
         counted: list[str] = []
-        ports.store.database.connection.set_trace_callback(
+        loop.record.store.database.connection.set_trace_callback(
             lambda sql: counted.append(sql) if sql.startswith("COMMIT") else None
         )
         talk._turn()
         commits = len(counted)
-        ports.store.database.connection.set_trace_callback(None)
+        loop.record.store.database.connection.set_trace_callback(None)
         turns, floors = [], []
         for _ in range(BATCHES):
             del talk.messages[1:]
             turns.append(_each(lambda: _one_turn(talk)))
             del talk.messages[1:]
-            floors.append(_each(lambda: _floor(client, talk.request, talk.messages, ports.root, commits)))
+            floors.append(
+                _each(lambda: _floor(client, talk.request, talk.messages, loop.project.root, commits))
+            )
         ratio = statistics.median(turns) / statistics.median(floors)
         detail = f"{statistics.median(turns) * 1000:.1f} ms over a floor of {statistics.median(floors) * 1000:.1f} ms, {commits} commits"
         yield Row("one turn with one trivial run_command", ratio, 1.4, detail=detail)

@@ -18,7 +18,7 @@ from lopen.base.escape import inert
 if TYPE_CHECKING:
     from lopen.application.run_options import ResumeOptions
     from lopen.base.events import Recorded
-    from lopen.loop.context import Approver, Ports
+    from lopen.loop.context import Approver, SessionContext
     from lopen.settings.schema import Settings
     from lopen.settings.sources import Loaded
     from lopen.storage.sessions import SessionStore
@@ -55,9 +55,9 @@ class Presentation(Protocol):
         context: CommandContext,
         options: ResumeOptions,
         redact: Callable[[str], str],
-        running: list[Ports],
+        running: list[SessionContext],
     ) -> View:
-        """Return the view that shows the run. `running` gets the session's ports once there are any."""
+        """Return the view that shows the run. `running` gets the session's loop once there are any."""
         ...
 
     def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
@@ -101,7 +101,7 @@ class NoPresentation:
         context: CommandContext,
         options: ResumeOptions,
         redact: Callable[[str], str],
-        running: list[Ports],
+        running: list[SessionContext],
     ) -> View:
         return SilentView()
 

@@ -19,7 +19,7 @@ from lopen.application.work_trees import require_repository
 from lopen.base.errors import ExitCode, LopenError, PersonNeeded, StorageError
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import load, module_name, spec_path
-from lopen.loop.context import Ports
+from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import not_dumpable
 from lopen.settings.keys import Value
 from lopen.settings.sources import Loaded
@@ -140,13 +140,13 @@ def _drive(
 
             draft = only == "requirement_gathering"
             return preview(context, loaded, store, session, options, resumed=resumed, draft=draft)
-        run = stack.enter_context(wired(context, loaded, store, session, options))
-        run.ports.draft = only == "requirement_gathering"
+        draft = only == "requirement_gathering"
+        run = stack.enter_context(wired(context, loaded, store, session, options, draft=draft))
         tried = not resumed
         try:
-            waits = start(run.ports, resumed=resumed)
+            waits = start(run.loop, resumed=resumed)
             tried = True
-            session = pause(run.ports, waits) if waits else drive(run.ports, UNTIL[only])
+            session = pause(run.loop, waits) if waits else drive(run.loop, UNTIL[only])
         except StorageError as error:
             raise unsaved(error) from error
         except OSError as error:
@@ -157,9 +157,9 @@ def _drive(
             raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
         except LopenError as error:
             with suppress(StorageError):  # what failed first is what is told
-                failed(run.ports, error, tried=tried)
+                failed(run.loop, error, tried=tried)
             raise
-        return finish(context, run.ports, session, only)
+        return finish(context, run.loop, session, only)
 
 
 def confirm_models(context: CommandContext, loaded: Loaded) -> None:
@@ -186,7 +186,7 @@ def as_argument(value: Value) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def finish(context: CommandContext, ports: Ports, session: Session, only: str) -> ExitCode:
+def finish(context: CommandContext, loop: SessionContext, session: Session, only: str) -> ExitCode:
     """The last lines and the exit code; a person who asked to be told is told."""
     code, line = ExitCode.OK, ""
     if session.status == "paused" and session.pause is not None:
@@ -195,18 +195,18 @@ def finish(context: CommandContext, ports: Ports, session: Session, only: str) -
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:
-        ports.journal.change(status="paused")  # nothing runs any more, and nothing was cut off
+        loop.record.journal.change(status="paused")  # nothing runs any more, and nothing was cut off
         line = f"{only} is done; next: lopen run {session.module}"
-    notify(ports, code)
+    notify(loop, code)
     if line:
         context.say(line)
     return code
 
 
-def notify(ports: Ports, code: ExitCode) -> None:
+def notify(loop: SessionContext, code: ExitCode) -> None:
     """Run the person's own notification command on exit 3 and at the end."""
-    command = ports.settings.notify.command
-    session = ports.journal.session
+    command = loop.settings.notify.command
+    session = loop.record.journal.session
     if not command:
         return
     message = session.pause.message if session.pause else f"{session.module} is complete"

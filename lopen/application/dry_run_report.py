@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import ResumeOptions
 from lopen.base.errors import ExitCode
 from lopen.limits.stores.opening import copy_shared
 from lopen.llm.messages import Request
-from lopen.loop.context import NoApprover
-from lopen.loop.dry_run import Unsent, foresee
+from lopen.loop.dry_run import Unsent, dry, first_request
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.storage.sessions import SessionStore
-from lopen.tools.workbench import Nobody
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 
@@ -38,11 +37,10 @@ def preview(
         copy_shared(loaded.settings.budget, copy)
         looked = in_checkout(replace(loaded, settings=_off_record(loaded.settings)))
         memory = SessionStore(copy, store.archives)
-        with wired(context, looked, memory, session, options, heard=False) as run:
-            ports = run.ports
-            ports.person, ports.approver, ports.draft = Nobody(), NoApprover(), draft
-            found = foresee(ports, resumed=resumed, apart=apart(loaded.settings))
-            _tell(context, found, ports.journal.session.step)
+        with wired(context, looked, memory, session, options, heard=False, draft=draft) as run:
+            looked_at = dry(run.loop, apart=apart(loaded.settings), now=datetime.now(UTC))
+            found = first_request(looked_at, resumed=resumed)
+            _tell(context, found, looked_at.record.journal.session.step)
     return ExitCode.OK
 
 

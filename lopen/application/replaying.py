@@ -11,7 +11,8 @@ from lopen.application.wiring import wired
 from lopen.base.errors import LopenError
 from lopen.base.events import QuestionAsked, Recorded
 from lopen.llm.replay import BrokenOff, RecordingEnded, ReplayModel
-from lopen.loop.context import Ports
+from lopen.loop.context import SessionContext
+from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import drive, pause
 from lopen.loop.startup import start
 from lopen.settings.schema import Settings
@@ -53,19 +54,22 @@ def rebuilt(
         WaitsOtherwise: it pauses where the recorded session did not.
     """
     loaded = replace(loaded, settings=for_nothing(loaded.settings))
-    with wired(scratch.context, loaded, scratch.store, scratch.session, options) as run:
-        run.ports.person = RecordedPerson(history)
-        model = run.ports.asker.model
+    with wired(
+        scratch.context, loaded, scratch.store, scratch.session, options, person=RecordedPerson(history)
+    ) as run:
+        calls = run.loop.models.calls
+        assert isinstance(calls, ModelCalls)
+        model = calls.model
         assert isinstance(model, ReplayModel)
         resumed = False
         while True:
             left = model.left
-            session = _driven(run.ports, recorded, resumed=resumed)
+            session = _driven(run.loop, recorded, resumed=resumed)
             if session.finished or not model.left:
                 return session
             if resumed and model.left == left:  # no answer was asked for: what it waits for is not lifted
                 raise _otherwise(session)
-            _confirm(run.ports)
+            _confirm(run.loop)
             resumed = True
 
 
@@ -75,25 +79,25 @@ def for_nothing(settings: Settings) -> Settings:
     return settings.model_copy(update={"budget": budget})
 
 
-def _driven(ports: Ports, recorded: Session, *, resumed: bool) -> Session:
+def _driven(loop: SessionContext, recorded: Session, *, resumed: bool) -> Session:
     """Drive until the session ends or waits."""
     try:
-        waits = start(ports, resumed=resumed)
-        return pause(ports, waits) if waits else drive(ports)
+        waits = start(loop, resumed=resumed)
+        return pause(loop, waits) if waits else drive(loop)
     except BrokenOff:
-        return pause(ports, interrupted_pause(ports.journal.reload()))
+        return pause(loop, interrupted_pause(loop.record.journal.reload()))
     except RecordingEnded:
         if recorded.finished:
             raise
-        return pause(ports, interrupted_pause(ports.journal.reload()))
+        return pause(loop, interrupted_pause(loop.record.journal.reload()))
 
 
-def _confirm(ports: Ports) -> None:
+def _confirm(loop: SessionContext) -> None:
     """The recorded session went on from here, so its person confirmed what it waited for."""
-    session = ports.journal.session
+    session = loop.record.journal.session
     why = session.pause
     if why is not None and why.subject:
-        ports.journal.change(confirmed={**session.confirmed, why.subject: why.level}, pause=None)
+        loop.record.journal.change(confirmed={**session.confirmed, why.subject: why.level}, pause=None)
 
 
 def _otherwise(session: Session) -> WaitsOtherwise:

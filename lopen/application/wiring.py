@@ -33,8 +33,17 @@ from lopen.llm.recording import load as load_recording
 from lopen.llm.replay import ReplayModel
 from lopen.llm.retry import RetryPolicy
 from lopen.llm.secret_filter import SecretFilteringModel
-from lopen.loop.context import Ports
+from lopen.loop.context import (
+    Guards,
+    Models,
+    People,
+    RunRequest,
+    SessionContext,
+    SessionRecord,
+    TaskIds,
+)
 from lopen.loop.model_calls import ModelCalls
+from lopen.loop.module_branch import ModuleBranch
 from lopen.loop.oracle_calls import OracleCalls
 from lopen.loop.task_commit import Committer
 from lopen.prompts.templates import check_templates
@@ -51,11 +60,10 @@ from lopen.storage.journal import Journal
 from lopen.storage.plan_file import draw
 from lopen.storage.sessions import SessionStore
 from lopen.storage.specifications import Specifications
-from lopen.tools.catalogue import catalogue
 from lopen.tools.commands import Commands
-from lopen.tools.registry import Registry
 from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
+from lopen.tools.workbench import Person, Project
 from lopen.workflow.session import Approval, Session
 from lopen.workspace.workspace import Workspace
 
@@ -68,7 +76,7 @@ class Wired:
     """A session ready to be driven, and what shows it."""
 
     context: CommandContext
-    ports: Ports
+    loop: SessionContext
     view: View
 
 
@@ -82,8 +90,13 @@ def wired(
     *,
     clock: Clock | None = None,
     heard: bool = True,
+    draft: bool = False,
+    person: Person | None = None,
 ) -> Iterator[Wired]:
-    """Everything a session needs, put together; taken apart again at the end. `heard`: what happens is shown and kept."""
+    """Put a session together, and take it apart at the end.
+
+    `heard`: events are shown and logged. `draft`: step 1 is asked for. `person` answers in place of the presentation's.
+    """
     settings, clock = loaded.settings, clock or SystemClock()
     secrets = KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
@@ -91,8 +104,8 @@ def wired(
     home, root, repository = place.home, place.root, place.repository
     sandbox = sandbox_of(context, settings, root, session.id)
     with ExitStack() as stack:
-        holder: list[Ports] = []
-        view = stack.enter_context(context.presentation.view(context, options, secrets.redact, holder))
+        running: list[SessionContext] = []
+        view = stack.enter_context(context.presentation.view(context, options, secrets.redact, running))
         subscribers = (
             _hearing(context, settings, store, session, clock, view, secrets.redact) if heard else ()
         )
@@ -102,34 +115,40 @@ def wired(
         commands = commands_of(stack, context, sandbox, repository, journal)
         approval = session.approval or store.approval(session.module)
         verifier = _verifier(settings, commands, approval, clock, root)
-        asker = _asker(settings, options, model, meter, journal, clock)
-        ports = Ports(
-            place=place,
+        calls = _model_calls(settings, options, model, meter, journal, clock)
+        workspace = Workspace(root, repository.files, secrets.take_in)
+        rules = sandbox_rules(sandbox, settings)
+        loop = SessionContext(
             settings=settings,
             clock=clock,
-            store=store,
-            journal=journal,
-            repository=repository,
-            workspace=Workspace(root, repository.files, secrets.take_in),
-            commands=commands,
-            sandbox_rules=sandbox_rules(sandbox, settings),
-            meter=meter,
-            asker=asker,
-            jury=OracleCalls(asker, repository, store, settings.oracle.model),
+            project=Project(place, workspace, Specifications(home, store), commands, verifier, rules),
+            record=_record(store, journal, home, secrets),
+            models=Models(
+                calls,
+                OracleCalls(calls, repository, store, settings.oracle.model),
+                "" if options.model.startswith(REPLAY) else options.model,
+            ),
+            guards=Guards(meter, _watch(settings, meter, journal, store, clock, verifier)),
+            people=People(
+                person or context.presentation.person(context, settings, view),
+                context.presentation.approver(context, settings, store, view),
+            ),
             committer=Committer(repository, hook_runner(commands, root), cache_folder(root, HOOKS)),
-            verifier=verifier,
-            registry=Registry(catalogue(verifier.commands)),
-            audit=AuditTrail(store.database, session.id, secrets.redact),
-            watch=_watch(settings, meter, journal, store, clock, verifier),
-            person=context.presentation.person(context, settings, view),
-            approver=context.presentation.approver(context, settings, store, view),
-            specifications=Specifications(home, store),
-            write_plan=lambda: draw(home, journal.session),
-            model_override="" if options.model.startswith(REPLAY) else options.model,
-            request=options.prompt,
+            branch=ModuleBranch(place, journal, store, settings.git),
+            asked=RunRequest(options.prompt, draft, session.iterations),
         )
-        holder.append(ports)
-        yield Wired(context, ports, view)
+        running.append(loop)
+        yield Wired(context, loop, view)
+
+
+def _record(store: SessionStore, journal: Journal, home: Path, secrets: KnownSecrets) -> SessionRecord:
+    return SessionRecord(
+        journal=journal,
+        store=store,
+        audit=AuditTrail(store.database, journal.session.id, secrets.redact),
+        write_plan=lambda: draw(home, journal.session),
+        new_task_id=TaskIds(store, journal),
+    )
 
 
 def _hearing(
@@ -199,7 +218,7 @@ def _watch(
     return Watch(meter.gate, journal, store.database, clock, _habit_limits(settings), tests)
 
 
-def _asker(
+def _model_calls(
     settings: Settings, options: ResumeOptions, model: Model, meter: Meter, journal: Journal, clock: Clock
 ) -> ModelCalls:
     return ModelCalls(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lopen.application.command_context import CommandContext, View
     from lopen.application.run_options import ResumeOptions
-    from lopen.loop.context import Approver, Ports
+    from lopen.loop.context import Approver, SessionContext
     from lopen.settings.schema import Settings
     from lopen.storage.sessions import SessionStore
     from lopen.tools.workbench import Person
@@ -22,7 +22,7 @@ class TerminalPresentation:
         context: CommandContext,
         options: ResumeOptions,
         redact: Callable[[str], str],
-        running: list[Ports],
+        running: list[SessionContext],
     ) -> View:
         from lopen.cli.views import view_for
 

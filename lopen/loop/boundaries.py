@@ -1,7 +1,7 @@
 """Boundaries: lopen's own verification where a component or the module is about to count as done.
 
-It needs no model turn. What it finds becomes one new task; after three failures in a row, or more added than
-planned tasks, a person is asked (docs/reference/workflow.md).
+It needs no model turn. Its findings become one new task; after three failures in a row, or more added than
+planned tasks, the run asks a person (docs/reference/workflow.md).
 """
 
 from __future__ import annotations
@@ -13,50 +13,53 @@ from lopen.base.events import ComponentComplete, GuardrailRaised, TaskChanged
 from lopen.guardrails.completion import QUALITY
 from lopen.guardrails.repeated_failures import after_success
 from lopen.guardrails.wording import one_line
-from lopen.loop.oracle_calls import BoundaryVerdict, OracleCalls, pronounce
+from lopen.loop.oracle_calls import BoundaryVerdict, Oracle
 from lopen.oracle.verdict import Finding, Scope
 from lopen.tools.workbench import Workbench
 from lopen.workflow.assess import scope_of
 from lopen.workflow.decide import entered
 from lopen.workflow.pauses import BOUNDARY, asks, scope_pause
-from lopen.workflow.session import Session
+from lopen.workflow.session import MOVED, Pause, Progress, Session, waits
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 
-def close_component(bench: Workbench, jury: OracleCalls, component: Component) -> bool:
-    """Verify a component whose tasks are all complete. True: it is complete now and the session stands in step 7."""
-    judged = pronounce(bench, jury, "component", component.id)
+def close_component(bench: Workbench, oracle: Oracle, component: Component) -> Progress:
+    """Verify a component whose tasks are all complete: it is complete and step 7 comes, or a task is added."""
+    judged = oracle.pronounce(bench, "component", component.id)
     if not judged.passed:
-        _found(bench, judged, "component", component)
-        return False
+        return _add_task(bench, judged, "component", component)
     told = ComponentComplete(component.id, component.name)
-    session = _verified(bench.session, component)
+    session = _component_passed(bench.session, component)
     if session.step is Step.ITERATE_THROUGH_TASKS:
         decision = entered(session, Trigger.COMPONENT_COMPLETE)
         bench.journal.save(decision.session, told, *decision.events)
     else:
         bench.journal.save(session, told)
-    return True
+    return MOVED
 
 
-def _verified(session: Session, component: Component) -> Session:
+def _component_passed(session: Session, component: Component) -> Session:
+    """The component is verified; its row of failures is over, the module's is not."""
     changed = replace(component, verified=True, broken_down=True)
-    return replace(_passed(session), tree=session.tree.with_component(changed))
+    session = replace(session, tree=session.tree.with_component(changed), boundary_failures=0)
+    if session.module_failures:
+        return session
+    return replace(session, confirmed=after_success(session.confirmed, BOUNDARY))
 
 
-def _passed(session: Session) -> Session:
-    """The row of failed boundaries is over, and with it what a person confirmed of it."""
-    return replace(session, boundary_failures=0, confirmed=after_success(session.confirmed, BOUNDARY))
+def verify_done(bench: Workbench, oracle: Oracle) -> Pause | None:
+    """Verify components that step 3 recorded as done, in order of their dependencies; each once.
 
-
-def verify_done(bench: Workbench, jury: OracleCalls) -> None:
-    """Verify components that step 3 recorded as done, in order of their dependencies; each once."""
+    Returns the pause where a person is needed.
+    """
     for _ in bench.session.tree.components:
         due = next(to_verify(bench.session.tree), None)
-        if due is None or bench.session.status == "paused":
-            return
-        close_component(bench, jury, due)
+        if due is None:
+            return None
+        if pause := close_component(bench, oracle, due).pause:
+            return pause
+    return None
 
 
 def to_verify(tree: TaskTree) -> Iterator[Component]:
@@ -68,47 +71,52 @@ def to_verify(tree: TaskTree) -> Iterator[Component]:
             yield component
 
 
-def close_module(bench: Workbench, jury: OracleCalls) -> bool:
-    """Verify the module once no component is left. True: the session is complete."""
-    judged = pronounce(bench, jury, "module", bench.session.module)
+def close_module(bench: Workbench, oracle: Oracle) -> Progress:
+    """Verify the module once no component is left: the session is complete, or a task is added."""
+    judged = oracle.pronounce(bench, "module", bench.session.module)
+    if not judged.passed:
+        return _add_task(bench, judged, "module", None)
     scope = scope_of(bench.session)
-    if judged.passed and not scope.reached:
-        bench.pause = scope_pause(bench.session, scope)
-        return False
-    if judged.passed:
-        decision = entered(bench.session, Trigger.MODULE_VERIFIED)
-        bench.journal.save(replace(_passed(decision.session), status="complete"), *decision.events)
-        return True
-    _found(bench, judged, "module", None)
-    return False
+    if not scope.reached:
+        return waits(scope_pause(bench.session, scope))
+    decision = entered(bench.session, Trigger.MODULE_VERIFIED)
+    session = replace(
+        decision.session,
+        status="complete",
+        boundary_failures=0,
+        module_failures=0,
+        confirmed=after_success(decision.session.confirmed, BOUNDARY),
+    )
+    bench.journal.save(session, *decision.events)
+    return MOVED
 
 
-def _found(bench: Workbench, judged: BoundaryVerdict, scope: Scope, component: Component | None) -> None:
-    """Turn findings into one task, and ask a person where this goes on and on."""
+def _add_task(
+    bench: Workbench, judged: BoundaryVerdict, scope: Scope, component: Component | None
+) -> Progress:
+    """Turn the findings into one task, and ask a person where verifications keep failing."""
     session = bench.session
     target = component or _covering(session.tree, judged.verdict.findings)
-    task = Task(
-        bench.new_task_id(),
-        _name(target, scope),
-        _description(judged, scope),
-        added=True,
-    )
+    task = Task(bench.new_task_id(), _name(target, scope), _description(judged, scope), added=True)
     tree = session.tree.with_added(target.id, task)
     tree = tree.with_component(replace(tree.component(target.id) or target, broken_down=True))
-    failures = session.boundary_failures + 1
-    session = replace(session, tree=tree, boundary_failures=failures)
-    told = TaskChanged(task.id, task.name, target.name, State.PENDING.value, judged.verdict.summary[:500])
-    bench.journal.save(
+    module, inner = session.module_failures, session.boundary_failures
+    session = replace(
         session,
-        told,
-        GuardrailRaised(
-            QUALITY,
-            "block",
-            f"the {scope}'s verification failed: {one_line(judged.verdict.summary)}",
-            f"adds {task.id}, which takes up what it found",
-        ),
+        tree=tree,
+        module_failures=module + 1 if scope == "module" else module,
+        boundary_failures=inner if scope == "module" else inner + 1,
     )
-    bench.pause = asks(session) or bench.pause
+    told = TaskChanged(task.id, task.name, target.name, State.PENDING.value, judged.verdict.summary[:500])
+    raised = GuardrailRaised(
+        QUALITY,
+        "block",
+        f"the {scope}'s verification failed: {one_line(judged.verdict.summary)}",
+        f"adds {task.id}, which takes up what it found",
+    )
+    bench.journal.save(session, told, raised)
+    pause = asks(session)
+    return waits(pause) if pause else MOVED
 
 
 def _covering(tree: TaskTree, findings: Sequence[Finding]) -> Component:

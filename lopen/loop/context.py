@@ -1,33 +1,28 @@
-"""What the loop works with: the adapters of one session, put together by `lopen.application.wiring` alone."""
+"""The adapters and settings of one session, in groups that have a meaning. `lopen.application.wiring` makes them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from lopen.base.clock import Clock
 from lopen.documents.spec import Specification
-from lopen.git.checkout import Checkout
 from lopen.limits.budgets.meter import Meter
-from lopen.loop.model_calls import ModelCalls
-from lopen.loop.oracle_calls import OracleCalls
+from lopen.loop.model_calls import ModelAccess
+from lopen.loop.module_branch import ModuleBranch
+from lopen.loop.oracle_calls import Oracle
 from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
 from lopen.storage.audit import AuditTrail
 from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
-from lopen.storage.specifications import Specifications
 from lopen.tools.catalogue import catalogue
-from lopen.tools.commands import Commands
 from lopen.tools.registry import Registry
-from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
-from lopen.tools.workbench import Person
+from lopen.tools.workbench import Person, Project
 from lopen.workflow.steps import Step, phase_of
-from lopen.workspace.work_trees import WorkTree
-from lopen.workspace.workspace import Workspace
 
 
 class Approver(Protocol):
@@ -45,74 +40,115 @@ class NoApprover:
         return False
 
 
-@dataclass
-class Ports:
-    """One session's adapters and settings. Every field is real; "off" is an adapter too."""
+@dataclass(frozen=True)
+class People:
+    """The people of this process: whoever answers the model, and whoever may open the gate."""
 
-    place: WorkTree
-    settings: Settings
-    clock: Clock
-    store: SessionStore
-    journal: Journal
-    repository: Checkout
-    workspace: Workspace
-    commands: Commands
-    sandbox_rules: str  # what commands may do, for the prompt
-    meter: Meter
-    asker: ModelCalls
-    jury: OracleCalls
-    committer: Committer
-    verifier: Verifier
-    registry: Registry
-    audit: AuditTrail
-    watch: Watch
     person: Person
     approver: Approver
-    specifications: Specifications
-    write_plan: Callable[[], None]
-    model_override: str = ""
-    request: str = ""  # the person's own words in this process; the session keeps them
-    draft: bool = False  # step 1 was asked for: converse even where the specification passes
-    drafted: bool = False  # step 1's conversation has been held in this process
-    languages: tuple[str, ...] = field(default_factory=tuple)
-    _task_number: int = 0
 
-    @property
-    def root(self) -> Path:
-        """Where the work is done."""
-        return self.place.root
+
+class TaskIds:
+    """Ids for new tasks: `<module>-t<n>`, a number that no task of the module has had."""
+
+    def __init__(self, store: SessionStore, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+        self._last = 0
+
+    def __call__(self) -> str:
+        module = self._journal.session.module
+        self._last = max(self._last + 1, self._store.next_task_number(module))
+        return f"{module}-t{self._last}"
+
+
+@dataclass(frozen=True)
+class SessionRecord:
+    """The durable record of the session: its state and history, the audit trail, the drawn plan."""
+
+    journal: Journal
+    store: SessionStore
+    audit: AuditTrail
+    write_plan: Callable[[], None]
+    new_task_id: Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models that the session asks."""
+
+    calls: ModelAccess
+    oracle: Oracle
+    override: str = ""  # one model for every phase
+
+
+@dataclass(frozen=True)
+class Guards:
+    """The guards of spending and of tool calls."""
+
+    meter: Meter
+    watch: Watch
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The person's request for this run."""
+
+    request: str = ""  # in their own words; the session keeps them
+    draft: bool = False  # step 1 is asked for: converse even where the specification passes
+    iterations_before: int = 0  # of the session, when this process took it up
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """One session's adapters and settings. Every field is real; "off" is an adapter too."""
+
+    settings: Settings
+    clock: Clock
+    project: Project
+    record: SessionRecord
+    models: Models
+    guards: Guards
+    people: People
+    committer: Committer
+    branch: ModuleBranch
+    asked: RunRequest = RunRequest()
 
     def model_for(self, step: Step) -> str:
-        """The model that does this step's phase."""
-        return self.model_override or str(getattr(self.settings.models, phase_of(step)))
+        """Return the model that does this step's phase."""
+        return self.models.override or str(getattr(self.settings.models, phase_of(step)))
 
     def agent_for(self, step: Step) -> str:
-        """Whose budget line a turn goes on."""
+        """Return the agent whose budget line a turn goes on."""
         return "builder" if phase_of(step) == "building" else "planner"
 
-    def load_spec(self, module: str) -> Specification:
-        """A module's specification as it is now."""
-        return self.specifications.load(module)
+    @property
+    def registry(self) -> Registry:
+        """The tools, with those that run the approved verify commands."""
+        return _registry(tuple(self.project.verifier.commands.items()))
 
     def take_commands(self, commands: Mapping[str, str | None]) -> None:
-        """From now on these are the approved verify commands, and the tools that run them are offered."""
-        if dict(commands) != dict(self.verifier.commands):
-            self.verifier.commands = commands
-            self.registry = Registry(catalogue(commands))
-
-    def new_task_id(self) -> str:
-        """`<module>-t<n>`, a number no task of the module has had."""
-        self._task_number = max(
-            self._task_number + 1, self.store.next_task_number(self.journal.session.module)
-        )
-        return f"{self.journal.session.module}-t{self._task_number}"
+        """Use these as the approved verify commands from now on."""
+        if dict(commands) != dict(self.project.verifier.commands):
+            self.project.verifier.commands = commands
 
     def committed_tree(self) -> str:
-        """The tree that work on a task starts from: what is committed, or the work tree where nothing is."""
-        head = self.repository.head().commit
-        return self.repository.tree_of(head) if head and self.commits else self.verifier.tree()
+        """Return the tree that work on a task starts from: the commit's, or the work tree's where nothing is committed."""
+        repository = self.project.repository
+        head = repository.head().commit
+        return repository.tree_of(head) if head and self.commits else self.project.verifier.tree()
 
     @property
     def commits(self) -> bool:
-        """Completed work is committed; else it stays in the tree, and tree ids are recorded."""
+        """Completed work is committed; otherwise it stays in the tree, and tree ids are recorded."""
         return self.settings.git.enabled and self.settings.git.auto_commit
+
+    @property
+    def drafted(self) -> bool:
+        """This process has held step 1's conversation."""
+        return self.record.journal.session.iterations > self.asked.iterations_before
+
+
+@lru_cache(maxsize=8)
+def _registry(commands: tuple[tuple[str, str | None], ...]) -> Registry:
+    return Registry(catalogue(dict(commands)))

@@ -18,7 +18,7 @@ from lopen.guardrails.stop_detection import detect_stop, nudge
 from lopen.guardrails.wording import times
 from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.llm.request_body import can_stand_last, cut_call, sendable, text_block
-from lopen.loop.model_calls import CallPaused, ModelCalls
+from lopen.loop.model_calls import CallPaused, ModelAccess
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult
 from lopen.tools.running import ToolRunner
@@ -39,7 +39,7 @@ class Conversation:
     """The messages of one iteration and the counts that bound it."""
 
     bench: Workbench
-    asker: ModelCalls
+    calls: ModelAccess
     registry: Registry
     runner: ToolRunner
     request: Request  # system, tools and model: the same in every turn
@@ -72,7 +72,7 @@ class Conversation:
 
     def _turn(self) -> Outcome | None:
         try:
-            response = self.asker.ask(
+            response = self.calls.ask(
                 replace(self.request, messages=tuple(self.messages)),
                 agent=self.agent,
                 turn=self.turn,
@@ -108,16 +108,17 @@ class Conversation:
         cut = cut_call(response)
         self.tool_calls += len(uses)
         results: list[Json] = []
+        any_false_claim = False
         for reading, group in groupby(uses, key=self._reads_only):
             batch = list(group)
             answers = self.runner.run(batch, side_by_side=reading, unfinished=cut)
             results += [tool_result(use, answer) for use, answer in zip(batch, answers, strict=True)]
-        if self.bench.pause is not None:
-            return _paused(self.bench.pause)
-        if self.bench.recorded:
+            any_false_claim = any_false_claim or any(answer.false_claim for answer in answers)
+        if self.runner.pause is not None:
+            return _paused(self.runner.pause)
+        if self.runner.recorded:
             return Outcome("recorded")
-        if self.bench.false_claim:
-            self.bench.false_claim = False
+        if any_false_claim:
             self.false_claims += 1
         if self.false_claims >= MAX_FALSE_CLAIMS:
             said = times(self.false_claims)
@@ -172,7 +173,7 @@ class Conversation:
     def _specified(self) -> bool:
         """Step 1 ends too where a turn leaves a specification that passes `lopen check`."""
         try:
-            return not self.bench.load_spec(self.bench.session.module).problems
+            return not self.bench.project.load_spec(self.bench.session.module).problems
         except LopenError:
             return False
 
@@ -180,7 +181,7 @@ class Conversation:
         """Which verifications the task in progress still lacks."""
         if self.bench.session.step is not Step.ITERATE_THROUGH_TASKS:
             return ()
-        return missing("task", self.bench.verifier.commands, self.bench.fresh)
+        return missing("task", self.bench.project.verifier.commands, self.bench.fresh)
 
 
 def tool_result(use: ToolUse, result: ToolResult) -> Json:

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
 from lopen.guardrails.resource_limits import level_of
 from lopen.limits.texts import extension
-from lopen.loop.context import Ports
+from lopen.loop.context import SessionContext
 from lopen.workflow.assess import scope_of
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Task, next_task
 
 
-def guard_facts(ports: Ports) -> GuardFacts:
+def guard_facts(context: SessionContext) -> GuardFacts:
     """What the guardrails look at before an iteration."""
-    session, settings = ports.journal.session, ports.settings
+    session, settings = context.record.journal.session, context.settings
     task = _upcoming(session)
     subject = task.id if task else session.step.value
     scope = scope_of(session)
@@ -24,11 +24,11 @@ def guard_facts(ports: Ports) -> GuardFacts:
         module=session.module,
         session=session.id,
         step=session.step,
-        now=ports.clock.now(),
+        now=context.clock.now(),
         task_id=subject,
         task_name=task.name if task else session.step.value,
-        budget=_budget(ports),
-        circuits=_circuits(ports),
+        budget=_budget(context),
+        circuits=_circuits(context),
         churn=ChurnFacts(
             failures=task.failures if task else session.step_failures,
             reasons=(task.note if task and task.note else session.last_failure,),
@@ -36,8 +36,8 @@ def guard_facts(ports: Ports) -> GuardFacts:
             threshold=settings.workflow.failure_threshold,
         ),
         scope=ScopeFacts(scope.completed, scope.original),
-        circular=ports.watch.habits.circular,
-        discipline=ports.watch.habits.discipline,
+        circular=context.guards.watch.habits.circular,
+        discipline=context.guards.watch.habits.discipline,
     )
 
 
@@ -48,9 +48,9 @@ def _upcoming(session: Session) -> Task | None:
     return next_task(component)
 
 
-def _budget(ports: Ports) -> BudgetFacts:
-    settings, session = ports.settings.budget, ports.journal.session
-    state = next((s for s in ports.meter.states() if s.budget_type == "module"), None)
+def _budget(context: SessionContext) -> BudgetFacts:
+    settings, session = context.settings.budget, context.record.journal.session
+    state = next((s for s in context.guards.meter.states() if s.budget_type == "module"), None)
     if state is None:
         return BudgetFacts(enabled=False)
     return BudgetFacts(
@@ -69,11 +69,11 @@ def _budget(ports: Ports) -> BudgetFacts:
     )
 
 
-def _circuits(ports: Ports) -> tuple[OpenCircuit, ...]:
-    state = ports.meter.gate.circuit()
+def _circuits(context: SessionContext) -> tuple[OpenCircuit, ...]:
+    state = context.guards.meter.gate.circuit()
     if state is None or not state.tripped:
         return ()
     until = datetime.fromtimestamp(state.cooldown_until, UTC) if state.cooldown_until else None
-    if state.tripped_at and ports.clock.now().timestamp() < state.tripped_at:
+    if state.tripped_at and context.clock.now().timestamp() < state.tripped_at:
         until = None  # the clock was set back: the breaker does not wait for it either
     return (OpenCircuit(state.circuit_id, state.rule, state.trip_reason, until, state.needs_ack),)

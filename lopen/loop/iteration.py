@@ -1,8 +1,8 @@
-"""The parts of an iteration: looking, what needs no model, beginning, and setting the table for a conversation."""
+"""The parts of an iteration: look at the facts, advance without a model, begin, set up the conversation."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lopen.base.errors import LopenError
 from lopen.base.events import IterationStarted, TaskChanged
@@ -13,85 +13,83 @@ from lopen.llm.messages import Request
 from lopen.llm.request_body import text_block
 from lopen.loop.approval_gate import at_gate
 from lopen.loop.boundaries import close_component, close_module, verify_done
-from lopen.loop.context import Ports
+from lopen.loop.context import SessionContext
 from lopen.loop.conversation import Conversation
 from lopen.loop.oracle_calls import answer
 from lopen.loop.project_context import surroundings
 from lopen.loop.reconcile import observe
 from lopen.loop.research import research
+from lopen.oracle.verdict import Scope
 from lopen.prompts.prompt import build
+from lopen.tools.results import ToolResult
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.decide import entered
 from lopen.workflow.pauses import gate_pause, iterations_pause, stuck_pause
-from lopen.workflow.session import Pause, Session
+from lopen.workflow.session import MOVED, NEEDS_MODEL, Pause, Progress, Session, waits
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, next_task, selectable
 
 
-def look(ports: Ports) -> Pause | None:
+def look(context: SessionContext) -> Pause | None:
     """Bring the session in line with what is true now; a pause where it may not go on."""
-    ports.verifier.touch()
-    for paper in ports.place.copy_documents(ports.journal.session.module):
-        ports.verifier.own_paper(paper)
+    context.project.verifier.touch()
+    for paper in context.project.place.copy_documents(context.record.journal.session.module):
+        context.project.verifier.own_paper(paper)
     session, climbs = escalated(
-        ports.journal.session, ports.settings.workflow.failure_threshold, ports.clock.now()
+        context.record.journal.session, context.settings.workflow.failure_threshold, context.clock.now()
     )
     if climbs:
-        ports.journal.save(session, *climbs)
+        context.record.journal.save(session, *climbs)
     if session.approval is None:
         return None
     try:
-        spec = ports.load_spec(session.module)
+        spec = context.project.load_spec(session.module)
     except LopenError as error:
         return gate_pause(session.module, f"the specification cannot be read: {error.message}")
-    ports.specifications.keep_ids(spec)
-    seen = observe(session, spec, ports.store.approval(session.module), ports.repository)
+    context.project.specifications.keep_ids(spec)
+    seen = observe(session, spec, context.record.store.approval(session.module), context.project.repository)
     if seen.session is not session or seen.events:
-        ports.journal.save(seen.session, *seen.events)
+        context.record.journal.save(seen.session, *seen.events)
     if seen.session.approval is not None:
-        ports.take_commands(seen.session.approval.commands)
+        context.take_commands(seen.session.approval.commands)
     return seen.pause
 
 
-def advance_alone(ports: Ports) -> Pause | bool:
-    """Do what the step needs without a model: True if something moved, False if the model's turn has come."""
-    session = ports.journal.session
+def advance_without_model(context: SessionContext) -> Progress:
+    """Do what the session's step needs without a model."""
+    session = context.record.journal.session
     match session.step:
         case Step.DRAFT_SPECIFICATION:
-            return _gate(ports)
+            spec = readable_spec(context)
+            return NEEDS_MODEL if drafts(context, spec) else at_gate(context, fit_spec(context, spec))
         case Step.SELECT_NEXT_COMPONENT:
-            return _select(ports)
+            return _select(context)
         case Step.ITERATE_THROUGH_TASKS:
-            return _close_component(ports)
+            return _close_component(context)
         case Step.REPEAT:
             decision = entered(replace(session, selected=None), Trigger.COMPONENTS_REMAIN)
-            ports.journal.save(decision.session, *decision.events)
-            return True
+            context.record.journal.save(decision.session, *decision.events)
+            return MOVED
         case _:
-            return False
+            return NEEDS_MODEL
 
 
-def _gate(ports: Ports) -> Pause | bool:
-    spec = readable_spec(ports)
-    if drafts(ports, spec):
-        return False
-    return at_gate(ports, fit_spec(ports, spec)) or True
-
-
-def drafts(ports: Ports, spec: Specification | None) -> bool:
+def drafts(context: SessionContext, spec: Specification | None) -> bool:
     """Step 1 has the model's turn: it was asked for, or no specification is fit and a person said what to write."""
     unfit = spec is None or bool(spec.problems)
-    return not ports.drafted and (ports.draft or (unfit and bool(ports.journal.session.request)))
+    return not context.drafted and (
+        context.asked.draft or (unfit and bool(context.record.journal.session.request))
+    )
 
 
-def fit_spec(ports: Ports, spec: Specification | None) -> Specification:
+def fit_spec(context: SessionContext, spec: Specification | None) -> Specification:
     """The specification, if it is fit to be approved; else what is wrong with it is raised."""
-    module = ports.journal.session.module
+    module = context.record.journal.session.module
     try:
-        spec = spec or ports.load_spec(module)  # raises what is wrong, with its hint
+        spec = spec or context.project.load_spec(module)  # raises what is wrong, with its hint
     except NoSource as error:
-        if not ports.drafted:
+        if not context.drafted:
             raise
         hint = f"say more of what you want: lopen spec {module} -p TEXT; or write the file; lopen log {module} tells"
         raise LopenError(f"the model drafted nothing: {error.message}", hint=hint) from error
@@ -101,59 +99,56 @@ def fit_spec(ports: Ports, spec: Specification | None) -> Specification:
     return spec
 
 
-def readable_spec(ports: Ports) -> Specification | None:
+def readable_spec(context: SessionContext) -> Specification | None:
     """The module's specification, or None where there is none that can be read."""
     try:
-        return ports.load_spec(ports.journal.session.module)
+        return context.project.load_spec(context.record.journal.session.module)
     except LopenError:
         return None
 
 
-def _select(ports: Ports) -> Pause | bool:
+def _select(context: SessionContext) -> Progress:
     """Verify what was recorded as done; close the module; or take up a component that is broken down already."""
-    bench = bench_for(ports)
-    verify_done(bench, ports.jury)
-    if bench.pause is not None:
-        return bench.pause
-    tree = ports.journal.session.tree
+    bench = bench_for(context)
+    if pause := verify_done(bench, context.models.oracle):
+        return waits(pause)
+    tree = context.record.journal.session.tree
     left = [c for c in tree.components if c.state is not State.COMPLETE]
     if not left:
-        return bench.pause or close_module(bench, ports.jury) or True
+        return close_module(bench, context.models.oracle)
     choices = [c for c in selectable(tree) if not given_up(c)]
     if not choices:
-        return stuck_pause(ports.journal.session, left)
+        return waits(stuck_pause(context.record.journal.session, left))
     waiting = next((c for c in choices if c.open_tasks or c.broken_down), None)
     if waiting is None:
-        return False
-    session = replace(ports.journal.session, selected=waiting.id)
+        return NEEDS_MODEL
+    session = replace(context.record.journal.session, selected=waiting.id)
     selected = entered(session, Trigger.COMPONENT_SELECTED)
     broken = entered(selected.session, Trigger.TASKS_BROKEN_DOWN)
-    ports.journal.save(broken.session, *selected.events, *broken.events)
-    return True
+    context.record.journal.save(broken.session, *selected.events, *broken.events)
+    return MOVED
 
 
 def given_up(component: Component) -> bool:
     return not component.open_tasks and any(t.given_up for t in component.tasks)
 
 
-def _close_component(ports: Ports) -> Pause | bool:
-    session = ports.journal.session
+def _close_component(context: SessionContext) -> Progress:
+    session = context.record.journal.session
     component = session.tree.component(session.selected or "")
     assert component is not None
     if component.open_tasks:
-        return False
+        return NEEDS_MODEL
     if given_up(component):
-        # What a person gave up leaves its component open; the others go on.
-        ports.journal.change(selected=None)
-        return True
-    bench = bench_for(ports)
-    close_component(bench, ports.jury, component)
-    return bench.pause or True
+        # Tasks that a person gave up leave their component open; the others go on.
+        context.record.journal.change(selected=None)
+        return MOVED
+    return close_component(bench_for(context), context.models.oracle, component)
 
 
-def begin(ports: Ports, corrections: tuple[str, ...]) -> Session | Pause:
+def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pause:
     """Count the iteration, choose the task, and save: from here a model is paid for."""
-    session = ports.journal.session
+    session = context.record.journal.session
     if session.iterations >= session.iterations_granted:
         return iterations_pause(session)
     session = replace(
@@ -166,20 +161,20 @@ def begin(ports: Ports, corrections: tuple[str, ...]) -> Session | Pause:
     if session.step is Step.ITERATE_THROUGH_TASKS and component is not None:
         task = next_task(component)
         assert task is not None
-        base = task.base or ports.committed_tree()
+        base = task.base or context.committed_tree()
         if task.state is not State.IN_PROGRESS:
             task = task.to(State.IN_PROGRESS)
             told.append(TaskChanged(task.id, task.name, component.name, task.state.value))
         tree = session.tree.with_component(replace(component, base=component.base or base))
         session = replace(session, tree=tree.with_task(replace(task, base=base)))
-        ports.meter.open(
+        context.guards.meter.open(
             session.id, session.module, task.id, task.type, "builder", task_description=task.name
         )
     else:  # the last task is not this step's
-        ports.meter.open(session.id, session.module, agent=ports.agent_for(session.step))
-    model = ports.model_for(session.step)
+        context.guards.meter.open(session.id, session.module, agent=context.agent_for(session.step))
+    model = context.model_for(session.step)
     task_now = session.task
-    ports.watch.begin_iteration(task_now.id if task_now else session.step.value)
+    context.guards.watch.begin_iteration(task_now.id if task_now else session.step.value)
     told.append(
         IterationStarted(
             session.iterations,
@@ -190,53 +185,70 @@ def begin(ports: Ports, corrections: tuple[str, ...]) -> Session | Pause:
             task_now.name if task_now else "",
         )
     )
-    return ports.journal.save(session, *told)
+    return context.record.journal.save(session, *told)
 
 
-def bench_for(ports: Ports) -> Workbench:
-    """A workbench for one iteration."""
+@dataclass(frozen=True)
+class LoopSteps:
+    """The parts of the loop that tools may ask for."""
+
+    context: SessionContext
+
+    def judge(self, bench: Workbench, scope: Scope, subject: str) -> ToolResult:
+        return answer(bench, self.context.models.oracle, scope, subject)
+
+    def complete(self, bench: Workbench, task_id: str) -> ToolResult:
+        return self.context.committer.complete(bench, task_id)
+
+    def verify_done(self, bench: Workbench) -> Pause | None:
+        return verify_done(bench, self.context.models.oracle)
+
+    def research(self, bench: Workbench, topic: str, question: str) -> ToolResult:
+        return research(self.context, bench, topic, question)
+
+
+def bench_for(context: SessionContext) -> Workbench:
+    """Return a workbench for one iteration."""
     return Workbench(
-        root=ports.root,
-        settings=ports.settings,
-        journal=ports.journal,
-        clock=ports.clock,
-        workspace=ports.workspace,
-        commands=ports.commands,
-        verifier=ports.verifier,
-        person=ports.person,
-        write_paper=ports.place.write_document,
-        load_spec=ports.load_spec,
-        judge=lambda bench, scope, subject: answer(bench, ports.jury, scope, subject),
-        complete=ports.committer.complete,
-        verify_done=lambda bench: verify_done(bench, ports.jury),
-        research=lambda bench, topic, question: research(ports, bench, topic, question),
-        new_task_id=ports.new_task_id,
+        settings=context.settings,
+        clock=context.clock,
+        journal=context.record.journal,
+        project=context.project,
+        person=context.people.person,
+        steps=LoopSteps(context),
+        new_task_id=context.record.new_task_id,
     )
 
 
-def conversation_for(ports: Ports, bench: Workbench) -> Conversation:
+def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
     """A conversation for the session's step, with fresh context."""
-    session = ports.journal.session
-    spec = readable_spec(ports)
+    session = context.record.journal.session
+    spec = readable_spec(context)
     prompt = build(
         session,
         spec,
-        surroundings(ports),
-        context_tokens=ports.settings.model.context_tokens,
-        templates=ports.settings.workflow.templates,
-        request=session.request or ports.request,
+        surroundings(context),
+        context_tokens=context.settings.model.context_tokens,
+        templates=context.settings.workflow.templates,
+        request=session.request or context.asked.request,
     )
-    if session.step is Step.DRAFT_SPECIFICATION:
-        ports.drafted = True
     request = Request(
-        model=ports.model_for(session.step),
+        model=context.model_for(session.step),
         system=prompt.system,
         messages=(),
-        tools=tuple(t.spec for t in ports.registry.offered(session.step)),
-        max_tokens=ports.settings.model.max_tokens,
+        tools=tuple(t.spec for t in context.registry.offered(session.step)),
+        max_tokens=context.settings.model.max_tokens,
     )
-    runner = ToolRunner(bench, ports.registry, ports.audit, ports.watch, ports.clock, session.iterations)
+    runner = ToolRunner(
+        bench, context.registry, context.record.audit, context.guards.watch, context.clock, session.iterations
+    )
     opening = {"role": "user", "content": [text_block(prompt.opening)]}
     return Conversation(
-        bench, ports.asker, ports.registry, runner, request, ports.agent_for(session.step), [opening]
+        bench,
+        context.models.calls,
+        context.registry,
+        runner,
+        request,
+        context.agent_for(session.step),
+        [opening],
     )

@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Protocol
 
 from lopen.base.clock import Clock
 from lopen.base.errors import LopenError
@@ -47,6 +48,22 @@ class ModelRejected(LopenError):
     """The endpoint will not take the request, whatever is tried (exit 1; the session is saved)."""
 
 
+class ModelAccess(Protocol):
+    """Sends one session's requests."""
+
+    def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
+        """Return the whole response. Raises `CallPaused`, `ContextTooLong` or `ModelRejected`."""
+        ...
+
+    def start_agent(self, agent_id: str, turn: int) -> ToolTrip | None:
+        """Start a sub-agent; the trip that refuses it."""
+        ...
+
+    def connect(self) -> None:
+        """Raise what stands against asking the model, before anything is changed for it."""
+        ...
+
+
 @dataclass(slots=True)
 class _Tries:
     """A model, and whether a request to it is under way: one that is cut off may be billed, one that failed is not."""
@@ -80,8 +97,15 @@ class ModelCalls:
     cache_read_weight: float
     _sizes: RequestSizes = field(default_factory=RequestSizes)
 
+    def connect(self) -> None:
+        """Raise what stands against asking the model, before anything is changed for it."""
+        self.model.connect()
+
     def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
-        """The whole response, paid for and told of. Raises `Held`, `ContextTooLong` or `ModelRejected`."""
+        """Return the whole response, charged and recorded.
+
+        Raises `CallPaused`, `ContextTooLong` or `ModelRejected`.
+        """
         leave = self._leave_for_external(turn) if agent == "oracle" else None
         if agent == "research" and (dear := self.meter.gate.spending()):
             raise self._held_by(dear)

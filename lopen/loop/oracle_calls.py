@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from lopen.base.events import VerdictGiven
 from lopen.documents.spec import Specification
 from lopen.git.checkout import Checkout
 from lopen.guardrails.completion import holds_inline_tests, required, untested
 from lopen.llm.messages import ContextTooLong
-from lopen.loop.model_calls import ModelCalls
+from lopen.loop.model_calls import ModelAccess
 from lopen.oracle.evidence import Evidence
 from lopen.oracle.judge import Judged as Given
 from lopen.oracle.judge import judge, too_large
@@ -53,52 +54,58 @@ def widest(session: Session, scope: Scope, subject: str) -> tuple[Scope, str]:
     return scope, subject
 
 
-def pronounce(bench: Workbench, jury: OracleCalls, scope: Scope, subject: str) -> BoundaryVerdict:
-    """The verdict on `subject` as the work tree is now."""
-    wide = widest(bench.session, scope, subject)
-    results = gathered(bench, wide[0])
-    if wide != (scope, subject) and not all(r.passed for r in results):
-        # A wider boundary's own commands fail: its evidence is another. It will be told so at its time.
-        wide, results = (scope, subject), gathered(bench, scope)
-    evidence = evidence_for(bench, jury.repository, *wide, results)
-    return jury.verdict(bench, evidence, results)
-
-
 def gathered(bench: Workbench, scope: Scope) -> tuple[Verified, ...]:
     """Fresh results of every verify command the boundary requires, run where there are none."""
     tools = [t for t in demanded(bench, scope) if not t.endswith("_completion")]
     results: list[Verified] = []
     for _ in range(2):  # a command may itself change a lock file, which makes the earlier ones stale
-        results = [r for tool in tools if (r := bench.verifier.ensured(tool)) is not None]
-        if all(bench.verifier.fresh(r.tool) is r for r in results):
+        results = [r for tool in tools if (r := bench.project.verifier.ensured(tool)) is not None]
+        if all(bench.project.verifier.fresh(r.tool) is r for r in results):
             break
     return tuple(results)
 
 
 def demanded(bench: Workbench, scope: Scope) -> tuple[str, ...]:
     """The tools a boundary requires; a module of one component is that component's boundary too."""
-    commands = bench.verifier.commands
+    commands = bench.project.verifier.commands
     both = scope == "module" and len(bench.session.tree.components) == 1
     narrower = required("component", commands) if both else ()
     return tuple(dict.fromkeys((*required(scope, commands), *narrower)))
 
 
-def answer(bench: Workbench, jury: OracleCalls, scope: Scope, subject: str) -> ToolResult:
-    """The verdict as a tool's result."""
-    judged = pronounce(bench, jury, scope, subject)
+def answer(bench: Workbench, oracle: Oracle, scope: Scope, subject: str) -> ToolResult:
+    """Return the verdict as a tool's result."""
+    judged = oracle.pronounce(bench, scope, subject)
     if judged.passed:
-        bench.confidence = judged.verdict.confidence
+        bench.evidence.confidence = judged.verdict.confidence
     return ToolResult(True, judged.verdict.to_tool_result())
+
+
+class Oracle(Protocol):
+    """Whoever judges finished work."""
+
+    def pronounce(self, bench: Workbench, scope: Scope, subject: str) -> BoundaryVerdict:
+        """Return the verdict on `subject` as the work tree is now."""
+        ...
 
 
 @dataclass
 class OracleCalls:
-    """Asks the oracle, and remembers."""
+    """Runs the verifications of a boundary, asks the oracle model, and remembers its verdicts."""
 
-    asker: ModelCalls
+    calls: ModelAccess
     repository: Checkout
     store: SessionStore
     model: str
+
+    def pronounce(self, bench: Workbench, scope: Scope, subject: str) -> BoundaryVerdict:
+        """Return the verdict on `subject` as the work tree is now."""
+        wide = widest(bench.session, scope, subject)
+        results = gathered(bench, wide[0])
+        if wide != (scope, subject) and not all(r.passed for r in results):
+            # A wider boundary's own commands fail: its evidence is another, and it is judged at its time.
+            wide, results = (scope, subject), gathered(bench, scope)
+        return self.verdict(bench, evidence_for(bench, self.repository, *wide, results), results)
 
     def verdict(self, bench: Workbench, evidence: Evidence, results: tuple[Verified, ...]) -> BoundaryVerdict:
         """The remembered verdict on the same evidence, or a new one."""
@@ -127,7 +134,7 @@ class OracleCalls:
                 with suppress(ContextTooLong):
                     return judge(
                         evidence,
-                        ask=lambda request: self.asker.ask(
+                        ask=lambda request: self.calls.ask(
                             request, agent="oracle", turn=0, on_text=lambda _: None
                         ),
                         model=self.model,
@@ -159,8 +166,8 @@ def evidence_for(
 ) -> Evidence:
     """What the oracle is shown for a boundary."""
     session = bench.session
-    spec = bench.load_spec(session.module)
-    tree = bench.verifier.tree()
+    spec = bench.project.load_spec(session.module)
+    tree = bench.project.verifier.tree()
     base, description, sections, criteria = described(session, spec, scope, subject)
     base = base or tree
     specs = f"specs/{session.module}/"
@@ -188,7 +195,7 @@ def evidence_for(
 
 def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:
     """A warning to the oracle and the model where code came without a test; none where there are to be no tests."""
-    if not bench.verifier.commands.get("verify-tests"):
+    if not bench.project.verifier.commands.get("verify-tests"):
         return ()
     there = {f.path: f.after for f in files if f.after is not None}
     said = untested(
@@ -202,7 +209,7 @@ def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Findin
 def left_out(bench: Workbench) -> tuple[Finding, ...]:
     """A warning for each file that the model wrote and git ignores: what was verified with it may fail without."""
     said = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
-    return tuple(Finding("warning", said, path) for path in sorted(bench.ignored))
+    return tuple(Finding("warning", said, path) for path in sorted(bench.evidence.ignored))
 
 
 def text_at(repository: Checkout, tree: str, path: str) -> str | None:

@@ -14,7 +14,7 @@ from lopen.base.trusted_programs import is_brought
 from lopen.documents.research import topics
 from lopen.git.commit_hooks import HooksSnapshot
 from lopen.guardrails.completion import advice, missing_gates
-from lopen.loop.context import Ports
+from lopen.loop.context import SessionContext
 from lopen.prompts.prompt import Surroundings
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
@@ -99,40 +99,40 @@ def _plain_text(root: Path, path: str, room: int) -> str | None:
     return text if len(text) <= room else text[:room] + "\n[cut here; read_file gives the rest]"
 
 
-def lacks(ports: Ports) -> tuple[str, ...]:
+def lacks(context: SessionContext) -> tuple[str, ...]:
     """What this repository lacks for its quality gates to hold."""
-    hooks = {h.name for h in HooksSnapshot.from_json(ports.journal.session.hooks or "[]").hooks}
-    return missing_gates(ports.verifier.commands, hooks, commits=ports.commits)
+    hooks = {h.name for h in HooksSnapshot.from_json(context.record.journal.session.hooks or "[]").hooks}
+    return missing_gates(context.project.verifier.commands, hooks, commits=context.commits)
 
 
-def work_in_progress(ports: Ports) -> str:
+def work_in_progress(context: SessionContext) -> str:
     """What the work tree holds of the task at hand: beyond HEAD, or beyond the task's beginning without commits."""
-    session, repository = ports.journal.session, ports.repository
-    tree = ports.verifier.tree()
+    session, repository = context.record.journal.session, context.project.repository
+    tree = context.project.verifier.tree()
     begun = session.task.base if session.task else None
-    base = ports.committed_tree() if ports.commits else begun or tree
+    base = context.committed_tree() if context.commits else begun or tree
     own = f"specs/{session.module}/"
     paths = [c.path for c in repository.changes(base, tree) if not c.path.startswith(own)]
     return repository.diff(base, tree, paths=paths, max_chars=DIFF_CHARS)
 
 
-def surroundings(ports: Ports) -> Surroundings:
+def surroundings(context: SessionContext) -> Surroundings:
     """Gathered for the session's step, now."""
-    session = ports.journal.session
-    listing = ports.workspace.list_files()
+    session = context.record.journal.session
+    listing = context.project.workspace.list_files()
     files = list(listing.files[:FILES_LISTED])
     if len(listing.files) > FILES_LISTED or listing.truncated:
         files.append(f"[more than {FILES_LISTED} files; list_files gives the rest]")
     building = session.step is Step.ITERATE_THROUGH_TASKS
     return Surroundings(
-        languages=ports.languages or languages(ports.root),
-        commands=tuple(ports.verifier.commands.items()),
-        sandbox=ports.sandbox_rules,
-        conventions=conventions(ports.root, session.module),
+        languages=languages(context.project.root),
+        commands=tuple(context.project.verifier.commands.items()),
+        sandbox=context.project.sandbox_rules,
+        conventions=conventions(context.project.root, session.module),
         files="\n".join(files),
-        research=tuple((t.name, t.excerpt) for t in topics(ports.root / "specs" / session.module)),
-        work_in_progress=work_in_progress(ports) if building else "",
-        versioned=ports.settings.git.enabled,
-        limits=ports.meter.snapshot(),
-        set_up=advice(lacks(ports)) if session.step in PLANNING_STEPS else "",
+        research=tuple((t.name, t.excerpt) for t in topics(context.project.root / "specs" / session.module)),
+        work_in_progress=work_in_progress(context) if building else "",
+        versioned=context.settings.git.enabled,
+        limits=context.guards.meter.snapshot(),
+        set_up=advice(lacks(context)) if session.step in PLANNING_STEPS else "",
     )

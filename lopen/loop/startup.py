@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from lopen.base.errors import LopenError
 from lopen.base.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted
-from lopen.git.repository import versioned
-from lopen.loop.approval_gate import stand_on_branch
-from lopen.loop.context import Ports
+from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
 from lopen.workflow.pauses import asks
 from lopen.workflow.session import Pause, Session
@@ -18,33 +16,33 @@ from lopen.workflow.task_tree import State
 RECOVERED = "The last run was interrupted. Go on from the state below without asking; do nothing twice."
 
 
-def start(ports: Ports, *, resumed: bool) -> Pause | None:
+def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     """Take the session up, durably; a pause where something still waits for a person."""
-    session = ports.journal.session
+    session = context.record.journal.session
     interrupted = resumed and session.status == "running"
-    cleared = _cleared(ports) if interrupted else ()
-    stand_on_branch(ports)
-    session, adopted = adopt(session, ports.repository)
+    cleared = context.branch.clear_leftovers() if interrupted else ()
+    context.branch.stand()
+    session, adopted = adopt(session, context.project.repository)
     if adopted:
-        versioned(ports.repository).align_index()
-    session = taken_up(ports, session, resumed=resumed)
-    ports.meter.open(session.id, session.module, agent=ports.agent_for(session.step))
-    told = ports.meter.recover(session.id)
-    told = (*told, *ports.meter.gate.lift_spawn_limits(ports.request))
-    ports.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
+        context.branch.align_index()
+    session = taken_up(context, session, resumed=resumed)
+    context.guards.meter.open(session.id, session.module, agent=context.agent_for(session.step))
+    told = context.guards.meter.recover(session.id)
+    told = (*told, *context.guards.meter.gate.lift_spawn_limits(context.asked.request))
+    context.guards.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
     begun = SessionStarted(session.module, session.step.value, resumed)
-    told = (*told, *_warnings(ports), *(Notice("info", line) for line in ports.place.notices))
-    ports.journal.save(session, begun, *cleared, *adopted, *told)
+    told = (*told, *_warnings(context), *(Notice("info", line) for line in context.project.place.notices))
+    context.record.journal.save(session, begun, *cleared, *adopted, *told)
     if (
         interrupted or adopted or not resumed
     ):  # a killed process may not have come to it; a new one has another
-        ports.write_plan()
-    return unanswered(ports)
+        context.record.write_plan()
+    return unanswered(context)
 
 
-def taken_up(ports: Ports, session: Session, *, resumed: bool) -> Session:
+def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Session:
     """The session as this process drives it: with its grant of iterations and the person's words."""
-    granted = session.iterations + ports.settings.workflow.max_iterations
+    granted = session.iterations + context.settings.workflow.max_iterations
     if resumed and session.iterations < session.iterations_granted:
         granted = min(
             granted, session.iterations_granted
@@ -56,23 +54,23 @@ def taken_up(ports: Ports, session: Session, *, resumed: bool) -> Session:
         session,
         status="running",
         pause=None,
-        request=ports.request or session.request,
+        request=context.asked.request or session.request,
         iterations_granted=granted,
         notes=notes,
-        hooks=session.hooks or ports.repository.hooks_snapshot().to_json(),
+        hooks=session.hooks or context.project.repository.hooks_snapshot().to_json(),
     )
 
 
-def unanswered(ports: Ports) -> Pause | None:
+def unanswered(context: SessionContext) -> Pause | None:
     """What still waits for a person's word."""
-    return _question(ports) or asks(ports.journal.session)
+    return _question(context) or asks(context.record.journal.session)
 
 
-def _warnings(ports: Ports) -> Iterator[Notice]:
+def _warnings(context: SessionContext) -> Iterator[Notice]:
     """What a person should know of how this session works."""
-    if unconfined := ports.commands.sandbox.warning:
+    if unconfined := context.project.commands.sandbox.warning:
         yield Notice("warning", unconfined)
-    if filters := ports.repository.ignored_filters:
+    if filters := context.project.repository.ignored_filters:
         yield Notice(
             "warning",
             f"content filters that only this repository configures do not run: {', '.join(filters)}; files are"
@@ -81,27 +79,20 @@ def _warnings(ports: Ports) -> Iterator[Notice]:
         )
 
 
-def _cleared(ports: Ports) -> tuple[Notice, ...]:
-    """What the dead process left in the repository: nobody else would ever remove it."""
-    branch = ports.journal.session.branch or ports.settings.git.branch_prefix + ports.journal.session.module
-    return tuple(
-        Notice("info", f"removed what the interrupted run left: {path}")
-        for path in ports.repository.clear_leftovers(branch)
-    )
-
-
-def _question(ports: Ports) -> Pause | None:
+def _question(context: SessionContext) -> Pause | None:
     """The question that waits: answered meanwhile, answered now, assumed where nobody is to be asked; else it waits."""
-    session = ports.journal.session
+    session = context.record.journal.session
     question = session.question
     if question is None:
         return None
     if question.answer is not None:
-        ports.journal.change(question=None)
+        context.record.journal.change(question=None)
         return None
-    assumed = ports.settings.workflow.unattended
+    assumed = context.settings.workflow.unattended
     answer = (
-        question.default if assumed else ports.person.ask(question.text, question.options, question.default)
+        question.default
+        if assumed
+        else context.people.person.ask(question.text, question.options, question.default)
     )
     if answer is None:
         return Pause(
@@ -110,7 +101,7 @@ def _question(ports: Ports) -> Pause | None:
             f"lopen answer {session.id} TEXT",
         )
     line = f"{question.text} Assumed: {answer}"
-    ports.journal.change(
+    context.record.journal.change(
         QuestionAsked(question.text, question.options, question.default, answer, assumed),
         question=None,
         assumptions=(*session.assumptions, line) if assumed else session.assumptions,
@@ -119,11 +110,11 @@ def _question(ports: Ports) -> Pause | None:
     return None
 
 
-def completed(ports: Ports) -> SessionComplete:
+def completed(context: SessionContext) -> SessionComplete:
     """What was built, what it cost, and the command that merges it."""
-    session = ports.journal.session
+    session = context.record.journal.session
     commits = sum(1 for t in session.tree.tasks if t.commit and session.branch)
-    state = next((s for s in ports.meter.states() if s.budget_type == "session"), None)
+    state = next((s for s in context.guards.meter.states() if s.budget_type == "session"), None)
     unpriced = bool(state and state.unpriced_tokens and not state.cost_usd)
     return SessionComplete(
         module=session.module,
@@ -133,21 +124,21 @@ def completed(ports: Ports) -> SessionComplete:
         cost_usd=None if state is None or unpriced else state.cost_usd,
         tokens=state.tokens_used if state else 0,
         branch=session.branch or "",
-        merge_command=merge_command(ports, session),
+        merge_command=merge_command(context, session),
         assumptions=session.assumptions,
         unpriced_tokens=state.unpriced_tokens if state else 0,
     )
 
 
-def merge_command(ports: Ports, session: Session) -> str:
+def merge_command(context: SessionContext, session: Session) -> str:
     """How a person takes the work over."""
     if session.branch is None:
         return ""
-    return ports.place.merge_command(session.module, session.branch, session.start_branch)
+    return context.project.place.merge_command(session.module, session.branch, session.start_branch)
 
 
-def failed(ports: Ports, error: LopenError, *, tried: bool) -> None:
+def failed(context: SessionContext, error: LopenError, *, tried: bool) -> None:
     """Keep that the run failed; the session can be resumed. Where nothing was tried it waits for what it waited for."""
-    session = ports.journal.session
+    session = context.record.journal.session
     after = replace(session, status="failed", pause=None) if tried else session
-    ports.journal.save(after, SessionFailed(error.message, error.hint))
+    context.record.journal.save(after, SessionFailed(error.message, error.hint))

@@ -44,7 +44,7 @@ class Committer:
             component=owner.name,
             session=session.id,
             task_id=task.id,
-            verdict=f"passed ({bench.confidence})",
+            verdict=f"passed ({bench.evidence.confidence})",
             convention=bench.settings.git.convention,
         )
         refusal = (
@@ -58,10 +58,10 @@ class Committer:
         if not (bench.settings.git.auto_commit and bench.settings.git.enabled):
             _record(bench, task, tree)
             _tell_left_out(bench)
-            return done(task_id=task.id, status="complete", commit=None, tree=tree)
+            return replace(done(task_id=task.id, status="complete", commit=None, tree=tree), recorded=True)
         sha = self._commit(bench, task, tree, hooked)
         _tell_left_out(bench)
-        return done(task_id=task.id, status="complete", commit=sha)
+        return replace(done(task_id=task.id, status="complete", commit=sha), recorded=True)
 
     def _commit(self, bench: Workbench, task: Task, tree: str, text: str) -> str:
         parent = self.repository.head().commit
@@ -74,14 +74,14 @@ class Committer:
 
     def _unverified(self, bench: Workbench, tree: str) -> ToolResult | None:
         """What is committed is what was verified, and lopen's own papers."""
-        verified = bench.verifier.tree()
+        verified = bench.project.verifier.tree()
         if tree == verified:
             return None
-        papers = bench.verifier.papers
+        papers = bench.project.verifier.papers
         changed = [c.path for c in self.repository.changes(verified, tree) if c.path not in papers]
         if not changed:
             return None
-        bench.verifier.touch()
+        bench.project.verifier.touch()
         return failed(
             f"the work tree changed while the task was being completed: {', '.join(changed[:10])}",
             "look at what changed, verify again, then complete",
@@ -111,8 +111,8 @@ class Committer:
 
     def _verify_commit(self, bench: Workbench) -> ToolResult | None:
         """The specification's verify-commit runs before each commit."""
-        before = bench.verifier.tree()
-        result = bench.verifier.run("verify_commit")
+        before = bench.project.verifier.tree()
+        result = bench.project.verifier.run("verify_commit")
         if result is None or (result.passed and result.tree == before):
             return None
         said = "changed files" if result.passed else f"failed with exit code {result.exit_code}"
@@ -133,7 +133,7 @@ class Committer:
             folder=self.scratch,
             exclude=bench.session.leftovers,
         )
-        bench.verifier.touch()
+        bench.project.verifier.touch()
         if not outcome.passed:
             return failed(
                 "a commit hook of the repository refused",
@@ -153,8 +153,8 @@ class Committer:
 
 def _tell_left_out(bench: Workbench) -> None:
     """A person learns that the commit lacks what was written for it."""
-    if bench.ignored:
-        listed = ", ".join(sorted(bench.ignored)[:10])
+    if bench.evidence.ignored:
+        listed = ", ".join(sorted(bench.evidence.ignored)[:10])
         bench.journal.tell(
             Notice("warning", f"written, but ignored by git and so in no commit: {listed} (see .gitignore)")
         )
@@ -167,7 +167,6 @@ def _record(bench: Workbench, task: Task, commit: str, *events: Committed) -> No
     owner = session.tree.owner(task.id)
     told = TaskChanged(task.id, task.name, owner.name if owner else "", State.COMPLETE.value)
     bench.journal.save(decision, *events, told)
-    bench.recorded = True
 
 
 def completed(session: Session, task: Task, commit: str) -> Session:

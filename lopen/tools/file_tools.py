@@ -25,21 +25,21 @@ LONGEST_COMMAND = 120_000  # bytes; the kernel takes no single argument of 128 K
 
 def read_file(bench: Workbench, wanted: inputs.ReadFile) -> ToolResult:
     """A text file, or the asked-for lines of it."""
-    read = bench.workspace.read(wanted.path, wanted.offset or 1, wanted.limit)
+    read = bench.project.workspace.read(wanted.path, wanted.offset or 1, wanted.limit)
     fields = {"lines": read.lines, "truncated": read.truncated} | noted(read.note)
     return ToolResult(True, fields, read.content, content_hash=read.content_hash)
 
 
 def list_files(bench: Workbench, wanted: inputs.ListFiles) -> ToolResult:
     """Files that git does not ignore."""
-    found = bench.workspace.list_files(wanted.path or "", wanted.glob or "")
+    found = bench.project.workspace.list_files(wanted.path or "", wanted.glob or "")
     fields = {"files": list(found.files), "truncated": found.truncated} | noted(found.note)
     return ToolResult(True, fields, content_hash=content_hash("\n".join(found.files)))
 
 
 def search_files(bench: Workbench, wanted: inputs.SearchFiles) -> ToolResult:
     """Lines that match."""
-    found = bench.workspace.search(wanted.pattern, wanted.path or "", wanted.glob or "")
+    found = bench.project.workspace.search(wanted.pattern, wanted.path or "", wanted.glob or "")
     matches = [asdict(m) for m in found.matches]
     fields = {"matches": matches, "truncated": found.truncated} | noted(found.note)
     return ToolResult(True, fields, content_hash=content_hash(str(matches)))
@@ -52,13 +52,13 @@ def noted(note: str) -> dict[str, str]:
 
 def write_file(bench: Workbench, wanted: inputs.WriteFile) -> ToolResult:
     """A whole file."""
-    written = bench.workspace.write(wanted.path, wanted.content)
+    written = bench.project.workspace.write(wanted.path, wanted.content)
     return done(bytes=written.bytes, **_work(bench, written.path))
 
 
 def edit_file(bench: Workbench, wanted: inputs.EditFile) -> ToolResult:
     """A replacement inside a file."""
-    edited = bench.workspace.edit(
+    edited = bench.project.workspace.edit(
         wanted.path, wanted.old_text, wanted.new_text, replace_all=bool(wanted.replace_all)
     )
     return done(replacements=edited.replacements, **_work(bench, edited.path))
@@ -66,11 +66,11 @@ def edit_file(bench: Workbench, wanted: inputs.EditFile) -> ToolResult:
 
 def _work(bench: Workbench, path: str) -> dict[str, str]:
     """The file at `path` is the model's work now; a note where that work would be in no commit."""
-    bench.verifier.written(path)
-    if not bench.commands.repository.ignored([path]):
-        bench.ignored.discard(path)
+    bench.project.verifier.written(path)
+    if not bench.project.commands.repository.ignored([path]):
+        bench.evidence.ignored.discard(path)
         return {}
-    bench.ignored.add(path)
+    bench.evidence.ignored.add(path)
     return noted(IGNORED.format(path=path))
 
 
@@ -78,17 +78,17 @@ def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
     """A shell command; `ok` says that it could be run, `exit_code` how it ended."""
     _refuse_unrunnable(wanted.command)
     building = bench.session.step is Step.ITERATE_THROUGH_TASKS
-    ran = bench.commands.run(
+    ran = bench.project.commands.run(
         Command(
             wanted.command,
-            cwd=bench.root,
+            cwd=bench.project.root,
             timeout_s=wanted.timeout_s or COMMAND_TIMEOUT_S,
             writable=building,
             network=bench.settings.sandbox.network,
             output_limit=OUTPUT_CHARS,
         )
     )
-    bench.verifier.touch()
+    bench.project.verifier.touch()
     fields: dict[str, Any] = {
         "exit_code": ran.exit_code,
         "output": ran.output,
@@ -97,8 +97,8 @@ def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
     }
     if ran.truncated:
         fields["note"] = "The middle is left out; redirect the output to a file and read that for the rest."
-    if bench.commands.restored:
-        fields["put_back"] = list(bench.commands.restored)
+    if bench.project.commands.restored:
+        fields["put_back"] = list(bench.project.commands.restored)
     outcome: Outcome = "timeout" if ran.timed_out else "ok"
     return ToolResult(
         True, fields, outcome=outcome, content_hash=content_hash(f"{ran.exit_code}\n{ran.output}")

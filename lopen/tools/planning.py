@@ -19,17 +19,20 @@ from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree, find_cycle, selectable
 
 
-def _advance(bench: Workbench, session: Session, trigger: Trigger, *events: Event) -> Step:
-    """Save `session` one trigger on; then skip what assessment finds done already (step 5 with open tasks)."""
+def _advance(bench: Workbench, session: Session, trigger: Trigger, told: Event, **fields: Any) -> ToolResult:
+    """Save `session` one trigger on; then skip what assessment finds done already (step 5 with open tasks).
+
+    Returns the tool's result with `fields` and the step; the planning conversation ends where building begins.
+    """
     decision = entered(session, trigger)
-    told = [*events, *decision.events]
+    events: list[Event] = [told, *decision.events]
     session = decision.session
     if session.step is Step.BREAK_INTO_TASKS and assess(facts_of(session, approved=True)) is not session.step:
         decision = entered(session, Trigger.TASKS_BROKEN_DOWN)
-        session, told = decision.session, [*told, *decision.events]
-    bench.journal.save(session, *told)
-    bench.recorded = session.step is Step.ITERATE_THROUGH_TASKS or _nothing_to_build(session)
-    return session.step
+        session, events = decision.session, [*events, *decision.events]
+    bench.journal.save(session, *events)
+    ended = session.step is Step.ITERATE_THROUGH_TASKS or _nothing_to_build(session)
+    return replace(done(**fields, step=session.step.value), recorded=ended)
 
 
 def _nothing_to_build(session: Session) -> bool:
@@ -49,15 +52,14 @@ def record_dependencies(bench: Workbench, wanted: inputs.RecordDependencies) -> 
         replan=Step.IDENTIFY_COMPONENTS if bench.session.tree.components else None,
     )
     told = PlanRecorded("dependencies", tuple(d.name for d in found))
-    step = _advance(bench, session, Trigger.DEPENDENCIES_DETERMINED, told)
     missing = [d.name for d in found if not d.available]
     extra: dict[str, Any] = {"not_available": missing} if missing else {}
-    return done(step=step.value, **extra)
+    return _advance(bench, session, Trigger.DEPENDENCIES_DETERMINED, told, **extra)
 
 
 def record_components(bench: Workbench, wanted: inputs.RecordComponents) -> ToolResult:
     """Step 3's result; the components and criteria become the original scope."""
-    spec = bench.load_spec(bench.session.module)
+    spec = bench.project.load_spec(bench.session.module)
     criteria = {c.id: c.text for c in spec.criteria}
     named = {s for c in wanted.components for s in c.spec_sections}
     known_sections = [s for s in named if spec.outline.get(s) is not None]
@@ -75,13 +77,17 @@ def record_components(bench: Workbench, wanted: inputs.RecordComponents) -> Tool
         selected=None,
     )
     told = PlanRecorded("components", tuple(c.name for c in tree.components))
-    step = _advance(bench, session, Trigger.COMPONENTS_IDENTIFIED, told)
-    return done(components=[{"id": c.id, "name": c.name} for c in tree.components], step=step.value)
+    recorded = [{"id": c.id, "name": c.name} for c in tree.components]
+    return _advance(bench, session, Trigger.COMPONENTS_IDENTIFIED, told, components=recorded)
 
 
 def select_component(bench: Workbench, wanted: inputs.SelectComponent) -> ToolResult:
-    """Step 4's result. What was recorded as done is verified first: others may wait for it."""
-    bench.verify_done(bench)
+    """Record step 4's result. Components recorded as done are verified first: others may wait for them."""
+    pause = bench.steps.verify_done(bench)
+    return replace(_select_component(bench, wanted), pause=pause)
+
+
+def _select_component(bench: Workbench, wanted: inputs.SelectComponent) -> ToolResult:
     tree = bench.session.tree
     component = tree.component(wanted.name)
     names = ", ".join(c.name for c in selectable(tree))
@@ -94,8 +100,7 @@ def select_component(bench: Workbench, wanted: inputs.SelectComponent) -> ToolRe
         return failed(f"{component.name} cannot be selected: {why}", f"selectable: {names}")
     session = replace(bench.session, selected=component.id)
     told = PlanRecorded("component", (component.name,))
-    step = _advance(bench, session, Trigger.COMPONENT_SELECTED, told)
-    return done(component=component.name, step=step.value)
+    return _advance(bench, session, Trigger.COMPONENT_SELECTED, told, component=component.name)
 
 
 def record_tasks(bench: Workbench, wanted: inputs.RecordTasks) -> ToolResult:
@@ -128,8 +133,8 @@ def record_tasks(bench: Workbench, wanted: inputs.RecordTasks) -> ToolResult:
     )
     session = replace(session, tree=tree, planned_tasks=session.planned_tasks + len(tasks))
     told = PlanRecorded("tasks", tuple(t.name for t in tasks))
-    step = _advance(bench, session, Trigger.TASKS_BROKEN_DOWN, told)
-    return done(tasks=[{"id": t.id, "name": t.name} for t in tasks], step=step.value)
+    recorded = [{"id": t.id, "name": t.name} for t in tasks]
+    return _advance(bench, session, Trigger.TASKS_BROKEN_DOWN, told, tasks=recorded)
 
 
 def component_id(name: str, taken: set[str]) -> str:

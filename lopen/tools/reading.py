@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lopen.base.errors import LopenError
@@ -23,7 +24,7 @@ from lopen.workspace.text_files import READ_CHARACTERS
 def read_spec(bench: Workbench, wanted: inputs.ReadSpec) -> ToolResult:
     """A section of the specification, or its outline."""
     try:
-        spec = bench.load_spec(wanted.module or bench.session.module)
+        spec = bench.project.load_spec(wanted.module or bench.session.module)
         if wanted.section is None:
             lines = [f"{'#' * s.level} {s.title}" for s in spec.outline.sections]
             return _readable("\n".join(lines), paper(spec.module), 1, section=None)
@@ -49,7 +50,7 @@ def paper(module: str) -> str:
 
 def read_research(bench: Workbench, wanted: inputs.ReadResearch) -> ToolResult:
     """The topics researched so far, or one of them whole."""
-    folder = bench.root / "specs" / bench.session.module
+    folder = bench.project.root / "specs" / bench.session.module
     if wanted.topic is None:
         return done(topics=[t.name for t in topics(folder)])
     text = read_topic(folder, wanted.topic)
@@ -143,12 +144,12 @@ def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
     bench.journal.change(
         QuestionAsked(wanted.question, options, wanted.default), question=question, clarifications=asked
     )
-    bench.pause = Pause(
+    pause = Pause(
         "question",
         f"the model asks: {wanted.question} (default: {wanted.default})",
         f"lopen answer {session.id} TEXT",
     )
-    return done(answer=None, assumed=False, waiting=True)
+    return replace(done(answer=None, assumed=False, waiting=True), pause=pause)
 
 
 def _assume(bench: Workbench, wanted: inputs.AskUser, options: tuple[str, ...]) -> ToolResult:
@@ -163,23 +164,22 @@ def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> ToolResult:
     module = bench.session.module
     name = f"specs/{module}/SPECIFICATION.md"
     content = wanted.content if wanted.content.endswith("\n") else wanted.content + "\n"
-    spec = parse(content, module=module, path=bench.root / name)
-    bench.write_paper(name, content)
+    spec = parse(content, module=module, path=bench.project.root / name)
+    bench.project.place.write_document(name, content)
     problems = [str(p) for p in spec.problems]
-    bench.recorded = not problems
-    return done(problems=problems)
+    return replace(done(problems=problems), recorded=not problems)
 
 
 def log_research(bench: Workbench, wanted: inputs.LogResearch) -> ToolResult:
     """Keeps a note beside the specification."""
     text = render(wanted.topic, wanted.summary, wanted.findings, wanted.sources or (), wanted.relevance or "")
     name = f"specs/{bench.session.module}/RESEARCH-{slug(wanted.topic)}.md"
-    bench.write_paper(name, text)
-    bench.verifier.own_paper(name)
+    bench.project.place.write_document(name, text)
+    bench.project.verifier.own_paper(name)
     bench.journal.tell(Notice("info", f"research logged: {name}"))
     return done(path=name)
 
 
 def research(bench: Workbench, wanted: inputs.Research) -> ToolResult:
     """One sub-agent with the read-only tools; its findings are logged."""
-    return bench.research(bench, wanted.topic, wanted.question)
+    return bench.steps.research(bench, wanted.topic, wanted.question)

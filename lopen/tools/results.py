@@ -11,18 +11,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lopen.storage.audit import Outcome
+from lopen.workflow.session import Pause
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """`fields` beyond `ok`; `raw` is text a model reads without unescaping."""
+    """The answer to the model, and what the call came to for the iteration.
+
+    `fields` are those beyond `ok`; `raw` is text a model reads without unescaping.
+    """
 
     ok: bool
     fields: Mapping[str, Any] = field(default_factory=dict)
     raw: str | None = None
     outcome: Outcome = "ok"
     content_hash: str | None = None  # of what was read or printed
-    notice: str = ""  # a guardrail's correction, said at once
+    notice: str = ""  # a guardrail's correction, sent with the answer
+    recorded: bool = False  # the step's result is recorded: the iteration ends
+    pause: Pause | None = None  # only a person lets the run go on
+    false_claim: bool = False  # the call claimed a completion without what it requires
 
     def text(self) -> str:
         """As the model gets it."""

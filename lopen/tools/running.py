@@ -19,6 +19,7 @@ from lopen.tools.registry import Registry, Tool
 from lopen.tools.results import ToolResult, failed
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Workbench
+from lopen.workflow.session import Pause
 
 TURNS_AN_ITERATION = 100_000  # more than there can be
 READERS = 4  # threads for read-only tools of one turn
@@ -35,6 +36,8 @@ class ToolRunner:
     clock: Clock
     iteration: int
     turn: int = 0
+    pause: Pause | None = None  # a call came to a pause: no further call of the iteration runs
+    recorded: bool = False  # the step's result is recorded: no further call of the iteration runs
 
     def begin_turn(self, turn: int) -> None:
         """A new turn: limits that count by turn start over."""
@@ -55,7 +58,7 @@ class ToolRunner:
         if isinstance(call, ToolResult):
             return call
         started, tool, parsed = call
-        before = self.bench.verifier.tree() if self.watch.failed_before(use) else ""
+        before = self.bench.project.verifier.tree() if self.watch.failed_before(use) else ""
         return self._end(use, started, self.registry.run(tool, self.bench, parsed), before)
 
     def _side_by_side(self, uses: Sequence[ToolUse]) -> list[ToolResult]:
@@ -106,14 +109,16 @@ class ToolRunner:
 
     def _over(self) -> ToolResult | None:
         """Nothing runs once the iteration has ended: what came after its result would be nobody's work."""
-        if self.bench.pause is not None:
+        if self.pause is not None:
             return failed("the run is pausing; this call was not run", outcome="refused")
-        if self.bench.recorded:
+        if self.recorded:
             return failed("the step's result is recorded already; this call was not run", outcome="refused")
         return None
 
     def _end(self, use: ToolUse, started: _Started, result: ToolResult, before: str = "") -> ToolResult:
         """Record the outcome. `before` is the work tree's id before a command that had failed already."""
+        self.recorded = self.recorded or result.recorded
+        self.pause = self.pause or result.pause
         seconds = self.clock.monotonic() - started.at
         error = str(result.fields.get("error", ""))
         tree = self._tree_after(result)  # a process of git's: others may write to the database meanwhile
@@ -134,12 +139,12 @@ class ToolRunner:
 
     def _tree_after(self, result: ToolResult) -> str:
         """The work tree's id where a command failed: only failing again over the same tree is a failure."""
-        return self.bench.verifier.tree() if result.fields.get("exit_code") not in (None, 0) else ""
+        return self.bench.project.verifier.tree() if result.fields.get("exit_code") not in (None, 0) else ""
 
     def _held(self) -> None:
         """Wait out a cooldown, or pass on the pause of a circuit that wants a person."""
         self.watch.rest()
-        self.bench.pause = self.bench.pause or self.watch.pause
+        self.pause = self.pause or self.watch.pause
 
 
 @dataclass(frozen=True, slots=True)

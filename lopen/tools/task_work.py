@@ -26,9 +26,10 @@ def update_task_status(bench: Workbench, wanted: inputs.UpdateTaskStatus) -> Too
     task = session.tree.task(wanted.task_id)
     if task is None or session.task is None or task.id != session.task.id:
         said = "is not the task in progress" if task else "is no task"
+        answer = failed(f"{wanted.task_id!r} {said}", _current(bench))
         if wanted.status == "complete":
-            _claimed(bench, f"{wanted.task_id[:80]!r} is claimed complete, which {said}")
-        return failed(f"{wanted.task_id!r} {said}", _current(bench))
+            return _false_claim(bench, f"{wanted.task_id[:80]!r} is claimed complete, which {said}", answer)
+        return answer
     match wanted.status:
         case "in_progress":
             return done(task_id=task.id, status="in_progress")
@@ -51,30 +52,29 @@ def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
     decision = entered(session, Trigger.TASK_ITERATION_COMPLETE)
     told = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, note[:500])
     bench.journal.save(decision.session, told, *decision.events)
-    bench.recorded = True
-    return done(task_id=task.id, status="failed")
+    return replace(done(task_id=task.id, status="failed"), recorded=True)
 
 
 def _complete(bench: Workbench, task: Task) -> ToolResult:
-    bench.verifier.touch()  # the work tree counts as it is now, whoever changed it
-    lacking = missing("task", bench.verifier.commands, bench.fresh)
+    bench.project.verifier.touch()  # the work tree counts as it is now, whoever changed it
+    lacking = missing("task", bench.project.verifier.commands, bench.fresh)
     if lacking:
-        stale = sorted(set(lacking) & set(bench.passed))
+        stale = sorted(set(lacking) & set(bench.evidence.passed))
         hint = (
             f"the work tree changed since {', '.join(stale)} passed"
             if stale
             else "run them now, in this order"
         )
         claim = Claim("task", task.id, lacking)
-        _claimed(bench, unproven(claim))
-        return failed(rejection(claim), hint, outcome="refused", missing=list(lacking))
-    return bench.complete(bench, task.id)
+        answer = failed(rejection(claim), hint, outcome="refused", missing=list(lacking))
+        return _false_claim(bench, unproven(claim), answer)
+    return bench.steps.complete(bench, task.id)
 
 
-def _claimed(bench: Workbench, what: str) -> None:
-    """A completion that does not hold is told, and counted by turns: a conversation bears only so many."""
-    bench.false_claim = True
+def _false_claim(bench: Workbench, what: str, answer: ToolResult) -> ToolResult:
+    """Report a completion that does not hold; the conversation counts the turns with one."""
     bench.journal.tell(GuardrailRaised(QUALITY, "block", what, "refuses it and tells the model why"))
+    return replace(answer, false_claim=True)
 
 
 def update_subtask(bench: Workbench, wanted: inputs.UpdateSubtask) -> ToolResult:
@@ -110,19 +110,18 @@ def add_task(bench: Workbench, wanted: inputs.AddTask) -> ToolResult:
     )
     told = TaskChanged(task.id, task.name, component.name, State.PENDING.value, wanted.reason[:500])
     bench.journal.change(told, tree=bench.session.tree.with_added(component.id, task))
-    bench.pause = asks(bench.session)
-    return done(task_id=task.id)
+    return replace(done(task_id=task.id), pause=asks(bench.session))
 
 
 def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult:
     """Runs a verify command of the approved specification and reads its exit code."""
-    result = bench.verifier.run(tool)
+    result = bench.project.verifier.run(tool)
     if result is None:
         return failed(f"the specification has no {tool.replace('_', '-')} command", "it is not required then")
     if result.passed:
-        bench.passed[tool] = result.tree
+        bench.evidence.passed[tool] = result.tree
     else:
-        bench.passed.pop(tool, None)
+        bench.evidence.passed.pop(tool, None)
     shown: dict[str, Any] = {
         "passed": result.passed,
         "command": result.command,
@@ -145,9 +144,9 @@ def verify_task_completion(bench: Workbench, wanted: inputs.VerifyTask) -> ToolR
         return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
     result = _judged(bench, "task", task.id)
     if result.fields.get("passed"):
-        bench.passed["verify_task_completion"] = bench.verifier.tree()
+        bench.evidence.passed["verify_task_completion"] = bench.project.verifier.tree()
     else:
-        bench.passed.pop("verify_task_completion", None)
+        bench.evidence.passed.pop("verify_task_completion", None)
     return result
 
 
@@ -167,5 +166,5 @@ def verify_module_completion(bench: Workbench, _: inputs.NoInput) -> ToolResult:
 
 def _judged(bench: Workbench, scope: Scope, subject: str) -> ToolResult:
     """The verdict on the work tree as it is now, whoever changed it since a tool last looked."""
-    bench.verifier.touch()
-    return bench.judge(bench, scope, subject)
+    bench.project.verifier.touch()
+    return bench.steps.judge(bench, scope, subject)

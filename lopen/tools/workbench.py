@@ -1,4 +1,4 @@
-"""The workbench: what the tools of one iteration work with, and what they leave on it."""
+"""The workbench: everything that the tools of one iteration work with."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Protocol
 
 from lopen.base.clock import Clock
 from lopen.documents.spec import Specification
+from lopen.git.checkout import Checkout
 from lopen.oracle.verdict import Scope
 from lopen.settings.schema import Settings
 from lopen.storage.journal import Journal
+from lopen.storage.specifications import Specifications
 from lopen.tools.commands import Commands
 from lopen.tools.results import ToolResult
 from lopen.tools.verification import Verifier
 from lopen.workflow.session import Pause, Session
+from lopen.workspace.work_trees import WorkTree
 from lopen.workspace.workspace import Workspace
 
 
@@ -23,7 +26,7 @@ class Person(Protocol):
     """Whoever sits at the terminal, if anybody does."""
 
     def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
-        """Their answer; None where nobody can answer now."""
+        """Return their answer; None where nobody can answer now."""
         ...
 
 
@@ -34,37 +37,79 @@ class Nobody:
         return None
 
 
-@dataclass
-class Workbench:
-    """One iteration's. `judge` and `complete` and `research` are the loop's own, handed in."""
+@dataclass(frozen=True)
+class Project:
+    """The project as one session works on it: its files, specifications and commands."""
 
-    root: Path
-    settings: Settings
-    journal: Journal
-    clock: Clock
+    place: WorkTree
     workspace: Workspace
+    specifications: Specifications
     commands: Commands
     verifier: Verifier
-    person: Person
-    write_paper: Callable[[str, str], None]  # name below the root, text
-    load_spec: Callable[[str], Specification]  # by module name
-    judge: Callable[[Workbench, Scope, str], ToolResult]  # on a subject's id
-    complete: Callable[[Workbench, str], ToolResult]  # task id
-    verify_done: Callable[[Workbench], None]  # lopen's own verification of components recorded as done
-    research: Callable[[Workbench, str, str], ToolResult]  # topic, question
-    new_task_id: Callable[[], str]
-    passed: dict[str, str] = field(default_factory=dict)  # verification tool → tree it passed on
+    sandbox_rules: str  # what commands may do, for the prompt
+
+    @property
+    def root(self) -> Path:
+        """The folder in which the work is done."""
+        return self.place.root
+
+    @property
+    def repository(self) -> Checkout:
+        """The work tree with its repository, if it has one."""
+        return self.place.repository
+
+    def load_spec(self, module: str) -> Specification:
+        """Return a module's specification as it is now."""
+        return self.specifications.load(module)
+
+
+class Steps(Protocol):
+    """The parts of the loop that tools may ask for."""
+
+    def judge(self, bench: Workbench, scope: Scope, subject: str) -> ToolResult:
+        """Return the verdict on a task, component or module, by its id."""
+        ...
+
+    def complete(self, bench: Workbench, task_id: str) -> ToolResult:
+        """Commit the task in progress and record it complete, or say why not."""
+        ...
+
+    def verify_done(self, bench: Workbench) -> Pause | None:
+        """Verify the components that step 3 recorded as done; the pause where a person is needed."""
+        ...
+
+    def research(self, bench: Workbench, topic: str, question: str) -> ToolResult:
+        """Let a sub-agent answer the question and log its findings."""
+        ...
+
+
+@dataclass
+class IterationEvidence:
+    """The verifications of one iteration, and the files that it wrote in vain."""
+
+    passed: dict[str, str] = field(default_factory=dict)  # verification tool → tree id it passed on
     ignored: set[str] = field(default_factory=set)  # files written in this iteration that enter no commit
-    pause: Pause | None = None  # set by a tool that needs a person
-    false_claim: bool = False  # this turn claimed a completion without what it requires
-    recorded: bool = False  # the step's result is in
-    confidence: str = "high"  # of the verdict the next commit rests on
+    confidence: str = "high"  # of the verdict that the next commit rests on
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """One iteration's project, journal and evidence, and the parts of the loop that tools may ask for."""
+
+    settings: Settings
+    clock: Clock
+    journal: Journal
+    project: Project
+    person: Person
+    steps: Steps
+    new_task_id: Callable[[], str]
+    evidence: IterationEvidence = field(default_factory=IterationEvidence)
 
     @property
     def fresh(self) -> frozenset[str]:
-        """Verification tools that passed in this iteration on the work tree as it is now."""
-        tree = self.verifier.tree()
-        return frozenset(tool for tool, passed_on in self.passed.items() if passed_on == tree)
+        """The verification tools that passed in this iteration on the work tree as it is now."""
+        tree = self.project.verifier.tree()
+        return frozenset(tool for tool, passed_on in self.evidence.passed.items() if passed_on == tree)
 
     @property
     def session(self) -> Session:

@@ -81,7 +81,7 @@ ADDED = "added"  # what a person confirms after much added work: the number of a
 
 def asks(session: Session) -> Pause | None:
     """The pause that asks a person to look before more is spent; None if nothing speaks for it."""
-    failed = session.boundary_failures
+    failed = session.failed_boundaries
     if failed >= session.confirmed.get(BOUNDARY, 0) + FAILURES_TO_ASK:
         return confirmation_pause(
             session, BOUNDARY, failed, f"{failed} boundary verifications failed in a row"

@@ -48,6 +48,23 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """The result of a step that lopen takes by itself: it moved on, it waits for a person, or a model is needed."""
+
+    kind: Literal["moved", "waits", "needs_model"]
+    pause: Pause | None = None
+
+
+MOVED = Progress("moved")
+NEEDS_MODEL = Progress("needs_model")
+
+
+def waits(pause: Pause) -> Progress:
+    """Return the progress of a step that waits for a person."""
+    return Progress("waits", pause)
+
+
+@dataclass(frozen=True, slots=True)
 class Approval:
     """A person's word for one exact specification."""
 
@@ -130,7 +147,8 @@ class Session:
     corrections: tuple[str, ...] = ()  # told to the model in the next prompt
     notes: tuple[str, ...] = ()  # a person's notes, reverts and drift: told once to the model
     confirmed: Mapping[str, int] = field(default_factory=dict)  # subject → level a person confirmed
-    boundary_failures: int = 0
+    boundary_failures: int = 0  # consecutive failed verifications of a component
+    module_failures: int = 0  # consecutive failed verifications of the module
     planned_tasks: int = 0
     step_failures: int = 0  # consecutive failures of a planning step
     pressure: Mapping[str, str] = field(default_factory=dict)  # task or step → rung of its failures, if any
@@ -146,6 +164,11 @@ class Session:
     def finished(self) -> bool:
         """Nothing more will be done in it."""
         return self.status == "complete"
+
+    @property
+    def failed_boundaries(self) -> int:
+        """Consecutive failures of the boundary that fails most: a component that passes does not reset the module's."""
+        return max(self.boundary_failures, self.module_failures)
 
     @property
     def task(self) -> Task | None:

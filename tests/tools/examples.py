@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lopen.base.atomic_files import write_whole
 from lopen.base.clock import FakeClock
 from lopen.documents.spec import Specification
 from lopen.git.repository import Repository
@@ -20,13 +19,15 @@ from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
+from lopen.storage.specifications import Specifications
 from lopen.tools.catalogue import catalogue
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult, done
 from lopen.tools.verification import Verifier
-from lopen.tools.workbench import Nobody, Workbench
-from lopen.workflow.session import Session
+from lopen.tools.workbench import Nobody, Project, Workbench
+from lopen.workflow.session import Pause, Session
+from lopen.workspace.work_trees import WorkTree
 from lopen.workspace.workspace import Workspace
 from tests.prompts.examples import specification
 
@@ -57,12 +58,24 @@ class Bench:
     repository: Repository
     store: SessionStore
     registry: Registry
-    completed: list[str] = field(default_factory=list)
+    steps: ScriptedSteps
+    recorded: bool = False  # a call recorded the step's result
+    pause: Pause | None = None  # of the last call that needs a person
+
+    @property
+    def completed(self) -> list[str]:
+        """The tasks that were to be completed."""
+        return self.steps.completed
 
     def call(self, tool: str, **given: Any) -> ToolResult:
         """A tool call as the model makes it, in the session's step."""
         parsed = self.registry.parse(ToolUse("call", tool, given), self.at.session.step)
-        return parsed if isinstance(parsed, ToolResult) else self.registry.run(parsed[0], self.at, parsed[1])
+        if isinstance(parsed, ToolResult):
+            return parsed
+        result = self.registry.run(parsed[0], self.at, parsed[1])
+        self.recorded = self.recorded or result.recorded
+        self.pause = result.pause or self.pause
+        return result
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -84,6 +97,36 @@ def project(folder: Path) -> Path:
 def passing(scope: Scope, subject: str) -> ToolResult:
     """The judge that lets everything through."""
     return done(passed=True, confidence="high", summary=f"{scope} {subject} is fine", findings=[])
+
+
+class ScriptedSteps:
+    """The loop's own part, as a test wants it; each can be replaced."""
+
+    def __init__(self, judge: Callable[[Scope, str], ToolResult]) -> None:
+        self.completed: list[str] = []
+        self.judge: Callable[[Workbench, Scope, str], ToolResult] = lambda _, scope, subject: judge(
+            scope, subject
+        )
+        self.complete: Callable[[Workbench, str], ToolResult] = self._complete
+        self.verify_done: Callable[[Workbench], Pause | None] = lambda _: None
+        self.research: Callable[[Workbench, str, str], ToolResult] = lambda _, topic, question: done(
+            path=topic, summary=question
+        )
+
+    def _complete(self, _: Workbench, task: str) -> ToolResult:
+        self.completed.append(task)
+        return done(task_id=task, status="complete", commit="c" * 40)
+
+
+class OneSpecification(Specifications):
+    """The same specification, whatever module is asked for."""
+
+    def __init__(self, root: Path, store: SessionStore, spec: Specification) -> None:
+        super().__init__(root, store)
+        self._spec = spec
+
+    def load(self, module: str) -> Specification:
+        return self._spec
 
 
 def bench(
@@ -114,27 +157,21 @@ def bench(
         network=False,
     )
     numbers = iter(range(100, 10_000))
-    completed: list[str] = []
-
-    def complete(_: Workbench, task: str) -> ToolResult:
-        completed.append(task)
-        return done(task_id=task, status="complete", commit="c" * 40)
-
+    steps = ScriptedSteps(judge)
     at = Workbench(
-        root=root,
         settings=settings or Settings(),
-        journal=journal,
         clock=clock,
-        workspace=Workspace(root, repository.files),
-        commands=running,
-        verifier=verifier,
+        journal=journal,
+        project=Project(
+            place=WorkTree(root, repository),
+            workspace=Workspace(root, repository.files),
+            specifications=OneSpecification(root, store, spec or specification()),
+            commands=running,
+            verifier=verifier,
+            sandbox_rules="",
+        ),
         person=Nobody(),
-        write_paper=lambda name, text: write_whole(root / name, text),
-        load_spec=lambda _: spec or specification(),
-        judge=lambda _, scope, subject: judge(scope, subject),
-        complete=complete,
-        verify_done=lambda _: None,
-        research=lambda _, topic, question: done(path=topic, summary=question),
+        steps=steps,
         new_task_id=lambda: f"calc-t{next(numbers)}",
     )
-    return Bench(at, sandbox, repository, store, Registry(catalogue(commands)), completed)
+    return Bench(at, sandbox, repository, store, Registry(catalogue(commands)), steps)

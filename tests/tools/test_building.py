@@ -36,7 +36,7 @@ def test_only_the_task_in_progress_changes_its_status(at: Bench, status: str) ->
     )
     assert said(at.call("update_task_status", task_id="t9", status=status))[0] == "'t9' is no task"
     assert [t.state for t in at.at.session.tree.tasks] == [State.IN_PROGRESS, State.PENDING]
-    assert not at.at.recorded
+    assert not at.recorded
 
 
 def test_saying_that_it_is_in_progress_changes_nothing(at: Bench) -> None:
@@ -44,7 +44,7 @@ def test_saying_that_it_is_in_progress_changes_nothing(at: Bench) -> None:
     answer = at.call("update_task_status", task_id="calc-t1", status="in_progress")
     assert answer.fields == {"task_id": "calc-t1", "status": "in_progress"}
     assert at.at.session is before
-    assert not at.at.recorded
+    assert not at.recorded
 
 
 def test_a_task_given_up_is_failed_with_its_note_and_ends_the_iteration(at: Bench) -> None:
@@ -54,7 +54,7 @@ def test_a_task_given_up_is_failed_with_its_note_and_ends_the_iteration(at: Benc
     assert task is not None
     assert (task.state, task.failures, task.note) == (State.FAILED, 1, "no such library")
     assert at.at.session.step is Step.ITERATE_THROUGH_TASKS
-    assert at.at.recorded
+    assert at.recorded
     events = [r.event for r in at.store.events(at.at.session.id)]
     assert TaskChanged("calc-t1", "Add numbers", "Core", "failed", "no such library") in events
 
@@ -86,9 +86,9 @@ def test_more_work_goes_behind_the_rest_and_too_much_of_it_asks_a_person(at: Ben
         "components: Core",
     )
     at.call("add_task", name="Fourth", **given)
-    waits = [at.at.pause]
+    waits = [at.pause]
     at.call("add_task", name="Fifth", **given)
-    waits.append(at.at.pause)
+    waits.append(at.pause)
     assert [w.subject if w else None for w in waits] == [None, "added"]
 
 
@@ -97,7 +97,7 @@ def test_the_judge_is_asked_about_the_task_in_progress_alone(at: Bench) -> None:
     assert at.call("verify_component_completion", component="core").fields["passed"]
     assert "no component 'x'" in said(at.call("verify_component_completion", component="x"))[0]
     assert at.call("verify_module_completion").fields["summary"] == "module calc is fine"
-    assert at.at.passed == {}, "none of these is the task's verification"
+    assert at.at.evidence.passed == {}, "none of these is the task's verification"
 
 
 # What the model is shown
@@ -198,8 +198,8 @@ QUESTION = {"question": "Which base?", "options": ["2", "10"], "default": "10"}
 def test_a_question_that_nobody_can_answer_now_waits(root: Path) -> None:
     at = asking(root)
     at.call("ask_user", **QUESTION)
-    assert at.at.pause is not None
-    assert at.at.pause.command == "lopen answer calc-20260301-1 TEXT"
+    assert at.pause is not None
+    assert at.pause.command == "lopen answer calc-20260301-1 TEXT"
     assert at.at.session.question is not None
     assert at.at.session.clarifications == 1
 
@@ -209,13 +209,13 @@ def test_unattended_or_the_second_time_the_default_is_assumed_and_kept(root: Pat
     at = asking(root, unattended=unattended, max_clarifications=0)
     assert at.call("ask_user", **QUESTION).fields == {"answer": "10", "assumed": True}
     assert at.at.session.assumptions == ("Which base? Assumed: 10",)
-    assert at.at.pause is None
+    assert at.pause is None
 
 
 def test_while_the_specification_is_drafted_nothing_is_capped(root: Path) -> None:
     at = asking(root, Step.DRAFT_SPECIFICATION, max_clarifications=0)
     at.call("ask_user", **QUESTION)
-    assert at.at.pause is not None
+    assert at.pause is not None
     assert at.at.session.clarifications == 0
 
 
@@ -233,7 +233,7 @@ def committing(root: Path) -> Bench:
     scratch = root.parent / "scratch"
     scratch.mkdir()
     committer = Committer(at.repository, no_hook, scratch)
-    at.at.complete = committer.complete
+    at.steps.complete = committer.complete
     return at
 
 
@@ -269,13 +269,13 @@ def test_what_changes_while_a_task_is_being_completed_is_not_committed(root: Pat
     at = committing(root)
     at.call("write_file", path="calc.py", content="x = 1\n")
     verify(at)
-    inner = at.at.complete
+    inner = at.steps.complete
 
     def meddle(*given: Any) -> ToolResult:
         (root / "calc.py").write_text("x = 2\n", "utf-8")
         return inner(*given)
 
-    at.at.complete = meddle
+    at.steps.complete = meddle
     refused = at.call("update_task_status", task_id="calc-t1", status="complete")
     assert refused.outcome == "refused"
     assert "changed while the task was being completed: calc.py" in refused.fields["error"]
@@ -298,7 +298,7 @@ def test_a_secret_is_not_committed(root: Path) -> None:
 
 
 def test_research_by_a_sub_agent_is_the_loop_s_own(at: Bench) -> None:
-    at.at.research = lambda _, topic, question: done(path=topic, summary=question)
+    at.steps.research = lambda _, topic, question: done(path=topic, summary=question)
     assert at.call("research", topic="Sums", question="Do they add?").fields == {
         "path": "Sums",
         "summary": "Do they add?",

@@ -19,6 +19,7 @@ from lopen.oracle.verdict import Scope
 from lopen.sandbox.command import CommandResult
 from lopen.storage.database import Database
 from lopen.tools.results import ToolResult, done
+from lopen.tools.workbench import IterationEvidence
 from tests.prompts.examples import planned
 from tests.tools.examples import Bench, bench, project
 
@@ -232,13 +233,13 @@ def test_lopen_s_own_papers_make_nothing_stale(shared: tuple[Path, Database]) ->
 def test_an_iteration_begins_with_nothing_verified(shared: tuple[Path, Database]) -> None:
     world = fresh_world(shared)
     both(world)
-    world.bench.at = replace(world.bench.at, passed={})
+    world.bench.at = replace(world.bench.at, evidence=IterationEvidence())
     assert not accepted(world)
 
 
 def test_what_the_specification_has_not_is_not_required(shared: tuple[Path, Database]) -> None:
     world = fresh_world(shared)
-    world.bench.at.verifier.commands = {"verify-tests": None}
+    world.bench.at.project.verifier.commands = {"verify-tests": None}
     world.play(Act("judge"))
     assert accepted(world)
     refused = world.play(Act("tests"))

@@ -75,12 +75,12 @@ def test_odd_names_are_asked_about_as_they_are(ignoring: Path, path: str) -> Non
 def test_what_a_verify_command_left_is_named_and_enters_no_commit(root: Path) -> None:
     at = bench(root, planned())
     at.sandbox.act = leaving(root, "snap.txt", "golden\n")
-    before = at.at.verifier.tree()
+    before = at.at.project.verifier.tree()
 
     result = at.call("verify_tests")
 
     assert result.fields["left_uncommitted"] == ["snap.txt"]
-    assert at.at.verifier.tree() == before
+    assert at.at.project.verifier.tree() == before
 
 
 def test_what_the_model_writes_itself_is_its_work_whoever_left_the_same_before(root: Path) -> None:

@@ -73,7 +73,7 @@ def test_all_of_planning_may_be_recorded_in_one_turn(root: Path) -> None:
         },
     ]
     after = at.at.session
-    assert at.at.recorded
+    assert at.recorded
     assert (after.step, after.selected, after.original_scope, after.planned_tasks) == (
         Step.ITERATE_THROUGH_TASKS,
         "core",
@@ -101,7 +101,7 @@ def test_a_result_that_is_not_valid_records_nothing_and_moves_nothing(root: Path
     assert "no section 'Gone'" in refused.fields["error"]
     assert "no component covers AC-2" in refused.fields["error"]
     assert at.at.session is before
-    assert not at.at.recorded
+    assert not at.recorded
 
 
 def test_sections_are_named_by_heading_or_path(root: Path) -> None:
@@ -152,7 +152,7 @@ def test_breaking_down_is_skipped_while_the_component_has_open_tasks(root: Path)
     assert at.call("select_component", name="Core", reason="r").fields["step"] == "iterate_through_tasks"
     steps = [e.step for e in told(at) if isinstance(e, StepEntered)]
     assert steps == ["break_into_tasks", "iterate_through_tasks"], "the table is gone through row by row"
-    assert at.at.recorded
+    assert at.recorded
 
 
 def test_what_was_recorded_as_done_is_verified_before_it_is_selected(root: Path) -> None:
@@ -162,7 +162,7 @@ def test_what_was_recorded_as_done_is_verified_before_it_is_selected(root: Path)
         tree = wanted.session.tree
         wanted.journal.change(tree=tree.with_component(replace(tree.components[0], verified=True)))
 
-    at.at.verify_done = verify
+    at.steps.verify_done = verify
     assert at.call("select_component", name="shell", reason="r").ok
 
 
@@ -171,7 +171,7 @@ def test_where_everything_is_done_already_the_turn_ends_with_the_components(root
     at.call(
         "record_components", components=[component("Core", "AC-1", "AC-2", state="done", evidence=["README"])]
     )
-    assert at.at.recorded
+    assert at.recorded
 
 
 def breaking(root: Path, *, tasks: tuple[Task, ...] = ()) -> Bench:

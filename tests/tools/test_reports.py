@@ -48,7 +48,7 @@ def test_a_report_that_agrees_is_told(root: Path, at: Bench) -> None:
     assert result.fields["output"] == (
         "done\n[out/report.xml: 2 tests, 1 passed, 0 failed, 0 with errors, 1 skipped]"
     )
-    assert at.at.verifier.aside.keys() == {"out/report.xml"}  # it enters no commit
+    assert at.at.project.verifier.aside.keys() == {"out/report.xml"}  # it enters no commit
 
 
 def test_failed_tests_behind_a_successful_exit_are_failed_tests(root: Path, at: Bench) -> None:

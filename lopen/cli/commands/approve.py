@@ -71,7 +71,7 @@ def warn_of_branch(context: CommandContext, store: SessionStore, module: str) ->
     from lopen.base.clock import SystemClock
     from lopen.git.errors import OtherWork
     from lopen.git.repository import versioned
-    from lopen.loop.approval_gate import check_branch
+    from lopen.loop.module_branch import check_branch
     from lopen.sandbox.known_secrets import KnownSecrets
 
     if store.latest(module=module, unfinished=True) is not None:

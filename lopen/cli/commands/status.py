@@ -222,7 +222,7 @@ def counters(
         *_failures(session, settings.workflow.failure_threshold),
         Counter(
             "failed boundaries in a row",
-            session.boundary_failures,
+            session.failed_boundaries,
             confirmed.get("boundary", 0) + FAILURES_TO_ASK,
         ),
         Counter(

@@ -1,0 +1,217 @@
+"""The module's branch: beginning it with its first commit, and standing on it before anything is paid for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from lopen.base.errors import LopenError
+from lopen.base.events import Committed, Event, Notice
+from lopen.git.branches import require_commit
+from lopen.git.errors import OtherWork
+from lopen.git.ignores import hide_state
+from lopen.git.message import approval
+from lopen.git.refs import Head
+from lopen.git.repository import Repository, versioned
+from lopen.settings.schema import Git
+from lopen.storage.journal import Journal
+from lopen.storage.sessions import SessionStore
+from lopen.workspace.work_trees import WorkTree
+
+
+class DirtyTree(LopenError):
+    """Uncommitted work lies in the tree where a module's branch is to begin."""
+
+
+@dataclass(frozen=True)
+class ModuleBranch:
+    """The branch of one session's module, in the place where the session works."""
+
+    place: WorkTree
+    journal: Journal
+    store: SessionStore
+    settings: Git
+
+    def name(self, module: str) -> str:
+        """Return the name of the module's branch."""
+        return self.settings.branch_prefix + module
+
+    def check_head(self, module: str) -> None:
+        """Refuse to begin a branch in a repository without a commit."""
+        if not self.place.linked:
+            require_commit(self.place.repository.head(), module)
+
+    def begin(self, module: str) -> list[Event]:
+        """Put HEAD on the module's branch and make its first commit; each once, also if the process died between."""
+        session, repository = self.journal.session, versioned(self.place.repository)
+        branch = self.name(module)
+        head = repository.head()
+        if not on_own_branch(repository, session.id, branch):
+            refuse_dirt(repository, module)
+            self.place.check_out_start(branch)
+            head = repository.head()
+        begin_at = require_commit(head, module)
+        repository.identity()  # raises where git has no name for the author
+        told: list[Event] = []
+        if head.branch is None and not self.place.linked:
+            told.append(Notice("info", f"HEAD is detached; the branch starts at {begin_at[:12]}"))
+        check_branch(repository, module, branch)
+        told += self._stacked(head, branch, begin_at)
+        if session.start_branch is None:
+            self.journal.change(start_branch=self._start_branch(branch))  # first: a crash must not lose it
+        self.place.ignore_state()
+        hide_state(repository.layout)
+        on = repository.branches.start(branch)
+        self.place.copy_documents(module)
+        commit = self._first_commit(module, branch, on.commit or begin_at)
+        self.journal.change(branch=branch, start_commit=commit)
+        return [*told, Committed(commit, f"docs({module}): approve specification", branch)]
+
+    def stand(self) -> None:
+        """Require HEAD on the session's branch; begin the branch anew where it was merged and deleted."""
+        branch = self.journal.session.branch
+        if branch is None or self.is_checked_out(branch):
+            return
+        repository = versioned(self.place.repository)
+        refuse_dirt(repository, self.journal.session.module)
+        repository.branches.start(branch)
+
+    def is_checked_out(self, branch: str) -> bool:
+        """Return whether HEAD is on the branch; False where the branch is gone.
+
+        Raises `LopenError` where the branch exists and HEAD is elsewhere.
+        """
+        repository = versioned(self.place.repository)
+        head = repository.head()
+        if head.branch != branch and repository.branch_tip(branch) is not None:
+            folder = f"-C {shlex.quote(str(self.place.root))} " if self.place.linked else ""
+            raise LopenError(
+                f"HEAD is on {head.branch or 'no branch'}, not on {branch}",
+                hint=f"git {folder}switch {branch}, then: lopen resume",
+            )
+        return head.branch == branch
+
+    def clear_leftovers(self) -> tuple[Notice, ...]:
+        """Remove what a dead process left in the repository: nobody else would."""
+        session = self.journal.session
+        cleared = self.place.repository.clear_leftovers(session.branch or self.name(session.module))
+        return tuple(Notice("info", f"removed what the interrupted run left: {path}") for path in cleared)
+
+    def align_index(self) -> None:
+        """Bring the index to HEAD after a commit was adopted."""
+        versioned(self.place.repository).align_index()
+
+    def _stacked(self, head: Head, branch: str, begin_at: str) -> Iterator[Notice]:
+        """Report that the branch begins on another module's, whose work comes along."""
+        below = head.branch or ""
+        if self.place.linked or below == branch or not below.startswith(self.settings.branch_prefix):
+            return
+        repository, module = versioned(self.place.repository), self.journal.session.module
+        home = shlex.quote(repository.branches.likely_home(below) or "BRANCH")
+        aside = f"git branch -m {branch} {repository.branches.free_name(branch)}"
+        yield Notice(
+            "info",
+            f"{branch} begins on {below} at {begin_at[:12]}: the work there comes along when it is merged",
+            f"to begin elsewhere, stop and: git switch {home} && git checkout {branch} -- specs/{module} && "
+            f"{aside} && lopen run {module} --new",
+        )
+
+    def _start_branch(self, branch: str) -> str | None:
+        """Return the person's branch before the module's: now, or when an earlier session left it."""
+        now = self.place.user_branch()
+        if now not in (None, branch):
+            return now
+        module = self.journal.session.module
+        earlier = (self.store.load(i).start_branch for i in self.store.ids(module=module))
+        return next((name for name in earlier if name), None)
+
+    def _first_commit(self, module: str, branch: str, parent: str) -> str:
+        """Make the branch's first commit; return the one that is there if the process died after it."""
+        session, repository = self.journal.session, versioned(self.place.repository)
+        made = [c.sha for c in repository.session_commits(session.id, within=branch) if c.task is None]
+        if made:
+            repository.align_index()
+            return made[0]
+        text = approval(module=module, session=session.id, convention=self.settings.convention)
+        return repository.commit(repository.snapshot(), parent, text, branch)
+
+
+@dataclass(frozen=True)
+class CheckedBranch(ModuleBranch):
+    """The same checks, and no change to the repository: for a dry run. `apart`: the run works in another checkout."""
+
+    apart: bool = False
+
+    def check_head(self, module: str) -> None:
+        """A dry run leaves this to the run."""
+
+    def begin(self, module: str) -> list[Event]:
+        """Refuse what `ModuleBranch.begin` refuses."""
+        if self.apart:
+            return []
+        repository, branch = versioned(self.place.repository), self.name(module)
+        if not on_own_branch(repository, self.journal.session.id, branch):
+            refuse_dirt(repository, module)
+        check_branch(repository, module, branch)
+        return []
+
+    def stand(self) -> None:
+        """Refuse what `ModuleBranch.stand` refuses."""
+        branch = self.journal.session.branch
+        if branch is not None and not self.apart:
+            self.is_checked_out(branch)
+
+    def clear_leftovers(self) -> tuple[Notice, ...]:
+        return ()
+
+    def align_index(self) -> None: ...
+
+
+def check_branch(repository: Repository, module: str, branch: str) -> None:
+    """Refuse to begin on the module's branch while it holds work that the person's head has not."""
+    try:
+        repository.branches.check(branch)
+    except OtherWork as error:
+        error.hint = how_to_go_on(repository, module, branch)
+        raise
+
+
+def how_to_go_on(repository: Repository, module: str, branch: str) -> str:
+    """The steps out where the module's branch holds work that is not merged, and the person went on elsewhere.
+
+    The specification as it is here goes along. What lies open is committed first: git would not switch over it.
+    """
+    papers = f"specs/{module}"
+    lie_open = repository.dirty(lambda path: not path.startswith((f"{papers}/", ".lopen/")))
+    paths = shlex.join(dict.fromkeys(papers if p.startswith(papers) else p for p in lie_open))
+    keep = [f"git add {paths}", f"git commit -m 'docs({module}): specify' -- {paths}"] if paths else []
+    along = [*keep, f"git switch {branch}", f"git checkout @{{-1}} -- {papers}"]
+    return (
+        f"to go on with it: {' && '.join(along)}\n"
+        f"to start afresh: git branch -m {branch} {repository.branches.free_name(branch)}\nthen: lopen run {module}"
+    )
+
+
+def on_own_branch(repository: Repository, session: str, branch: str) -> bool:
+    """Whether HEAD is on the session's own branch already: its record was lost, what lies there is its work."""
+    on_it = repository.head().branch == branch
+    return on_it and bool(repository.session_commits(session, within=branch))
+
+
+def refuse_dirt(repository: Repository, module: str) -> None:
+    """Work that is not lopen's must not slip into its commits: name it, and do nothing."""
+
+    def harmless(path: str) -> bool:
+        parts = PurePosixPath(path).parts
+        return parts[:1] == (".lopen",) or parts[:2] == ("specs", module)
+
+    dirty = repository.dirty(harmless)
+    if dirty:
+        listed = "".join(f"\n  {path}" for path in dirty[:20])
+        more = f"\n  and {len(dirty) - 20} more" if len(dirty) > 20 else ""
+        raise DirtyTree(
+            f"uncommitted work lies in {repository.root}:{listed}{more}",
+            hint="commit or stash it there (git stash -u), then run again",
+        )
