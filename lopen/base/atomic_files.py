@@ -1,40 +1,146 @@
-"""Writing a whole file of lopen's own: durable, or not at all."""
+"""Write whole files in one step: readers see the old content or the new one, and so does who starts after a crash.
+
+Standard library only. A file is written under a temporary name in its folder, synced, and renamed; a link in its
+place is replaced, never followed.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
-import tempfile
-from pathlib import Path
+from contextlib import suppress
 
 from lopen.base.errors import StorageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace `path` by `text` atomically; a link in its place is replaced, never followed."""
-    write_bytes(path, text.encode("utf-8"), mode=0o644)
+TEMPORARY = ".lopen-tmp-"  # what the names of unfinished files start with
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def write_bytes(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """The same for bytes, readable by their owner alone unless `mode` says otherwise."""
+def store_text(path: Path, text: str) -> None:
+    """Store a text file of lopen's own that others may read; see `store_bytes`."""
+    store_bytes(path, text.encode("utf-8"), mode=0o644)
+
+
+def store_bytes(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace a file of lopen's own, durable on return; missing folders are made.
+
+    Raises `StorageError` where that is not possible.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(mode)
-            Path(name).replace(path)
-            sync_folder(path.parent)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        replace_file(path, data, mode=mode)
     except OSError as error:
         raise StorageError(
             f"{path}: {error.strerror or error}", hint="free some space or make the folder writable"
         ) from error
+
+
+def replace_linked(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Replace a person's file where it really lies: a link stays a link, and permissions stay as they are.
+
+    `mode` is for a new file. Durable on return. Raises `OSError`.
+    """
+    target = path.resolve()
+    with suppress(FileNotFoundError):
+        mode = target.stat().st_mode & 0o777
+    replace_file(target, data, mode=mode)
+
+
+def replace_file(path: Path | str, data: bytes, *, mode: int | None = 0o600, durable: bool = True) -> None:
+    """Replace the file at `path`; `mode` None gives the permissions of any new file. Raises `OSError`."""
+    folder, name = os.path.split(path)
+    descriptor = os.open(folder or os.curdir, _FOLDER)
+    try:
+        replace_at(descriptor, name, data, mode=mode, durable=durable)
+    finally:
+        os.close(descriptor)
+
+
+def replace_at(
+    folder: int,
+    name: str,
+    data: bytes,
+    *,
+    mode: int | None = None,
+    durable: bool = True,
+    temporary: str = "",
+    prepare: Callable[[int], None] | None = None,
+) -> None:
+    """Replace the file `name` in the open `folder`.
+
+    `temporary` is the name to write under, where a certain one is a lock: `FileExistsError` where it is taken.
+    `prepare` gets the descriptor of the written file, to set its permissions and times. `durable`: content and name
+    are on the disk on return. Raises `OSError`.
+    """
+    temporary = temporary or _temporary_name()
+    _write_new(folder, temporary, data, mode, durable, prepare)
+    try:
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        _remove(folder, temporary)
+        raise
+    if durable:
+        os.fsync(folder)
+
+
+def create_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
+    """Create the file at `path`, durable; one that is there already stays. Raises `OSError`."""
+    place, name = os.path.split(path)
+    folder = os.open(place or os.curdir, _FOLDER)
+    temporary = _temporary_name()
+    try:
+        _write_new(folder, temporary, data, mode, True, None)
+        try:
+            with suppress(FileExistsError):
+                os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            _remove(folder, temporary)
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _temporary_name() -> str:
+    return TEMPORARY + os.urandom(8).hex()
+
+
+def _write_new(
+    folder: int,
+    name: str,
+    data: bytes,
+    mode: int | None,
+    durable: bool,
+    prepare: Callable[[int], None] | None,
+) -> None:
+    """Write a new file; where that fails, none is left."""
+    descriptor = os.open(name, _NEW, 0o666 if mode is None else mode, dir_fd=folder)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            if mode is not None:
+                os.fchmod(descriptor, mode)  # whatever the umask takes away
+            if prepare is not None:
+                prepare(descriptor)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except BaseException:  # a signal that unwinds lopen too: half a file is of use to nobody
+        _remove(folder, name)
+        raise
+
+
+def _remove(folder: int, name: str) -> None:
+    with suppress(OSError):
+        os.unlink(name, dir_fd=folder)
 
 
 def plain_name(name: str) -> str:
@@ -48,12 +154,3 @@ def refuse_link(folder: Path) -> None:
     """OSError where a folder of lopen's own was replaced by a link: it is not written through."""
     if folder.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
-
-
-def sync_folder(folder: Path) -> None:
-    """The new name itself reaches the disk only with its folder."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -10,9 +10,9 @@ See docs/reference/storage.md.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from functools import lru_cache
 
+from lopen.base.atomic_files import create_file
 from lopen.base.hashing import blake2b
 from lopen.base.user_folders import data_folder
 
@@ -70,17 +70,7 @@ def _read(path: str) -> bytes | None:
 def _made(folder: str, path: str) -> bytes:
     """A new key, whole or not there at all; where another process was quicker, that one's."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    temporary = os.path.join(folder, f".{_NAME}.{os.urandom(8).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(os.urandom(KEY_BYTES))
-            file.flush()
-            os.fsync(descriptor)
-        with suppress(FileExistsError):
-            os.link(temporary, path)
-    finally:
-        os.unlink(temporary)
+    create_file(path, os.urandom(KEY_BYTES))
     found = _read(path)
     if found is None:
         raise OSError(0, f"{_NAME} is no key; remove it")

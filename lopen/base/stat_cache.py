@@ -15,7 +15,7 @@ _SETTLED_COARSE_NS = (
     2 * _SECOND_NS + _SETTLED_NS
 )  # in whole seconds on some file systems, in even ones on FAT
 
-_Signature = tuple[int, ...]
+Signature = tuple[int, ...]
 T = TypeVar("T")
 NONE: frozenset[str] = frozenset()
 
@@ -39,9 +39,9 @@ class Kinds:
 
 # What lstat said of a path, and what was read there: read again only once that differs. This runs around every
 # command; reading thirty files and two hundred folders each time would cost more than starting the command does.
-_FILES: dict[str, tuple[_Signature, Kept]] = {}
-_FOLDERS: dict[str, tuple[_Signature, frozenset[str]]] = {}
-_KINDS: dict[str, tuple[_Signature, Kinds]] = {}
+_FILES: dict[str, tuple[Signature, Kept]] = {}
+_FOLDERS: dict[str, tuple[Signature, frozenset[str]]] = {}
+_KINDS: dict[str, tuple[Signature, Kinds]] = {}
 _MOST_KNOWN = 20_000
 
 
@@ -57,10 +57,10 @@ def keep_below(start: str, files: dict[str, Kept]) -> None:
         if stat.S_ISDIR(found.st_mode):
             waiting += [f"{place}/{name}" for name in _names(place, found, now)]
             continue
-        signature = _signature(found)
+        current = signature(found)
         known = _FILES.get(place)
-        if known is None or known[0] != signature:
-            known = (signature, Kept(found.st_mode, _content(Path(place), found.st_mode)))
+        if known is None or known[0] != current:
+            known = (current, Kept(found.st_mode, _content(Path(place), found.st_mode)))
             _remember(_FILES, place, known, found, now)
         files[place] = known[1]
 
@@ -73,8 +73,24 @@ def is_folder(path: str) -> bool:
         return False
 
 
-def _signature(found: os.stat_result) -> _Signature:
-    return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+def signature(found: os.stat_result) -> Signature:
+    """Return numbers that change whenever the file does, or another one takes its place; see `settled`."""
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_mode,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+    )
+
+
+def signature_at(path: str | Path) -> Signature:
+    """Return the signature of the file or link at `path`; () where there is none."""
+    try:
+        return signature(os.lstat(path))
+    except OSError:
+        return ()
 
 
 def settled(changed_ns: int, looked_ns: int) -> bool:
@@ -112,10 +128,10 @@ def names_in(folder: str) -> frozenset[str]:
 
 
 def _names(folder: str, found: os.stat_result, now: int) -> frozenset[str]:
-    signature = _signature(found)
+    current = signature(found)
     known = _FOLDERS.get(folder)
-    if known is None or known[0] != signature:
-        known = (signature, frozenset(listed(folder)))
+    if known is None or known[0] != current:
+        known = (current, frozenset(listed(folder)))
         _remember(_FOLDERS, folder, known, found, now)
     return known[1]
 
@@ -127,10 +143,10 @@ def kinds_in(folder: str) -> Kinds:
         found = os.lstat(folder)
         if not stat.S_ISDIR(found.st_mode):  # a link's own times say nothing of what lies behind it
             return Kinds()
-        signature = _signature(found)
+        current = signature(found)
         known = _KINDS.get(folder)
-        if known is None or known[0] != signature:
-            known = (signature, _kinds(folder))
+        if known is None or known[0] != current:
+            known = (current, _kinds(folder))
             _remember(_KINDS, folder, known, found, now)
     except OSError:
         return Kinds()

@@ -7,17 +7,16 @@ settings is left alone, and said (docs/reference/claude-code-hooks.md).
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
+from lopen.base.atomic_files import replace_linked
 from lopen.base.errors import LopenError
 
 # Claude Code's event → lopen's word for it, and whether it is matched by tool.
@@ -71,11 +70,11 @@ def uninstall(project: Path) -> tuple[Path, bool, Path | None]:
     before = next((backup for backup in reversed(kept) if _held(backup) == rest), None)
     try:
         if before is not None:
-            _put(path, before.read_bytes())  # to the byte
+            replace_linked(path, before.read_bytes())  # to the byte
             before.unlink()
             kept.remove(before)
         elif rest:
-            _put(path, _text(rest))
+            replace_linked(path, _text(rest))
         else:
             path.unlink()
             with suppress(OSError):  # something else lies there
@@ -158,7 +157,7 @@ def _replace(path: Path, settings: Mapping[str, Any], *, backup: bool) -> Path |
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = _backup(path) if backup else None
-        _put(path, _text(settings))
+        replace_linked(path, _text(settings))
     except OSError as error:
         raise LopenError(f"{path} cannot be written: {error.strerror or error}") from error
     return kept
@@ -166,15 +165,6 @@ def _replace(path: Path, settings: Mapping[str, Any], *, backup: bool) -> Path |
 
 def _text(settings: Mapping[str, Any]) -> bytes:
     return (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
-
-
-def _put(path: Path, content: bytes) -> None:
-    target = path.resolve()  # a linked file stays a link
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".settings.")
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o644)
-    os.replace(name, target)
 
 
 def _backup(path: Path) -> Path | None:

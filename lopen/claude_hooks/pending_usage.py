@@ -11,6 +11,7 @@ import json
 import os
 from datetime import datetime
 
+from lopen.base.atomic_files import replace_file
 from lopen.base.owner_seal import holds, sealed
 from lopen.claude_hooks.config import AGENT, session_spec
 from lopen.limits.budgets.budget import BudgetUsage, Charge
@@ -49,15 +50,7 @@ def keep(root: str, owed: Owed) -> None:
         raise OSError(0, f"{folder} is a link or full")
     fields = owed.fields()
     text = json.dumps({**fields, "seal": sealed("owed", json.dumps(fields, sort_keys=True))})
-    unfinished = os.path.join(folder, f".{owed.event_id}")
-    descriptor = os.open(
-        unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-    )
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(descriptor)
-    os.replace(unfinished, _path(root, owed.event_id))
+    replace_file(_path(root, owed.event_id), text.encode())
 
 
 def waiting(root: str) -> list[Owed]:

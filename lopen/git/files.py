@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
+
+from lopen.base.atomic_files import replace_file
 
 
 def content(path: Path) -> bytes:
@@ -19,7 +19,4 @@ def write_if_different(path: Path, wanted: bytes) -> None:
     """Replace a file whole, and only where needed; a link in its place is replaced, never followed."""
     if not path.is_symlink() and content(path) == wanted and path.is_file():
         return
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(wanted)
-    Path(name).replace(path)
+    replace_file(path, wanted, durable=False)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
+from lopen.base.atomic_files import TEMPORARY
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.files import write_if_different
@@ -32,8 +33,8 @@ CACHE_PATTERNS = (
     ".parcel-cache/",
 )
 
-# What a killed lopen was about to write in the place of a file (`lopen.workspace.paths`).
-HALF_WRITTEN = ".lopen-tmp-*"
+# What a killed lopen was about to write in the place of a file (`lopen.base.atomic_files`).
+HALF_WRITTEN = f"{TEMPORARY}*"
 
 # `target` may well be a folder of sources; it is a cache only beside the file of a tool that makes it one.
 BUILD_FOLDER = "target"

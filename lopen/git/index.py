@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from pathlib import Path
 
+from lopen.base.atomic_files import replace_at
 from lopen.base.clock import Clock
 from lopen.git.command import LOCK_WAITS_S
 from lopen.git.errors import GitError, held_lock
@@ -33,7 +35,7 @@ def install_index(source: Path, target: Path, clock: Clock) -> None:
     waits = iter(LOCK_WAITS_S)
     while True:
         try:
-            _install(source, target, lock)
+            _install(source, target)
             return
         except FileExistsError:
             wait = next(waits, None)
@@ -44,17 +46,16 @@ def install_index(source: Path, target: Path, clock: Clock) -> None:
             raise GitError(f"{target} cannot be written: {error.strerror}") from error
 
 
-def _install(source: Path, target: Path, lock: Path) -> None:
-    descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+def _install(source: Path, target: Path) -> None:
+    """Write under the name of git's lock; `FileExistsError` where another process holds it."""
+    data, found = source.read_bytes(), source.stat()
+
+    def keep_times(descriptor: int) -> None:
+        os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
+        os.utime(descriptor, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(source.read_bytes())
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copystat(source, lock)
-        lock.replace(target)
-    except (
-        BaseException
-    ):  # a signal that unwinds lopen too: the lock is ours, nobody else would ever remove it
-        lock.unlink(missing_ok=True)
-        raise
+        replace_at(folder, target.name, data, temporary=f"{target.name}.lock", prepare=keep_times)
+    finally:
+        os.close(folder)

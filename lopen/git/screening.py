@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lopen.base.redaction import added, redact, spelt_in_bytes
+from lopen.base.stat_cache import signature_at
 
 _BLOCK = 1024 * 1024
 _LOOKED_OVER = (
@@ -75,7 +76,7 @@ class Screen:
 
     def _in(self, path: str, before: Before, known: tuple[str, ...]) -> tuple[Leak, ...]:
         place = self._root / path
-        signature = _signature(place)
+        signature = signature_at(place)
         state = (signature, known)
         if not signature or self._clean.get(path) == state:
             return ()
@@ -155,14 +156,6 @@ def _search(file: BinaryIO, wanted: Sequence[bytes]) -> dict[bytes, int]:
             if value not in found and (at := window.find(value)) >= 0:
                 found[value] = line + window.count(b"\n", 0, at)
     return found
-
-
-def _signature(path: Path) -> tuple[int, ...]:
-    try:
-        found = path.lstat()
-    except OSError:
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _opened(path: Path) -> BinaryIO | None:

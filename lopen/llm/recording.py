@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
+from lopen.base.atomic_files import replace_file
 from lopen.base.errors import LopenError
 from lopen.llm.messages import Json, StopReason, Usage
 from lopen.llm.recorded_calls import RecordedCall
@@ -103,14 +103,8 @@ def load(path: Path) -> Recording:
 
 def save(path: Path, recording: Recording) -> None:
     """Write a whole recording; the file is there complete or not at all."""
-    unfinished = path.with_name(path.name + ".new")
-    with unfinished.open("wb") as file:
-        file.write(member(header_line(recording.module, recording.created)))
-        for exchange in recording.exchanges:
-            file.write(member(exchange_line(exchange)))
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    lines = [header_line(recording.module, recording.created), *map(exchange_line, recording.exchanges)]
+    replace_file(path, b"".join(map(member, lines)), mode=None)
 
 
 def merge(recordings: Iterable[Recording]) -> Recording:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from lopen.base.atomic_files import refuse_link, write_bytes
+from lopen.base.atomic_files import refuse_link, store_bytes
 from lopen.base.errors import LopenError
 from lopen.base.events import Recorded
 from lopen.retention.policy import LogLimits
@@ -208,7 +208,7 @@ def _compress(path: Path) -> None:
             if _is_named(file, path):
                 with open(file, "rb", closefd=False) as content:
                     packed = gzip.compress(content.read(), mtime=0)
-                write_bytes(path.with_name(path.name + ".gz"), packed)
+                store_bytes(path.with_name(path.name + ".gz"), packed)
                 path.unlink()
     finally:
         os.close(file)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from lopen.base.errors import LopenError
 from lopen.base.redaction import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
+from lopen.base.stat_cache import Signature, signature
 from lopen.base.user_folders import data_folder
 from lopen.settings.files import read_own
 
@@ -34,7 +35,6 @@ _SKIPPED = frozenset(
 _FILE = re.compile(r"\.env(\.[\w.-]+)?|[\w-]+\.env|\.envrc|\.npmrc|\.pypirc|\.netrc")
 _SAMPLE = re.compile(r"example|sample|template|dist|default", re.IGNORECASE)
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.-]*)\s*=\s*(?P<value>.*?)\s*$", re.MULTILINE)
-_Signature = tuple[int, int, int]
 
 
 class KnownSecrets:
@@ -47,7 +47,7 @@ class KnownSecrets:
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self._root = root
         self._variables = {v: n for n, v in environ.items() if looks_secret_name(n) and telling(v)}
-        self._files: dict[str, tuple[_Signature, dict[str, str]]] = {}
+        self._files: dict[str, tuple[Signature, dict[str, str]]] = {}
         self._values: tuple[str, ...] = tuple(sorted(self._variables))
         self._further = list(_walked(str(root)))
         self.look()
@@ -59,11 +59,11 @@ class KnownSecrets:
                 found = os.stat(path)
             except OSError:
                 continue
-            signature = (found.st_ino, found.st_size, found.st_mtime_ns)
+            current = signature(found)
             name = os.path.relpath(path, self._root)
-            if self._files.get(name, (None,))[0] != signature:
+            if self._files.get(name, (None,))[0] != current:
                 before = self._files[name][1] if name in self._files else {}
-                self._files[name] = (signature, before | _values_of(Path(path), name))
+                self._files[name] = (current, before | _values_of(Path(path), name))
         values = {*self._variables, *(v for _, held in self._files.values() for v in held)}
         if len(values) != len(self._values):
             self._values = tuple(sorted(values))

@@ -9,7 +9,6 @@ See docs/reference/sandbox.md.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 import time
@@ -17,8 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lopen.base.atomic_files import replace_file
 from lopen.base.errors import LopenError
-from lopen.base.stat_cache import kinds_in, settled
+from lopen.base.stat_cache import kinds_in, settled, signature
 from lopen.workspace.protection import SPECIFICATION, plain
 
 
@@ -95,13 +95,13 @@ class ProtectedPaths:
                 return _Kept((), None, 0, os.readlink(path))
             if not stat.S_ISREG(found.st_mode):
                 return None
-            signature = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+            current = signature(found)
             known = self._known.get(name)
-            if known and known.signature == signature:
+            if known and known.signature == current:
                 return known
             reliable = settled(found.st_ctime_ns, now)
             content = Path(path).read_bytes()
-            return _Kept(signature if reliable else (), content, stat.S_IMODE(found.st_mode))
+            return _Kept(current if reliable else (), content, stat.S_IMODE(found.st_mode))
         except OSError:
             return None
 
@@ -112,10 +112,7 @@ class ProtectedPaths:
         if kept.target is not None:
             path.symlink_to(kept.target)
             return
-        temporary = path.with_name(f".lopen-tmp-{secrets.token_hex(8)}")
-        temporary.write_bytes(kept.content or b"")
-        temporary.chmod(kept.mode)
-        temporary.rename(path)
+        replace_file(path, kept.content or b"", mode=kept.mode, durable=False)
 
 
 def protected_files(root: Path) -> list[str]:

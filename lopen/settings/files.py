@@ -9,9 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import tempfile
 from pathlib import Path
 
+from lopen.base.atomic_files import replace_linked
 from lopen.base.errors import LopenError, WrongUsage
 
 MAX_BYTES = 256 * 1024
@@ -59,26 +59,13 @@ def _refused(path: Path, why: str) -> WrongUsage:
     return WrongUsage(f"{path} {why}", hint="replace it by an ordinary file, or remove it")
 
 
-def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Replace `path` by `text` in one step; a crash leaves the old file or the new one.
+def write_config(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Replace a configuration in one step; links and permissions stay as they are.
 
-    An existing file keeps its permissions; `mode` is for a new one. Folders are made (0700).
+    `mode` is for a new file. Folders are made (0700).
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        target = path.resolve()  # a linked configuration stays a link
-        if target.exists():
-            mode = stat.S_IMODE(target.stat().st_mode)
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(descriptor)
-            os.chmod(name, mode)
-            os.replace(name, target)
-        except BaseException:  # a signal that unwinds lopen too: half a file is of use to nobody
-            os.unlink(name)
-            raise
+        replace_linked(path, text.encode("utf-8"), mode=mode)
     except OSError as error:
         raise LopenError(f"{path}: {error.strerror or error}", hint="make the folder writable") from error

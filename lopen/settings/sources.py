@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from lopen.base.errors import WrongUsage
 from lopen.settings import toml_text
-from lopen.settings.files import read_foreign, read_own, write_whole
+from lopen.settings.files import read_foreign, read_own, write_config
 from lopen.settings.folders import config_folder
 from lopen.settings.keys import Key, Value, flatten, keys, nearest, nest, sections, shown
 from lopen.settings.schema import Settings
@@ -129,7 +129,7 @@ def set_value(scope: Scope, project: Path, key: str, text: str) -> Path:
             mine = [*mine, *theirs]
         if not problems:
             _assemble(project, mine, ())
-            write_whole(path, after, mode=0o600 if scope == "user" else 0o644)
+            write_config(path, after, mode=0o600 if scope == "user" else 0o644)
     if problems:
         raise WrongUsage("\n".join(dict.fromkeys(problems)), hint=_hint(user_file()))
     return path

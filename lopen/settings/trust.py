@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
-from lopen.settings.files import read_own, write_whole
+from lopen.settings.files import read_own, write_config
 from lopen.settings.folders import data_folder
 from lopen.settings.keys import Key, Value, shown
 
@@ -88,7 +88,7 @@ def confirm(project: Path, key: str, value: Value, *, file: Path | None = None) 
     entries = known.setdefault(os.path.realpath(project), {}).setdefault(key, [])
     if _entry(value) not in entries:
         entries.append(_entry(value))
-        write_whole(file, json.dumps(known, indent=1, sort_keys=True) + "\n", mode=0o600)
+        write_config(file, json.dumps(known, indent=1, sort_keys=True) + "\n", mode=0o600)
 
 
 def _entry(value: Value) -> str:

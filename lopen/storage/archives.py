@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from lopen.base.atomic_files import plain_name, write_bytes
+from lopen.base.atomic_files import plain_name, store_bytes
 from lopen.base.errors import StorageError
 from lopen.storage.database import Database, NewerSchema, migrations
 from lopen.storage.numbering import note_deleted
@@ -67,7 +67,7 @@ def archive(store: SessionStore, session_id: str, now: datetime) -> Path:
         schema = connection.execute("PRAGMA user_version").fetchone()[0]
         whole = {"session": session_id, "schema": schema, "archived_at": now.isoformat(), "tables": tables}
         text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
-        write_bytes(path, gzip.compress(text.encode("utf-8", "surrogatepass"), 6, mtime=0))
+        store_bytes(path, gzip.compress(text.encode("utf-8", "surrogatepass"), 6, mtime=0))
         done = progress(session.tree)
         figures = {"tasks_done": done.tasks_done, "tasks": done.tasks}
         connection.execute(

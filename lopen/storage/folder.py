@@ -6,7 +6,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.base.atomic_files import write_whole
+from lopen.base.atomic_files import store_text
 from lopen.base.errors import LopenError, StorageError
 
 DATABASE = "state.db"
@@ -89,7 +89,7 @@ def ignore_state(root: Path) -> None:
     """Write `.lopen/.gitignore` where there is none."""
     ignore = root / ".lopen" / ".gitignore"
     if not ignore.exists():
-        write_whole(ignore, IGNORED)
+        store_text(ignore, IGNORED)
 
 
 def set_aside(path: Path, state: Path) -> Path:

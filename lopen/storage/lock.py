@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from lopen.base.atomic_files import write_whole
+from lopen.base.atomic_files import store_text
 from lopen.base.errors import LopenError, StorageError
 from lopen.base.owner_seal import holds, sealed
 from lopen.base.process_identity import lives, start_time
@@ -82,7 +82,7 @@ def held(folder: Path, name: str, what: str, *, wait_s: float = 0) -> Iterator[N
             "host": socket.gethostname(),
         }
         seal = sealed(*_sealed_parts(name, me))
-        write_whole(folder / f"{name}.holder", json.dumps(me | {"seal": seal}))
+        store_text(folder / f"{name}.holder", json.dumps(me | {"seal": seal}))
         yield
     finally:
         lock.release()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lopen.base.atomic_files import write_whole
+from lopen.base.atomic_files import store_text
 from lopen.documents.plan_file import render
 from lopen.storage.folder import require_plain
 from lopen.workflow.session import Session
@@ -21,4 +21,4 @@ def plan_path(root: Path, module: str) -> Path:
 def draw(root: Path, session: Session) -> None:
     """Write the session's plan. `StorageError` where it cannot be written, `LopenError` where a link leads out."""
     require_plain(root / ".lopen")
-    write_whole(plan_path(root, session.module), render(session.module, session))
+    store_text(plan_path(root, session.module), render(session.module, session))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lopen.base.atomic_files import plain_name, write_bytes
+from lopen.base.atomic_files import plain_name, store_bytes
 from lopen.base.errors import StorageError
 from lopen.storage.database import Database
 
@@ -57,7 +57,7 @@ def move(database: Database, folder: Path, session: str, kind: Kind, keep: Keep,
         rows = [dict(row) for row in connection.execute(sql, (session, last, at_most))]
         if not rows:
             return 0
-        write_bytes(_path(database, folder, session, rows[0]["seq"], kind), _compressed(rows))
+        store_bytes(_path(database, folder, session, rows[0]["seq"], kind), _compressed(rows))
         connection.execute(f"DELETE FROM {table} WHERE {where}", (session, rows[-1]["seq"]))  # noqa: S608 - fixed words only
     return len(rows)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lopen.base.errors import LopenError
 from lopen.base.events import AlertRaised, Event
+from lopen.base.stat_cache import signature_at
 from lopen.git.checkout import Checkout
 from lopen.git.protection import NOTHING
 from lopen.sandbox.command import Command, CommandResult, Sandbox
@@ -190,7 +191,7 @@ class Records:
         """What changes with every write: by other connections, and to the files themselves."""
         version = self._database.connection.execute("PRAGMA data_version").fetchone()[0]
         path = str(self._database.path)
-        return version, (_signature(path), _signature(f"{path}-wal"))
+        return version, (signature_at(path), signature_at(f"{path}-wal"))
 
     def _found(self, execute: Callable[..., sqlite3.Cursor]) -> _Found:
         rows = {table: [tuple(row) for row in execute(sql, (self._session,))] for table, sql in _ROWS.items()}
@@ -214,11 +215,3 @@ class Records:
                 for row in old.rows[table]:
                     marks = ", ".join("?" * len(row))
                     connection.execute(f"INSERT INTO {names} VALUES ({marks}){end}", row)  # noqa: S608
-
-
-def _signature(path: str) -> tuple[int, ...] | None:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from lopen.base.stat_cache import Signature, signature
 from lopen.oracle.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
-
-_Identity = tuple[int, int, int, int]
 
 
 class JUnitReport:
@@ -53,7 +52,7 @@ class JUnitReport:
             f"{n.errors} with errors, {n.skipped} skipped]"
         )
 
-    def _look(self, *, read: bool = False) -> tuple[_Identity | None, bytes]:
+    def _look(self, *, read: bool = False) -> tuple[Signature | None, bytes]:
         if self.path is None:
             return None, b""
         try:
@@ -62,7 +61,7 @@ class JUnitReport:
                 data = os.read(descriptor, min(found.st_size, MAX_BYTES) + 1) if read else b""
         except (ToolRefused, OSError):
             return None, b""  # none there, or none that may be read
-        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns), data
+        return signature(found), data
 
 
 def _relative(root: Path, path: str | None) -> str | None:

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from lopen.base.clock import Clock
 from lopen.base.events import Notice, VerificationRan
+from lopen.base.stat_cache import Signature, signature_at
 from lopen.git.checkout import Checkout
 from lopen.oracle.evidence import VerifyResult
 from lopen.oracle.runner_output import no_tests_collected
@@ -114,7 +115,7 @@ class Verifier:
         self._results: dict[str, Verified] = {}
         self._papers: dict[str, str] = {}
         self._tree: str | None = None
-        self._set_up_for: tuple[str, ...] | None = None
+        self._set_up_for: tuple[tuple[Path, Signature], ...] | None = None
 
     def touch(self) -> None:
         """The work tree may have changed since it was last hashed."""
@@ -181,10 +182,10 @@ class Verifier:
         self._set_up_for = self._manifests() if result is not None and result.passed else None
         return result
 
-    def _manifests(self) -> tuple[str, ...]:
-        """What verify-setup installs by, each with its time; a link counts as itself."""
+    def _manifests(self) -> tuple[tuple[Path, Signature], ...]:
+        """What verify-setup installs by, each as it is; a link counts as itself."""
         found = sorted(p for p in self._root.iterdir() if p.name in MANIFESTS)
-        return tuple(f"{p}:{p.lstat().st_mtime_ns}" for p in found)
+        return tuple((path, signature_at(path)) for path in found)
 
     def _run(self, tool: str, command: str, *, network: bool) -> Verified:
         self.touch()  # what a person changed meanwhile is no doing of the command's, and is not put back

@@ -11,18 +11,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from lopen.base.atomic_files import TEMPORARY, replace_at
 from lopen.workspace.protection import PathRefused, ToolRefused, read_protection, write_protection
 
 MAX_PATH_BYTES = 4_000
 MAX_NAME_BYTES = 255
 MAX_LINKS = 40
-TEMPORARY = ".lopen-tmp-"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _RELATIVE_HINT = "paths are relative to the project root and stay inside it"
@@ -184,9 +184,8 @@ class Root:
             if not own:
                 _refuse_writing(walk.shown, parts)
             previous = _existing_file(walk.current, name, walk.shown)
-            _replace(walk.current, name, content, previous)
-            if own:
-                os.fsync(walk.current)
+            prepare = partial(_keep_permissions, previous=previous) if previous is not None else None
+            replace_at(walk.current, name, content, prepare=prepare)
             return parts, previous is None
 
 
@@ -201,27 +200,10 @@ def _make_folder(walk: _Walk, name: str, *, own: bool) -> None:
         os.mkdir(name, dir_fd=walk.current)
 
 
-def _replace(folder: int, name: str, content: bytes, previous: os.stat_result | None) -> None:
-    """Write and sync a temporary file beside the target, then rename it over the target; keep the permissions."""
-    temporary = TEMPORARY + secrets.token_hex(8)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
-    try:
-        try:
-            view = memoryview(content)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            if previous is not None:
-                os.fchmod(descriptor, stat.S_IMODE(previous.st_mode) & 0o777)
-                _advance_mtime(descriptor, previous)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:  # a signal too: a partial file must not stay behind
-        with contextlib.suppress(OSError):
-            os.unlink(temporary, dir_fd=folder)
-        raise
+def _keep_permissions(descriptor: int, previous: os.stat_result) -> None:
+    """Give the new file the permissions of the one that it replaces, and a later modification time."""
+    os.fchmod(descriptor, stat.S_IMODE(previous.st_mode) & 0o777)
+    _advance_mtime(descriptor, previous)
 
 
 def _advance_mtime(descriptor: int, previous: os.stat_result) -> None:

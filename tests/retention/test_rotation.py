@@ -186,7 +186,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from lopen.retention.policy import LogLimits
-from lopen.retention.rotation import LogFile
+from lopen.retention.log_rotation import LogFile
 log = LogFile(Path(sys.argv[1]), LogLimits(most_lines=7, keep=10_000))
 for n in range(150):
     log.write(f"{sys.argv[2]}-{n}", datetime.now(UTC))

@@ -117,9 +117,9 @@ def test_what_cannot_be_put_back_stops_the_run(root: Path, monkeypatch: pytest.M
     taken = protected.take()
     (root / "specs/a/SPECIFICATION.md").unlink()
 
-    def full(_path: Path, _content: bytes) -> int:
+    def full(_descriptor: int, _content: memoryview) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(ProtectedLost, match="No space left"):
         protected.restore(taken)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.errors import LopenError, WrongUsage
-from lopen.settings.files import MAX_BYTES, read_foreign, read_own, write_whole
+from lopen.settings.files import MAX_BYTES, read_foreign, read_own, write_config
 
 
 def test_a_missing_file_is_none(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_writing_keeps_permissions_and_links(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     (tmp_path / "real").chmod(0o640)
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    write_whole(tmp_path / "link", "new")
+    write_config(tmp_path / "link", "new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
     assert (tmp_path / "real").stat().st_mode & 0o777 == 0o640
@@ -76,6 +76,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(LopenError, match="No space left"):
-        write_whole(tmp_path / "file", "new")
+        write_config(tmp_path / "file", "new")
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "old"

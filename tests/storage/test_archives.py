@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.atomic_files import write_bytes
+from lopen.base.atomic_files import store_bytes
 from lopen.base.errors import StorageError
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.storage.archives import archive, archived, erase, newest_archived, read_back
@@ -112,11 +112,11 @@ def test_a_process_that_dies_while_archiving_leaves_the_session_whole(
 
     def dying(path: Path, data: bytes) -> None:
         if written:
-            write_bytes(path, data)
+            store_bytes(path, data)
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr("lopen.storage.archives.write_bytes", dying)
+        patch.setattr("lopen.storage.archives.store_bytes", dying)
         with pytest.raises(Crash):
             archive(store, ID, NOW)
     assert store.load(ID) == session

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.atomic_files import write_bytes
+from lopen.base.atomic_files import store_bytes
 from lopen.base.errors import StorageError
 from lopen.base.events import ToolEnded
 from lopen.storage.audit import AuditTrail
@@ -119,11 +119,11 @@ def test_a_process_that_dies_while_moving_loses_and_doubles_nothing(
 
     def dying(path: Path, data: bytes) -> None:
         if written:
-            write_bytes(path, data)
+            store_bytes(path, data)
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr("lopen.storage.segments.write_bytes", dying)
+        patch.setattr("lopen.storage.segments.store_bytes", dying)
         with pytest.raises(Crash):
             shift(store, kind)
     assert list(store.events(ID)) == history
