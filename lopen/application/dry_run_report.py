@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import ResumeOptions
 from lopen.base.errors import ExitCode
+from lopen.base.money import dollars
 from lopen.limits.stores.opening import copy_shared
 from lopen.llm.messages import Request
 from lopen.loop.dry_run import Unsent, dry, first_request
@@ -66,7 +67,7 @@ def _tell(context: CommandContext, found: Request | Unsent, step: Step) -> None:
     for block in found.system:
         context.say(block.text)
     context.say(found.messages[0]["content"][0]["text"])
-    price = "price unknown" if cost is None else f"at most ${cost:.4f}"
+    price = dollars(None) if cost is None else f"at most {dollars(cost, 4)}"
     context.say(f"model {found.model}, about {tokens:,} tokens in, at most {found.max_tokens:,} out: {price}")
     context.emit(
         "dry_run",

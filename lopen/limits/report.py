@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lopen.base.money import cost_text, dollars
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage, format_usage
 from lopen.limits.circuits.agents import AgentLimits, Agents
 from lopen.limits.circuits.circuit import CircuitState
@@ -71,12 +72,6 @@ def circuit_object(state: CircuitState) -> dict[str, Any]:
 def alert_object(alert: Alert) -> dict[str, Any]:
     """One alert as a plain object."""
     return alert.fields() | {"timestamp": instant(alert.timestamp)}
-
-
-def cost_text(cost_usd: float, unpriced_tokens: int, digits: int = 2) -> str:
-    """`$0.42`, and how many tokens no price is known for."""
-    said = f"${cost_usd:.{digits}f}"
-    return f"{said} and {unpriced_tokens:,} tokens without a known price" if unpriced_tokens else said
 
 
 def priced(spends: Sequence[Spend], price: Price) -> tuple[float, int]:
@@ -152,12 +147,12 @@ def resource_object(
 def resource_lines(agents: Agents, circuit: CircuitState, limits: AgentLimits, now: datetime) -> list[str]:
     """Sub-agents, external calls and their cost against their limits."""
     found = resource_object(agents, circuit, limits, now)
-    most = f" / ${limits.cost_block_usd:.2f}" if limits.cost_block_usd else ""
+    most = f" / {dollars(limits.cost_block_usd)}" if limits.cost_block_usd else ""
     return [
         f"  agents: {found['agents_running']}/{limits.max_concurrent_agents} at once,"
         f" {agents.spawned}/{limits.max_agents_per_session} this session",
         f"  external calls: {found['external_last_minute']} in the last minute,"
-        f" {circuit.external_total}/{limits.api_session_max} this session, ${agents.cost_usd:.2f}{most}",
+        f" {circuit.external_total}/{limits.api_session_max} this session, {dollars(agents.cost_usd)}{most}",
     ]
 
 

@@ -92,8 +92,3 @@ def trip_text(decision: CallDecision, now: datetime) -> str:
 def trip_alert(decision: CallDecision, now: datetime) -> Alert:
     """The alert for a circuit that only a person can close."""
     return Alert(new_id(), decision.circuit_id, "circuit_tripped", trip_text(decision, now), 0.0, now)
-
-
-def dollars(usd: float) -> str:
-    """To the cent; what is less than one, so that it is not told as nothing."""
-    return f"${usd:.2f}" if usd == 0 or usd >= 0.01 else f"${usd:.4f}"

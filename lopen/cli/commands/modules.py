@@ -13,8 +13,8 @@ def modules(context: CommandContext) -> ExitCode:
     """Every module that has a specification, and how far it is."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
+    from lopen.base.money import cost_text
     from lopen.documents.spec import find_modules
-    from lopen.limits.report import cost_text
     from lopen.workflow.task_tree import progress
 
     store = open_store(context)

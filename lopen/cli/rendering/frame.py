@@ -9,7 +9,8 @@ from rich.text import Text
 
 from lopen.base import events as e
 from lopen.base.escape import clipped
-from lopen.cli.rendering.lines import line, money, step_title
+from lopen.base.money import dollars
+from lopen.cli.rendering.lines import line, step_title
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 TAIL_CHARACTERS = 400  # of streamed text
@@ -171,8 +172,8 @@ def _meter(board: Board, snapshot: Snapshot, width: int, ascii_only: bool) -> Te
     tokens = board.tokens if snapshot.tokens is None else snapshot.tokens
     cost = board.cost_usd if snapshot.cost_usd is None else snapshot.cost_usd
     parts = [f"{tokens:,}{f' of {snapshot.token_limit:,}' if snapshot.token_limit else ''} tokens"]
-    ceiling = f" of {money(snapshot.cost_limit_usd)}" if snapshot.cost_limit_usd else ""
-    parts.append(f"{money(cost)}{'+' if board.unpriced else ''}{ceiling}")
+    ceiling = f" of {dollars(snapshot.cost_limit_usd, 4)}" if snapshot.cost_limit_usd else ""
+    parts.append(f"{dollars(cost, 4)}{'+' if board.unpriced else ''}{ceiling}")
     if board.model:
         parts.append(board.model)
     text = Text()

@@ -14,6 +14,7 @@ from typing import Self, TextIO
 
 from lopen.base import events as e
 from lopen.base.escape import inert
+from lopen.base.money import dollars
 from lopen.workflow.steps import Step, number
 
 TEXT_LINES = 40  # of the model's text per turn; -v shows all
@@ -99,7 +100,7 @@ def _model(event: e.Event) -> str | None:
             cached = f" ({event.cache_read_tokens:,} cached)" if event.cache_read_tokens else ""
             read = event.input_tokens + event.cache_read_tokens + event.cache_write_tokens
             return (
-                f"{label}: {read:,} tokens in{cached}, {event.output_tokens:,} out, {money(event.cost_usd)}, "
+                f"{label}: {read:,} tokens in{cached}, {event.output_tokens:,} out, {dollars(event.cost_usd, 4)}, "
                 f"{event.seconds:.1f} s, {event.stop_reason}"
             )
         case e.ModelRetry(reason, attempt, wait, retries):
@@ -173,7 +174,7 @@ def _complete(event: e.SessionComplete) -> str:
         counted(event.tasks, "task"),
         counted(event.commits, "commit"),
         f"{event.tokens:,} tokens",
-        money(event.cost_usd),
+        dollars(event.cost_usd, 4),
     )
     unpriced = event.unpriced_tokens if event.cost_usd is not None else 0
     excluded = f" (without {unpriced:,} tokens of unknown price)" if unpriced else ""
@@ -185,11 +186,6 @@ def _complete(event: e.SessionComplete) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun: "1 task", "2 tasks"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def money(usd: float | None) -> str:
-    """Return a cost with four decimals, enough for a single turn; None means that the price is unknown."""
-    return "price unknown" if usd is None else f"${usd:.4f}"
 
 
 def _after(separator: str, text: str) -> str:

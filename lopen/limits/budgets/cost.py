@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from lopen.base.money import dollars
 from lopen.limits.budgets.budget import SMALLEST_ANSWER, Charge
 from lopen.limits.circuits.agents import AgentLimits, spent
 from lopen.limits.circuits.call_events import put_agents, read_agents
@@ -39,9 +40,16 @@ def unheld(quote: Quote, agent: str, max_cost_usd: float, limits: AgentLimits) -
     if quote(0) is not None:
         return ""
     if max_cost_usd > 0:
-        return f"the limit on cost (${max_cost_usd:.2f})"
+        return f"the limit on cost ({dollars(max_cost_usd)})"
     block = limits.cost_block_usd if agent in EXTERNAL_AGENTS else 0.0
-    return f"resources.cost_block_usd (${block:.2f})" if block > 0 else ""
+    return f"resources.cost_block_usd ({dollars(block)})" if block > 0 else ""
+
+
+def no_money_left(cost_usd: float, max_cost_usd: float, request_usd: float) -> str:
+    """Say why another request that may cost `request_usd` does not fit below a session's limit."""
+    message = f"this session has cost {dollars(cost_usd)} of the {dollars(max_cost_usd)} it may"
+    more = f", and another request may cost {dollars(request_usd)}" if cost_usd < max_cost_usd else ""
+    return message + more
 
 
 def charge_external(
@@ -55,8 +63,8 @@ def charge_external(
     if not warn:
         return ()
     message = (
-        f"sub-agents and external calls have cost ${agents.cost_usd:.2f} in this session"
-        f" and stop at ${limits.cost_block_usd:.2f}"
+        f"sub-agents and external calls have cost {dollars(agents.cost_usd)} in this session"
+        f" and stop at {dollars(limits.cost_block_usd)}"
     )
     alert = Alert(new_id(), circuit_id, "warning_threshold", message, timestamp=now)
     rows.add_alert(alert)

@@ -20,7 +20,15 @@ from lopen.base.process_identity import is_gone, this_process
 from lopen.limits.answers import BudgetReached, Grant, cut_off, no_room, raised
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge, opened
 from lopen.limits.budgets.charging import charge_all, open_all, promise, release
-from lopen.limits.budgets.cost import EXTERNAL_AGENTS, Quote, affordable, charge_external, unheld, unpriced
+from lopen.limits.budgets.cost import (
+    EXTERNAL_AGENTS,
+    Quote,
+    affordable,
+    charge_external,
+    no_money_left,
+    unheld,
+    unpriced,
+)
 from lopen.limits.budgets.scopes import spec_of, specs_for
 from lopen.limits.circuits.agents import AgentLimits, agent_limits
 from lopen.limits.circuits.call_events import lose_probe, put_agents, read_agents
@@ -30,7 +38,7 @@ from lopen.limits.circuits.rules import rule_book
 from lopen.limits.report import snapshot_line
 from lopen.limits.stores.records import Alert, Reservation
 from lopen.limits.stores.store import LimitsStore, Rows
-from lopen.limits.texts import dollars, new_id
+from lopen.limits.texts import new_id
 from lopen.limits.unsettled_charges import NO_LEDGER, Debt, Debts, Ledger
 from lopen.llm import messages
 from lopen.settings.schema import Settings
@@ -197,9 +205,7 @@ class Meter:
         room = affordable(quote, max_tokens, self._max_cost - cost) if cost < self._max_cost else 0
         if room:
             return room
-        message = f"this session has cost {dollars(cost)} of the {dollars(self._max_cost)} it may"
-        if cost < self._max_cost:
-            message += f", and another request may cost {dollars(whole or 0.0)}"
+        message = no_money_left(cost, self._max_cost, whole or 0.0)
         cents = math.ceil(round(100 * (cost + max(self._max_cost, whole or 0.0)), 4))  # as much again
         command = f"lopen resume {self._session} --max-cost {cents / 100:g}"
         raise BudgetReached(f"session:{self._session}", message, command)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from lopen.base.clock import Clock
 from lopen.base.events import CircuitChanged, Event, Notice
+from lopen.base.money import dollars
 from lopen.limits.answers import ToolPass, ToolTrip, raised
 from lopen.limits.circuits.agents import OVERRIDE, AgentLimits, ended, spawn, too_dear
 from lopen.limits.circuits.call_events import announce_call, end_call, put_agents, read_agents, trip
@@ -129,7 +130,7 @@ class Gate:
     def _too_dear(self, rows: Rows, now: datetime) -> tuple[CallDecision, tuple[Alert, ...]] | None:
         if not self.book[EXTERNAL].enabled or not too_dear(read_agents(rows, self.circuit_id), self._limits):
             return None
-        seen = f"sub-agents and external calls have cost ${self._limits.cost_block_usd:.2f} or more"
+        seen = f"sub-agents and external calls have cost {dollars(self._limits.cost_block_usd)} or more"
         return trip(rows, self.circuit_id, EXTERNAL, seen, now, self.book)
 
     # sub-agents
