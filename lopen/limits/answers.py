@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
 
 from lopen.base.errors import PersonNeeded
 from lopen.base.events import AlertRaised, Event, Notice
+from lopen.base.money import dollars
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, format_usage
 from lopen.limits.stores.records import Alert, Reservation
 from lopen.limits.texts import extend_command
@@ -72,6 +74,15 @@ def no_room(state: BudgetState, need: int, alerts: tuple[Alert, ...]) -> BudgetR
     promised = f", {state.reserved:,} more reserved for requests under way" if state.reserved else ""
     message = f"budget {state.budget_id} has no room for another request: {usage} tokens used{promised}"
     return BudgetReached(state.budget_id, message, extend_command(state, need), raised(alerts))
+
+
+def no_money(session: str, cost_usd: float, max_cost_usd: float, request_usd: float) -> BudgetReached:
+    """The session's limit on cost has no room for a request that may cost `request_usd`."""
+    message = f"this session has cost {dollars(cost_usd)} of the {dollars(max_cost_usd)} it may"
+    if cost_usd < max_cost_usd:
+        message += f", and another request may cost {dollars(request_usd)}"
+    cents = math.ceil(round(100 * (cost_usd + max(max_cost_usd, request_usd)), 4))  # as much again
+    return BudgetReached(f"session:{session}", message, f"lopen resume {session} --max-cost {cents / 100:g}")
 
 
 def raised(alerts: Sequence[Alert]) -> tuple[Event, ...]:

@@ -45,13 +45,6 @@ def unheld(quote: Quote, agent: str, max_cost_usd: float, limits: AgentLimits) -
     return f"resources.cost_block_usd ({dollars(block)})" if block > 0 else ""
 
 
-def no_money_left(cost_usd: float, max_cost_usd: float, request_usd: float) -> str:
-    """Say why another request that may cost `request_usd` does not fit below a session's limit."""
-    message = f"this session has cost {dollars(cost_usd)} of the {dollars(max_cost_usd)} it may"
-    more = f", and another request may cost {dollars(request_usd)}" if cost_usd < max_cost_usd else ""
-    return message + more
-
-
 def charge_external(
     rows: Rows, circuit_id: str, charge: Charge, limits: AgentLimits, now: datetime
 ) -> tuple[Alert, ...]:

@@ -8,7 +8,6 @@ everything is allowed, said once, and counted when it is back (docs/reference/bu
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TypeVar
@@ -17,18 +16,10 @@ from lopen.base.clock import Clock
 from lopen.base.errors import StoreUnreachable
 from lopen.base.events import Event, Notice
 from lopen.base.process_identity import is_gone, this_process
-from lopen.limits.answers import BudgetReached, Grant, cut_off, no_room, raised
+from lopen.limits.answers import Grant, cut_off, no_money, no_room, raised
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge, opened
 from lopen.limits.budgets.charging import charge_all, open_all, promise, release
-from lopen.limits.budgets.cost import (
-    EXTERNAL_AGENTS,
-    Quote,
-    affordable,
-    charge_external,
-    no_money_left,
-    unheld,
-    unpriced,
-)
+from lopen.limits.budgets.cost import EXTERNAL_AGENTS, Quote, affordable, charge_external, unheld, unpriced
 from lopen.limits.budgets.scopes import spec_of, specs_for
 from lopen.limits.circuits.agents import AgentLimits, agent_limits
 from lopen.limits.circuits.call_events import lose_probe, put_agents, read_agents
@@ -205,10 +196,7 @@ class Meter:
         room = affordable(quote, max_tokens, self._max_cost - cost) if cost < self._max_cost else 0
         if room:
             return room
-        message = no_money_left(cost, self._max_cost, whole or 0.0)
-        cents = math.ceil(round(100 * (cost + max(self._max_cost, whole or 0.0)), 4))  # as much again
-        command = f"lopen resume {self._session} --max-cost {cents / 100:g}"
-        raise BudgetReached(f"session:{self._session}", message, command)
+        raise no_money(self._session, cost, self._max_cost, whole or 0.0)
 
     def settle(
         self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str = ""
