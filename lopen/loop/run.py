@@ -10,6 +10,7 @@ from lopen.base.events import IterationEnded, Notice, SessionPaused, Waiting
 from lopen.guardrails.guard import GuardResult
 from lopen.guardrails.pipeline import Passed, events, selected
 from lopen.guardrails.pipeline import run as run_guardrails
+from lopen.guardrails.resource_limits import level_in
 from lopen.loop.context import SessionContext
 from lopen.loop.guard_facts import guard_facts
 from lopen.loop.iteration import advance_without_model, begin, bench_for, conversation_for, look
