@@ -26,7 +26,7 @@ from lopen.loop.iteration import begin, bench_for, conversation_for
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import iterate
 from lopen.retention.space import footprint
-from lopen.storage.segments import moved
+from lopen.storage.segments import moved_rows
 from lopen.workflow.steps import Step
 from tests.project import plan, specification
 
@@ -99,7 +99,7 @@ def day(calls: int) -> dict[str, float]:
             made += TURNS_AN_ITERATION * CALLS_A_TURN
             highest = max(highest, footprint(folder).counted)
         session = loop.record.journal.session.id
-        archived = sum(1 for _ in moved(loop.record.store.archives, session, "calls"))
+        archived = sum(1 for _ in moved_rows(loop.record.store.archives, session, "calls"))
     peak = _peak_mib()
     figures = {"calls": made, "archived": archived}
     return figures | {"state_mb": highest / MB, "peak_mib": peak}

@@ -63,7 +63,6 @@ LONGEST_FILE, LONGEST_FUNCTION = 300, 60
 # Files that pure rooms read; everything else of theirs takes values and gives values
 READING = {
     "lopen.documents.source",
-    "lopen.storage.specifications",
     "lopen.documents.research",
     "lopen.oracle.rubric",
     "lopen.prompts.templates",

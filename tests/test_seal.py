@@ -17,7 +17,7 @@ from lopen.base.errors import StorageError
 from lopen.base.owner_seal import holds, sealed, unkept
 from lopen.base.user_folders import data_folder
 from lopen.claude_hooks.connection import LeanDatabase
-from lopen.storage.database import Database, NotYours
+from lopen.storage.database import Database, ForeignDatabase
 
 
 def as_somebody_else(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_folder_that_cannot_be_made_keeps_nothing(tmp_path: Path, monkeypatch:
     Database(path).close()  # within one process it holds
     assert str(tmp_path / "file") in unkept()
     as_somebody_else(monkeypatch, tmp_path / "file" / "deeper")  # another process has another key
-    with pytest.raises(StorageError, match="cannot be told") as failed:
+    with pytest.raises(StorageError, match="cannot verify that") as failed:
         Database(path)
     assert "XDG_DATA_HOME" in failed.value.hint
 
@@ -122,7 +122,7 @@ def planted(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_database_that_came_along_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = planted(tmp_path / "state.db", monkeypatch)
     before = path.read_bytes()
-    with pytest.raises(NotYours, match="not made by you"):
+    with pytest.raises(ForeignDatabase, match="not created by you"):
         Database(path)
     assert path.read_bytes() == before
 
@@ -142,7 +142,7 @@ def test_a_forged_one_is_not_opened_and_computes_nothing(tmp_path: Path, sql: st
     with closing(sqlite3.connect(path)) as forged:
         forged.execute(sql)
         forged.execute("PRAGMA user_version=3")
-    with pytest.raises(NotYours):
+    with pytest.raises(ForeignDatabase):
         Database(path)
 
 

@@ -23,8 +23,8 @@ from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import not_dumpable
 from lopen.settings.keys import Value
 from lopen.settings.sources import Loaded
-from lopen.storage.lock import alone
-from lopen.storage.plan_file import draw
+from lopen.storage.lock import module_lock
+from lopen.storage.project_documents import write_plan
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
@@ -61,7 +61,7 @@ def drive_module(
         and not options.prompt
         and _unchanged(context, last)
     ):
-        draw(context.root, last)  # a process that was killed may not have come to it
+        write_plan(context.root, last)  # a process that was killed may not have come to it
         context.say(f"{module} is complete (session {last.id}), and its specification has not changed")
         context.emit("already_complete", session=last.id, module=module)
         return ExitCode.OK
@@ -129,7 +129,7 @@ def _drive(
     loaded = context.load(flags)
     confirm_models(context, loaded)
     with ExitStack() as stack:
-        stack.enter_context(alone(context.root, session.module, checkout=not apart(loaded.settings)))
+        stack.enter_context(module_lock(context.root, session.module, checkout=not apart(loaded.settings)))
         if resumed:
             session = store.load(session.id)
             refuse_unfinished(session)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
 from lopen.base.owner_seal import unkept
-from lopen.storage.database import Database, NotYours, UnreadableDatabase
-from lopen.storage.folder import CACHE, DATABASE, require_plain, set_aside, state_folder
-from lopen.storage.segments import FOLDER
+from lopen.storage.database import Database, ForeignDatabase, UnreadableDatabase
+from lopen.storage.folder import CACHE, DATABASE, quarantine_file, require_plain, state_folder
+from lopen.storage.segments import ARCHIVES_FOLDER
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
@@ -33,31 +33,31 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
     if not new and _never_ran(context.root):
         folder = context.root / ".lopen"
         require_plain(folder)
-        return SessionStore(Database(NOWHERE), archives=folder / FOLDER)
+        return SessionStore(Database(NOWHERE), archives=folder / ARCHIVES_FOLDER)
     path = state_folder(context.root) / DATABASE
     try:
         _refuse_emptied(path)
         database = Database(path)
-        database.examine()
+        database.check_integrity()
         store = SessionStore(database)
         if why := unkept():
             context.warn(
                 f"what you approve holds for this command alone: {why} (XDG_DATA_HOME names another folder)"
             )
-    except NotYours as error:
+    except ForeignDatabase as error:
         if not new:  # it may be the person's after all, with another HOME than now
             context.warn(
                 f"{error.message} ({ELSEWHERE}); nothing of it is used, and lopen run moves it aside"
             )
-            return SessionStore(Database(NOWHERE), archives=path.parent / FOLDER)
-        kept = set_aside(path, path.parent).relative_to(context.root)
+            return SessionStore(Database(NOWHERE), archives=path.parent / ARCHIVES_FOLDER)
+        kept = quarantine_file(path, path.parent).relative_to(context.root)
         context.warn(
             f"{error.message} ({ELSEWHERE}); moved to {kept}, and nothing of it is used."
             f" To have it back: mv {kept} .lopen/{DATABASE}"
         )
         return SessionStore(Database(path))
     except UnreadableDatabase as error:
-        kept = set_aside(path, path.parent)
+        kept = quarantine_file(path, path.parent)
         context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}")
         store = SessionStore(Database(path))
     _rebuild(context, store)
@@ -99,19 +99,19 @@ def _rebuild(context: CommandContext, store: SessionStore) -> None:
     """Once for every database that was set aside, also where the process died before it was done."""
     folder = store.database.path.parent / "corrupted"
     lost = max((p.name for p in folder.glob("*-state.db")), default="")
-    if not lost or store.ids() or store.rebuilt() == lost:
+    if not lost or store.ids() or store.rebuilt_from() == lost:
         return
     from lopen.application.rebuild import rebuild
 
     with store.database.transaction():
         found = list(rebuild(context.root, store, _branch_prefix(context)))
-        store.note_rebuilt(lost)
+        store.record_rebuild(lost)
     for line in found:
         context.warn(line)
 
 
 def _settle(context: CommandContext, store: SessionStore) -> None:
-    if cut_off := store.reverting():
+    if cut_off := store.unfinished_reverts():
         from lopen.application.revert_record import settle
 
         settle(context, store, cut_off)
@@ -145,9 +145,9 @@ def holding(store: SessionStore, session_id: str) -> SessionStore:
     """The store that has the session: the project's, or its archive, read back into memory (writes are lost)."""
     if session_id in store.ids():
         return store
-    from lopen.storage.archives import read_back
+    from lopen.storage.archives import open_archive
 
-    return read_back(store.archives, session_id)
+    return open_archive(store.archives, session_id)
 
 
 def store_of(store: SessionStore, module: str) -> SessionStore:

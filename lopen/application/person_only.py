@@ -66,12 +66,12 @@ def _is_claude(program: str, arguments: Sequence[str]) -> bool:
 
 def _holders(root: Path) -> dict[int, int]:
     """Process → when it started, of all who hold or held a lock here; without the time a number means nobody."""
-    from lopen.storage.lock import holder
+    from lopen.storage.lock import lock_holder
 
     folder = root / ".lopen" / "locks"
     found = (
         (who.get("pid"), who.get("started"))
         for path in folder.glob("*.holder")
-        for who in [holder(folder, path.stem)]
+        for who in [lock_holder(folder, path.stem)]
     )
     return {pid: started for pid, started in found if isinstance(pid, int) and isinstance(started, int)}

@@ -55,13 +55,13 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
     Nothing is done where somebody works on the module at this moment.
     """
     from lopen.application.work_trees import apart
-    from lopen.storage.lock import Locked, alone
+    from lopen.storage.lock import Locked, module_lock
 
     for session_id in ids:
         try:
             settings = context.load().settings
             module = store.load(session_id).module
-            with alone(context.root, module, checkout=not apart(settings)):
+            with module_lock(context.root, module, checkout=not apart(settings)):
                 _settle(context, store, store.load(session_id))
         except Locked:
             continue
@@ -74,7 +74,7 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
     from lopen.base.clock import SystemClock
     from lopen.git.repository import versioned
     from lopen.sandbox.known_secrets import KnownSecrets
-    from lopen.storage.plan_file import draw
+    from lopen.storage.project_documents import write_plan
 
     intent = session.revert_intent
     if intent is None or session.branch is None:
@@ -95,7 +95,7 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
     if repository.head().branch == session.branch:
         repository.align_index()
     changed, event = recorded(store, session, repository, intent)
-    draw(context.root, changed)
+    write_plan(context.root, changed)
     opened = f"; open again: {', '.join(event.reopened)}" if event.reopened else ""
     context.warn(f"{said} and is finished now; {kept}{opened}; next: lopen resume {session.id}")
 

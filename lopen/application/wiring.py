@@ -55,11 +55,10 @@ from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.storage.audit import AuditTrail
-from lopen.storage.folder import set_aside, state_folder
+from lopen.storage.folder import quarantine_file, state_folder
 from lopen.storage.journal import Journal
-from lopen.storage.plan_file import draw
+from lopen.storage.project_documents import Specifications, write_plan
 from lopen.storage.sessions import SessionStore
-from lopen.storage.specifications import Specifications
 from lopen.tools.commands import Commands
 from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
@@ -146,7 +145,7 @@ def _record(store: SessionStore, journal: Journal, home: Path, secrets: KnownSec
         journal=journal,
         store=store,
         audit=AuditTrail(store.database, journal.session.id, secrets.redact),
-        write_plan=lambda: draw(home, journal.session),
+        write_plan=lambda: write_plan(home, journal.session),
         new_task_id=TaskIds(store, journal),
     )
 
@@ -266,7 +265,7 @@ def _recorder(
         try:
             return Recorder(path, session.module, redact=hide, clock=clock)
         except UnreadableRecording as error:
-            kept = set_aside(path, state_folder(context.root))
+            kept = quarantine_file(path, state_folder(context.root))
             context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}, a new one begins")
             return Recorder(path, session.module, redact=hide, clock=clock)
     except OSError as error:

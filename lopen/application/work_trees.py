@@ -18,7 +18,7 @@ from lopen.settings.folders import cache_folder
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.storage.folder import state_folder
-from lopen.storage.lock import Locked, held
+from lopen.storage.lock import Locked, exclusive_lock
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workspace.work_trees import WorkTree, open_linked_tree, remove_finished
@@ -76,7 +76,7 @@ def workplace_of(
     folder = trees_folder(context.root)
     branch = session.branch or settings.git.branch_prefix + session.module
 
-    with held(_locks(context.root), "worktrees", "the work trees", wait_s=WAIT_S):
+    with exclusive_lock(_locks(context.root), "worktrees", "the work trees", wait_s=WAIT_S):
         with ExitStack() as stack:
 
             def finished(module: str) -> bool:
@@ -95,7 +95,7 @@ def _idle(root: Path, store: SessionStore, module: str) -> Iterator[bool]:
         yield False  # its lock is left alone: somebody may be about to go on
         return
     try:
-        with held(_locks(root), f"module-{module}", f"module {module}"):
+        with exclusive_lock(_locks(root), f"module-{module}", f"module {module}"):
             yield store.latest(module=module, unfinished=True) is None
     except Locked:
         yield False

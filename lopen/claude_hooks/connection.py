@@ -86,11 +86,11 @@ def _connected(path: str, timeout_s: float) -> sqlite3.Connection:
 def _begin_anew(path: str) -> None:
     from pathlib import Path
 
-    from lopen.storage.folder import set_aside
+    from lopen.storage.folder import quarantine_file
 
     if why := unkept():
         raise StoreUnreachable(f"whether {path} is yours cannot be told: {why}")
-    set_aside(Path(path), Path(path).parent)
+    quarantine_file(Path(path), Path(path).parent)
     _migrate(path)
 
 

@@ -53,9 +53,7 @@ def read_source(path: Path) -> str:
 def file_in_the_way(folder: Path) -> UnreadableSource:
     """What to say where `folder`, or one it lies in, is a file."""
     file = next((f for f in (folder, *folder.parents) if f.exists()), folder)
-    return UnreadableSource(
-        file, "is a file where a folder belongs", hint="rename or remove it; then: lopen init MODULE"
-    )
+    return UnreadableSource(file, "is not a folder", hint="rename or remove it; then: lopen init MODULE")
 
 
 def _require_inside(path: Path, descriptor: int) -> None:

@@ -122,7 +122,7 @@ class ModelCalls:
     def _paid(self, request: Request, agent: str, turn: int, on_text: OnText) -> Response:
         grant = self._reserved(request, agent)
         if not grant.sure:
-            self.journal.prove_saving()  # nothing is paid for that cannot be kept
+            self.journal.check_writable()  # nothing is paid for that cannot be kept
         request = replace(request, max_tokens=grant.max_tokens)
         self.journal.tell(TurnStarted(turn, request.model, request.max_tokens))
         started = self.clock.monotonic()
@@ -180,7 +180,7 @@ class ModelCalls:
         usage = response.usage
         self._sizes.learn(request, usage, self.clock.monotonic())
         cost = cost_usd(response.model, usage)
-        with self.journal.together():
+        with self.journal.transaction():
             told = self.meter.settle(grant, usage, cost, response.model)
             self.journal.tell(
                 TurnEnded(

@@ -123,7 +123,7 @@ class OracleCalls:
                 verdict.subject,
                 bench.clock.now(),
                 verdict.to_json(),
-                kept=bench.settings.memory.evidence_max,
+                limit=bench.settings.memory.evidence_max,
             )
 
         def given() -> Given:

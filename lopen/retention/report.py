@@ -15,10 +15,10 @@ from lopen.retention.log_rotation import LogFile, log_names
 from lopen.retention.policy import DAY_S, RetentionPolicy
 from lopen.retention.space import BESIDE, footprint
 from lopen.retention.upkeep import LAST
-from lopen.storage.archives import archived
+from lopen.storage.archives import archived_sessions
+from lopen.storage.capped_lists import CAPPED_LISTS
 from lopen.storage.database import Database
-from lopen.storage.evidence import LISTS
-from lopen.storage.segments import KINDS
+from lopen.storage.segments import ROW_KINDS
 from lopen.storage.sessions import SessionStore
 
 KB, MB = 1024, 1024 * 1024
@@ -55,7 +55,7 @@ class Report:
     logs: tuple[Log, ...]
     sessions: int
     unfinished: int
-    archived: int
+    archived_count: int
     segments: int
     rows: dict[str, int]
     evidence: tuple[EvidenceList, ...]
@@ -75,8 +75,8 @@ def report(store: SessionStore, folder: Path, policy: RetentionPolicy, limits: L
         logs=tuple(_log(LogFile(folder / "logs" / name, policy.logs)) for name in log_names(folder / "logs")),
         sessions=len(store.ids()),
         unfinished=len(store.ids(unfinished=True)),
-        archived=len(archived(store.database)),
-        segments=sum(1 for kind in KINDS for _ in store.archives.glob(f"*/*.{kind}.jsonl.gz")),
+        archived_count=len(archived_sessions(store.database)),
+        segments=sum(1 for kind in ROW_KINDS for _ in store.archives.glob(f"*/*.{kind}.jsonl.gz")),
         rows={kind: _count(store.database, table) for kind, table in tables.items()},
         evidence=(_verdicts(store.database), *_evidence(limits)),
         last=json.loads(last["body"]) if last else None,
@@ -121,7 +121,7 @@ def _evidence(limits: LimitsStore) -> Iterator[EvidenceList]:
 
 
 def _list(name: str, lengths: list[int], count: int, total: float) -> EvidenceList:
-    measure = LISTS[name][2]
+    measure = CAPPED_LISTS[name][2]
     return EvidenceList(name, max(lengths, default=0), count, total / count if count else 0.0, measure)
 
 
@@ -142,7 +142,7 @@ def lines(found: Report, policy: RetentionPolicy) -> Iterator[str]:
             f" lines, {log.rotations} of {own.keep} rotations"
         )
     yield (
-        f"Sessions: {found.sessions} kept, {found.unfinished} of them unfinished; {found.archived} archived"
+        f"Sessions: {found.sessions} kept, {found.unfinished} of them unfinished; {found.archived_count} archived"
         f" (beyond {policy.sessions}, or {policy.session_age_s / DAY_S:g} days after they finished)"
     )
     moved = f"; {found.segments} segments with older ones" if found.segments else ""

@@ -21,10 +21,10 @@ from lopen.base.events import IterationEnded, Recorded, SessionStarted
 from lopen.retention.log_rotation import LogFile, log_names
 from lopen.retention.policy import RetentionPolicy
 from lopen.retention.space import footprint, reclaim
-from lopen.storage.archives import archive, forget_limits
+from lopen.storage.archives import archive_session, delete_limit_rows
 from lopen.storage.database import UnreadableDatabase
-from lopen.storage.lock import Locked, held
-from lopen.storage.segments import KINDS, SQUEEZED, Keep, move
+from lopen.storage.lock import Locked, exclusive_lock
+from lopen.storage.segments import LEAST_KEPT_ROWS, ROW_KINDS, KeptRows, move_rows
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
@@ -97,7 +97,7 @@ class Upkeep:
 
     def _look(self) -> Freed:
         """Cheap: move older rows, and clean only where the limit is passed."""
-        freed = Freed(rows_moved=self._move(Keep(), ROWS_AT_ONCE)) if self._session else Freed()
+        freed = Freed(rows_moved=self._move(KeptRows(), ROWS_AT_ONCE)) if self._session else Freed()
         return freed + self.clean(most_rows=ROWS_AT_ONCE - freed.rows_moved) if self._over() else freed
 
     def _over(self) -> bool:
@@ -108,7 +108,7 @@ class Upkeep:
         process is at it."""
         with ExitStack() as stack:
             try:
-                stack.enter_context(held(self._folder / "locks", "upkeep", "the upkeep"))
+                stack.enter_context(exclusive_lock(self._folder / "locks", "upkeep", "the upkeep"))
             except Locked:
                 return Freed()
             before = footprint(self._folder).counted
@@ -134,7 +134,7 @@ class Upkeep:
         return Freed(
             logs_rotated=sum(log.rotate_if_due(now) for log in self.logs()),
             sessions_archived=self._archive(self._due(now), now),
-            rows_moved=self._move(Keep(), most_rows),
+            rows_moved=self._move(KeptRows(), most_rows),
             limits_forgotten=self._forget(now - timedelta(seconds=self._policy.session_age_s)),
         )
 
@@ -143,7 +143,7 @@ class Upkeep:
         now = self._clock.now()
         return Freed(
             sessions_archived=self._archive(self._finished(), now),
-            rows_moved=self._move(SQUEEZED, most_rows),
+            rows_moved=self._move(LEAST_KEPT_ROWS, most_rows),
             limits_forgotten=self._forget(now - timedelta(days=1)),
         )
 
@@ -187,24 +187,24 @@ class Upkeep:
         count = 0
         for session, module in sessions:
             ours = self._session is not None and self._session.module == module
-            lock = held(self._folder / "locks", f"module-{module}", f"module {module}")
+            lock = exclusive_lock(self._folder / "locks", f"module-{module}", f"module {module}")
             try:
                 with nullcontext() if ours else lock:
-                    archive(self._store, session, now)
+                    archive_session(self._store, session, now)
                     count += 1
             except (Locked, UnreadableDatabase):  # the next session is not to wait for this one
                 continue
         return count
 
-    def _move(self, keep: Keep, most: int) -> int:
+    def _move(self, keep: KeptRows, most: int) -> int:
         """Move older rows of whatever is kept in the database, at most so many; how many."""
         store = self._store
         moved = 0
         for session in store.ids():
-            for kind in KINDS:
+            for kind in ROW_KINDS:
                 while moved < most:
                     at_once = min(ROWS_AT_ONCE, most - moved)
-                    just_now = move(store.database, store.archives, session, kind, keep, at_once)
+                    just_now = move_rows(store.database, store.archives, session, kind, keep, at_once)
                     moved += just_now
                     if not just_now:
                         break
@@ -223,7 +223,7 @@ class Upkeep:
             idle = [str(row["budget_id"]) for row in rows]
             foreign = [i.removeprefix("session:") for i in idle if i.startswith("session:")]
             beside = [key for name in foreign for key in (f"agents:session:{name}", f"hooks:{name}")]
-            forget_limits(connection, [*idle, *beside])
+            delete_limit_rows(connection, [*idle, *beside])
             connection.execute(
                 "DELETE FROM memos WHERE key >= 'paid:' AND key < 'paid;' AND json_extract(body, '$.at') < ?",
                 (edge.isoformat(),),

@@ -1,4 +1,4 @@
-"""The audit trail: one row a tool call, its start recorded before it runs and its outcome after."""
+"""The audit trail: one row per tool call, written before the call runs and completed after it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from lopen.storage.database import Database
 
-LONGEST_ARGUMENT = 200  # characters kept as they are; longer ones are replaced by length and hash
+MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
 
 Outcome = Literal["ok", "error", "refused", "timeout"]
 
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A tool call as it was recorded; `outcome` None means that the process died while it ran."""
+    """A recorded tool call. `outcome` is None if the process died while the call ran."""
 
     seq: int
     iteration: int
@@ -33,20 +33,20 @@ class CallRecord:
     error: str
 
 
-def shortened(value: Any) -> Any:
-    """`value` with every long string replaced by its length and SHA-256 (first 16 hex digits)."""
-    if isinstance(value, str) and len(value) > LONGEST_ARGUMENT:
+def shorten_strings(value: Any) -> Any:
+    """Return `value` with every long string replaced by its length and SHA-256 (first 16 hex digits)."""
+    if isinstance(value, str) and len(value) > MAX_STRING_CHARS:
         digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return f"<{len(value)} characters, sha256 {digest}>"
     if isinstance(value, Mapping):
-        return {str(k): shortened(v) for k, v in value.items()}
+        return {str(k): shorten_strings(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [shortened(v) for v in value]
+        return [shorten_strings(v) for v in value]
     return value
 
 
 class AuditTrail:
-    """Writes and reads tool calls of one session."""
+    """The tool calls of one session."""
 
     def __init__(self, database: Database, session: str, redact: Callable[[str], str]) -> None:
         self._database = database
@@ -56,8 +56,8 @@ class AuditTrail:
     def start(
         self, *, iteration: int, turn: int, task: str | None, tool: str, arguments: Any, at: datetime
     ) -> int:
-        """Record that a call begins; returns its number."""
-        text = self._redact(json.dumps(shortened(arguments), ensure_ascii=False, default=str))
+        """Record the start of a call; return its number."""
+        text = self._redact(json.dumps(shorten_strings(arguments), ensure_ascii=False, default=str))
         cursor = self._database.write(
             "INSERT INTO tool_calls (session, iteration, turn, task, tool, arguments, started_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -68,14 +68,14 @@ class AuditTrail:
     def end(
         self, seq: int, *, seconds: float, outcome: Outcome, content_hash: str | None = None, error: str = ""
     ) -> None:
-        """Record how the call ended."""
+        """Record the outcome of a call."""
         self._database.write(
             "UPDATE tool_calls SET seconds=?, outcome=?, content_hash=?, error=? WHERE seq=?",
             (seconds, outcome, content_hash, self._redact(error), seq),
         )
 
     def calls(self, *, limit: int = 100) -> list[CallRecord]:
-        """The session's last calls, oldest first."""
+        """Return the session's last `limit` calls, oldest first."""
         rows = self._database.connection.execute(
             "SELECT * FROM (SELECT * FROM tool_calls WHERE session=? ORDER BY seq DESC LIMIT ?) ORDER BY seq",
             (self._session, limit),

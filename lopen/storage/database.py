@@ -1,8 +1,7 @@
-"""The SQLite file itself: opening, migrating, one reentrant transaction. Standard library only.
+"""The SQLite database: opening, migrations, one reentrant transaction. Standard library only.
 
-Rooms that keep tables of their own (limits, recordings) share one `Database`, so that their rows and the
-session's change in one transaction and cost one fsync. WAL with synchronous=FULL: what was committed
-survives a power cut.
+The limits share the session's `Database`, so that their rows and the session's change in one transaction and
+cost one fsync. WAL mode with synchronous=FULL: committed changes survive a power cut.
 """
 
 from __future__ import annotations
@@ -17,42 +16,40 @@ from lopen.base.errors import StorageError
 from lopen.base.owner_seal import is_own, stamp, unkept
 
 BUSY_TIMEOUT_S = 5.0
-WAL_PAGES = 256  # folded into the file from here on: a turn writes some twenty
-WAL_KEPT_BYTES = 1_060_000
+WAL_PAGES = 256  # a checkpoint runs at this size; a turn writes about twenty pages
+MAX_WAL_BYTES = 1_060_000
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class NewerSchema(StorageError):
-    """Written by a newer lopen. Left as it is."""
+    """A newer lopen wrote the database. It is not changed."""
 
 
 class UnreadableDatabase(StorageError):
-    """Not a database, or a damaged one."""
+    """The file is damaged or is not a database."""
 
 
-class NotYours(StorageError):
-    """A database that this person's lopen did not make: it came with the repository."""
+class ForeignDatabase(StorageError):
+    """Another user's lopen created the database: it came with the repository."""
 
 
-def translated(path: Path, error: sqlite3.Error) -> StorageError:
-    """SQLite's error as a person is told it: in the system's words, with what to do."""
+def storage_error(path: Path, error: sqlite3.Error) -> StorageError:
+    """Return SQLite's error as a `StorageError` with a hint."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # extended codes keep the plain one in the low byte
     message = f"{path}: {error}"
     if code in _DAMAGED:
-        return UnreadableDatabase(
-            message, hint="lopen doctor looks at it; a copy from a backup can take its place"
-        )
+        return UnreadableDatabase(message, hint="run lopen doctor to examine it, or restore it from a backup")
     if code in _BUSY:
         return StorageError(message, hint="another process is writing to it; try again when that one is done")
     return StorageError(message, hint="free some space or make the folder writable, then: lopen resume")
 
 
-_NEW_PRAGMA = "auto_vacuum=INCREMENTAL"  # so that the file can give space back; it writes, and holds for good
+_NEW_PRAGMA = "auto_vacuum=INCREMENTAL"  # lets the file shrink; only effective in a new database
 _PRAGMAS = (
     "journal_mode=WAL",
     f"wal_autocheckpoint={WAL_PAGES}",
-    f"journal_size_limit={WAL_KEPT_BYTES}",
+    f"journal_size_limit={MAX_WAL_BYTES}",
     "synchronous=FULL",
     "foreign_keys=ON",
 )
@@ -60,7 +57,7 @@ _BUGS = (sqlite3.IntegrityError, sqlite3.ProgrammingError)
 
 
 class Connection(sqlite3.Connection):
-    """A connection whose failures are `StorageError`s, wherever a statement is executed; lopen's own bugs are not."""
+    """A connection that raises `StorageError` for every failure except lopen's own bugs."""
 
     path: Path
 
@@ -70,7 +67,7 @@ class Connection(sqlite3.Connection):
         except _BUGS:
             raise
         except sqlite3.Error as error:
-            raise translated(self.path, error) from error
+            raise storage_error(self.path, error) from error
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
         try:
@@ -78,12 +75,12 @@ class Connection(sqlite3.Connection):
         except _BUGS:
             raise
         except sqlite3.Error as error:
-            raise translated(self.path, error) from error
+            raise storage_error(self.path, error) from error
 
 
 def migrations() -> list[tuple[int, str]]:
-    """(number, SQL) of every migration, in order; a file's name starts with its number."""
-    from importlib import resources  # 19 ms, which a hook has not got
+    """Return the number and SQL of every migration, in order; a file's name starts with its number."""
+    from importlib import resources  # takes 19 ms, too long for a hook
 
     folder = resources.files("lopen.storage") / "migrations"
     found = [
@@ -93,33 +90,33 @@ def migrations() -> list[tuple[int, str]]:
 
 
 class Database:
-    """One connection to `state.db`, in the thread that made it."""
+    """One connection to `state.db`, for the thread that created it."""
 
     def __init__(self, path: Path, *, timeout_s: float = BUSY_TIMEOUT_S, schema: int | None = None) -> None:
-        """`schema`: made up to that version only, until `migrate` is called (to read an older archive)."""
+        """Open or create the database. `schema` stops the migrations at that version (to read an older archive)."""
         self.path = path
         self._depth = 0
         self._undo: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] = []
-        self._connection = _connected(path, timeout_s)
+        self._connection = _connect(path, timeout_s)
         try:
-            require_own(self._connection, path)  # before anything of what lies there is used
+            require_own_database(self._connection, path)  # before any of its content is used
             new = not self._connection.execute("PRAGMA page_count").fetchone()[0]
             for pragma in ((_NEW_PRAGMA,) if new else ()) + _PRAGMAS:
                 self._connection.execute(f"PRAGMA {pragma}")
-            _check_whole(self._connection)
+            _require_complete(self._connection)
             self.migrate(schema)
         except BaseException:
             self._connection.close()
             raise
 
     def migrate(self, schema: int | None = None) -> None:
-        """Bring the tables up to `schema`, or to the present one; `NewerSchema` where they are beyond it."""
+        """Migrate the tables to `schema` (default: the latest); raises `NewerSchema` if they are newer."""
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         steps = [step for step in migrations() if schema is None or step[0] <= schema]
         if version > steps[-1][0]:
             raise NewerSchema(
-                f"{self.path} was written by a newer lopen (schema {version}, known {steps[-1][0]})",
+                f"a newer lopen wrote {self.path} (schema {version}, known {steps[-1][0]})",
                 hint="update lopen",
             )
         if version == steps[-1][0]:
@@ -134,56 +131,56 @@ class Database:
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version={number}")
 
-    def examine(self) -> None:
-        """Read every page once (5 MB: some 10 ms); `Unreadable` says what is damaged."""
-        found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
+    def check_integrity(self) -> None:
+        """Read every page once (5 MB: about 10 ms); raises `UnreadableDatabase` if one is damaged."""
+        result = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if result != "ok":
             self._connection.close()
-            raise UnreadableDatabase(f"{self.path}: {found.splitlines()[-1]}")
+            raise UnreadableDatabase(f"{self.path}: {result.splitlines()[-1]}")
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """For reading; writes go through `transaction`."""
+        """The connection for reading; writes go through `transaction`."""
         return self._connection
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, durable at the end of the outermost one.
+        """Run a transaction, durable at the end of the outermost context.
 
-        A nested one is part of the outer. Where it fails and the outer goes on, its own writes are taken back
-        and nothing else.
+        A nested transaction is a savepoint: if it fails and the outer one continues, only its own writes are
+        rolled back.
         """
         depth, marks = self._depth, (len(self._undo), len(self._after))
-        ending = False
+        committing = False
         try:
             self._begin(depth)
             self._depth = depth + 1
             yield self._connection
-            ending = True
+            committing = True
             self._connection.execute(f"RELEASE depth_{depth}" if depth else "COMMIT")
         except BaseException as error:
-            # A signal may arrive right behind the commit: what was written stands then.
-            stands = ending and not depth and not isinstance(error, StorageError)
-            if stands and not self._connection.in_transaction:
+            # A signal may arrive directly after the commit succeeded.
+            may_be_committed = committing and not depth and not isinstance(error, StorageError)
+            if may_be_committed and not self._connection.in_transaction:
                 self._depth = depth
-                self._settle()
+                self._after_commit()
             else:
-                self._take_back(depth, *marks)
+                self._roll_back(depth, *marks)
             raise
         finally:
             self._depth = depth
         if not depth:
-            self._settle()
+            self._after_commit()
 
     def version(self) -> tuple[int, int]:
-        """Another value whenever anything was written in between, here or by another process."""
-        elsewhere: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
-        return elsewhere, self._connection.total_changes
+        """Return a value that differs after every write, by this process or another."""
+        other_processes: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return other_processes, self._connection.total_changes
 
     def write(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
-        """One statement: part of the transaction around it, else durable by itself.
+        """Execute one statement, in the enclosing transaction or in its own.
 
-        A statement is all or nothing anyway, so that it wants no savepoint of its own.
+        A single statement is atomic, so it needs no savepoint.
         """
         if self._depth and self._connection.in_transaction:
             return self._connection.execute(sql, parameters)
@@ -191,13 +188,13 @@ class Database:
             return connection.execute(sql, parameters)
 
     def on_commit(self, act: Callable[[], None]) -> None:
-        """Run `act` once what is being written is durable; never, where it is taken back."""
+        """Call `act` when the current transaction is durable; never if it is rolled back."""
         self._after.append(act)
         if not self._depth:
-            self._settle()
+            self._after_commit()
 
     def on_rollback(self, undo: Callable[[], None]) -> None:
-        """Run `undo` if what is being written is taken back, the latest one first."""
+        """Call `undo` if the current transaction is rolled back, in reverse order of registration."""
         if self._depth:
             self._undo.append(undo)
 
@@ -206,12 +203,12 @@ class Database:
             self._connection.execute("BEGIN IMMEDIATE")
         elif self._connection.in_transaction:
             self._connection.execute(f"SAVEPOINT depth_{depth}")
-        else:  # SQLite takes everything back by itself where the disk is full
-            raise StorageError(f"{self.path}: the transaction was taken back; nothing more can join it")
+        else:  # SQLite itself rolls back everything, for example when the disk is full
+            raise StorageError(f"{self.path}: the enclosing transaction was already rolled back")
 
-    def _take_back(self, depth: int, undo_mark: int, after_mark: int) -> None:
+    def _roll_back(self, depth: int, undo_mark: int, after_mark: int) -> None:
         """Undo a failed transaction, in the file and in memory."""
-        with suppress(StorageError):  # a savepoint that was not reached yet, or is gone with everything else
+        with suppress(StorageError):  # the savepoint may not exist yet, or no longer
             if self._connection.in_transaction:
                 self._connection.execute(f"ROLLBACK TO depth_{depth}" if depth else "ROLLBACK")
             if depth and self._connection.in_transaction:
@@ -220,70 +217,71 @@ class Database:
             self._undo.pop()()
         del self._after[after_mark:]
 
-    def _settle(self) -> None:
-        """Everything is durable: nothing is undone any more, and whoever waited for it hears of it."""
+    def _after_commit(self) -> None:
+        """Forget the undo calls and run the calls that wait for the commit."""
         self._undo.clear()
         waiting, self._after = self._after, []
         for act in waiting:
             act()
 
     def in_memory(self) -> Database:
-        """A copy that nothing outlives: for trying what would happen. Its `path` still names where it came from."""
+        """Return a copy in memory, for a dry run. Its `path` is still that of the original."""
         copy = Database(Path(":memory:"))
         self._connection.backup(copy._connection)
         copy.path = self.path
         return copy
 
     def close(self) -> None:
-        """Close the connection; the WAL is folded in by SQLite."""
+        """Close the connection; SQLite then checkpoints the WAL."""
         self._connection.close()
 
 
-def require_own(connection: sqlite3.Connection, path: Path) -> None:
-    """`NotYours` where the database is neither empty nor made by this person's lopen."""
+def require_own_database(connection: sqlite3.Connection, path: Path) -> None:
+    """Require that the database is empty or that this user's lopen created it; raises `ForeignDatabase`."""
     if is_own(connection):
         return
-    if why := unkept():
+    if reason := unkept():
         raise StorageError(
-            f"whether {path} is yours cannot be told: {why}",
+            f"cannot verify that {path} is yours: {reason}",
             hint="make that folder writable, or set XDG_DATA_HOME to one that is",
         )
-    raise NotYours(f"{path} was not made by you on this machine", hint="lopen moves it aside and begins anew")
+    raise ForeignDatabase(
+        f"{path} was not created by you on this machine",
+        hint="lopen moves it to .lopen/corrupted and starts with a new one",
+    )
 
 
-def _connected(path: Path, timeout_s: float) -> Connection:
+def _connect(path: Path, timeout_s: float) -> Connection:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, factory=Connection)
     except sqlite3.Error as error:
-        raise translated(path, error) from error
+        raise storage_error(path, error) from error
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror or error}") from error
     connection.path = path
     connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA trusted_schema=OFF")  # what a schema calls by itself is harmless functions
+    connection.execute("PRAGMA trusted_schema=OFF")  # a schema can then call only harmless functions
     return connection
 
 
-def _check_whole(connection: Connection) -> None:
-    """`Unreadable` for a file whose last page was cut: SQLite would take what is missing for zeros.
+def _require_complete(connection: Connection) -> None:
+    """Raise `UnreadableDatabase` for a truncated file, whose missing part SQLite would read as zeros.
 
-    A page half written by a checkpoint that a power cut ended is no damage: the log still has it.
+    A page that a checkpoint half wrote before a power cut is not damaged: the WAL still holds it.
     """
     path = connection.path
     page = connection.execute("PRAGMA page_size").fetchone()[0]
-    if not path.is_file() or path.stat().st_size % page == 0:  # no file: it lies in memory
+    if not path.is_file() or path.stat().st_size % page == 0:  # no file: the database is in memory
         return
     log = path.with_name(path.name + "-wal")
     logged = log.exists() and log.stat().st_size > 0
     if not logged or connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
-        raise UnreadableDatabase(
-            f"{path}: the file was cut short", hint="a copy from a backup can take its place"
-        )
+        raise UnreadableDatabase(f"{path}: the file is truncated", hint="restore it from a backup")
 
 
 def _statements(sql: str) -> Iterator[str]:
-    """The statements of a script one by one (`executescript` would commit in between)."""
+    """Yield the statements of a script one by one (`executescript` would commit in between)."""
     pending = ""
     for line in sql.splitlines(keepends=True):
         pending += line

@@ -1,7 +1,6 @@
 """The journal: holds the session of this process and is the only place that replaces it.
 
-A change of state and the events that tell of it go into one transaction; subscribers hear of them only after
-it is durable. Nothing in the loop prints.
+A state change and its events are written in one transaction. Subscribers receive the events once it is durable.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from lopen.workflow.session import Session
 
 
 class Journal:
-    """One session's state and history. `redact` takes known secrets out of everything that is kept or shown."""
+    """The state and history of one session. `redact` removes known secrets from everything it stores or publishes."""
 
     def __init__(
         self,
@@ -39,56 +38,56 @@ class Journal:
 
     @property
     def session(self) -> Session:
-        """The session as last saved, or as it will be saved at the end of the transaction around."""
+        """The session as last saved, or as the enclosing transaction will save it."""
         return self._session
 
     @property
     def database(self) -> Database:
-        """Where the session and its events are kept."""
+        """The database that holds the session and its events."""
         return self._database
 
-    def together(self) -> AbstractContextManager[object]:
-        """Everything inside becomes durable at once or not at all; events are shown afterwards."""
+    def transaction(self) -> AbstractContextManager[object]:
+        """Write everything inside the context at once or not at all; publish its events afterwards."""
         return self._database.transaction()
 
     def change(self, *events: Event, **fields: Any) -> Session:
-        """Replace fields of the session and keep `events`, durably."""
+        """Replace fields of the session and store `events`, durably."""
         return self.save(replace(self._session, **fields) if fields else self._session, *events)
 
     def save(self, session: Session, *events: Event) -> Session:
-        """Make `session` the session and keep `events`, durably."""
-        with self.together():
+        """Replace the session and store `events`, durably."""
+        with self.transaction():
             if session is not self._session or not events:
                 self._store.save(session, self._clock.now())
                 self._replace(session)
             for event in events:
-                self._keep(event)
+                self._store_event(event)
         return session
 
-    def prove_saving(self) -> None:
-        """Write the session as it is; raises `StorageError` where nothing can be kept."""
-        with self.together():
+    def check_writable(self) -> None:
+        """Write the unchanged session; raises `StorageError` if that fails."""
+        with self.transaction():
             self._store.save(self._session, self._clock.now())
 
     def reload(self) -> Session:
-        """The session as the database has it: after a save that failed."""
+        """Read the session from the database again, after a save that failed."""
         self._session = self._store.load(self._session.id)
         return self._session
 
     def tell(self, *events: Event) -> None:
-        """Keep (or, for passing ones, only show) events without a change of state."""
-        passing = [e for e in events if not e.durable]
-        kept = [e for e in events if e.durable]
-        if len(kept) == 1:
-            self._keep(kept[0])
-        elif kept:
-            with self.together():
-                for event in kept:
-                    self._keep(event)
-        for event in passing:
-            self._publish(Recorded(self._clock.now(), self._session.id, event))
+        """Store and publish events without a state change; events that are not durable are only published."""
+        durable = [event for event in events if event.durable]
+        if len(durable) == 1:
+            self._store_event(durable[0])
+        elif durable:
+            with self.transaction():
+                for event in durable:
+                    self._store_event(event)
+        for event in events:
+            if not event.durable:
+                self._publish(Recorded(self._clock.now(), self._session.id, event))
 
-    def _keep(self, event: Event) -> None:
+    def _store_event(self, event: Event) -> None:
         body, now = self._redact(event.body()), self._clock.now()
         seq = self._store.append_event(self._session.id, now, event.name, body)
         record = Recorded(now, self._session.id, event, seq, body)

@@ -1,6 +1,6 @@
-"""Who works on what: a lock a module (and a checkout), naming its holder. The only importer of `filelock`.
+"""Locks on modules and checkouts, each with a file that names its holder. The only importer of `filelock`.
 
-The operating system lets go of the lock when its holder dies, so a dead one's lock is simply there to take.
+The operating system releases a lock when its holder dies.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from lopen.base.process_identity import lives, start_time
 from lopen.settings.files import read_foreign
 from lopen.storage.folder import state_folder
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Locked(LopenError):
-    """Another process works there."""
+    """Another process holds the lock."""
 
 
-def holder(folder: Path, name: str) -> dict[str, object]:
-    """Who holds (or last held) the lock: `pid`, `host` and when it `started`; empty if nobody ever did.
+def lock_holder(folder: Path, name: str) -> dict[str, object]:
+    """Return the `pid`, `host` and `started` time of the current or last holder; empty if there was none.
 
-    Only what this person's lopen wrote since the machine was started counts: a file that came with a repository
+    Only a record that this user's lopen wrote since the machine booted counts: a file from a cloned repository
     could name any process.
     """
     try:
@@ -42,35 +42,40 @@ def holder(folder: Path, name: str) -> dict[str, object]:
     return found if seal and holds(seal, *_sealed_parts(name, found)) else {}
 
 
-def at_work(who: Mapping[str, object]) -> bool:
-    """Whether a lock's `holder` still lives."""
-    pid, started = who.get("pid"), who.get("started")
+def is_running(holder: Mapping[str, object]) -> bool:
+    """Return True if the process of a `lock_holder` record still runs."""
+    pid, started = holder.get("pid"), holder.get("started")
     return isinstance(pid, int) and lives(pid, started if isinstance(started, int) else None)
 
 
-def _sealed_parts(name: str, who: dict[str, object]) -> tuple[str, ...]:
-    return "lock holder", name, _boot(), json.dumps(who, sort_keys=True)
+def _sealed_parts(name: str, holder: dict[str, object]) -> tuple[str, ...]:
+    return "lock holder", name, _boot_id(), json.dumps(holder, sort_keys=True)
 
 
-def _boot() -> str:
-    """Which start of the machine this is; start times of processes count from there. "" where that is not told."""
+def _boot_id() -> str:
+    """Return the id of the machine's current boot (process start times count from there); "" if unknown."""
     try:
-        return _BOOT.read_text("ascii").strip()
+        return _BOOT_ID.read_text("ascii").strip()
     except OSError:
         return ""
 
 
 @contextmanager
-def held(folder: Path, name: str, what: str, *, wait_s: float = 0) -> Iterator[None]:
-    """Hold the lock `name` in `folder`; `Locked` names the other holder's pid and host if taken (after `wait_s`)."""
+def exclusive_lock(folder: Path, name: str, what: str, *, wait_s: float = 0) -> Iterator[None]:
+    """Hold the lock `name` in `folder` within the context; wait up to `wait_s` seconds for it.
+
+    Raises:
+        Locked: another process holds it; the message names its pid and host, and `what` it works on.
+        StorageError: the folder is not writable.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / f"{name}.lock", timeout=wait_s)
         lock.acquire()
     except Timeout as error:
-        who = holder(folder, name)
+        holder = lock_holder(folder, name)
         raise Locked(
-            f"{what} is being worked on by process {who.get('pid', '?')} on {who.get('host', '?')}",
+            f"process {holder.get('pid', '?')} on {holder.get('host', '?')} is working on {what}",
             hint="wait until it ends, or stop that process",
         ) from error
     except OSError as error:
@@ -89,11 +94,11 @@ def held(folder: Path, name: str, what: str, *, wait_s: float = 0) -> Iterator[N
 
 
 @contextmanager
-def alone(root: Path, module: str, *, checkout: bool = False) -> Iterator[None]:
-    """Nobody else works on the module meanwhile (nor, with `checkout`, in these files); `Locked` where one does."""
+def module_lock(root: Path, module: str, *, checkout: bool = False) -> Iterator[None]:
+    """Hold the lock of a module and, with `checkout`, of this work tree; raises `Locked` like `exclusive_lock`."""
     locks = state_folder(root) / "locks"
     with ExitStack() as stack:
-        stack.enter_context(held(locks, f"module-{module}", f"module {module}"))
+        stack.enter_context(exclusive_lock(locks, f"module-{module}", f"module {module}"))
         if checkout:
-            stack.enter_context(held(locks, "checkout", "this checkout"))
+            stack.enter_context(exclusive_lock(locks, "checkout", "this checkout"))
         yield

@@ -1,8 +1,7 @@
-"""Older rows of a session, moved out of the database into compressed segments, and read back in their order.
+"""Segments: compressed files with older rows of a session, moved out of the database and read back in order.
 
-A segment is written durably before its rows are deleted, and is named by its first row: a process that
-dies in between leaves both, and the next one writes the same segment again. So no row is ever lost or
-read twice.
+A segment is written durably before its rows are deleted, and its name contains its first row: a process that
+dies in between leaves both, and the next one writes the same segment again. No row is lost or read twice.
 """
 
 from __future__ import annotations
@@ -19,34 +18,39 @@ from lopen.base.atomic_files import plain_name, store_bytes
 from lopen.base.errors import StorageError
 from lopen.storage.database import Database
 
-Kind = Literal["calls", "events"]
-FOLDER = "session_archives"
+RowKind = Literal["calls", "events"]
+ARCHIVES_FOLDER = "session_archives"
 SUFFIX = ".jsonl.gz"
 
-# kind → table, the column that fills it, and which of its rows may go (a call under way is still to be ended)
-_TABLES: dict[Kind, tuple[str, str, str]] = {
+# kind → table, its largest column, and a condition for rows that may be moved (a running call is still updated)
+_TABLES: dict[RowKind, tuple[str, str, str]] = {
     "calls": ("tool_calls", "arguments", "outcome IS NOT NULL"),
     "events": ("events", "body", "1"),
 }
-KINDS: tuple[Kind, ...] = ("calls", "events")
+ROW_KINDS: tuple[RowKind, ...] = ("calls", "events")
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """How much of a session stays in the database, of each kind: moved down to `rows` and `size` bytes
-    once there are more than `most_rows` or `most_size`, so that segments are not tiny."""
+class KeptRows:
+    """How many rows of each kind stay in the database.
+
+    Above `max_rows` or `max_size` bytes, rows are moved until `rows` and `size` are left, so that segments are
+    not tiny.
+    """
 
     rows: int = 500
     size: int = 128 * 1024
-    most_rows: int = 2_000
-    most_size: int = 512 * 1024
+    max_rows: int = 2_000
+    max_size: int = 512 * 1024
 
 
-SQUEEZED = Keep(rows=50, size=16 * 1024, most_rows=50, most_size=16 * 1024)
+LEAST_KEPT_ROWS = KeptRows(rows=50, size=16 * 1024, max_rows=50, max_size=16 * 1024)
 
 
-def move(database: Database, folder: Path, session: str, kind: Kind, keep: Keep, at_most: int) -> int:
-    """Move the session's older rows, the oldest `at_most` of them, into a segment below `folder`; how many."""
+def move_rows(
+    database: Database, folder: Path, session: str, kind: RowKind, keep: KeptRows, at_most: int
+) -> int:
+    """Move the session's older rows, at most `at_most`, into a segment below `folder`; return their number."""
     table, _, movable = _TABLES[kind]
     last = _last_to_move(database, session, kind, keep)
     if last is None:
@@ -62,8 +66,8 @@ def move(database: Database, folder: Path, session: str, kind: Kind, keep: Keep,
     return len(rows)
 
 
-def _last_to_move(database: Database, session: str, kind: Kind, keep: Keep) -> int | None:
-    """The newest row that is to go; None where all of them may stay."""
+def _last_to_move(database: Database, session: str, kind: RowKind, keep: KeptRows) -> int | None:
+    """Return the newest row to move; None if all rows stay."""
     table, column, _ = _TABLES[kind]
     sql = f"SELECT seq, length({column}) AS size FROM {table} WHERE session=? ORDER BY seq DESC"  # noqa: S608 - fixed words only
     rows = size = 0
@@ -72,7 +76,7 @@ def _last_to_move(database: Database, session: str, kind: Kind, keep: Keep) -> i
         rows, size = rows + 1, size + row["size"]
         if boundary is None and (rows > keep.rows or size > keep.size) and rows > 1:
             boundary = row["seq"]
-        if rows > keep.most_rows or size > keep.most_size:
+        if rows > keep.max_rows or size > keep.max_size:
             return boundary
     return None
 
@@ -82,14 +86,14 @@ def _compressed(rows: list[dict[str, Any]]) -> bytes:
     return gzip.compress(text.encode("utf-8", "surrogatepass"), 6, mtime=0)
 
 
-def _path(database: Database, folder: Path, session: str, first: int, kind: Kind) -> Path:
+def _path(database: Database, folder: Path, session: str, first: int, kind: RowKind) -> Path:
     row = database.connection.execute("SELECT created_at FROM sessions WHERE id=?", (session,)).fetchone()
-    began: str = row["created_at"]
-    return folder / began[:10] / plain_name(f"{session}.{first}.{kind}{SUFFIX}")
+    created: str = row["created_at"]
+    return folder / created[:10] / plain_name(f"{session}.{first}.{kind}{SUFFIX}")
 
 
-def segments(folder: Path, session: str, kind: Kind) -> list[tuple[int, Path]]:
-    """(first row, file) of the session's segments, in order."""
+def segments(folder: Path, session: str, kind: RowKind) -> list[tuple[int, Path]]:
+    """Return the session's segments as (first row, file), in order."""
     ending = f".{kind}{SUFFIX}"
     found = []
     for path in folder.glob(f"*/*{ending}"):
@@ -99,10 +103,10 @@ def segments(folder: Path, session: str, kind: Kind) -> list[tuple[int, Path]]:
     return sorted(found)
 
 
-def moved(
-    folder: Path, session: str, kind: Kind, *, after: int = 0, before: int | None = None
+def moved_rows(
+    folder: Path, session: str, kind: RowKind, *, after: int = 0, before: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The moved rows in order, with `after` < seq < `before` (None: no end)."""
+    """Yield the rows in segments in order, with `after` < seq < `before` (None: no upper bound)."""
     files = segments(folder, session, kind)
     for n, (first, path) in enumerate(files):
         following = files[n + 1][0] if n + 1 < len(files) else before
@@ -121,4 +125,4 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             for line in file:
                 yield json.loads(line)
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
-        raise StorageError(f"{path}: {error}", hint="a copy from a backup can take its place") from error
+        raise StorageError(f"{path}: {error}", hint="restore it from a backup") from error

@@ -1,11 +1,15 @@
-"""A session's tree as rows: one a component, one a task, written only where they changed."""
+"""Rows of a session: its task tree (one row per component and task), its approval, and the numbers in its ids.
+
+Only changed rows are written. Session and task numbers are never reused, because commits carry them.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from pydantic import TypeAdapter
 
@@ -19,17 +23,17 @@ _TASKS = TypeAdapter(list[Task])
 
 
 def save_tree(connection: sqlite3.Connection, session: str, before: TaskTree, after: TaskTree) -> None:
-    """Make the rows that hold `before` hold `after`; inside a transaction of the caller's."""
+    """Update the rows from `before` to `after`, inside the caller's transaction."""
     old = {c.id: (n, c) for n, c in enumerate(before.components)}
-    for gone in old.keys() - {c.id for c in after.components}:
-        connection.execute("DELETE FROM components WHERE session=? AND id=?", (session, gone))
-        connection.execute("DELETE FROM tasks WHERE session=? AND component=?", (session, gone))
+    for removed in old.keys() - {c.id for c in after.components}:
+        connection.execute("DELETE FROM components WHERE session=? AND id=?", (session, removed))
+        connection.execute("DELETE FROM tasks WHERE session=? AND component=?", (session, removed))
     for position, component in enumerate(after.components):
-        was, known = old.get(component.id, (-1, None))
-        if known is component and was == position:
+        old_position, known = old.get(component.id, (-1, None))
+        if known is component and old_position == position:
             continue
         bare = replace(component, tasks=())
-        if known is None or was != position or replace(known, tasks=()) != bare:
+        if known is None or old_position != position or replace(known, tasks=()) != bare:
             connection.execute(
                 "INSERT OR REPLACE INTO components (session, id, position, body) VALUES (?, ?, ?, ?)",
                 (session, component.id, position, _COMPONENT.dump_json(bare).decode()),
@@ -40,14 +44,14 @@ def save_tree(connection: sqlite3.Connection, session: str, before: TaskTree, af
 def _save_tasks(
     connection: sqlite3.Connection, session: str, component: Component, before: Sequence[Task]
 ) -> None:
-    """Write the tasks that differ from `before`. Tasks that are the same objects are only passed over."""
+    """Write the tasks that differ from `before`. Identical objects are skipped without comparing them."""
     after = component.tasks
-    changed = [n for n, (was, now) in enumerate(zip(before, after, strict=False)) if was is not now]
+    changed = [n for n, (old, new) in enumerate(zip(before, after, strict=False)) if old is not new]
     changed = [n for n in changed if before[n] != after[n]] + [*range(len(before), len(after))]
     replaced = {before[n].id for n in changed if n < len(before)} | {t.id for t in before[len(after) :]}
-    for gone in replaced - {after[n].id for n in changed}:
+    for removed in replaced - {after[n].id for n in changed}:
         connection.execute(
-            "DELETE FROM tasks WHERE session=? AND id=? AND component=?", (session, gone, component.id)
+            "DELETE FROM tasks WHERE session=? AND id=? AND component=?", (session, removed, component.id)
         )
     for n in changed:
         task = after[n]
@@ -59,12 +63,12 @@ def _save_tasks(
 
 
 def load_tree(connection: sqlite3.Connection, session: str) -> TaskTree:
-    """The tree that the rows hold; pydantic's `ValidationError` where they cannot be read."""
+    """Return the tree in the rows; raises pydantic's `ValidationError` if a row is not valid."""
     rows = connection.execute(
         "SELECT component, body FROM tasks WHERE session=? ORDER BY position", (session,)
     ).fetchall()
     tasks: dict[str, list[Task]] = {}
-    for row, task in zip(rows, _all_tasks([row["body"] for row in rows]), strict=True):
+    for row, task in zip(rows, _parsed_tasks([row["body"] for row in rows]), strict=True):
         tasks.setdefault(row["component"], []).append(task)
     components = [
         _COMPONENT.validate_json(row["body"])
@@ -75,35 +79,77 @@ def load_tree(connection: sqlite3.Connection, session: str) -> TaskTree:
     return TaskTree(tuple(replace(c, tasks=tuple(tasks.get(c.id, ()))) for c in components))
 
 
-def _all_tasks(bodies: list[str]) -> list[Task]:
-    """In one go, which ten thousand of them take half as long for; one by one where a body is no single document."""
+def _parsed_tasks(bodies: list[str]) -> list[Task]:
+    """Parse all bodies as one document, which takes half the time for ten thousand tasks.
+
+    If a body is not exactly one JSON document, parse them one by one.
+    """
     try:
-        found = _TASKS.validate_json(f"[{','.join(bodies)}]")
+        tasks = _TASKS.validate_json(f"[{','.join(bodies)}]")
     except ValueError:
-        found = []
-    return found if len(found) == len(bodies) else [_TASK.validate_json(body) for body in bodies]
+        tasks = []
+    return tasks if len(tasks) == len(bodies) else [_TASK.validate_json(body) for body in bodies]
 
 
 _APPROVAL = TypeAdapter(Approval)
 
 
-def to_row(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[Approval, str]:
-    """The approval under the person's seal, and as text."""
-    approval = replace(approval, seal=sealed(*_said(connection, module, approval)))
+def seal_approval(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[Approval, str]:
+    """Return the approval with the user's seal, and its row."""
+    approval = replace(approval, seal=sealed(*_sealed_parts(connection, module, approval)))
     return approval, _APPROVAL.dump_json(approval).decode()
 
 
-def from_row(text: str) -> Approval:
-    """What `to_row` wrote; whether it is a person's, `is_real` tells."""
+def parse_approval(text: str) -> Approval:
+    """Return the approval in a row of `seal_approval`; `is_authentic` verifies its seal."""
     return _APPROVAL.validate_json(text)
 
 
-def is_real(connection: sqlite3.Connection, module: str, approval: Approval) -> bool:
-    """Whether the seal is this person's, for these very words in this database."""
-    return holds(approval.seal, *_said(connection, module, approval))
+def is_authentic(connection: sqlite3.Connection, module: str, approval: Approval) -> bool:
+    """Return True if this user sealed exactly this approval in this database."""
+    return holds(approval.seal, *_sealed_parts(connection, module, approval))
 
 
-def _said(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[str, ...]:
-    """What a seal stands for: every word of the approval, and the database it was given to."""
+def _sealed_parts(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[str, ...]:
+    """Return what the seal covers: every field of the approval, and the database it belongs to."""
     fields = _APPROVAL.dump_python(replace(approval, seal=""), mode="json")
     return "approval", owner(connection), module, json.dumps(fields, sort_keys=True)
+
+
+def new_session_id(connection: sqlite3.Connection, module: str, at: datetime) -> str:
+    """Return `<module>-YYYYMMDD-<n>`, where n follows every number of that day, archived and deleted ones too."""
+    stem = f"{module}-{at:%Y%m%d}-"
+    rows = connection.execute(
+        "SELECT id FROM sessions WHERE module=?1 AND substr(id, 1, ?2) = ?3"
+        " UNION SELECT session FROM archived WHERE module=?1 AND substr(session, 1, ?2) = ?3",
+        (module, len(stem), stem),
+    )
+    taken = [int(n) for row in rows if (n := row["id"][len(stem) :]).isdigit()]
+    return f"{stem}{max([*taken, _last_deleted(connection, stem)]) + 1}"
+
+
+def record_deleted_id(connection: sqlite3.Connection, session: str) -> None:
+    """Reserve the id of a deleted session, so that no later session adopts its commits."""
+    stem, dash, number = session.rpartition("-")
+    last = max(int(number), _last_deleted(connection, stem + dash))
+    connection.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (f"deleted:{stem}{dash}", str(last)))
+
+
+def _last_deleted(connection: sqlite3.Connection, stem: str) -> int:
+    row = connection.execute("SELECT body FROM memos WHERE key=?", (f"deleted:{stem}",)).fetchone()
+    return int(row["body"]) if row else 0
+
+
+def next_task_number(connection: sqlite3.Connection, module: str) -> int:
+    """Return the lowest number above all tasks of the module, archived sessions included."""
+    rows = connection.execute(
+        "SELECT t.id FROM tasks t JOIN sessions s ON s.id = t.session WHERE s.module=?", (module,)
+    )
+    archived = connection.execute("SELECT max(highest_task) AS n FROM archived WHERE module=?", (module,))
+    return max(highest_task_number(module, (row["id"] for row in rows)), archived.fetchone()["n"] or 0) + 1
+
+
+def highest_task_number(module: str, tasks: Iterable[str]) -> int:
+    """Return the highest number among task ids `<module>-t<n>`; 0 if there are none."""
+    stem = f"{module}-t"
+    return max((int(n) for task in tasks if (n := task.removeprefix(stem)).isdigit()), default=0)

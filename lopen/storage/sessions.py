@@ -1,7 +1,7 @@
-"""Sessions and their history as rows: what the journal writes and what every command reads.
+"""Sessions and their history in the database, written by the journal and read by every command.
 
-A session's own body is one JSON document; its tree is a row a component and a row a task, written only
-where they changed, so that saving costs the same with ten tasks and with ten thousand.
+A session is one JSON document. Its tree has one row per component and task, and only changed rows are written,
+so that saving costs the same with ten tasks and with ten thousand.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pydantic import TypeAdapter
 from lopen.base.errors import StorageError
 from lopen.base.events import Event, Recorded, from_fields
 from lopen.base.gc_pause import not_collecting
-from lopen.storage import numbering
+from lopen.storage import session_rows
+from lopen.storage.capped_lists import MAX_ENTRIES, trim
 from lopen.storage.database import Database, UnreadableDatabase
-from lopen.storage.evidence import KEPT, cap
-from lopen.storage.segments import FOLDER, moved
-from lopen.storage.session_rows import from_row, is_real, load_tree, save_tree, to_row
+from lopen.storage.segments import ARCHIVES_FOLDER, moved_rows
+from lopen.storage.session_rows import is_authentic, load_tree, parse_approval, save_tree, seal_approval
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import TaskTree
 
@@ -32,21 +32,21 @@ _SESSION = TypeAdapter(Session)
 
 
 class NoSuchSession(StorageError):
-    """No session of that id, or none at all."""
+    """The session does not exist."""
 
 
 class SessionStore:
-    """Reads and writes sessions in one `Database`; every write joins the transaction around it."""
+    """Reads and writes sessions in one `Database`; every write joins the enclosing transaction."""
 
     def __init__(self, database: Database, archives: Path | None = None) -> None:
-        """`archives`: where older rows were moved to; beside the database unless another folder is named."""
+        """Open the store. `archives` holds the older rows; by default a folder beside the database."""
         self.database = database
-        self.archives = database.path.parent / FOLDER if archives is None else archives
-        self._saved: dict[str, TaskTree] = {}  # what the rows hold, so that only changes are written
-        self._loaded: tuple[tuple[int, int], Session] | None = None  # the last one read, and as of when
+        self.archives = database.path.parent / ARCHIVES_FOLDER if archives is None else archives
+        self._saved: dict[str, TaskTree] = {}  # the trees in the rows, so that only changes are written
+        self._loaded: tuple[tuple[int, int], Session] | None = None  # database version, last session read
 
     def save(self, session: Session, at: datetime) -> None:
-        """Write the session and what changed in its tree since this store last read or wrote it."""
+        """Write the session, and the changes in its tree since this store last read or wrote it."""
         body = _SESSION.dump_json(replace(session, tree=TaskTree())).decode()
         with self.database.transaction() as connection:
             connection.execute(
@@ -67,10 +67,10 @@ class SessionStore:
                 before = load_tree(self.database.connection, session.id)
             if before is not session.tree:
                 save_tree(connection, session.id, before, session.tree)
-                self._remember(session.id, session.tree)
+                self._note_saved(session.id, session.tree)
 
-    def _remember(self, session: str, tree: TaskTree) -> None:
-        """The rows hold `tree` now; if they are taken back, what they held before."""
+    def _note_saved(self, session: str, tree: TaskTree) -> None:
+        """Note that the rows hold `tree`; a rollback restores the previous note."""
         before = self._saved.get(session)
         self._saved[session] = tree
 
@@ -83,12 +83,12 @@ class SessionStore:
         self.database.on_rollback(undo)
 
     def load(self, session_id: str) -> Session:
-        """The session of that id with its tree; `NoSuchSession` if there is none.
+        """Return the session with its tree; raises `NoSuchSession`.
 
-        Reading ten thousand tasks takes a while: one that nothing was written since it was read is not read again.
+        Reading ten thousand tasks is slow, so an unchanged session is not read again.
         """
-        written = self.database.version()
-        if self._loaded is not None and self._loaded[0] == written and self._loaded[1].id == session_id:
+        version = self.database.version()
+        if self._loaded is not None and self._loaded[0] == version and self._loaded[1].id == session_id:
             return self._loaded[1]
         row = self.database.connection.execute(
             "SELECT body FROM sessions WHERE id=?", (session_id,)
@@ -99,22 +99,26 @@ class SessionStore:
             session = replace(
                 _SESSION.validate_json(row["body"]), tree=load_tree(self.database.connection, session_id)
             )
-            session = self._with_real_approval(session)
+            session = self._with_authentic_approval(session)
         self._saved[session_id] = session.tree
-        if not self.database.connection.in_transaction:  # what is not durable yet may be taken back
-            self._loaded = (written, session)
+        if not self.database.connection.in_transaction:  # an open transaction may still be rolled back
+            self._loaded = (version, session)
         return session
 
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:
-        """A row that is not what was written there: `Unreadable`, naming it."""
+        """Raise `UnreadableDatabase`, naming the row, if its content is not valid."""
         try:
             yield
         except (ValueError, TypeError) as error:  # not JSON, not of its type, or without a field
-            raise UnreadableDatabase(f"{self.database.path}: {what} cannot be read: {error}") from error
+            raise UnreadableDatabase(f"{self.database.path}: cannot read {what}: {error}") from error
 
     def ids(self, *, module: str | None = None, unfinished: bool = False) -> tuple[str, ...]:
-        """Session ids, newest first (as they were begun, whatever the clock said); of one module, and only those not complete, nor left behind by one that was completed since, where asked."""
+        """Return session ids, newest first in the order of their creation.
+
+        `module` selects one module. `unfinished` leaves out complete sessions, and those that are older than a
+        complete session of their module.
+        """
         where = ["1=1"]
         values: list[str] = []
         if module is not None:
@@ -129,50 +133,50 @@ class SessionStore:
         sql = f"SELECT id FROM sessions WHERE {' AND '.join(where)} ORDER BY rowid DESC"  # noqa: S608 - fixed words only
         return tuple(row["id"] for row in self.database.connection.execute(sql, values))
 
-    def reverting(self) -> tuple[str, ...]:
-        """Sessions whose revert was begun and is not recorded as done."""
+    def unfinished_reverts(self) -> tuple[str, ...]:
+        """Return the ids of sessions with a revert that started and is not recorded as done."""
         found = self.database.connection.execute(
             """SELECT id FROM sessions WHERE body LIKE '%"revert_intent":{%' ORDER BY rowid"""
         )
         return tuple(row["id"] for row in found)
 
     def latest(self, *, module: str | None = None, unfinished: bool = False) -> Session | None:
-        """The newest session that fits, or None."""
+        """Return the newest session that `ids` selects, or None."""
         ids = self.ids(module=module, unfinished=unfinished)
         return self.load(ids[0]) if ids else None
 
     def new_id(self, module: str, at: datetime) -> str:
-        """`<module>-YYYYMMDD-<n>`, n the first one of that day that no session had."""
-        return numbering.session_id(self.database.connection, module, at)
+        """Return `<module>-YYYYMMDD-<n>` with the first number of that day that no session had."""
+        return session_rows.new_session_id(self.database.connection, module, at)
 
     def next_task_number(self, module: str) -> int:
-        """The first number no task of the module has had, over all its sessions, archived ones too."""
-        return numbering.task_number(self.database.connection, module)
+        """Return the lowest number above all tasks of the module, archived sessions included."""
+        return session_rows.next_task_number(self.database.connection, module)
 
-    def highest_task(self, session: Session) -> int:
-        """The highest number a task of the session has; 0 without one."""
-        return numbering.highest(session.module, (task.id for task in session.tree.tasks))
+    def highest_task_number(self, session: Session) -> int:
+        """Return the highest task number of the session; 0 if it has no task."""
+        return session_rows.highest_task_number(session.module, (task.id for task in session.tree.tasks))
 
     def delete(self, session_id: str) -> None:
-        """Remove a session and all its history."""
+        """Delete a session and all its history."""
         with self.database.transaction() as connection:
             connection.execute("DELETE FROM sessions WHERE id=?", (session_id,))
-        self._saved.pop(session_id, None)  # the rows tell, should there ever be some again
+        self._saved.pop(session_id, None)
 
-    def rebuilt(self) -> str:
-        """The name of the lost database that this one was last rebuilt for, empty where there was none."""
+    def rebuilt_from(self) -> str:
+        """Return the name of the lost database that this one was last rebuilt from; empty if there was none."""
         row = self.database.connection.execute("SELECT body FROM memos WHERE key='rebuilt'").fetchone()
         return str(json.loads(row["body"])) if row else ""
 
-    def note_rebuilt(self, lost: str) -> None:
-        """Keep that what could be found of `lost` is here."""
+    def record_rebuild(self, lost: str) -> None:
+        """Record that this database holds everything recovered from `lost`."""
         with self.database.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO memos VALUES ('rebuilt', ?)", (json.dumps(lost),))
 
     # history -----------------------------------------------------------------------------------
 
     def append_event(self, session_id: str, at: datetime, name: str, body: str) -> int:
-        """Keep an event; returns its sequence number."""
+        """Store an event; return its sequence number."""
         cursor = self.database.write(
             "INSERT INTO events (session, ts, name, body) VALUES (?, ?, ?, ?)",
             (session_id, at.isoformat(), name, body),
@@ -180,17 +184,17 @@ class SessionStore:
         return cursor.lastrowid or 0
 
     def events(self, session_id: str, *, after: int = 0) -> Iterator[Recorded]:
-        """The session's history in order, from behind sequence number `after`; what was moved out included."""
-        # First what is here: rows that are moved meanwhile are in their segment before they are gone.
-        here = self.database.connection.execute(
+        """Yield the session's events after sequence number `after`, in order, including those in segments."""
+        # The database first: a row that is moved meanwhile is in its segment before it is deleted here.
+        current = self.database.connection.execute(
             "SELECT seq, ts, name, body, (SELECT min(seq) FROM events WHERE session=?1) AS oldest"
             " FROM events WHERE session=?1 AND seq>?2 ORDER BY seq",
             (session_id, after),
         ).fetchall()
         older: Iterable[Any] = ()
-        if here and here[0]["oldest"] > after + 1:  # the newest row always stays: nothing here, nothing there
-            older = moved(self.archives, session_id, "events", after=after, before=here[0]["seq"])
-        for row in chain(older, here):
+        if current and current[0]["oldest"] > after + 1:  # the newest row is never moved to a segment
+            older = moved_rows(self.archives, session_id, "events", after=after, before=current[0]["seq"])
+        for row in chain(older, current):
             with self._readable(f"event {row['seq']} of session {session_id}"):
                 event: Event = from_fields(row["name"], json.loads(row["body"]))
                 recorded = Recorded(datetime.fromisoformat(row["ts"]), session_id, event, row["seq"])
@@ -199,41 +203,41 @@ class SessionStore:
     # approvals and criteria --------------------------------------------------------------------
 
     def approve(self, module: str, approval: Approval) -> Approval:
-        """Keep a person's approval under their seal, and return it so; the newest counts, in this project's folder."""
-        approval, body = to_row(self.database.connection, module, approval)
+        """Seal and store a user's approval; return the sealed one. The newest approval is valid."""
+        approval, body = seal_approval(self.database.connection, module, approval)
         sql = "INSERT INTO approvals (module, at, body) VALUES (?, ?, ?)"
         self.database.write(sql, (module, approval.at.isoformat(), body))
         return approval
 
     def approval(self, module: str) -> Approval | None:
-        """The module's newest approval. What bears no seal of this person's is no approval."""
+        """Return the module's newest approval. Approvals without this user's seal are ignored."""
         connection = self.database.connection
         rows = connection.execute("SELECT body FROM approvals WHERE module=? ORDER BY rowid DESC", (module,))
         with self._readable(f"the approval of {module}"):
-            found = (from_row(row["body"]) for row in rows)
-            return next((a for a in found if is_real(connection, module, a)), None)
+            approvals = (parse_approval(row["body"]) for row in rows)
+            return next((a for a in approvals if is_authentic(connection, module, a)), None)
 
-    def _with_real_approval(self, session: Session) -> Session:
-        given = session.approval
-        if given is None or is_real(self.database.connection, session.module, given):
+    def _with_authentic_approval(self, session: Session) -> Session:
+        approval = session.approval
+        if approval is None or is_authentic(self.database.connection, session.module, approval):
             return session
         return replace(session, approval=None)
 
     def known_criteria(self, module: str) -> dict[str, str]:
-        """Criterion text → the id that stays with it."""
+        """Return the recorded criteria of a module: text → id."""
         rows = self.database.connection.execute("SELECT id, text FROM criteria WHERE module=?", (module,))
         return {row["text"]: row["id"] for row in rows}
 
     def remember_criteria(self, module: str, criteria: dict[str, str]) -> None:
-        """Keep id → text of criteria seen for the first time."""
+        """Record new criteria, id → text."""
         known = self.known_criteria(module)
-        fresh = {i: t for i, t in criteria.items() if known.get(t) != i}
-        if not fresh:
+        new = {i: t for i, t in criteria.items() if known.get(t) != i}
+        if not new:
             return
         with self.database.transaction() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO criteria (module, id, text) VALUES (?, ?, ?)",
-                [(module, i, t) for i, t in fresh.items()],
+                [(module, i, t) for i, t in new.items()],
             )
 
     # verdicts ----------------------------------------------------------------------------------
@@ -247,23 +251,26 @@ class SessionStore:
         at: datetime,
         body: dict[str, Any],
         *,
-        kept: int = KEPT,
+        limit: int = MAX_ENTRIES,
     ) -> None:
-        """Keep a verdict under the hash of its evidence: its first `kept` findings (errors come first), and of
-        a session's verdicts the newest `kept`."""
+        """Store a verdict under the hash of its evidence.
+
+        `limit` applies to its findings (the first ones stay, and errors come first) and to the session's
+        verdicts (the newest ones stay).
+        """
         findings = body.get("findings", ())
-        if len(findings) > kept:
-            body = body | {"findings": findings[:kept], "findings_dropped": len(findings) - kept}
+        if len(findings) > limit:
+            body = body | {"findings": findings[:limit], "findings_dropped": len(findings) - limit}
         with self.database.transaction() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO verdicts (session, evidence_hash, scope, subject, given_at, body)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 (session_id, evidence_hash, scope, subject, at.isoformat(), json.dumps(body)),
             )
-            cap(connection, "verdicts", session_id, kept)
+            trim(connection, "verdicts", session_id, limit)
 
     def verdict(self, session_id: str, evidence_hash: str) -> dict[str, Any] | None:
-        """The verdict given on exactly this evidence."""
+        """Return the verdict on exactly this evidence, or None."""
         row = self.database.connection.execute(
             "SELECT body FROM verdicts WHERE session=? AND evidence_hash=?", (session_id, evidence_hash)
         ).fetchone()
@@ -271,7 +278,7 @@ class SessionStore:
             return json.loads(row["body"]) if row else None
 
     def verdicts(self, session_id: str) -> list[dict[str, Any]]:
-        """Every verdict of the session with scope and subject, oldest first."""
+        """Return every verdict of the session with scope and subject, oldest first."""
         rows = self.database.connection.execute(
             "SELECT scope, subject, given_at, body FROM verdicts WHERE session=? ORDER BY rowid",
             (session_id,),

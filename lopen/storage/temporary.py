@@ -1,7 +1,7 @@
-"""Temporary folders outside of a project that no kill leaves behind for good.
+"""Temporary folders outside the project, which the next process removes if their owner was killed.
 
-A folder's owner holds a lock on a file in it for as long as it lives. Whoever makes the next one takes away those
-that nobody holds; process numbers would not tell, where containers share a folder.
+The owner of a folder holds a lock on a file in it as long as it runs. Each process that creates a folder first
+removes those without a locked file. Process ids are not used, because containers may share the folder.
 """
 
 from __future__ import annotations
@@ -17,54 +17,59 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "lopen-private-"
-HELD = ".held"
-YOUNG_S = 60.0  # a folder is given this long from its making to its lock
+LOCK_NAME = ".held"
+GRACE_PERIOD_S = 60.0  # from a folder's creation to its lock
 
 
 class TemporaryFolder:
-    """A folder of this process alone (0700), until `remove`."""
+    """A private folder of this process (0700), until `remove`."""
 
     def __init__(self) -> None:
         where = tempfile.gettempdir()
-        _sweep_once(where)
+        _remove_abandoned_once(where)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
-        self._lock = os.open(self.path / HELD, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Take it away with all it holds, once; what cannot be removed stays, and is nobody's."""
+        """Delete the folder and its contents; what cannot be deleted stays without an owner."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
 
-def sweep(where: Path) -> tuple[Path, ...]:
-    """Take away this person's folders in `where` whose owners are gone; which those were."""
-    return tuple(path for path in sorted(where.glob(f"{PREFIX}*")) if _abandoned(path) and _swept(path))
+def remove_abandoned(where: Path) -> tuple[Path, ...]:
+    """Delete this user's folders in `where` whose owners have ended; return those deleted."""
+    return tuple(
+        path for path in sorted(where.glob(f"{PREFIX}*")) if _may_be_abandoned(path) and _removed(path)
+    )
 
 
 @cache
-def _sweep_once(where: str) -> None:
+def _remove_abandoned_once(where: str) -> None:
     with suppress(OSError):
-        sweep(Path(where))
+        remove_abandoned(Path(where))
 
 
-def _abandoned(path: Path) -> bool:
-    """Whether it is an old enough folder of one's own. Nobody else can put another in its place meanwhile: the
-    temporary folder lets only owners rename and remove."""
+def _may_be_abandoned(path: Path) -> bool:
+    """Return True for this user's folders that are past the grace period.
+
+    Nobody else can replace one meanwhile: in the system's temporary folder only owners rename and remove.
+    """
     try:
         found = path.lstat()
     except OSError:
         return False
     own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return own and time.time() - found.st_ctime > YOUNG_S
+    return own and time.time() - found.st_ctime > GRACE_PERIOD_S
 
 
-def _swept(path: Path) -> bool:
+def _removed(path: Path) -> bool:
+    """Delete the folder if nobody holds its lock; return True if it is gone."""
     try:
-        lock = os.open(path / HELD, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:  # its maker died at once
+        lock = os.open(path / LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:  # its owner died before it made the lock
         with suppress(OSError):
             path.rmdir()
         return not path.exists()

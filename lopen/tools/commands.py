@@ -19,7 +19,7 @@ from lopen.git.checkout import Checkout
 from lopen.git.protection import NOTHING
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.sandbox.protected import ProtectedLost, ProtectedPaths
-from lopen.storage.database import Database, translated
+from lopen.storage.database import Database, storage_error
 from lopen.storage.folder import DATABASE, require_plain
 from lopen.storage.journal import Journal
 
@@ -165,7 +165,7 @@ class Records:
                 old = self._found(reader.execute)
                 new = self._found(self._database.connection.execute)
             except sqlite3.Error as error:
-                raise translated(self._database.path, error) from error
+                raise storage_error(self._database.path, error) from error
         finally:
             reader.execute("ROLLBACK")
         # The files alone change legitimately too: another lopen's checkpoint, or its commit that is just being made.

@@ -83,7 +83,7 @@ class ToolRunner:
         """Record that the call begins; or the refusal, recorded too."""
         summary = summarised(use)
         self.bench.journal.tell(ToolStarted(use.id, use.name, summary))
-        with self.bench.journal.together():
+        with self.bench.journal.transaction():
             seq = self.audit.start(
                 iteration=self.iteration,
                 turn=self.turn,
@@ -122,7 +122,7 @@ class ToolRunner:
         seconds = self.clock.monotonic() - started.at
         error = str(result.fields.get("error", ""))
         tree = self._tree_after(result)  # a process of git's: others may write to the database meanwhile
-        with self.bench.journal.together():
+        with self.bench.journal.transaction():
             self.audit.end(
                 started.seq,
                 seconds=seconds,

@@ -13,7 +13,7 @@ from lopen.git.checkout import Checkout
 from lopen.oracle.verdict import Scope
 from lopen.settings.schema import Settings
 from lopen.storage.journal import Journal
-from lopen.storage.specifications import Specifications
+from lopen.storage.project_documents import Specifications
 from lopen.tools.commands import Commands
 from lopen.tools.results import ToolResult
 from lopen.tools.verification import Verifier

@@ -325,7 +325,7 @@ def test_the_state_that_cannot_be_made_is_named_with_its_folder(lopen: Lopen) ->
     done = lopen("approve", "calc", "-C", "/proc", "-v")
     assert done.returncode == 1
     first, hint = done.stderr.splitlines()
-    assert first.startswith("lopen: nothing can be written in /proc/.lopen: ")
+    assert first.startswith("lopen: cannot write in /proc/.lopen: ")
     assert "make /proc writable" in hint
 
 
@@ -335,7 +335,7 @@ def test_a_file_where_lopen_s_folder_belongs_is_named(lopen: Lopen, project: Pat
         done = lopen(*arguments, "-v")
         assert (done.returncode, done.stdout) == (1, ""), arguments
         first, hint = done.stderr.splitlines()
-        assert first == f"lopen: {project}/.lopen is a file where a folder belongs"
+        assert first == f"lopen: {project}/.lopen is not a folder"
         assert "rename or remove it" in hint
     assert [path.name for path in project.iterdir() if path.name != ".git"] == [".lopen"]
 
@@ -348,7 +348,7 @@ def test_a_file_where_specifications_belong_is_named(lopen: Lopen, project: Path
         done = lopen(*arguments)
         assert done.returncode == 1, arguments
         first, hint, *_ = done.stderr.splitlines()
-        assert first == f"lopen: {project}/specs is a file where a folder belongs"
+        assert first == f"lopen: {project}/specs is not a folder"
         assert "rename or remove it" in hint
     report = _report(lopen)
     assert (report["verify commands"], report["database"]) == ("fail", "ok")

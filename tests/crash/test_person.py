@@ -32,7 +32,7 @@ REVERTING = (
     Effect("the index follows", "lopen.git.repository:Repository.align_index"),
     Effect("it is undone", "lopen.git.repository:Repository.reset_to"),
     Effect("it is told", "lopen.storage.sessions:SessionStore.append_event"),
-    Effect("the plan is drawn", "lopen.storage.plan_file:draw"),
+    Effect("the plan is drawn", "lopen.storage.project_documents:write_plan"),
 )
 POINTS = [(effect, when, nth) for effect in REVERTING for nth in effect.times for when in ("before", "after")]
 

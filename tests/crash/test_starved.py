@@ -160,7 +160,7 @@ def test_a_run_that_sleeps_inside_a_transaction_is_waited_for_and_goes_on(place:
         assert look.code == 0
         assert json.loads(look.out.splitlines()[0])["status"] == "running"
         assert run.code == 1
-        assert "module calc is being worked on by process" in run.err
+        assert "is working on module calc" in run.err
         assert write.code == 1
         assert "another process is writing" in write.err
         found = site.found(root)

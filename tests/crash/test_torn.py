@@ -168,7 +168,7 @@ def test_a_rebuilding_that_was_cut_off_begins_again_and_one_that_was_not_does_no
 ) -> None:
     (project / ".lopen" / "state.db").write_bytes(b"")
     with monkeypatch.context() as patched:
-        patched.setattr(SessionStore, "note_rebuilt", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(SessionStore, "record_rebuild", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             open_store(CommandContext(project))
 

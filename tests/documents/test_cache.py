@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lopen.documents.source import UnreadableSource
-from lopen.storage.specifications import SpecCache
+from lopen.storage.project_documents import SpecificationCache
 from tests.documents.specs import SOUND, changed
 
 
@@ -22,32 +22,32 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_an_unchanged_specification_is_parsed_once(path: Path) -> None:
-    cache = SpecCache()
+    cache = SpecificationCache()
     assert cache.load(path, module="shop") is cache.load(path, module="shop")
 
 
 def test_a_change_within_one_clock_tick_is_seen(path: Path) -> None:
-    cache = SpecCache()
+    cache = SpecificationCache()
     cache.load(path, module="shop")
     before = path.stat()
     path.write_text(changed("Half up", "Half dn"))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert path.stat().st_size == before.st_size
     assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert "Half dn" in cache.section(path, "Rounding", module="shop")
+    assert "Half dn" in cache.load(path, module="shop").text
 
 
 def test_a_change_through_a_memory_map_is_seen(path: Path) -> None:
-    cache = SpecCache()
+    cache = SpecificationCache()
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         at = mapped.find(b"Half up")
         for word in (b"Half dn", b"Half no"):
             mapped[at : at + 7] = word
-            assert word.decode() in cache.section(path, "Rounding", module="shop")
+            assert word.decode() in cache.load(path, module="shop").text
 
 
 def test_a_file_replaced_by_another_is_seen(path: Path) -> None:
-    cache = SpecCache()
+    cache = SpecificationCache()
     cache.load(path, module="shop")
     other = path.with_name("other.md")
     other.write_text(changed("Half up", "Half dn"))
@@ -56,7 +56,7 @@ def test_a_file_replaced_by_another_is_seen(path: Path) -> None:
 
 
 def test_a_file_that_is_gone_is_an_error_and_no_answer(path: Path) -> None:
-    cache = SpecCache()
+    cache = SpecificationCache()
     cache.load(path, module="shop")
     path.unlink()
     with pytest.raises(UnreadableSource):
@@ -64,14 +64,14 @@ def test_a_file_that_is_gone_is_an_error_and_no_answer(path: Path) -> None:
 
 
 def test_other_ids_are_another_specification(path: Path) -> None:
-    cache = SpecCache()
+    cache = SpecificationCache()
     assert cache.load(path, module="shop").criteria[1].id == "AC-1"
     assert cache.load(path, module="shop", known_ids={"Totals add up": "AC-7"}).criteria[1].id == "AC-7"
     assert cache.load(path, module="shop").criteria[1].id == "AC-1"
 
 
 def test_the_one_used_longest_ago_is_dropped(tmp_path: Path) -> None:
-    cache = SpecCache(size=2)
+    cache = SpecificationCache(size=2)
     paths = [tmp_path / name for name in "abc"]
     for file in paths:
         file.write_text(SOUND)
@@ -83,7 +83,7 @@ def test_the_one_used_longest_ago_is_dropped(tmp_path: Path) -> None:
 
 
 def test_several_threads_may_ask_at_once(path: Path) -> None:
-    cache = SpecCache(size=1)
+    cache = SpecificationCache(size=1)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda n: cache.load(path, module=f"m{n % 3}").module, range(30)))
     assert found == [f"m{n % 3}" for n in range(30)]

@@ -253,4 +253,4 @@ def test_a_folder_a_pipe_and_a_socket_are_refused_without_waiting(tmp_path: Path
 
 def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "s.md", b"")
-    assert refusal(path / "s.md").message == f"{path} is a file where a folder belongs"
+    assert refusal(path / "s.md").message == f"{path} is not a folder"

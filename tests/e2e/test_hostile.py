@@ -158,7 +158,7 @@ def test_somebody_else_s_approval_opens_no_gate(make_project: MakeProject, tmp_p
     status = mine.lopen("status")
     ran = mine.lopen("run", "calc")
 
-    assert "was not made by you" in status.err
+    assert "was not created by you" in status.err
     assert "nothing of it is used" in status.err
     assert ran.code == 3, ran.err
     assert GATE in ran.out
@@ -201,7 +201,7 @@ def test_a_planted_lock_holder_keeps_no_person_out(make_project: MakeProject) ->
     os.mkfifo(locks / "module-pipe.holder")
     refused = project.lopen("approve", "calc")
     assert refused.code == 1
-    assert "module-pipe.holder is no plain file" in refused.err
+    assert "module-pipe.holder is not a regular file" in refused.err
     (locks / "module-pipe.holder").unlink()
 
     approved = project.lopen("approve", "calc")
@@ -315,5 +315,5 @@ def test_a_link_that_a_command_puts_into_lopen_s_folder_ends_the_run(
     ran = project.approved_run()
 
     assert ran.code == 1, ran.err
-    assert "is a link" in ran.err or "moved or replaced" in ran.err
+    assert "is a symbolic link" in ran.err or "moved or replaced" in ran.err
     assert list(elsewhere.iterdir()) == []

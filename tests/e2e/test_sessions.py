@@ -13,8 +13,8 @@ from tests.project import Project, build, component, plan, specification, verifi
 HOLD = """
 import sys
 from pathlib import Path
-from lopen.storage.lock import held
-with held(Path(sys.argv[1]), "module-calc", "module calc"):
+from lopen.storage.lock import exclusive_lock
+with exclusive_lock(Path(sys.argv[1]), "module-calc", "module calc"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -50,7 +50,7 @@ def test_a_session_that_is_worked_on_is_not_deleted(make_project: MakeProject) -
         other.communicate()
 
     assert refused.code == 1
-    assert "module calc is being worked on by process" in refused.err
+    assert "is working on module calc" in refused.err
     assert list(sessions(project)) == [session]
 
 
@@ -121,7 +121,7 @@ def test_another_home_sees_nothing_and_moves_nothing(make_project: MakeProject, 
 
     for line in (("status",), ("log",), ("resume",), ("session", "list"), ("budget", "show")):
         other = project.lopen(*line, **elsewhere)
-        assert "not made by you on this machine (or by you with another HOME" in other.err, line
+        assert "not created by you on this machine (or by you with another HOME" in other.err, line
 
     assert list(sessions(project).values()) == ["complete"]
     assert not (project.root / ".lopen" / "corrupted").exists()

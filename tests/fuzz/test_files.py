@@ -30,7 +30,7 @@ from lopen.settings import toml_text
 from lopen.settings.keys import keys
 from lopen.settings.sources import load as load_settings
 from lopen.settings.toml_edit import with_value
-from lopen.storage.lock import holder
+from lopen.storage.lock import lock_holder
 from tests.fuzz.inputs import (
     ANY_TEXT,
     JSON_VALUES,
@@ -225,7 +225,7 @@ def test_any_variable_is_read_or_refused(name: str, value: str) -> None:
 @bounded(60)
 def test_any_lock_s_holder_is_nobody(tmp_path: Path, text: str) -> None:
     (tmp_path / "module-x.holder").write_text(text, "utf-8", errors="replace")
-    assert holder(tmp_path, "module-x") == {}
+    assert lock_holder(tmp_path, "module-x") == {}
 
 
 @given(

@@ -17,10 +17,10 @@ from lopen.retention.policy import LogLimits, RetentionPolicy, policy_of
 from lopen.retention.space import footprint, reclaim
 from lopen.retention.upkeep import Freed
 from lopen.settings.schema import Settings
-from lopen.storage.archives import archived, read_back
+from lopen.storage.archives import archived_sessions, open_archive
 from lopen.storage.database import Database
 from lopen.storage.journal import Journal
-from lopen.storage.lock import held
+from lopen.storage.lock import exclusive_lock
 from lopen.storage.sessions import SessionStore
 from tests.retention.conftest import MakeUpkeep
 from tests.storage.history import NOW, lived, many
@@ -44,7 +44,7 @@ def test_of_fifteen_finished_sessions_the_newest_ten_stay(
     ids = many(store, 15)
     assert make_upkeep().clean().sessions_archived == 5
     assert store.ids() == tuple(reversed(ids[5:]))
-    assert [a.session for a in archived(store.database)] == list(reversed(ids[:5]))
+    assert [a.session for a in archived_sessions(store.database)] == list(reversed(ids[:5]))
 
 
 def test_a_session_finished_more_than_seven_days_ago_is_archived(
@@ -55,7 +55,7 @@ def test_a_session_finished_more_than_seven_days_ago_is_archived(
     assert make_upkeep().clean().sessions_archived == 0
     clock.advance(1)
     assert make_upkeep().clean().sessions_archived == 1
-    assert read_back(store.archives, "calc-20260301-1").load("calc-20260301-1").finished
+    assert open_archive(store.archives, "calc-20260301-1").load("calc-20260301-1").finished
 
 
 def test_unfinished_sessions_are_never_archived(
@@ -76,8 +76,8 @@ def test_the_session_that_is_driven_here_is_not_archived_under_its_driver(
     lived(store, "tax-20260301-1", module="tax", task="tax-t1")
     clock.advance(8 * 86_400)
     with (
-        held(folder / "locks", "module-calc", "module calc"),
-        held(folder / "locks", "module-tax", "module tax"),
+        exclusive_lock(folder / "locks", "module-calc", "module calc"),
+        exclusive_lock(folder / "locks", "module-tax", "module tax"),
     ):
         assert make_upkeep(session=ours).clean().sessions_archived == 1
     assert set(store.ids()) == {"calc-20260301-1", "tax-20260301-1"}
@@ -85,7 +85,7 @@ def test_the_session_that_is_driven_here_is_not_archived_under_its_driver(
 
 def test_one_process_at_a_time_cleans(store: SessionStore, make_upkeep: MakeUpkeep, folder: Path) -> None:
     many(store, 11)
-    with held(folder / "locks", "upkeep", "the upkeep"):
+    with exclusive_lock(folder / "locks", "upkeep", "the upkeep"):
         assert make_upkeep().clean() == Freed()
     assert make_upkeep().clean().sessions_archived == 1
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base.redaction import redact
-from lopen.storage.audit import LONGEST_ARGUMENT, AuditTrail, shortened
+from lopen.storage.audit import MAX_STRING_CHARS, AuditTrail, shorten_strings
 from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -48,7 +48,7 @@ def test_a_call_is_there_before_it_runs_and_without_an_outcome_until_it_ended(au
 
 
 def test_long_arguments_are_kept_as_length_and_hash(audit: AuditTrail) -> None:
-    content = "x" * (LONGEST_ARGUMENT + 1)
+    content = "x" * (MAX_STRING_CHARS + 1)
     begin(audit, path="a.py", content=content, nested=[{"deep": content}])
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     said = f"<{len(content)} characters, sha256 {digest}>"
@@ -59,7 +59,7 @@ def test_long_arguments_are_kept_as_length_and_hash(audit: AuditTrail) -> None:
     }
 
 
-SHORT = st.text(max_size=LONGEST_ARGUMENT)
+SHORT = st.text(max_size=MAX_STRING_CHARS)
 
 
 @given(
@@ -70,11 +70,11 @@ SHORT = st.text(max_size=LONGEST_ARGUMENT)
     )
 )
 def test_short_arguments_are_kept_as_they_are(value: object) -> None:
-    assert json.loads(json.dumps(shortened(value))) == value
+    assert json.loads(json.dumps(shorten_strings(value))) == value
 
 
 def test_a_lone_surrogate_is_no_obstacle() -> None:
-    assert shortened("\ud800" * 300).startswith("<300 characters, sha256 ")
+    assert shorten_strings("\ud800" * 300).startswith("<300 characters, sha256 ")
 
 
 def test_a_known_secret_is_kept_in_no_spelling(audit: AuditTrail, database: Database) -> None:

@@ -207,7 +207,7 @@ def test_nothing_joins_a_transaction_that_sqlite_took_back_by_itself(database: D
             connection.execute("ROLLBACK")
             put(database, "b")
 
-    with pytest.raises(StorageError, match="taken back"):
+    with pytest.raises(StorageError, match="already rolled back"):
         go_on()
     assert rows(database) == []
 

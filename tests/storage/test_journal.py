@@ -77,7 +77,7 @@ def test_state_and_events_become_durable_in_one_transaction(
 ) -> None:
     commits: list[str] = []
     database.connection.set_trace_callback(lambda s: commits.append(s) if s == "COMMIT" else None)
-    with journal.together():
+    with journal.transaction():
         journal.change(note("one"), iterations=1)
         journal.tell(note("two"))
         assert heard.messages == []
@@ -92,7 +92,7 @@ def test_an_exception_takes_back_both_and_nobody_hears_of_it(
     journal: Journal, database: Database, heard: Heard
 ) -> None:
     def fail() -> None:
-        with journal.together():
+        with journal.transaction():
             journal.change(note("one"), iterations=1, tree=tree_of(1, 1))
             raise ZeroDivisionError
 
@@ -108,9 +108,9 @@ def test_an_exception_takes_back_both_and_nobody_hears_of_it(
 def test_a_nested_failure_that_is_swallowed_takes_back_its_own_part_alone(
     journal: Journal, database: Database, heard: Heard
 ) -> None:
-    with journal.together():
+    with journal.transaction():
         journal.change(note("before"), iterations=1)
-        with suppress(ZeroDivisionError), journal.together():
+        with suppress(ZeroDivisionError), journal.transaction():
             journal.change(note("inside"), iterations=2, tree=tree_of(1, 1))
             raise ZeroDivisionError
         assert journal.session.iterations == 1

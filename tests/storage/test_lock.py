@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from lopen.base.errors import StorageError
-from lopen.storage.lock import Locked, held, holder
+from lopen.storage.lock import Locked, exclusive_lock, lock_holder
 
 CODE = """
 import sys
 from pathlib import Path
-from lopen.storage.lock import held
-with held(Path(sys.argv[1]), "module-calc", "module calc"):
+from lopen.storage.lock import exclusive_lock
+with exclusive_lock(Path(sys.argv[1]), "module-calc", "module calc"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -42,9 +42,9 @@ def another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
     with another_process(tmp_path) as other, pytest.raises(Locked) as refused:
-        held(tmp_path, "module-calc", "module calc").__enter__()
+        exclusive_lock(tmp_path, "module-calc", "module calc").__enter__()
     assert refused.value.message == (
-        f"module calc is being worked on by process {other.pid} on {socket.gethostname()}"
+        f"process {other.pid} on {socket.gethostname()} is working on module calc"
     )
     assert refused.value.exit_code == 1
 
@@ -53,49 +53,52 @@ def test_a_dead_one_s_lock_is_taken_over_and_names_the_new_holder(tmp_path: Path
     with another_process(tmp_path) as other:
         other.kill()
         other.wait()
-        with held(tmp_path, "module-calc", "module calc"):
+        with exclusive_lock(tmp_path, "module-calc", "module calc"):
             me = {"pid": os.getpid(), "host": socket.gethostname()}
-            assert holder(tmp_path, "module-calc").items() >= me.items()
+            assert lock_holder(tmp_path, "module-calc").items() >= me.items()
 
 
 def test_it_is_let_go_at_the_end_and_after_an_exception(tmp_path: Path) -> None:
     def fail() -> None:
-        with held(tmp_path, "module-calc", "module calc"):
+        with exclusive_lock(tmp_path, "module-calc", "module calc"):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    with held(tmp_path, "module-calc", "module calc"), held(tmp_path, "checkout", "this checkout"):
+    with (
+        exclusive_lock(tmp_path, "module-calc", "module calc"),
+        exclusive_lock(tmp_path, "checkout", "this checkout"),
+    ):
         pass
     with another_process(tmp_path):
         pass
 
 
 def test_a_holder_that_cannot_be_read_is_nobody(tmp_path: Path) -> None:
-    assert holder(tmp_path, "module-calc") == {}
+    assert lock_holder(tmp_path, "module-calc") == {}
     for text in ("", "[1]", "\x00"):
         (tmp_path / "module-calc.holder").write_text(text, "utf-8")
-        assert holder(tmp_path, "module-calc") == {}
+        assert lock_holder(tmp_path, "module-calc") == {}
 
 
 def test_a_holder_that_this_person_s_lopen_did_not_write_is_nobody(tmp_path: Path) -> None:
     file = tmp_path / "module-calc.holder"
-    with held(tmp_path, "module-calc", "module calc"):
+    with exclusive_lock(tmp_path, "module-calc", "module calc"):
         written = json.loads(file.read_text("utf-8"))
     for change in ({"seal": ""}, {"seal": 1}, {"pid": 1}, {"host": "x"}, {"more": 1}):
         file.write_text(json.dumps(written | change), "utf-8")
-        assert holder(tmp_path, "module-calc") == {}
+        assert lock_holder(tmp_path, "module-calc") == {}
     file.replace(tmp_path / "module-other.holder")
     (tmp_path / "module-other.holder").write_text(json.dumps(written), "utf-8")
-    assert holder(tmp_path, "module-other") == {}
+    assert lock_holder(tmp_path, "module-other") == {}
     file.symlink_to(tmp_path / "module-other.holder")
-    assert holder(tmp_path, "module-calc") == {}
+    assert lock_holder(tmp_path, "module-calc") == {}
     file.unlink()
     file.write_text(json.dumps(written), "utf-8")
-    assert holder(tmp_path, "module-calc")["pid"] == os.getpid()
+    assert lock_holder(tmp_path, "module-calc")["pid"] == os.getpid()
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_for_a_person(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="Not a directory"):
-        held(tmp_path / "file" / "locks", "module-calc", "module calc").__enter__()
+        exclusive_lock(tmp_path / "file" / "locks", "module-calc", "module calc").__enter__()

@@ -13,12 +13,12 @@ from lopen.base.errors import StorageError
 from lopen.base.events import ToolEnded
 from lopen.storage.audit import AuditTrail
 from lopen.storage.database import Database
-from lopen.storage.segments import Keep, Kind, move, moved
+from lopen.storage.segments import KeptRows, RowKind, move_rows, moved_rows
 from lopen.storage.sessions import SessionStore
 from tests.storage.history import NOW, lived
 
 ID = "calc-20260301-1"
-SMALL = Keep(rows=4, most_rows=8)
+SMALL = KeptRows(rows=4, max_rows=8)
 
 
 @pytest.fixture
@@ -29,14 +29,14 @@ def store(database: Database) -> SessionStore:
     return store
 
 
-def shift(store: SessionStore, kind: Kind, keep: Keep = SMALL, at_most: int = 1_000) -> int:
-    return move(store.database, store.archives, ID, kind, keep, at_most)
+def shift(store: SessionStore, kind: RowKind, keep: KeptRows = SMALL, at_most: int = 1_000) -> int:
+    return move_rows(store.database, store.archives, ID, kind, keep, at_most)
 
 
 def calls(store: SessionStore) -> list[int]:
     """Numbers of the calls here and in segments."""
     here = [c.seq for c in AuditTrail(store.database, ID, str).calls()]
-    return [row["seq"] for row in moved(store.archives, ID, "calls")] + here
+    return [row["seq"] for row in moved_rows(store.archives, ID, "calls")] + here
 
 
 def files(store: SessionStore) -> list[str]:
@@ -56,21 +56,21 @@ def test_what_is_older_than_the_newest_few_moves_into_a_segment(store: SessionSt
 
 def test_as_many_move_at_once_as_are_asked_for_the_oldest_first(store: SessionStore) -> None:
     everything = calls(store)
-    assert shift(store, "calls", Keep(rows=4, most_rows=4), at_most=4) == 4
+    assert shift(store, "calls", KeptRows(rows=4, max_rows=4), at_most=4) == 4
     assert calls(store) == everything
-    assert shift(store, "calls", Keep(rows=4, most_rows=4), at_most=4) == 2
+    assert shift(store, "calls", KeptRows(rows=4, max_rows=4), at_most=4) == 2
     assert files(store) == [f"{ID}.1.calls.jsonl.gz", f"{ID}.5.calls.jsonl.gz"]
     assert calls(store) == everything
 
 
 def test_nothing_moves_before_there_is_enough_for_a_segment(store: SessionStore) -> None:
-    assert shift(store, "calls", Keep()) == 0
-    assert shift(store, "calls", Keep(rows=4, most_rows=10)) == 0
+    assert shift(store, "calls", KeptRows()) == 0
+    assert shift(store, "calls", KeptRows(rows=4, max_rows=10)) == 0
     assert files(store) == []
 
 
 def test_a_few_large_rows_move_too(store: SessionStore) -> None:
-    keep = Keep(size=60, most_size=120)
+    keep = KeptRows(size=60, max_size=120)
     assert shift(store, "calls", keep) == 6
 
 
@@ -113,7 +113,7 @@ class Crash(BaseException):
 @pytest.mark.parametrize("written", [False, True])
 @pytest.mark.parametrize("kind", ["calls", "events"])
 def test_a_process_that_dies_while_moving_loses_and_doubles_nothing(
-    store: SessionStore, monkeypatch: pytest.MonkeyPatch, kind: Kind, written: bool
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch, kind: RowKind, written: bool
 ) -> None:
     everything, history = calls(store), list(store.events(ID))
 

@@ -226,7 +226,7 @@ def test_a_session_that_another_version_spoiled_is_unreadable_and_named(database
     store.save(session(), NOW)
     with database.transaction() as connection:
         connection.execute("UPDATE sessions SET body='{}'")
-    with pytest.raises(UnreadableDatabase, match="session calc-20260301-1 cannot be read"):
+    with pytest.raises(UnreadableDatabase, match="cannot read session calc-20260301-1"):
         store.load("calc-20260301-1")
 
 

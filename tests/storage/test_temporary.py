@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lopen.storage import temporary
-from lopen.storage.temporary import HELD, PREFIX, TemporaryFolder, sweep
+from lopen.storage.temporary import LOCK_NAME, PREFIX, TemporaryFolder, remove_abandoned
 
 CODE = """
 import sys
@@ -26,7 +26,7 @@ sys.stdin.read()
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A temporary folder in which everything is old at once."""
-    monkeypatch.setattr(temporary, "YOUNG_S", -1.0)
+    monkeypatch.setattr(temporary, "GRACE_PERIOD_S", -1.0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
@@ -47,11 +47,11 @@ def test_one_that_is_held_stays_and_one_of_a_killed_process_goes(where: Path) ->
     mine = TemporaryFolder()
     process, path = other(where)
     try:
-        assert sweep(where) == ()
+        assert remove_abandoned(where) == ()
         assert path.is_dir()
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert sweep(where) == (path,)
+        assert remove_abandoned(where) == (path,)
     finally:
         process.kill()
         process.wait()
@@ -67,19 +67,19 @@ def test_what_is_not_certainly_an_abandoned_one_stays(
     where: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (elsewhere / HELD).touch()
+    (elsewhere / LOCK_NAME).touch()
     (where / f"{PREFIX}link").symlink_to(elsewhere)
     (where / f"{PREFIX}file").touch()
     (where / f"{PREFIX}full").mkdir()
     (where / f"{PREFIX}full" / "x").touch()
     (where / f"{PREFIX}piped").mkdir()
-    (where / f"{PREFIX}piped" / HELD).symlink_to(elsewhere / HELD)
+    (where / f"{PREFIX}piped" / LOCK_NAME).symlink_to(elsewhere / LOCK_NAME)
     (where / f"{PREFIX}empty").mkdir()
-    assert sweep(where) == (where / f"{PREFIX}empty",)
+    assert remove_abandoned(where) == (where / f"{PREFIX}empty",)
     assert len(list(where.iterdir())) == 4
-    assert (elsewhere / HELD).exists()
+    assert (elsewhere / LOCK_NAME).exists()
 
 
 def test_a_young_one_is_given_time_to_be_locked(tmp_path: Path) -> None:
     (tmp_path / f"{PREFIX}new").mkdir()
-    assert sweep(tmp_path) == ()
+    assert remove_abandoned(tmp_path) == ()

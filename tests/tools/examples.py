@@ -18,8 +18,8 @@ from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 from lopen.storage.journal import Journal
+from lopen.storage.project_documents import Specifications
 from lopen.storage.sessions import SessionStore
-from lopen.storage.specifications import Specifications
 from lopen.tools.catalogue import catalogue
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Registry

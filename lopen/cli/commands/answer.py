@@ -28,11 +28,11 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
     from lopen.application.person_only import require_person
     from lopen.base.events import QuestionAsked
     from lopen.sandbox.known_secrets import KnownSecrets
-    from lopen.storage.lock import alone
+    from lopen.storage.lock import module_lock
 
     require_person("answer", context.root)
     store = open_store(context)
-    with alone(context.root, store.load(session).module):
+    with module_lock(context.root, store.load(session).module):
         found = store.load(session)
         question = found.question
         if question is None:  # a run that took the answer up closed it

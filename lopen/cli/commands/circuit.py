@@ -102,13 +102,13 @@ def _lifted(context: CommandContext, circuit_id: str) -> list[str]:
     Nothing where it goes on already or waits for something else, nor for a session of Claude Code.
     """
     from lopen.application.open_store import open_store
-    from lopen.storage.lock import Locked, alone
+    from lopen.storage.lock import Locked, module_lock
 
     store, session_id = open_store(context), circuit_id.removeprefix("session:")
     try:
         if session_id not in store.ids(unfinished=True):
             return []
-        with alone(context.root, store.load(session_id).module):
+        with module_lock(context.root, store.load(session_id).module):
             session = store.load(session_id)
             if session.pause is not None and session.pause.kind != "circuit":
                 return []

@@ -26,11 +26,11 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
     from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
     from lopen.limits.admin_actions import confirm_budget
     from lopen.limits.stores.opening import open_limits
-    from lopen.storage.lock import alone
+    from lopen.storage.lock import module_lock
 
     require_person("confirm", context.root)
     store = open_store(context)
-    with alone(context.root, store.load(session).module):
+    with module_lock(context.root, store.load(session).module):
         found = store.load(session)
         pause = found.pause
         if pause is None or not pause.subject or pause.kind not in ("confirmation", "guardrail"):

@@ -59,9 +59,7 @@ def _write(context: CommandContext, path: Path, text: str, *, mode: int = 0o644)
         if folder.is_symlink():
             raise LopenError(f"{folder} is a symbolic link", hint="replace it by an ordinary folder")
         if folder.exists() and not folder.is_dir():
-            raise LopenError(
-                f"{folder} is a file where a folder belongs", hint="rename or remove it, then again"
-            )
+            raise LopenError(f"{folder} is not a folder", hint="rename or remove it, then try again")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)

@@ -36,7 +36,7 @@ def log(
     from lopen.application.waiting import CUT_OFF
     from lopen.cli.rendering import subscriber
     from lopen.storage.archives import archive_path
-    from lopen.storage.lock import at_work, holder
+    from lopen.storage.lock import is_running, lock_holder
 
     store = open_store(context)
     if session is not None and archive_path(store.archives, session) is not None:
@@ -51,7 +51,7 @@ def log(
                 yield record
             if not follow or store.load(found.id).status != "running":
                 return
-            if not at_work(holder(context.root / ".lopen" / "locks", f"module-{found.module}")):
+            if not is_running(lock_holder(context.root / ".lopen" / "locks", f"module-{found.module}")):
                 context.warn(f"{CUT_OFF}; next: lopen resume {found.id}")
                 return
             time.sleep(POLL_S)

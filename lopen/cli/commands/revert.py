@@ -45,8 +45,8 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
     from lopen.application.work_trees import apart
     from lopen.cli.commands.check import require_known
     from lopen.documents.spec import find_modules
-    from lopen.storage.lock import alone
-    from lopen.storage.plan_file import draw
+    from lopen.storage.lock import module_lock
+    from lopen.storage.project_documents import write_plan
 
     require_person("revert", context.root)
     store = open_store(context)
@@ -54,7 +54,7 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
         require_known(module, find_modules(context.root))
     session = one_session(store, module)
     settings = context.load().settings
-    with alone(context.root, session.module, checkout=not apart(settings)):
+    with module_lock(context.root, session.module, checkout=not apart(settings)):
         session = store.load(session.id)
         repository = _standing(context, settings, store, session)
         intent = intent_of(session, repository, to)
@@ -70,7 +70,7 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
         after = module_documents(context.root, session.module)
         changed_papers = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
         changed, event = recorded(store, session, repository, intent)
-        draw(context.root, changed)
+        write_plan(context.root, changed)
     uncommitted = sorted(put_aside(repository, intent) - set(changed_papers))
     _told(context, changed, event, {path: path in before for path in changed_papers})
     if uncommitted:

@@ -30,7 +30,7 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 def listing(context: CommandContext) -> ExitCode:
     """Every session, newest first; archived ones after the others."""
     from lopen.application.open_store import open_store
-    from lopen.storage.archives import archived
+    from lopen.storage.archives import archived_sessions
     from lopen.workflow.task_tree import progress
 
     store = open_store(context)
@@ -47,7 +47,7 @@ def listing(context: CommandContext) -> ExitCode:
         context.say(
             f"{session.id}: {session.status}, {standing(session).value}, {done.tasks_done}/{done.tasks} tasks"
         )
-    kept_apart = archived(store.database)
+    kept_apart = archived_sessions(store.database)
     for old in kept_apart:
         fields = {
             "module": old.module,
@@ -103,19 +103,19 @@ def delete(context: CommandContext, session: SessionArgument, yes: YesOption = F
     """Delete a session's record, archived or not. Its commits and its branch stay."""
     from lopen.application.open_store import holding, open_store
     from lopen.application.person_only import require_person
-    from lopen.storage.archives import erase
-    from lopen.storage.lock import alone
+    from lopen.storage.archives import erase_session
+    from lopen.storage.lock import module_lock
 
     require_person("session delete", context.root)
     store = open_store(context)
     found = holding(store, session).load(session)
-    with alone(context.root, found.module):  # what a run works on is not taken from below it
+    with module_lock(context.root, found.module):  # what a run works on is not taken from below it
         if not found.finished and not yes:
             raise WrongUsage(
                 f"{session} is not finished",
                 hint=f"lopen session delete {session} --yes deletes it all the same",
             )
-        erase(store, found)
+        erase_session(store, found)
     context.say(f"deleted {session}")
     context.emit("deleted", session=session)
     return ExitCode.OK

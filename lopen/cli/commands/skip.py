@@ -24,12 +24,12 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption) -> E
     """Give a task up. Its criteria stay open, and the report says so."""
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
-    from lopen.storage.lock import alone
-    from lopen.storage.plan_file import draw
+    from lopen.storage.lock import module_lock
+    from lopen.storage.project_documents import write_plan
 
     require_person("skip", context.root)
     store = open_store(context)
-    with alone(context.root, owning(store, task).module):
+    with module_lock(context.root, owning(store, task).module):
         session = owning(store, task)
         found = session.tree.task(task)
         assert found is not None
@@ -41,7 +41,7 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption) -> E
             session, tree=session.tree.with_task(given_up), pause=None if answered else session.pause
         )
         store.save(session, datetime.now(UTC))
-        draw(context.root, session)
+        write_plan(context.root, session)
     owner = session.tree.owner(task)
     criteria = ", ".join(owner.criteria) if owner else ""
     context.say(f"skipped {task} ({found.name}); open criteria: {criteria or 'none'}")

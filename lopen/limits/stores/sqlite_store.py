@@ -109,9 +109,9 @@ class SqliteRows:
 
     def drop_spend(self, budget_id: str) -> None:
         """Nothing was spent of this budget; the running totals keep it."""
-        from lopen.storage.archives import fold_spend
+        from lopen.storage.archives import add_spend_to_totals
 
-        fold_spend(self._connection, budget_id)
+        add_spend_to_totals(self._connection, budget_id)
 
     def circuit(self, circuit_id: str) -> CircuitState | None:
         return self._body(CircuitState, "SELECT body FROM circuits WHERE circuit_id = ?", circuit_id)
@@ -157,9 +157,9 @@ class SqliteRows:
         self._cap("alerts", alert.budget_id)
 
     def _cap(self, name: str, owner: str) -> None:
-        from lopen.storage.evidence import cap  # alerts and incidents are rare, and hooks are in a hurry
+        from lopen.storage.capped_lists import trim  # alerts and incidents are rare, and hooks are in a hurry
 
-        cap(self._connection, name, owner, self._evidence_max)
+        trim(self._connection, name, owner, self._evidence_max)
 
     def alert(self, alert_id: str) -> Alert | None:
         return self._one(Alert, "SELECT body FROM alerts WHERE alert_id = ?", alert_id)

@@ -1,0 +1,43 @@
+"""Cap lists in the database: keep the newest entries, and a count and a mean of the dropped ones.
+
+The lists are a session's verdicts (1 passed, 0 failed), a budget's alerts (its utilization) and a circuit's
+incidents (the seconds it blocked calls). Standard library only, because the hooks raise alerts too.
+
+See docs/reference/storage.md.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_ENTRIES = 100
+_PASSED = "CASE WHEN json_extract(body, '$.passed') THEN 1.0 ELSE 0.0 END"
+_BLOCKED_S = "max(0, coalesce(json_extract(body, '$.until'), 0) - strftime('%s', json_extract(body, '$.at')))"
+
+# list (and table) → owner column, measure of an entry (SQL), its name in a report
+CAPPED_LISTS: Mapping[str, tuple[str, str, str]] = {
+    "verdicts": ("session", _PASSED, "share that passed"),
+    "alerts": ("budget_id", "coalesce(json_extract(body, '$.utilization'), 0)", "mean use"),
+    "incidents": ("circuit_id", _BLOCKED_S, "mean seconds blocked"),
+}
+
+
+def trim(connection: sqlite3.Connection, name: str, owner: str, limit: int = MAX_ENTRIES) -> None:
+    """Trim the list `name` of `owner` to its newest `limit` entries, inside the caller's transaction."""
+    column, measure, _ = CAPPED_LISTS[name]
+    newest = f"SELECT rowid FROM {name} WHERE {column} = ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2"  # noqa: S608 - fixed words only
+    newest_dropped = connection.execute(newest, (owner, limit)).fetchone()
+    if newest_dropped is None:
+        return
+    connection.execute(
+        f"INSERT INTO dropped SELECT '{name}', ?1, count(*), sum({measure}) FROM {name}"  # noqa: S608 - fixed words only
+        f" WHERE {column} = ?1 AND rowid <= ?2"
+        " ON CONFLICT DO UPDATE SET count = count + excluded.count, total = total + excluded.total",
+        (owner, newest_dropped[0]),
+    )
+    delete = f"DELETE FROM {name} WHERE {column} = ?1 AND rowid <= ?2"  # noqa: S608 - fixed words only
+    connection.execute(delete, (owner, newest_dropped[0]))
