@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-_SEPARATORS = re.compile(r"[();|&\n]+")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_BEFORE_A_COMMAND = frozenset(
-    {"if", "then", "else", "elif", "while", "until", "do", "!", "{", "time", "exec"}
-)
-_NO_COMMAND = frozenset({"for", "case", "select", "function", "fi", "done", "esac", "in", "}"})
+from lopen.base.shell_syntax import parse
+
 _BUILT_IN = frozenset(
     {
         ":",
         ".",
+        "((",
         "[",
         "[[",
         "alias",
@@ -59,31 +54,18 @@ def missing(command: str, root: Path, path: str | None) -> list[str]:
 
 
 def programs(command: str) -> Iterator[str]:
-    """The first word of every simple command of a shell's line; nothing where a quote is left open."""
-    lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars="();<>|&")
-    lexer.whitespace_split = True
-    try:
-        words = [*lexer, ";"]
-    except ValueError:
-        return
-    moved, simple = False, list[str]()
-    for word in words:
-        if not _SEPARATORS.fullmatch(word):
-            simple.append(word)
+    """The first word of every simple command of a shell's line; nothing where the line cannot be read for certain."""
+    script = parse(command)
+    moved = False
+    for simple in script.commands if not script.uncertain else ():
+        words = simple.words[simple.texts[:1] == ("exec",) :]
+        if not words or words[0].expands or words[0].pattern or words[0].text.startswith("-"):
             continue
-        name = _program(simple)
-        if name and name not in _BUILT_IN and not (moved and "/" in name and not name.startswith("/")):
+        name = words[0].text
+        known = name in _BUILT_IN or name in script.functions
+        if not known and not (moved and "/" in name and not name.startswith("/")):
             yield name
-        moved, simple = moved or name == "cd", []
-
-
-def _program(words: list[str]) -> str:
-    for at, word in enumerate(words):
-        if word in _NO_COMMAND or word.startswith("-") or set(word) <= set("<>&"):
-            return ""
-        if word not in _BEFORE_A_COMMAND and not _ASSIGNMENT.match(word):
-            return "" if re.search(r"[$`*?]", words[at]) else word
-    return ""
+        moved = moved or name == "cd"
 
 
 def _is_there(name: str, root: Path, path: str | None) -> bool:

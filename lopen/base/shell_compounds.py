@@ -92,12 +92,12 @@ class CompoundReader(WordReader):
     def keyword(self, keyword: str) -> bool:
         """Read what belongs to a keyword that was read; True where it closes the list of commands."""
         level = self.level
-        if keyword == "}" and level.closing == "}" and not any(g.keyword == "{" for g in level.groups):
+        innermost = level.groups[-1].keyword if level.groups else ""
+        if keyword == "}" and level.closing == "}" and innermost != "{":
             return True
         self.script.operators.add(keyword)
         level.command.words.clear()
         level.names_coprocess = keyword == "coproc"
-        innermost = level.groups[-1].keyword if level.groups else ""
         if keyword == "do" or (keyword == "{" and innermost in ("for", "select")):
             self._begin_body(keyword)
         elif keyword in _CLOSING:

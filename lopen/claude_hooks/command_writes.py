@@ -10,7 +10,6 @@ import re
 
 from lopen.claude_hooks.protected_places import (
     READERS,
-    head_of,
     holds,
     is_claude,
     mentions,
@@ -22,19 +21,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lopen.claude_hooks.shell import Command
+    from lopen.claude_hooks.nested_shells import ResolvedCommand
 
 _COPYING = frozenset({"cp", "mv", "install", "ln", "rsync", "scp"})
 _SWEEPING = frozenset({"find", "xargs", "git", "rsync"})
 _WHOLE = re.compile(r"--recursive|--archive|-[A-Za-z]*[aRr][A-Za-z]*")
 
 
-def written(command: Command, before: Command | None, cwd: str, root: str) -> str:
-    """The protected place that this command may change. `before`: the command that stands in front of it."""
+def written(command: ResolvedCommand, cwd: str, root: str) -> str:
+    """The protected place that this command may change; empty where there is none."""
     for target in command.writes:
         if hit := protected(target, cwd):
             return hit
-    head = os.path.basename(head_of(command.words))
+    head = command.name
     if head in READERS or reads_git(command.words) or head in ("cd", "pushd", "lopen"):
         return ""
     words = command.words[:500]
@@ -47,8 +46,9 @@ def written(command: Command, before: Command | None, cwd: str, root: str) -> st
             return hit
         if head == "find":
             return bulk_commands.by_find(words, cwd, root)
-        if head == "xargs" and command.piped and before and os.path.basename(head_of(before.words)) == "find":
-            return bulk_commands.by_find((*before.words, "-exec", *words[1:], ";"), cwd, root)
+        for source in command.sources if head == "xargs" else ():
+            if source.name == "find":
+                return bulk_commands.by_find((*source.words, "-exec", *words[1:], ";"), cwd, root)
     if head in _COPYING and (hit := _landing(words, cwd, root)):
         return hit
     gone = words[1:] if head in ("rm", "rmdir") else words[1:-1] if head == "mv" else ()

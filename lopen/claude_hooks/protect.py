@@ -10,14 +10,14 @@ import os
 import re
 
 from lopen.claude_hooks.command_writes import written
-from lopen.claude_hooks.protected_places import LONGEST, READERS, head_of, is_claude, protected, reads_git
+from lopen.claude_hooks.protected_places import LONGEST, READERS, is_claude, protected, reads_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from lopen.claude_hooks.shell import Command
+    from lopen.claude_hooks.nested_shells import ResolvedCommand
 
 # The person's commands (docs/reference/workflow.md): verb → its subcommands that count; empty: all of it.
 PERSONS: dict[str, frozenset[str]] = {
@@ -25,12 +25,16 @@ PERSONS: dict[str, frozenset[str]] = {
     "budget": frozenset({"extend", "reset"}),
     "circuit": frozenset({"ack", "reset"}),
     "config": frozenset({"set"}),
+    "alerts": frozenset({"ack"}),
 }
-_VERBS = (
-    r"(?s)lopen\b.*?\b(approve|confirm|answer|skip|revert|hooks|budget\W+(extend|reset)|circuit\W+(ack|reset)"
-    r"|config\W+set)\b"
+_VERBS = re.compile(
+    r"\b(approve|confirm|answer|skip|revert|hooks|budget\W+(extend|reset)|circuit\W+(ack|reset)"
+    r"|config\W+set|alerts\W+ack)\b"
 )
-SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish", "eval"})
+_LOPEN = re.compile(r"lopen\b")
+# The program or a protected place, but not a folder or a package that has lopen in its name
+_MENTION = re.compile(r"\blopen\b(?![/-])|\.lopen\b|\.claude/settings|\.claude\b(?!/)")
+_EXPANSION = re.compile(r"\$(\{[^}]*\}|\(\)|\w+|[@*#?!-])")
 INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 READ_TOOLS = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
@@ -67,9 +71,7 @@ _READING_TOOL = re.compile(
 )
 _WRITING = re.compile(r"(?i)replace|write|edit|update|set|delete|remove|move")
 _REMOVING_TOOL = re.compile(r"(?i)delete|remove|move|rename|rmdir|unlink")
-# Files that a shell may be given to run: those without an ending, scripts, and what a shell reads at its start
-_SCRIPT = re.compile(r"(?i)^(?!/dev/).*?((^|/)[^/.]+|\.(sh|bash|zsh|ksh|fish|command|mk)|rc|profile)$")
-DEEPEST_ARGUMENT = 50
+DEEPEST_ARGUMENT, LONGEST_NAME = 50, 4_096
 _VALUED = frozenset({"-C", "--project"})
 
 
@@ -120,37 +122,64 @@ def _strings(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
 def in_shell(text: str, cwd: str, root: str) -> str:
     """Why this shell text is not allowed; empty where it is."""
     if len(text) > LONGEST:
-        return _no_person("a command that long") if re.search(_VERBS, text) else ""
-    here, before = cwd, None
-    for command in _all(text, 0):
-        verb = persons_command(command.words, text)
+        return _no_person("a command that long") if _names_verb(text) else ""
+    from lopen.claude_hooks.resolved_commands import Resolution  # read only for calls that run a command
+
+    resolution, named = Resolution(text), bool(_MENTION.search(text))
+    folders: dict[tuple[int, ...], str] = {(): cwd}
+    for command in resolution.commands:
+        verb = persons_command(command, named=named)
         if verb:
             return _no_person(f"lopen {verb}")
-        hit = written(command, before, here, root)
+        here = _folder(command.subshell, folders)
+        hit = written(command, here, root)
         if hit:
             return _no_edit(hit)
-        here, before = _moved(command, here), command
-    return ""
+        folders[command.subshell] = _moved(command.words, here)
+    return _unreadable() if resolution.uncertain and named else ""
 
 
-def simple_commands(text: str) -> list[Command]:
+def _folder(subshell: tuple[int, ...], folders: dict[tuple[int, ...], str]) -> str:
+    """The working directory of a subshell: that of the one around it until it moves."""
+    while subshell not in folders:
+        subshell = subshell[:-1]
+    return folders[subshell]
+
+
+def simple_commands(text: str) -> list[ResolvedCommand]:
     """Every simple command of a text, those inside `bash -c` and its kin too."""
-    return _all(text, 0) if len(text) <= LONGEST else []
+    from lopen.claude_hooks.resolved_commands import Resolution
+
+    return Resolution(text).commands if len(text) <= LONGEST else []
 
 
-def persons_command(words: Sequence[str], whole: str = "") -> str:
-    """The person's command of lopen that these words give; empty if they give none."""
-    head = head_of(words)
-    if not head or os.path.basename(head) in READERS or reads_git(words):
+def persons_command(command: ResolvedCommand, *, named: bool) -> str:
+    """The person's command of lopen that a command gives; empty if it gives none.
+
+    `named`: the text around it names lopen, so a program that cannot be told may be lopen.
+    """
+    words = command.words
+    if not words or command.name in READERS or reads_git(words):
         return ""
-    if os.path.basename(head).startswith(INTERPRETERS):
-        code = next((w for w in words if re.search(_VERBS, w)), "")
-        if code:
-            return "through an interpreter"
+    if command.name.startswith(INTERPRETERS) and any(map(_names_verb, (*words, command.fed))):
+        return "through an interpreter"
     rest = _after_lopen(words)
-    if rest is None and head.startswith("$") and "lopen" in whole:
-        rest = list(words[list(words).index(head) + 1 :])
+    if rest is None and named and not _name_pattern(words[0]).strip("*?"):
+        rest = words[1:] or ("$@",)
     return _persons_verb(rest) if rest is not None else ""
+
+
+def _names_verb(text: str) -> bool:
+    """The text names lopen, and a person's command behind it."""
+    found = _LOPEN.search(text)
+    return found is not None and _VERBS.search(text, found.end()) is not None
+
+
+def _name_pattern(word: str) -> str:
+    """The name of a program as a pattern, expansions that are not resolved being `*`."""
+    if "$" in word and len(word) < LONGEST_NAME:
+        word = _EXPANSION.sub("*", word)
+    return os.path.basename(word)
 
 
 def _persons_verb(rest: Sequence[str]) -> str:
@@ -170,87 +199,43 @@ def _persons_verb(rest: Sequence[str]) -> str:
     return f"{verb} {following}" if following in PERSONS[verb] or following.startswith("$") else ""
 
 
-def _moved(command: Command, cwd: str) -> str:
-    operands = [w for w in command.words[1:] if not w.startswith("-")]
-    if command.words[:1] in (("cd",), ("pushd",)) and operands:
+def _moved(words: Sequence[str], cwd: str) -> str:
+    operands = [w for w in words[1:] if not w.startswith("-")]
+    if words[:1] in (("cd",), ("pushd",)) and operands:
         return os.path.normpath(os.path.join(cwd, os.path.expanduser(operands[0])))
     return cwd
 
 
-def _all(text: str, depth: int) -> list[Command]:
-    """The commands of a text, with those of the shells that it starts or feeds."""
-    from lopen.claude_hooks.shell import DEEPEST, commands  # read only for calls that run a command
-
-    found: list[Command] = []
-    before: Command | None = None
-    for command in commands(text):
-        found.append(command)
-        if depth < DEEPEST:
-            for inner in _inner(command, before):
-                found += _all(inner, depth + 1)
-        before = command
-    return found
-
-
-_ALIAS = re.compile(r"(?s)(?:alias\.[\w-]+=)?!(.*)")  # `!` before a git alias: a shell runs the rest
-
-
-def _inner(command: Command, before: Command | None) -> Iterator[str]:
-    """Texts that a shell in this command will run."""
-    names = [os.path.basename(w) for w in command.words]
-    shell = next((i for i, name in enumerate(names) if name in SHELLS), None)
-    if names and names[0] in ("git", "git.exe"):
-        yield from (found[1] for w in command.words if (found := _ALIAS.match(w)))
-    if names and names[0] not in READERS and not reads_git(command.words):
-        yield from (w for w in command.words if "lopen" in w and any(c.isspace() for c in w.strip()))
-    yield from _scripts(command, before)
-    if shell is None:
-        return
-    if names[shell] == "eval":
-        yield " ".join(command.words[shell + 1 :])
-        return
-    rest = command.words[shell + 1 :]
-    for i, word in enumerate(rest):
-        if word.startswith("-") and not word.startswith("--") and "c" in word and i + 1 < len(rest):
-            yield rest[i + 1]
-    if command.fed:
-        yield command.fed
-    if command.piped and before is not None:
-        yield before.fed or " ".join(before.words[1:])
-
-
-def _scripts(command: Command, before: Command | None) -> Iterator[str]:
-    """Text that is put into a file which a shell may run later."""
-    names = [os.path.basename(w) for w in command.words[:1]]
-    if names in (["echo"], ["printf"]) and any(_SCRIPT.match(t) for t in command.writes):
-        yield _said(command)
-    if names == ["cat"] and command.fed and any(_SCRIPT.match(t) for t in command.writes):
-        yield command.fed
-    into = [w for w in command.words[1:] if not w.startswith("-")] if names == ["tee"] else []
-    if any(_SCRIPT.match(t) for t in into):
-        yield command.fed or (_said(before) if command.piped and before is not None else "")
-
-
-def _said(command: Command) -> str:
-    """What an echo or printf prints."""
-    return " ".join(command.words[1:]).replace("\\n", "\n")
-
-
-def _after_lopen(words: Sequence[str]) -> list[str] | None:
+def _after_lopen(words: Sequence[str]) -> Sequence[str] | None:
     for i, word in enumerate(words):
-        module = (
-            word in ("lopen", "lopen.__main__")
-            and i
-            and words[i - 1].endswith("m")
-            and words[i - 1].startswith("-")
-        )
-        if os.path.basename(word) in ("lopen", "lopen.exe") or module or word in ("-mlopen", "-Imlopen"):
-            return list(words[i + 1 :])
+        option = words[i - 1] if i else ""
+        module = word in ("lopen", "lopen.__main__") and option.startswith("-") and option.endswith("m")
+        if module or word in ("-mlopen", "-Imlopen") or _is_lopen(word):
+            return words[i + 1 :]
     return None
+
+
+def _is_lopen(word: str) -> bool:
+    """The word names the program lopen, or a pattern that is meant to become it."""
+    name = _name_pattern(word)
+    if name in ("lopen", "lopen.exe"):
+        return True
+    if not any(c in name for c in "*?[") or sum(c.isalpha() for c in name) < 3:
+        return False
+    from fnmatch import fnmatchcase  # read only for the rare pattern
+
+    return fnmatchcase("lopen", name)
 
 
 def _no_person(what: str) -> str:
     return f"{what} is a person's command: ask the person to give it in a terminal of their own."
+
+
+def _unreadable() -> str:
+    return (
+        "this command names lopen or a protected path, and lopen cannot tell what it runs:"
+        " write it plainly, without eval and without texts that only a shell can know, or ask the person to give it."
+    )
 
 
 def _no_edit(path: str) -> str:

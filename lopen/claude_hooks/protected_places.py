@@ -21,14 +21,9 @@ _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", 
 LONGEST = 200_000
 
 
-def head_of(words: Sequence[str]) -> str:
-    """The command's own name, behind assignments."""
-    return next((w for w in words if not re.match(r"[A-Za-z_]\w*\+?=", w)), "")
-
-
 def git_parts(words: Sequence[str]) -> tuple[str, str, list[str]]:
     """Of a git command: the folder it is told to work in, its subcommand, and what follows that."""
-    rest = list(words[list(words).index(head_of(words)) + 1 :])
+    rest = list(words[1:])
     folder = ""
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
@@ -40,7 +35,7 @@ def git_parts(words: Sequence[str]) -> tuple[str, str, list[str]]:
 
 def reads_git(words: Sequence[str]) -> bool:
     """A git command that changes no file, or a `gh`."""
-    name = os.path.basename(head_of(words))
+    name = os.path.basename(words[0]) if words else ""
     return name == "gh" or (name == "git" and git_parts(words)[1] in _GIT_READS)
 
 

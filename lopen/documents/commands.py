@@ -6,12 +6,13 @@ See docs/reference/specification-format.md.
 from __future__ import annotations
 
 import re
-import shlex
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from lopen.base.shell_syntax import parse
+from lopen.base.shell_values import UNCLOSED_QUOTE
 from lopen.documents.blocks import Item, items
 from lopen.documents.diagnostic import Diagnostic
 from lopen.documents.sections import Outline, Section
@@ -140,17 +141,6 @@ def _command(name: str, rest: str) -> str | None:
         raise _Malformed(f"the command of {name} is empty; say `none` if there is none")
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs") and c != "\t" for c in command):
         raise _Malformed(f"the command of {name} holds characters that cannot be seen")
-    if _unclosed(command):
+    if parse(command).uncertain == UNCLOSED_QUOTE:
         raise _Malformed(f"a quote in the command of {name} is not closed; close it: {command}")
     return command
-
-
-def _unclosed(command: str) -> bool:
-    """Whether a quote is surely left open: within substitutions and here-documents quotes have rules of their own."""
-    if any(sign in command for sign in ("$(", "`", "<<", "$'")):
-        return False
-    try:
-        shlex.split(command, comments=True)
-    except ValueError as error:
-        return "quotation" in str(error)
-    return False

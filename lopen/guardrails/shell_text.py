@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
+from collections.abc import Sequence
 from functools import lru_cache
 
-_READ = 4_000  # characters of a command that are looked at
+from lopen.base.shell_syntax import parse
+from lopen.base.shell_values import UNCLOSED_QUOTE
+
+_READ, _PARSED = 4_000, 100_000  # characters of a command that are compared, and that are parsed
 _BLANKS = re.compile(r"""('[^']*'|"(?:\\.|[^"\\])*")|\s+""")
 _DOT_PREFIX = re.compile(r"(?<!\S)\./(?=\S)")
-_SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "\n"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _DURATION = re.compile(r"\d+(\.\d+)?[smhd]?$")
 _PREFIXES = frozenset(
@@ -46,32 +48,15 @@ def looks_like_tests(command: str, test_command: str | None) -> bool:
 @lru_cache(maxsize=64)  # the specification's command is asked about at every call
 def _programs(command: str) -> frozenset[tuple[str, ...]]:
     """What each simple command of the line runs: `pytest`, `npm test`, … without wrappers and arguments."""
-    found: set[tuple[str, ...]] = set()
-    words: list[str] = []
-    piped = False
-    for word in [*_tokens(command), ";"]:
-        if word not in _SEPARATORS:
-            words.append(word)
-            continue
-        program = _program(words)
-        if program and program[0] not in _SETTING_UP and not piped:
-            found.add(program)
-        piped = word == "|"  # a filter of the output (tail, tee) says nothing about what was run
-        words = []
-    return frozenset(found)
+    script = parse(command[:_PARSED])
+    if script.uncertain == UNCLOSED_QUOTE:  # no shell runs it
+        return frozenset()
+    # A filter of the output (tail, tee) says nothing about what was run
+    found = {_program(simple.texts) for simple in script.commands if not simple.piped_from}
+    return frozenset(program for program in found if program and program[0] not in _SETTING_UP)
 
 
-def _tokens(command: str) -> list[str]:
-    lexer = shlex.shlex(command[:_READ].replace("\n", " ; "), posix=True, punctuation_chars="();<>|&")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
-        return list(lexer)
-    except ValueError:  # an open quote: no shell would run it either
-        return []
-
-
-def _program(words: list[str]) -> tuple[str, ...]:
+def _program(words: Sequence[str]) -> tuple[str, ...]:
     words = _unwrapped(words)
     if not words:
         return ()
@@ -88,12 +73,12 @@ def _program(words: list[str]) -> tuple[str, ...]:
     return (name, *plain[:1])
 
 
-def _unwrapped(words: list[str]) -> list[str]:
+def _unwrapped(words: Sequence[str]) -> list[str]:
     """The words from the program on: without assignments, `timeout 60`, `uv run` and their like."""
     rest = list(words)
     while rest:
         head = posixpath.basename(rest[0])
-        if _ASSIGNMENT.match(rest[0]) or head in {"(", "!", "{"}:
+        if _ASSIGNMENT.match(rest[0]):
             rest = rest[1:]
         elif head in _PREFIXES:
             rest = rest[1:]

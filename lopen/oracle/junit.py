@@ -7,9 +7,10 @@ a document type declaration, through which entities expand without bound or read
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from xml.parsers import expat  # fed bounded data, with document types refused below
+
+from lopen.base.shell_syntax import parse
 
 MAX_BYTES = 8_000_000
 _OPTION = re.compile(r"^--junit-?xml(?:=(?P<path>.+))?$")
@@ -37,10 +38,7 @@ class Counts:
 
 def report_path(command: str) -> str | None:
     """The path to which `command` writes JUnit XML, as the command says it; None where it names none."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return None
+    words = [text for simple in parse(command).commands for text in simple.texts]
     for index, word in enumerate(words):
         found = _OPTION.match(word)
         if found and found["path"]:

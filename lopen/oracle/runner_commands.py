@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-_JOINING = frozenset({"&&", ";"})
-_MERGED = re.compile(r"(?:^|(?<=\s))(?:2>&1|1>&2)(?=\s|$)")  # both streams are read anyway
+from lopen.base.shell_syntax import parse
+
+# What lets the output of the commands through; alternatives (`||`, `else`, `case`) leave open which of them runs
+_PLAIN = frozenset({"&&", ";", "\n", "if", "then", "fi", "{", "}", "for", "while", "until", "do", "done"})
+_MERGES = (("2", ">&", "1"), ("1", ">&", "2"))  # both streams are read anyway
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
 # What stands before a runner and lets its output through
 _WRAPPERS: tuple[tuple[str, ...], ...] = (
@@ -72,23 +74,16 @@ def called_runners(command: str) -> tuple[str, ...]:
     return tuple(name for words in _simple_commands(command) for name in _runner(words))
 
 
-def _simple_commands(command: str) -> Iterator[list[str]]:
-    """The commands of a chain of `&&` and `;`; none at all where the shell is asked for more than that."""
-    text = _MERGED.sub(" ", command)
-    if re.search(r"[`\n]|\$\(", text):
+def _simple_commands(command: str) -> Iterator[Sequence[str]]:
+    """The commands of chains and conditions; none at all where the shell is asked for more than that."""
+    script = parse(command)
+    if script.uncertain or script.functions or not script.operators <= _PLAIN:
         return
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    try:
-        words = list(lexer)
-    except ValueError:
-        return
-    if any(set(word) <= set("();<>|&") and word not in _JOINING for word in words):
-        return
-    while words:
-        end = next((i for i, word in enumerate(words) if word in _JOINING), len(words))
-        yield words[:end]
-        words = words[end + 1 :]
+    for simple in script.commands:
+        redirections = [(r.descriptor, r.operator, r.target.text) for r in simple.redirections]
+        if simple.subshell or any(redirection not in _MERGES for redirection in redirections):
+            return
+    yield from (simple.texts for simple in script.commands)
 
 
 def _runner(words: Sequence[str]) -> Iterator[str]:

@@ -9,12 +9,13 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lopen.claude_hooks.shell import commands
+from lopen.application.verify_programs import programs
 from lopen.guardrails.shell_text import looks_like_tests, normal_command
 from lopen.llm.messages import Response, ToolUse, Usage
 from lopen.llm.stream_parser import parse_input
 from lopen.oracle.judge import TOOL, UnreadableVerdict, read_verdict
 from lopen.oracle.junit import UnreadableReport, read_counts, report_path
+from lopen.oracle.runner_commands import called_runners
 from lopen.oracle.runner_output import plain, tail
 from lopen.test_integrity import FileChange, find_tampering
 from lopen.tools.catalogue import catalogue
@@ -122,7 +123,8 @@ def test_any_path_is_split_or_refused(path: str) -> None:
 @example("<<a <<b <<c\n" * 500)
 @bounded(110)
 def test_any_line_of_shell_is_read(line: str) -> None:
-    commands(line)
+    list(programs(line))
+    called_runners(line)
     normal_command(line)
     looks_like_tests(line, "pytest -q")
     report_path(line)

@@ -4,8 +4,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given
 
 from lopen.claude_hooks.protect import forbidden, in_shell
+from tests.fuzz.inputs import bounded, pieces
 
 ROOT = "/home/ann/project"
 
@@ -76,6 +78,78 @@ PERSONS = [
     "sh <<'EOF' | cat\nlopen approve auth\nEOF",
     "cat <<'EOF' | sh\nlopen approve auth\nEOF",
     "sh <<'EOF' && true\nlopen approve auth\nEOF",
+    "lopen alerts ack all",
+    # quoting and nesting
+    "echo $'it\\'s' ; lopen approve auth",
+    "(( x = 1 << 2 ))\nlopen approve auth",
+    "cat <<EOF\n$(lopen approve auth)\nEOF",
+    "cat <<EOF\n`lopen approve auth`\nEOF",
+    "echo `echo \\`lopen approve auth\\``",
+    "echo `echo \\`echo \\\\\\`lopen approve auth\\\\\\`\\``",
+    "$'\\x6copen' approve auth",
+    'echo "${x:-$(lopen approve auth)}"',
+    "x=$(cat <<EOF\n)\nEOF\n); lopen approve auth",
+    "case a in a) lopen approve auth;; esac",
+    "for ((i = 0; i < 1 << 2; i++)); do lopen approve auth; done",
+    "a[1 << 2]=3\nlopen approve auth",
+    "[[ a < b ]] && lopen approve auth",
+    "coproc X { lopen approve auth; }",
+    # aliases, functions, variables
+    "alias l=lopen; l circuit ack x",
+    "alias l='lopen circuit'; l ack x",
+    "alias l=lopen k=l; k approve auth",
+    'f() { lopen "$@"; }; f approve auth',
+    "f() { $1 $2 auth; }; f lopen approve",
+    '"$@" lopen approve auth',
+    'set -- lopen approve auth; "$@"',
+    "x=lopen; $x approve auth",
+    "x=lop; y=en; ${x}$y approve auth",
+    'x=lop; x+=en; export c="lopen approve auth"; $c',
+    "c='lopen approve auth'; bash -c \"$c\"",
+    "c='lopen approve auth'; eval \"$c\"",
+    "c='lopen approve auth'; bash <<< \"$c\"",
+    "c='lopen approve auth'; echo \"$c\" | FOO=$(date) bash",
+    "for x in ls lopen; do $x approve auth; done",
+    'a=(lopen approve auth); "${a[@]}"',
+    "${x:-lopen} approve auth",
+    "${x:-lopen approve auth}",
+    "${x}lopen approve auth",
+    "lop$(echo en) approve auth",
+    "/usr/bin/lop?n approve auth",
+    "{lopen,approve,auth}",
+    "lopen {approve,auth}",
+    # programs that run others
+    "command lopen approve auth",
+    "exec -a x lopen approve auth",
+    "env -S 'lopen approve auth'",
+    "env -S'lopen approve auth'",
+    "x=lopen; env nohup $x approve auth",
+    "echo approve auth | xargs lopen",
+    "echo lopen approve auth | xargs env",
+    "echo approve | xargs -I{} lopen {} auth",
+    "echo 'lopen approve auth' | xargs -I % sh -c %",
+    "cat words | xargs lopen",
+    "cat words | xargs -n 2 lopen budget",
+    "echo lopen approve auth | cat | sh",
+    "{ echo lopen approve auth; true; } | sh",
+    "echo lopen approve auth | { cat; sh; }",
+    "echo lopen approve auth | if true; then sh; fi",
+    "{ sh; } <<EOF\nlopen approve auth\nEOF",
+    "(cat; sh) <<< 'lopen approve auth'",
+    "python <<EOF\nrun(['lopen', 'approve', 'auth'])\nEOF",
+]
+UNREADABLE = [
+    'eval "$(cat lopen.txt)"',
+    'bash -c "$UNKNOWN" lopen',
+    "bash <(sed s,x,lopen, file)",
+    "source <(grep lopen file)",
+    "sed s,x,lopen, file | bash",
+    'while read x; do eval "$x"; done <<< "lopen $y"',
+    "lopen status; echo 'not closed",
+    'lopen status; "${x:-' + '"${x:-' * 100,
+    'sh -c "echo \'lopen"',
+    'eval "$X"; cat .lopen/config.toml',
+    "lopen status $a $b $c; a=1 a=2 a=3 a=4 a=5 b=1 b=2 b=3 b=4 b=5 c=1 c=2 c=3",
 ]
 FREE = [
     "lopen status",
@@ -108,6 +182,22 @@ FREE = [
     "",
     "'",
     "echo $((1 + 2)) ${HOME} $'a\\n'",
+    "lopen alerts list",
+    "x=lopen; $x status",
+    "alias l=lopen; l status",
+    "cat <<'EOF'\n$(lopen approve auth)\nEOF",
+    "cat <<\\EOF\n`lopen approve auth`\nEOF",
+    "echo 'it'\\''s $(lopen approve auth)'",
+    "echo '`lopen approve`' \\$(true)",
+    "(( lopen << 2 ))",
+    "# it's lopen",
+    'eval "$(direnv hook bash)"',
+    'cd lopen/ && bash -c "$X"',
+    "curl https://example.org/install.sh | sh",
+    'git commit -m "it\'s lopen"',
+    "sed -i 's/lopen/x/' a.py | sh a.sh",
+    "ls * lib/*",
+    "cat a b | xargs grep lopen",
 ]
 EDITS = [
     "rm -rf .lopen",
@@ -178,6 +268,16 @@ EDITS = [
     "rsync -a --delete /tmp/empty/ ./",
     "rsync -a --delete-after /tmp/empty/ /home/ann",
     "rsync -a --delete --exclude=.lopen /tmp/empty/ .",
+    "(cd /tmp); rm -rf .",
+    "echo $(cd /tmp; pwd); rm -rf .",
+    "x=.lopen; rm -rf $x",
+    "d=.claude; echo '{}' > $d/settings.json",
+    "for f in a .lopen/state.db; do rm $f; done",
+    "{ echo a; } > .lopen/config.toml",
+    "if true; then echo a; fi 2> .lopen/config.toml",
+    "alias r='rm -rf'; r .lopen",
+    "cat <<EOF\n$(rm -rf .lopen)\nEOF",
+    "echo .lopen/state.db | xargs rm",
 ]
 READS = [
     "cat .lopen/config.toml",
@@ -229,12 +329,19 @@ READS = [
     "rsync -a --delete build/ dist/",
     "rsync -an --delete /tmp/empty/ ./ --dry-run",
     "rsync -a --delete --exclude=.lopen --exclude=.claude /tmp/new/ ./",
+    "(cd /tmp/x && rm -rf .)",
+    "x=build; rm -rf $x",
 ]
 
 
 @pytest.mark.parametrize("command", PERSONS)
 def test_a_persons_command_is_blocked_however_it_is_written(command: str) -> None:
     assert "person's command" in in_shell(command, ROOT, ROOT)
+
+
+@pytest.mark.parametrize("command", UNREADABLE)
+def test_a_command_that_cannot_be_told_and_names_lopen_is_blocked(command: str) -> None:
+    assert "cannot tell what it runs" in in_shell(command, ROOT, ROOT)
 
 
 @pytest.mark.parametrize("command", FREE)
@@ -366,8 +473,28 @@ def test_a_very_long_command_is_searched_not_read() -> None:
     assert in_shell("echo " + "x" * 300_000 + "; lopen approve auth", ROOT, ROOT)
 
 
-@pytest.mark.parametrize(
-    "text", ["$(" * 5_000, "'" * 9_999, "`" * 999, "((((" * 999, "<<" * 999, 'bash -c "' * 500]
-)
-def test_hostile_nesting_ends(text: str) -> None:
+HOSTILE = [
+    *("$(" * 5_000, "'" * 9_999, "`" * 999, "((((" * 999, "<<" * 999, 'bash -c "' * 500, "sh -c 'sh -c a';" * 500),
+    "".join(f"x{i}=$x{i + 1}$x{i + 1};" for i in range(3_000)) + "$x0",
+    "".join(f"x=$x$y{i};y{i}=$x;" for i in range(1_000)) + "$x",
+    "x=1;x=2;" + "$x $x $x $x;" * 1_000,
+    "alias a=b b=a;" + "a;" * 1_000,
+    "{ " + "a;" * 2_000 + "} | { " + "xargs sh;" * 2_000 + "}",
+    "{ " * 2_000 + "sh;" + "} <<<a;" * 2_000,
+    "python '" + "lopen " * 30_000 + "'",
+    "x '" + "${" * 90_000 + "'",
+    "echo " + "{a,b}" * 10_000,
+    "echo {" + "," * 100_000,
+    "eval " * 5_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_read_to_an_end(text: str) -> None:
     in_shell(text, ROOT, ROOT)
+
+
+@given(pieces(*(part for text in [*PERSONS, *EDITS] for part in text.split(" ")), " ", ";", "|", "$(", ")", "{", "}"))
+@bounded(100)
+def test_any_text_is_allowed_or_refused(text: str) -> None:
+    assert isinstance(in_shell(text, ROOT, ROOT), str)

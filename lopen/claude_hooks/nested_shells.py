@@ -1,0 +1,131 @@
+"""A command that may run, and the texts that it has a shell run: its arguments, its input, the files it writes."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from lopen.claude_hooks.protected_places import READERS, reads_git
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish", "eval"})
+_SOURCING = frozenset({"source", "."})
+# What a source of a pipe prints can be told from its text
+_PRINTING = frozenset({"echo", "printf", "cat", "tee"})
+_GIT_ALIAS = re.compile(r"(?s)(?:alias\.[\w-]+=)?!(.*)")  # `!` before a git alias: a shell runs the rest
+# Files that a shell may be given to run: those without an ending, scripts, and what a shell reads at its start
+_SCRIPT = re.compile(r"(?i)^(?!/dev/).*?((^|/)[^/.]+|\.(sh|bash|zsh|ksh|fish|command|mk)|rc|profile)$")
+UNREAD = "$()"
+_XARGS_VALUED = frozenset({"-n", "-I", "-P", "-L", "-d", "-s", "-a", "-E"})
+MOST_SOURCES = 100
+
+
+class ResolvedCommand:
+    """One way in which a command may run: its words, the files it writes, its input, and what is piped into it."""
+
+    __slots__ = ("fed", "sources", "subshell", "words", "writes")
+
+    def __init__(self, words: tuple[str, ...], subshell: tuple[int, ...]) -> None:
+        self.words = words
+        self.subshell = subshell
+        self.writes: tuple[str, ...] = ()
+        self.fed = ""
+        self.sources: list[ResolvedCommand] = []
+
+    @property
+    def name(self) -> str:
+        """The program's name without its folder."""
+        return os.path.basename(self.words[0]) if self.words else ""
+
+
+def shell_texts(way: ResolvedCommand) -> Iterator[str]:
+    """Texts that a shell in this command runs; `$()` for one that cannot be read."""
+    names = [os.path.basename(word) for word in way.words]
+    if names and names[0] in ("git", "git.exe"):
+        yield from (found[1] for word in way.words if (found := _GIT_ALIAS.match(word)))
+    shell = next((i for i, name in enumerate(names) if name in SHELLS), None)
+    if names[:1] and names[0] in _SOURCING and any(word.startswith("<(") for word in way.words[1:]):
+        yield UNREAD
+    if shell is None or names[0] in READERS:
+        return
+    rest = way.words[shell + 1 :]
+    if names[shell] == "eval":
+        yield " ".join(rest)
+        return
+    commands = [
+        rest[i + 1]
+        for i, word in enumerate(rest[:-1])
+        if word.startswith("-") and not word.startswith("--") and "c" in word
+    ]
+    yield from commands
+    yield from (UNREAD for word in rest if word.startswith("<("))
+    if way.fed:
+        yield way.fed
+    elif not commands:
+        operands = [word for word in rest if not word.startswith("-")]
+        reads_input = not operands or "-s" in rest or "/dev/stdin" in rest
+        yield from (text for text in _printed(way) if reads_input or text != UNREAD)
+
+
+def _printed(way: ResolvedCommand) -> Iterator[str]:
+    """What is piped into a command, filters passed over; `$()` behind a text that cannot be told for certain."""
+    left, seen = list(way.sources), 0
+    while left and seen < MOST_SOURCES:
+        source, seen = left.pop(), seen + 1
+        if source.fed:
+            yield source.fed
+        elif source.name in ("echo", "printf"):
+            yield _said(source)
+        elif source.words:
+            yield " ".join(source.words[1:])
+        if source.name not in _PRINTING:
+            yield UNREAD
+        left += source.sources[: MOST_SOURCES - len(left)]
+    if left:
+        yield UNREAD
+
+
+def _said(way: ResolvedCommand) -> str:
+    """What an echo or printf prints."""
+    return " ".join(way.words[1:]).replace("\\n", "\n")
+
+
+def possible_texts(way: ResolvedCommand) -> Iterator[str]:
+    """Words that may be shell texts, and texts put into a file that a shell may run later."""
+    if not way.words:
+        return
+    if way.name not in READERS and not reads_git(way.words):
+        for word in way.words:
+            if "lopen" in word and any(c.isspace() for c in word.strip()):
+                yield word.removeprefix("--split-string=").removeprefix("-S")
+    into = [word for word in way.words[1:] if not word.startswith("-")] if way.name == "tee" else []
+    if any(_SCRIPT.match(target) for target in (*way.writes, *into)):
+        if way.name in ("echo", "printf"):
+            yield _said(way)
+        elif way.name in ("cat", "tee"):
+            yield way.fed or "\n".join(_said(s) for s in way.sources if s.name in ("echo", "printf"))
+
+
+def given_by_xargs(way: ResolvedCommand) -> ResolvedCommand:
+    """The command that xargs runs, with its input added or put in the place of the placeholder."""
+    options = list(way.words[way.words.index("xargs") + 1 :])
+    placeholder, words = "", options
+    while words and words[0].startswith("-"):
+        option, words = words[0], words[1:]
+        value = option[2:]
+        if option in _XARGS_VALUED and words:
+            value, words = words[0], words[1:]
+        placeholder = value if option.startswith("-I") else placeholder
+    known = all(source.name in ("echo", "printf") for source in way.sources)
+    said = " ".join(_said(source) for source in way.sources) if known else UNREAD
+    if placeholder:
+        words = [part for word in words for part in _filled(word, placeholder, said)]
+        return ResolvedCommand(tuple(words), way.subshell)
+    return ResolvedCommand((*words, *said.split()), way.subshell)
+
+
+def _filled(word: str, placeholder: str, said: str) -> Sequence[str]:
+    return said.split() if word == placeholder else [word.replace(placeholder, said)]
