@@ -141,6 +141,7 @@ def _command(name: str, rest: str) -> str | None:
         raise _Malformed(f"the command of {name} is empty; say `none` if there is none")
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs") and c != "\t" for c in command):
         raise _Malformed(f"the command of {name} holds characters that cannot be seen")
-    if parse(command).uncertain == UNCLOSED_QUOTE:
+    # A here-document was on lines of its own, and its text may hold any quote
+    if "<<" not in command and parse(command).uncertain == UNCLOSED_QUOTE:
         raise _Malformed(f"a quote in the command of {name} is not closed; close it: {command}")
     return command

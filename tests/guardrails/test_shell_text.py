@@ -63,6 +63,10 @@ def test_a_normal_command_is_normal(command: str) -> None:
         ("pip install x; pytest", "cd . && pytest"),
         ("(cd a; pytest)", "pytest"),
         ("time pytest\n", "pytest"),
+        ("if true; then pytest; fi", "pytest"),
+        ("for d in a b; do (cd $d && pytest); done", "if true; then pytest; fi"),
+        ("cat > a.py <<'E'\nit's\nE\npytest a.py", "pytest"),
+        ("x=$(pytest -q 2>&1); echo $x", "pytest"),
     ],
 )
 def test_test_runs_are_told_by_the_program_they_run(command: str, tests: str) -> None:

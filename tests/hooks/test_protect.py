@@ -474,7 +474,15 @@ def test_a_very_long_command_is_searched_not_read() -> None:
 
 
 HOSTILE = [
-    *("$(" * 5_000, "'" * 9_999, "`" * 999, "((((" * 999, "<<" * 999, 'bash -c "' * 500, "sh -c 'sh -c a';" * 500),
+    *(
+        "$(" * 5_000,
+        "'" * 9_999,
+        "`" * 999,
+        "((((" * 999,
+        "<<" * 999,
+        'bash -c "' * 500,
+        "sh -c 'sh -c a';" * 500,
+    ),
     "".join(f"x{i}=$x{i + 1}$x{i + 1};" for i in range(3_000)) + "$x0",
     "".join(f"x=$x$y{i};y{i}=$x;" for i in range(1_000)) + "$x",
     "x=1;x=2;" + "$x $x $x $x;" * 1_000,
@@ -494,7 +502,11 @@ def test_hostile_texts_are_read_to_an_end(text: str) -> None:
     in_shell(text, ROOT, ROOT)
 
 
-@given(pieces(*(part for text in [*PERSONS, *EDITS] for part in text.split(" ")), " ", ";", "|", "$(", ")", "{", "}"))
+@given(
+    pieces(
+        *(part for text in [*PERSONS, *EDITS] for part in text.split(" ")), " ", ";", "|", "$(", ")", "{", "}"
+    )
+)
 @bounded(100)
 def test_any_text_is_allowed_or_refused(text: str) -> None:
     assert isinstance(in_shell(text, ROOT, ROOT), str)
