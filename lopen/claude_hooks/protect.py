@@ -136,6 +136,8 @@ def in_shell(text: str, cwd: str, root: str) -> str:
         if hit:
             return _no_edit(hit)
         folders[command.subshell] = _moved(command.words, here)
+    if resolution.cut:
+        return "this text has more commands than lopen can check: give it in parts."
     return _unreadable() if resolution.uncertain and named else ""
 
 

@@ -24,17 +24,21 @@ _DEFAULT = re.compile(r"(?s)\$\{(\w+):?[-=+](.*)\}")
 _BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
 DEEPEST_TEXT, DEEPEST_VALUE = 8, 10
 # Bounds of the work for one text; past them it is uncertain
-MOST_TEXTS, MOST_CHARACTERS = 200, 2_000_000
+MOST_TEXTS, MOST_CHARACTERS = 200, 500_000
 MOST_ALTERNATIVES = 32
 MOST_WAYS, MOST_FED = 2_000, 10_000
+MOST_COMMANDS = 4_000  # those that can be checked before the hook's time is up
 
 
 class Resolution:
-    """The commands of a text and of the texts that its shells run. `uncertain`: something in it cannot be told."""
+    """The commands of a text and of the texts that its shells run.
+
+    `uncertain`: something in it cannot be told. `cut`: it has more than `MOST_COMMANDS`, and the rest is left out.
+    """
 
     def __init__(self, text: str) -> None:
         self.commands: list[ResolvedCommand] = []
-        self.uncertain = False
+        self.uncertain = self.cut = False
         self._values: dict[str, list[Word]] = {}
         self._aliases: dict[str, list[Word]] = {}
         self._known: dict[str, list[str]] = {}
@@ -57,6 +61,9 @@ class Resolution:
         resolved: list[list[ResolvedCommand]] = []
         sources: dict[tuple[int, int], list[ResolvedCommand]] = {(0, 0): []}
         for command in script.commands:
+            self.cut = self.cut or len(self.commands) >= MOST_COMMANDS
+            if self.cut:
+                return
             ways = self._ways(command, subshell)
             resolved.append(ways)
             piped = (command.piped_from.start, command.piped_from.stop)

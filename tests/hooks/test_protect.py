@@ -502,6 +502,11 @@ def test_hostile_texts_are_read_to_an_end(text: str) -> None:
     in_shell(text, ROOT, ROOT)
 
 
+def test_a_text_of_too_many_commands_is_refused() -> None:
+    assert in_shell("rm a;" * 3_000, ROOT, ROOT) == ""
+    assert "give it in parts" in in_shell("rm a;" * 5_000 + "rm -rf .lopen", ROOT, ROOT)
+
+
 @given(
     pieces(
         *(part for text in [*PERSONS, *EDITS] for part in text.split(" ")), " ", ";", "|", "$(", ")", "{", "}"

@@ -101,6 +101,7 @@ def test_hooks_are_installed_and_taken_out(folder: Path) -> None:
         (budget.app, ["reset", "session:s"]),
         (circuit.app, ["ack", "session:s"]),
         (circuit.app, ["reset", "session:s"]),
+        (alerts.app, ["ack", "all"]),
         (hooks.app, ["install"]),
         (hooks.app, ["uninstall"]),
     ],

@@ -53,8 +53,10 @@ def _list(context: CommandContext, budget: str | None, *, new: bool) -> ExitCode
 @command
 def ack(context: CommandContext, alert_id: AlertId) -> ExitCode:
     """Mark an alert, or all, as seen."""
+    from lopen.application.person_only import require_person
     from lopen.limits import admin_actions, report
 
+    require_person("alerts ack", context.root)
     with opened_limits(context) as (store, _):
         wanted = [a.alert_id for a in store.alerts(acknowledged=False)] if alert_id == "all" else [alert_id]
         alerts = [admin_actions.acknowledge_alert(store, each) for each in wanted]
