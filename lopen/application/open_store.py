@@ -17,7 +17,7 @@ from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
 if TYPE_CHECKING:
-    from lopen.retention.upkeep import Freed
+    from lopen.retention.upkeep import CleanupResult
 
 UNBEGUN = {".gitignore", "config.toml", CACHE}  # what lies in `.lopen/` before anything ran
 NOWHERE = Path(":memory:")
@@ -128,16 +128,16 @@ def _branch_prefix(context: CommandContext) -> str:
         return Git().branch_prefix
 
 
-def cleaned(context: CommandContext) -> Freed:
+def cleaned(context: CommandContext) -> CleanupResult:
     """Clean the project's state now; what was freed."""
     from lopen.base.clock import SystemClock
-    from lopen.retention.policy import policy_of
-    from lopen.retention.upkeep import Freed, Upkeep
+    from lopen.retention.policy import retention_policy
+    from lopen.retention.upkeep import CleanupResult, Upkeep
 
-    policy = policy_of(context.load().settings)
+    policy = retention_policy(context.load().settings)
     store = open_store(context)
     if store.database.path == NOWHERE:
-        return Freed()
+        return CleanupResult()
     return Upkeep(store, state_folder(context.root), policy, SystemClock(), warn=context.warn).clean()
 
 

@@ -48,7 +48,7 @@ from lopen.loop.oracle_calls import OracleCalls
 from lopen.loop.task_commit import Committer
 from lopen.prompts.templates import check_templates
 from lopen.retention.log_rotation import StructuredLog
-from lopen.retention.policy import policy_of
+from lopen.retention.policy import retention_policy
 from lopen.retention.upkeep import Upkeep
 from lopen.sandbox.environment import cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
@@ -160,7 +160,7 @@ def _hearing(
     hide: Callable[[str], str],
 ) -> tuple[Subscriber, ...]:
     """Everybody who hears of the session: the view, the log, the upkeep of `.lopen/`."""
-    policy, state = policy_of(settings), context.root / ".lopen"
+    policy, state = retention_policy(settings), context.root / ".lopen"
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
     return (_shown(context, view), log, upkeep)
@@ -184,7 +184,7 @@ def _meter(
 ) -> Meter:
     local = bool(getattr(model, "local", False))
     return Meter(
-        open_limits(settings.budget, store.database, evidence_max=policy_of(settings).evidence),
+        open_limits(settings.budget, store.database, evidence_max=retention_policy(settings).evidence),
         settings,
         clock,
         ledger=open_ledger(settings.budget, store.database),

@@ -27,7 +27,7 @@ def logged(lines: Sequence[str], root: str) -> None:
 
 def tidied(root: str) -> None:
     """Clean the project's state by the settings in force; what goes wrong is raised."""
-    from lopen.retention.policy import policy_of
+    from lopen.retention.policy import retention_policy
     from lopen.retention.upkeep import Upkeep
     from lopen.settings.sources import load
     from lopen.storage.database import Database
@@ -36,7 +36,7 @@ def tidied(root: str) -> None:
     folder = Path(root) / ".lopen"
     if not (folder / "state.db").exists():
         return
-    policy = policy_of(load(Path(root)).settings)
+    policy = retention_policy(load(Path(root)).settings)
     with closing(Database(folder / "state.db", timeout_s=0.5)) as database:
         Upkeep(
             SessionStore(database), folder, policy, SystemClock(), warn=lambda text: logged([text], root)

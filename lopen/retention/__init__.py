@@ -1,4 +1,4 @@
-"""Memory protection: what is kept, for how long and how large; all of it by itself.
+"""Memory protection: automatic limits on the age and size of everything in `.lopen/`.
 
 See docs/reference/storage.md.
 """

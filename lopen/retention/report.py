@@ -1,4 +1,7 @@
-"""What is kept, against its limits, and what the last cleaning freed (docs/reference/storage.md)."""
+"""The memory report: stored data against its limits, and the result of the last cleanup.
+
+See docs/reference/storage.md.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from typing import Any
 from lopen.base.errors import StoreUnreachable
 from lopen.limits.stores.store import LimitsStore
 from lopen.retention.log_rotation import LogFile, log_names
-from lopen.retention.policy import DAY_S, RetentionPolicy
-from lopen.retention.space import BESIDE, footprint
-from lopen.retention.upkeep import LAST
+from lopen.retention.policy import SECONDS_PER_DAY, RetentionPolicy
+from lopen.retention.space import UNCOUNTED, footprint
+from lopen.retention.upkeep import LAST_CLEANUP
 from lopen.storage.archives import archived_sessions
 from lopen.storage.capped_lists import CAPPED_LISTS
 from lopen.storage.database import Database
@@ -25,8 +28,8 @@ KB, MB = 1024, 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    """One log: how much is in it, and how many rotations lie beside it."""
+class LogSize:
+    """The size of one log, and the number of its rotations."""
 
     name: str
     size: int
@@ -36,7 +39,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceList:
-    """The longest list of a kind, and of all of them together what was dropped: how many, and their mean."""
+    """The longest list of a kind; the count and mean of entries dropped from all lists of that kind."""
 
     name: str
     longest: int
@@ -46,13 +49,13 @@ class EvidenceList:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Everything a person may want to know before asking where the space went."""
+class MemoryReport:
+    """The sizes, limits and counts that explain the use of space."""
 
     parts: dict[str, int]
     counted: int
     limit: int
-    logs: tuple[Log, ...]
+    logs: tuple[LogSize, ...]
     sessions: int
     unfinished: int
     archived_count: int
@@ -62,15 +65,17 @@ class Report:
     last: dict[str, Any] | None
 
 
-def report(store: SessionStore, folder: Path, policy: RetentionPolicy, limits: LimitsStore) -> Report:
-    """How a `.lopen/` folder stands. `limits`: where alerts and incidents are kept."""
-    room = footprint(folder, beside=True)
+def memory_report(
+    store: SessionStore, folder: Path, policy: RetentionPolicy, limits: LimitsStore
+) -> MemoryReport:
+    """Return the report on a `.lopen/` folder. `limits` is the store of alerts and incidents."""
+    size = footprint(folder, uncounted=True)
     connection = store.database.connection
-    last = connection.execute("SELECT body FROM memos WHERE key=?", (LAST,)).fetchone()
+    last = connection.execute("SELECT body FROM memos WHERE key=?", (LAST_CLEANUP,)).fetchone()
     tables = {"calls": "tool_calls", "events": "events"}
-    return Report(
-        parts=dict(room.parts),
-        counted=room.counted,
+    return MemoryReport(
+        parts=dict(size.parts),
+        counted=size.counted,
         limit=policy.state_bytes,
         logs=tuple(_log(LogFile(folder / "logs" / name, policy.logs)) for name in log_names(folder / "logs")),
         sessions=len(store.ids()),
@@ -83,9 +88,9 @@ def report(store: SessionStore, folder: Path, policy: RetentionPolicy, limits: L
     )
 
 
-def _log(log: LogFile) -> Log:
-    size, lines = log.measured()
-    return Log(log.path.name, size, lines, len(log.rotations()))
+def _log(log: LogFile) -> LogSize:
+    size, lines = log.measure()
+    return LogSize(log.path.name, size, lines, len(log.rotations()))
 
 
 def _count(database: Database, table: str) -> int:
@@ -104,7 +109,7 @@ def _verdicts(database: Database) -> EvidenceList:
 
 
 def _evidence(limits: LimitsStore) -> Iterator[EvidenceList]:
-    """Alerts and incidents; nothing where their store cannot be reached."""
+    """Yield alerts and incidents; nothing if their store is not reachable."""
     try:
         dropped = limits.dropped()
         owners = {
@@ -113,11 +118,10 @@ def _evidence(limits: LimitsStore) -> Iterator[EvidenceList]:
         }
     except StoreUnreachable:
         return
-    for name, whose in owners.items():
-        gone = [d for d in dropped if d.list == name]
-        yield _list(
-            name, list(Counter(whose).values()), sum(d.count for d in gone), sum(d.total for d in gone)
-        )
+    for name, ids in owners.items():
+        of_list = [d for d in dropped if d.list == name]
+        lengths = list(Counter(ids).values())
+        yield _list(name, lengths, sum(d.count for d in of_list), sum(d.total for d in of_list))
 
 
 def _list(name: str, lengths: list[int], count: int, total: float) -> EvidenceList:
@@ -125,47 +129,49 @@ def _list(name: str, lengths: list[int], count: int, total: float) -> EvidenceLi
     return EvidenceList(name, max(lengths, default=0), count, total / count if count else 0.0, measure)
 
 
-def lines(found: Report, policy: RetentionPolicy) -> Iterator[str]:
-    """For people."""
+def report_lines(found: MemoryReport, policy: RetentionPolicy) -> Iterator[str]:
+    """Yield the report's lines for the terminal."""
     share = 100 * found.counted / found.limit
     yield f"Memory: {_size(found.counted)} of {_size(found.limit)} ({share:.1f}%)"
-    yield from (f"  {name:<18}{_size(size):>10}" for name, size in found.parts.items() if name not in BESIDE)
-    beside = {name: found.parts[name] for name in BESIDE if found.parts.get(name)}
-    if beside:
-        yield "Beside the limit"
-        yield from (f"  {name:<18}{_size(size):>10}" for name, size in beside.items())
+    yield from (
+        f"  {name:<18}{_size(size):>10}" for name, size in found.parts.items() if name not in UNCOUNTED
+    )
+    uncounted = {name: found.parts[name] for name in UNCOUNTED if found.parts.get(name)}
+    if uncounted:
+        yield "Not counted against the limit"
+        yield from (f"  {name:<18}{_size(size):>10}" for name, size in uncounted.items())
     yield "Logs"
-    own = policy.logs
+    limits = policy.logs
     for log in found.logs:
         yield (
-            f"  {log.name}: {_size(log.size)} of {_size(own.most_bytes)}, {log.lines:,} of {own.most_lines:,}"
-            f" lines, {log.rotations} of {own.keep} rotations"
+            f"  {log.name}: {_size(log.size)} of {_size(limits.max_bytes)},"
+            f" {log.lines:,} of {limits.max_lines:,} lines, {log.rotations} of {limits.keep} rotations"
         )
     yield (
         f"Sessions: {found.sessions} kept, {found.unfinished} of them unfinished; {found.archived_count} archived"
-        f" (beyond {policy.sessions}, or {policy.session_age_s / DAY_S:g} days after they finished)"
+        f" (beyond {policy.sessions}, or {policy.session_age_s / SECONDS_PER_DAY:g} days after they finished)"
     )
     moved = f"; {found.segments} segments with older ones" if found.segments else ""
-    yield f"  {found.rows['calls']:,} tool calls and {found.rows['events']:,} events at hand{moved}"
-    yield f"Evidence: {policy.evidence} entries a list, {policy.tool_history} calls for pattern detection"
+    yield f"  {found.rows['calls']:,} tool calls and {found.rows['events']:,} events in the database{moved}"
+    yield f"Evidence: {policy.evidence} entries per list, {policy.tool_history} calls for pattern detection"
     for entries in found.evidence:
-        gone = (
+        dropped = (
             f"; {entries.dropped:,} dropped, {entries.measure} {entries.mean:.2f}" if entries.dropped else ""
         )
-        yield f"  {entries.name}: {entries.longest} in the longest list{gone}"
+        yield f"  {entries.name}: {entries.longest} in the longest list{dropped}"
     if found.last is None:
-        yield "Last cleaning: there was nothing to do yet"
+        yield "Last cleanup: none was needed yet"
     else:
-        done = {k: v for k, v in found.last.items() if k != "at"}
-        yield f"Last cleaning: {found.last['at'][:19]}Z: {freed_line(done)}"
+        counts = {k: v for k, v in found.last.items() if k != "at"}
+        yield f"Last cleanup: {found.last['at'][:19]}Z: {cleanup_line(counts)}"
 
 
-def freed_line(freed: dict[str, int]) -> str:
-    """What a cleaning did, in words."""
+def cleanup_line(counts: dict[str, int]) -> str:
+    """Return the result of a cleanup as one line."""
     return (
-        f"logs rotated: {freed['logs_rotated']}, sessions archived: {freed['sessions_archived']}, rows moved:"
-        f" {freed['rows_moved']:,}, budgets forgotten: {freed['limits_forgotten']}, freed:"
-        f" {_size(freed['bytes_freed'])}"
+        f"logs rotated: {counts['logs_rotated']}, sessions archived: {counts['sessions_archived']}, rows moved:"
+        f" {counts['rows_moved']:,}, budgets forgotten: {counts['limits_forgotten']}, freed:"
+        f" {_size(counts['bytes_freed'])}"
     )
 
 

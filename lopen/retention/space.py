@@ -1,4 +1,4 @@
-"""How much room `.lopen/` takes, and giving the database's free pages back."""
+"""The size of `.lopen/`, and returning the database's free pages to the file system."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from types import MappingProxyType
 from lopen.base.errors import StorageError
 from lopen.storage.database import Database
 
-# Beside the limit: what a person keeps (recordings, archives), what was damaged, what can be made again.
-BESIDE = ("recordings", "session_archives", "cache", "corrupted")
-FREE_PAGES_BYTES = 512 * 1024  # fewer are left for the next rows
+# Not counted against the limit: files the user keeps (recordings, archives), damaged files, and the cache
+UNCOUNTED = ("recordings", "session_archives", "cache", "corrupted")
+MIN_RECLAIMED_BYTES = 512 * 1024  # fewer free pages stay for the next rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,15 @@ class Footprint:
 
     @property
     def counted(self) -> int:
-        """Bytes that count against the limit."""
-        return sum(size for name, size in self.parts.items() if name not in BESIDE)
+        """The bytes that count against the limit."""
+        return sum(size for name, size in self.parts.items() if name not in UNCOUNTED)
 
 
-def footprint(folder: Path, *, beside: bool = False) -> Footprint:
-    """The footprint of a `.lopen/` folder; with `beside`, also of what does not count."""
+def footprint(folder: Path, *, uncounted: bool = False) -> Footprint:
+    """Measure a `.lopen/` folder; with `uncounted`, also the parts that do not count against the limit."""
     parts: dict[str, int] = {}
     for entry in _entries(folder):
-        if beside or entry.name not in BESIDE:
+        if uncounted or entry.name not in UNCOUNTED:
             name = "state.db" if entry.name.startswith("state.db") else entry.name
             parts[name] = parts.get(name, 0) + _size(entry)
     return Footprint(MappingProxyType(parts))
@@ -43,7 +43,7 @@ def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
-    except OSError:  # gone meanwhile, or not ours to look into
+    except OSError:  # deleted meanwhile, or not readable
         return []
 
 
@@ -56,19 +56,17 @@ def _size(entry: os.DirEntry[str]) -> int:
         return 0
 
 
-def reclaim(database: Database, *, all_of_it: bool = False) -> None:
-    """Give free pages back to the file system, where it is worth it. A busy database is left for later."""
+def reclaim(database: Database, *, fully: bool = False) -> None:
+    """Return free pages to the file system if there are many, or `fully`. A busy database is left for later."""
     connection = database.connection
     try:
-        if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:  # from before files could shrink
+        if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:  # created by an older lopen
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             connection.execute("VACUUM")
         free = connection.execute("PRAGMA freelist_count").fetchone()[0]
         page = connection.execute("PRAGMA page_size").fetchone()[0]
-        if free and (all_of_it or free * page > FREE_PAGES_BYTES):
-            connection.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page and stop
-        connection.execute(
-            "PRAGMA wal_checkpoint(TRUNCATE)" if all_of_it else "PRAGMA wal_checkpoint(PASSIVE)"
-        )
-    except (StorageError, sqlite3.Error):  # somebody writes or reads just now
+        if free and (fully or free * page > MIN_RECLAIMED_BYTES):
+            connection.executescript("PRAGMA incremental_vacuum")  # `execute` would free only one page
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)" if fully else "PRAGMA wal_checkpoint(PASSIVE)")
+    except (StorageError, sqlite3.Error):  # another process reads or writes
         return

@@ -1,8 +1,8 @@
-"""Keeping `.lopen/` small: logs rotated, finished sessions archived, older rows moved, space given back.
+"""Automatic upkeep of `.lopen/`: rotate logs, archive finished sessions, move older rows, reclaim space.
 
-It happens by itself: whole at the start of a session, and while one runs a cheap look at the end of every
-iteration and every few hundred events. Each part may be cut off anywhere and is taken up by the next run;
-one process at a time is at it, and a failure of it stops nobody's work.
+A full cleanup runs at the start of a session. While it runs, a cheap check follows every iteration and every few
+hundred events. A cleanup may be interrupted anywhere; the next one continues it. One process at a time cleans,
+and a failure does not stop the work.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from lopen.storage.segments import LEAST_KEPT_ROWS, ROW_KINDS, KeptRows, move_ro
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
-EVENTS_BETWEEN_LOOKS = 256
-ROWS_AT_ONCE = 10_000  # moved into one segment; all that a run waits for at a time, about 0.3 s
-LAST = "memory:last"  # the memo that holds the last cleaning that did something
-STALE_S = 3_600.0  # a temporary file of lopen's own that is older was left by a dead process
+EVENTS_BETWEEN_CHECKS = 256
+ROWS_AT_ONCE = 10_000  # rows per segment; moving them delays a run by about 0.3 s
+LAST_CLEANUP = "memory:last"  # the memo with the result of the last cleanup that changed anything
+STALE_S = 3_600.0  # the process of an older temporary file has ended
 
 
 @dataclass(frozen=True, slots=True)
-class Freed:
-    """What a cleaning did. `bytes_freed` of what counts against the limit."""
+class CleanupResult:
+    """The result of a cleanup. `bytes_freed` includes only bytes that count against the limit."""
 
     logs_rotated: int = 0
     sessions_archived: int = 0
@@ -44,17 +44,19 @@ class Freed:
     limits_forgotten: int = 0
     bytes_freed: int = 0
 
-    def __add__(self, other: Freed) -> Freed:
-        return Freed(*(a + b for a, b in zip(asdict(self).values(), asdict(other).values(), strict=True)))
+    def __add__(self, other: CleanupResult) -> CleanupResult:
+        return CleanupResult(
+            *(a + b for a, b in zip(asdict(self).values(), asdict(other).values(), strict=True))
+        )
 
     @property
-    def anything(self) -> bool:
-        """Whether there was anything to do."""
+    def changed(self) -> bool:
+        """True if the cleanup changed anything."""
         return bool(self.logs_rotated or self.sessions_archived or self.rows_moved or self.limits_forgotten)
 
 
 class Upkeep:
-    """One project's. `session` is the one this process drives: it holds that module's lock already."""
+    """The upkeep of one project. `session` is the one this process drives, whose module lock it already holds."""
 
     def __init__(
         self,
@@ -73,89 +75,93 @@ class Upkeep:
         self._warn = warn
         self._session = session
         self._events = 0
-        self._said = ""
+        self._last_warning = ""
 
     def __call__(self, record: Recorded) -> None:
-        """Subscribes to a journal: clean at a session's start, look while it runs."""
+        """Receive a journal event: clean at a session's start, and check while it runs."""
         self._events += record.event.durable
         if isinstance(record.event, SessionStarted):
-            self._safely(lambda: self.clean(most_rows=ROWS_AT_ONCE))
-        elif isinstance(record.event, IterationEnded) or self._events >= EVENTS_BETWEEN_LOOKS:
+            self._run(lambda: self.clean(max_rows=ROWS_AT_ONCE))
+        elif isinstance(record.event, IterationEnded) or self._events >= EVENTS_BETWEEN_CHECKS:
             self._events = 0
-            self._safely(self._look)
+            self._run(self._check)
 
-    def _safely(self, work: Callable[[], Freed]) -> None:
+    def _run(self, work: Callable[[], CleanupResult]) -> None:
+        """Run `work`; turn its failure into a warning."""
         try:
             work()
         except (LopenError, OSError) as error:
-            self._say_once(f"{self._folder} could not be cleaned ({error}); the work goes on")
+            self._warn_once(f"cannot clean {self._folder} ({error}); the work continues")
 
-    def _say_once(self, text: str) -> None:
-        if text != self._said:
-            self._said = text
+    def _warn_once(self, text: str) -> None:
+        if text != self._last_warning:
+            self._last_warning = text
             self._warn(text)
 
-    def _look(self) -> Freed:
-        """Cheap: move older rows, and clean only where the limit is passed."""
-        freed = Freed(rows_moved=self._move(KeptRows(), ROWS_AT_ONCE)) if self._session else Freed()
-        return freed + self.clean(most_rows=ROWS_AT_ONCE - freed.rows_moved) if self._over() else freed
+    def _check(self) -> CleanupResult:
+        """Move older rows; clean fully only above the size limit."""
+        freed = (
+            CleanupResult(rows_moved=self._move(KeptRows(), ROWS_AT_ONCE))
+            if self._session
+            else CleanupResult()
+        )
+        return freed + self.clean(max_rows=ROWS_AT_ONCE - freed.rows_moved) if self._over() else freed
 
     def _over(self) -> bool:
         return footprint(self._folder).counted > self._policy.state_bytes
 
-    def clean(self, *, most_rows: int = sys.maxsize) -> Freed:
-        """All of it, but for rows beyond `most_rows`, which are left for the next time; nothing where another
-        process is at it."""
+    def clean(self, *, max_rows: int = sys.maxsize) -> CleanupResult:
+        """Clean fully, but move at most `max_rows` rows. Do nothing if another process is cleaning."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(exclusive_lock(self._folder / "locks", "upkeep", "the upkeep"))
             except Locked:
-                return Freed()
+                return CleanupResult()
             before = footprint(self._folder).counted
-            freed = self._ordinary(most_rows)
+            freed = self._apply_policy(max_rows)
             reclaim(self._store.database)
             if self._over():
-                freed += self._squeezed(most_rows - freed.rows_moved)
-                reclaim(self._store.database, all_of_it=True)
+                freed += self._keep_least(max_rows - freed.rows_moved)
+                reclaim(self._store.database, fully=True)
             after = footprint(self._folder)
             freed = replace(freed, bytes_freed=max(0, before - after.counted))
-            self._remember(freed)
-        if after.counted > self._policy.state_bytes and freed.rows_moved < most_rows:
+            self._record(freed)
+        if after.counted > self._policy.state_bytes and freed.rows_moved < max_rows:
             name, size = max(after.parts.items(), key=lambda part: part[1])
-            self._say_once(
+            self._warn_once(
                 f"{self._folder} takes {after.counted / 2**20:.1f} MB, more than memory.state_max_mb allows;"
-                f" the most of it is {name} ({size / 2**20:.1f} MB): lopen memory report"
+                f" most of it is {name} ({size / 2**20:.1f} MB); next: lopen memory report"
             )
         return freed
 
-    def _ordinary(self, most_rows: int) -> Freed:
+    def _apply_policy(self, max_rows: int) -> CleanupResult:
         now = self._clock.now()
-        self._sweep(now)
-        return Freed(
+        self._remove_stale_files(now)
+        return CleanupResult(
             logs_rotated=sum(log.rotate_if_due(now) for log in self.logs()),
             sessions_archived=self._archive(self._due(now), now),
-            rows_moved=self._move(KeptRows(), most_rows),
-            limits_forgotten=self._forget(now - timedelta(seconds=self._policy.session_age_s)),
+            rows_moved=self._move(KeptRows(), max_rows),
+            limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._policy.session_age_s)),
         )
 
-    def _squeezed(self, most_rows: int) -> Freed:
-        """The limit is passed all the same: whatever is finished goes, and little stays of what runs."""
+    def _keep_least(self, max_rows: int) -> CleanupResult:
+        """Archive every finished session, and keep few rows of the others, to get below the size limit."""
         now = self._clock.now()
-        return Freed(
+        return CleanupResult(
             sessions_archived=self._archive(self._finished(), now),
-            rows_moved=self._move(LEAST_KEPT_ROWS, most_rows),
-            limits_forgotten=self._forget(now - timedelta(days=1)),
+            rows_moved=self._move(LEAST_KEPT_ROWS, max_rows),
+            limits_forgotten=self._delete_idle_limits(now - timedelta(days=1)),
         )
 
     # logs
 
     def logs(self) -> list[LogFile]:
-        """Every log of the project."""
+        """Return every log of the project."""
         folder = self._folder / "logs"
         return [LogFile(folder / name, self._policy.logs) for name in log_names(folder)]
 
-    def _sweep(self, now: datetime) -> None:
-        """Temporary files that a dead process left."""
+    def _remove_stale_files(self, now: datetime) -> None:
+        """Delete temporary files of ended processes."""
         for folder in (self._folder / "logs", *self._store.archives.glob("*")):
             for path in folder.glob(".*"):
                 if path.is_file() and now.timestamp() - path.stat().st_mtime > STALE_S:
@@ -164,7 +170,7 @@ class Upkeep:
     # sessions
 
     def _finished(self) -> Iterator[tuple[str, str]]:
-        """(id, module) of every finished session but our own, oldest first."""
+        """Yield (id, module) of every finished session except this process's own, oldest first."""
         own = self._session.id if self._session else ""
         rows = self._store.database.connection.execute(
             "SELECT id, module FROM sessions WHERE status='complete' AND id<>? ORDER BY created_at, rowid",
@@ -173,17 +179,19 @@ class Upkeep:
         yield from ((row["id"], row["module"]) for row in rows)
 
     def _due(self, now: datetime) -> Iterator[tuple[str, str]]:
-        """Those beyond the newest that are kept, or finished too long ago."""
+        """Yield finished sessions that exceed the policy's number or age."""
         newest = set(self._store.ids()[: self._policy.sessions])
-        edge = (now - timedelta(seconds=self._policy.session_age_s)).isoformat()
-        rows = self._store.database.connection.execute("SELECT id FROM sessions WHERE updated_at<?", (edge,))
+        cutoff = (now - timedelta(seconds=self._policy.session_age_s)).isoformat()
+        rows = self._store.database.connection.execute(
+            "SELECT id FROM sessions WHERE updated_at<?", (cutoff,)
+        )
         old = {row["id"] for row in rows}
         for session, module in self._finished():
             if session in old or session not in newest:
                 yield session, module
 
     def _archive(self, sessions: Iterator[tuple[str, str]], now: datetime) -> int:
-        """Archive them; one whose module another process works on is left for later."""
+        """Archive the sessions, except those whose module another process works on; return their number."""
         count = 0
         for session, module in sessions:
             ours = self._session is not None and self._session.module == module
@@ -192,49 +200,51 @@ class Upkeep:
                 with nullcontext() if ours else lock:
                     archive_session(self._store, session, now)
                     count += 1
-            except (Locked, UnreadableDatabase):  # the next session is not to wait for this one
+            except (Locked, UnreadableDatabase):  # continue with the next session
                 continue
         return count
 
-    def _move(self, keep: KeptRows, most: int) -> int:
-        """Move older rows of whatever is kept in the database, at most so many; how many."""
+    def _move(self, keep: KeptRows, limit: int) -> int:
+        """Move at most `limit` older rows of all sessions to segments; return their number."""
         store = self._store
         moved = 0
         for session in store.ids():
             for kind in ROW_KINDS:
-                while moved < most:
-                    at_once = min(ROWS_AT_ONCE, most - moved)
-                    just_now = move_rows(store.database, store.archives, session, kind, keep, at_once)
-                    moved += just_now
-                    if not just_now:
+                while moved < limit:
+                    at_once = min(ROWS_AT_ONCE, limit - moved)
+                    count = move_rows(store.database, store.archives, session, kind, keep, at_once)
+                    moved += count
+                    if not count:
                         break
         return moved
 
-    def _forget(self, edge: datetime) -> int:
-        """Budgets and circuits of sessions and tasks that are not ours to keep (Claude Code's, deleted ones),
-        untouched since `edge`. Their totals stay."""
+    def _delete_idle_limits(self, cutoff: datetime) -> int:
+        """Delete the limits of sessions and tasks not in the database that were unused since `cutoff`.
+
+        They belong to Claude Code's sessions or to deleted ones. Their totals stay. Return the number of budgets.
+        """
         with self._store.database.transaction() as connection:
             rows = connection.execute(
                 "SELECT budget_id FROM budgets WHERE last_updated < ?1 AND ("
                 " budget_id LIKE 'session:%' AND substr(budget_id, 9) NOT IN (SELECT id FROM sessions)"
                 " OR budget_id LIKE 'task:%' AND substr(budget_id, 6) NOT IN (SELECT id FROM tasks))",
-                (edge.isoformat(),),
+                (cutoff.isoformat(),),
             ).fetchall()
             idle = [str(row["budget_id"]) for row in rows]
             foreign = [i.removeprefix("session:") for i in idle if i.startswith("session:")]
-            beside = [key for name in foreign for key in (f"agents:session:{name}", f"hooks:{name}")]
-            delete_limit_rows(connection, [*idle, *beside])
+            related = [key for name in foreign for key in (f"agents:session:{name}", f"hooks:{name}")]
+            delete_limit_rows(connection, [*idle, *related])
             connection.execute(
                 "DELETE FROM memos WHERE key >= 'paid:' AND key < 'paid;' AND json_extract(body, '$.at') < ?",
-                (edge.isoformat(),),
+                (cutoff.isoformat(),),
             )
         return len(idle)
 
-    # what was done
+    # result
 
-    def _remember(self, freed: Freed) -> None:
-        if not freed.anything:
+    def _record(self, freed: CleanupResult) -> None:
+        if not freed.changed:
             return
         body = json.dumps({"at": self._clock.now().isoformat(), **asdict(freed)})
         with self._store.database.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (LAST, body))
+            connection.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (LAST_CLEANUP, body))

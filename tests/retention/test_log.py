@@ -43,4 +43,4 @@ def test_a_log_that_cannot_be_written_is_said_once(tmp_path: Path) -> None:
     for _ in range(3):
         log(Recorded(NOW, ID, Notice("info", "x"), 1))
     assert len(warnings) == 1
-    assert "the work goes on without it" in warnings[0]
+    assert "the work continues without it" in warnings[0]

@@ -10,7 +10,7 @@ from lopen.limits.stores.records import Alert
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.retention.log_rotation import LogFile
 from lopen.retention.policy import RetentionPolicy
-from lopen.retention.report import lines, report
+from lopen.retention.report import memory_report, report_lines
 from lopen.storage.sessions import SessionStore
 from tests.retention.conftest import MakeUpkeep
 from tests.storage.history import NOW, lived, many
@@ -18,11 +18,13 @@ from tests.storage.history import NOW, lived, many
 
 def test_a_new_project_has_nothing_to_tell(store: SessionStore, folder: Path) -> None:
     text = "\n".join(
-        lines(report(store, folder, RetentionPolicy(), SqliteStore(store.database)), RetentionPolicy())
+        report_lines(
+            memory_report(store, folder, RetentionPolicy(), SqliteStore(store.database)), RetentionPolicy()
+        )
     )
     assert "of 5.0 MB" in text
     assert "Sessions: 0 kept" in text
-    assert "there was nothing to do yet" in text
+    assert "none was needed yet" in text
 
 
 def test_everything_kept_stands_against_its_limit(
@@ -39,8 +41,8 @@ def test_everything_kept_stands_against_its_limit(
         limits.atomically(lambda rows, a=alert: rows.add_alert(a))  # type: ignore[misc] # mypy infers no lambda with a default
     make_upkeep().clean()
 
-    found = report(store, folder, RetentionPolicy(), limits)
-    text = "\n".join(lines(found, RetentionPolicy()))
+    found = memory_report(store, folder, RetentionPolicy(), limits)
+    text = "\n".join(report_lines(found, RetentionPolicy()))
 
     assert (found.sessions, found.unfinished, found.archived_count) == (10, 1, 4)
     assert "lopen.jsonl: 0 KB of 50 KB, 5 of 1,000 lines, 1 of 5 rotations" in text
@@ -49,5 +51,5 @@ def test_everything_kept_stands_against_its_limit(
         in text
     )
     assert "alerts: 100 in the longest list; 21 dropped, mean use 0.52" in text
-    assert "session_archives" in text.partition("Beside the limit")[2]
-    assert "Last cleaning: 2026-03-01T12:00:00Z: logs rotated: 0, sessions archived: 4" in text
+    assert "session_archives" in text.partition("Not counted against the limit")[2]
+    assert "Last cleanup: 2026-03-01T12:00:00Z: logs rotated: 0, sessions archived: 4" in text

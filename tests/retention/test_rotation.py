@@ -76,14 +76,14 @@ def test_a_log_is_rotated_after_seven_days(tmp_path: Path, age: timedelta, rotat
 
 
 def test_five_rotations_are_kept(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "lopen.jsonl", LogLimits(most_lines=2))
+    log = LogFile(tmp_path / "lopen.jsonl", LogLimits(max_lines=2))
     for n in range(21):
         log.write(str(n), NOW + timedelta(seconds=n))
     assert rotation_texts(tmp_path) == ["10\n11\n", "12\n13\n", "14\n15\n", "16\n17\n", "18\n19\n"]
 
 
 def test_a_clock_set_back_makes_no_rotation_older_than_its_predecessor(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "log.jsonl", LogLimits(most_lines=1, keep=2))
+    log = LogFile(tmp_path / "log.jsonl", LogLimits(max_lines=1, keep=2))
     for n, at in enumerate((NOW, NOW, NOW - timedelta(days=30), NOW - timedelta(days=60))):
         log.write(str(n), at)
     assert every_line(tmp_path) == ["1", "2", "3"]
@@ -159,7 +159,7 @@ def test_rotation_loses_no_line_and_doubles_none_wherever_a_writer_dies(
     crashes: set[tuple[int, int]],
 ) -> None:
     folder = tmp_path_factory.mktemp("logs")
-    limits = LogLimits(most_lines=most, keep=ALL)
+    limits = LogLimits(max_lines=most, keep=ALL)
     logs = [LogFile(folder / "log.jsonl", limits) for _ in range(3)]
     deaths = dict(crashes)
     acknowledged = []
@@ -187,7 +187,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from lopen.retention.policy import LogLimits
 from lopen.retention.log_rotation import LogFile
-log = LogFile(Path(sys.argv[1]), LogLimits(most_lines=7, keep=10_000))
+log = LogFile(Path(sys.argv[1]), LogLimits(max_lines=7, keep=10_000))
 for n in range(150):
     log.write(f"{sys.argv[2]}-{n}", datetime.now(UTC))
 """

@@ -13,9 +13,9 @@ from lopen.base.clock import FakeClock
 from lopen.base.events import IterationEnded, Notice, Recorded, SessionStarted
 from lopen.limits.budgets.budget import BudgetSpec, Charge
 from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.retention.policy import LogLimits, RetentionPolicy, policy_of
+from lopen.retention.policy import LogLimits, RetentionPolicy, retention_policy
 from lopen.retention.space import footprint, reclaim
-from lopen.retention.upkeep import Freed
+from lopen.retention.upkeep import CleanupResult
 from lopen.settings.schema import Settings
 from lopen.storage.archives import archived_sessions, open_archive
 from lopen.storage.database import Database
@@ -29,13 +29,13 @@ DAY = timedelta(days=1)
 
 
 def test_the_policy_is_the_settings(folder: Path) -> None:
-    assert policy_of(Settings()) == RetentionPolicy()
+    assert retention_policy(Settings()) == RetentionPolicy()
     tables = {
         "memory": {"log_max_kb": 1, "state_max_mb": 2},
         "session": {"retention": 3, "retention_days": 4},
     }
-    own = policy_of(Settings.model_validate(tables))
-    assert own == RetentionPolicy(LogLimits(most_bytes=1024), 3, 4 * 86_400.0, state_bytes=2 * 1024 * 1024)
+    own = retention_policy(Settings.model_validate(tables))
+    assert own == RetentionPolicy(LogLimits(max_bytes=1024), 3, 4 * 86_400.0, state_bytes=2 * 1024 * 1024)
 
 
 def test_of_fifteen_finished_sessions_the_newest_ten_stay(
@@ -86,7 +86,7 @@ def test_the_session_that_is_driven_here_is_not_archived_under_its_driver(
 def test_one_process_at_a_time_cleans(store: SessionStore, make_upkeep: MakeUpkeep, folder: Path) -> None:
     many(store, 11)
     with exclusive_lock(folder / "locks", "upkeep", "the upkeep"):
-        assert make_upkeep().clean() == Freed()
+        assert make_upkeep().clean() == CleanupResult()
     assert make_upkeep().clean().sessions_archived == 1
 
 
@@ -186,7 +186,7 @@ def test_what_cannot_be_made_smaller_is_said_once(
     upkeep.clean()
     upkeep.clean()
     assert len(warnings) == 1
-    assert "notes (2.9 MB): lopen memory report" in warnings[0]
+    assert "notes (2.9 MB); next: lopen memory report" in warnings[0]
 
 
 def test_recordings_archives_and_caches_do_not_count(folder: Path, store: SessionStore) -> None:
@@ -195,7 +195,7 @@ def test_recordings_archives_and_caches_do_not_count(folder: Path, store: Sessio
         (folder / name).mkdir()
         (folder / name / "large").write_bytes(b"x" * 100_000)
     assert footprint(folder).counted == before
-    assert footprint(folder, beside=True).parts["recordings"] == 100_000
+    assert footprint(folder, uncounted=True).parts["recordings"] == 100_000
 
 
 def test_it_cleans_when_a_session_starts_and_looks_when_an_iteration_ends(
@@ -218,7 +218,7 @@ def test_a_failure_of_the_upkeep_stops_nobody(
     for _ in range(2):
         upkeep(Recorded(NOW, "calc-20260301-12", SessionStarted("calc", "repeat")))
     assert len(warnings) == 1
-    assert "the work goes on" in warnings[0]
+    assert "the work continues" in warnings[0]
     assert len(store.ids()) == 12
 
 
@@ -260,7 +260,7 @@ def test_a_database_from_before_files_could_shrink_is_made_over(tmp_path: Path, 
         connection.execute("INSERT INTO memos VALUES ('large', ?)", ("x" * 2_000_000,))
     with database.transaction() as connection:
         connection.execute("DELETE FROM memos")
-    reclaim(database, all_of_it=True)
+    reclaim(database, fully=True)
     assert database.connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 2
     assert path.stat().st_size < 400_000
     database.close()

@@ -17,18 +17,18 @@ def report(context: CommandContext) -> ExitCode:
     """What is kept, against its limits, and what the last cleaning freed."""
     from lopen.application.open_store import open_store
     from lopen.limits.stores.opening import open_limits
-    from lopen.retention.policy import policy_of
-    from lopen.retention.report import lines
-    from lopen.retention.report import report as gathered
+    from lopen.retention.policy import retention_policy
+    from lopen.retention.report import memory_report as gathered
+    from lopen.retention.report import report_lines
 
     settings = context.load().settings
-    policy, store = policy_of(settings), open_store(context)
+    policy, store = retention_policy(settings), open_store(context)
     limits = open_limits(settings.budget, store.database)
     found = gathered(store, context.root / ".lopen", policy, limits)
     limits.close()
     context.emit("memory", **asdict(found))
     if not context.json:
-        context.say("\n".join(lines(found, policy)))
+        context.say("\n".join(report_lines(found, policy)))
     return ExitCode.OK
 
 
@@ -37,9 +37,9 @@ def report(context: CommandContext) -> ExitCode:
 def clean(context: CommandContext) -> ExitCode:
     """Rotate logs, archive finished sessions, move older rows and give space back: what happens by itself, now."""
     from lopen.application.open_store import cleaned
-    from lopen.retention.report import freed_line
+    from lopen.retention.report import cleanup_line
 
     freed = asdict(cleaned(context))
     context.emit("memory_cleaned", **freed)
-    context.say(f"Memory cleanup: {freed_line(freed)}")
+    context.say(f"Memory cleanup: {cleanup_line(freed)}")
     return ExitCode.OK
