@@ -48,7 +48,7 @@ class View(Protocol):
 
 
 class Presentation(Protocol):
-    """How a shell shows a run and reaches its person. The command line has one; tests and replays have none."""
+    """How a shell shows a run and asks the person. The command line has one; a command inside a test may have none."""
 
     def view(
         self,

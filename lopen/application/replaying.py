@@ -1,4 +1,4 @@
-"""Driving a recorded session again: the same answers, the same interruptions, the same words of the person."""
+"""Replaying a session in a scratch clone, with the recorded answers and interruptions."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from lopen.workflow.pauses import interrupted_pause
 from lopen.workflow.session import Session
 
 
-class WaitsOtherwise(LopenError):
-    """The rebuilt session waits for a person where the recorded one went on."""
+class ReplayDiverged(LopenError):
+    """The rebuilt session pauses where the recorded one continued."""
 
 
 class RecordedPerson:
-    """Answers the model's questions as they were answered then; None where nobody did at that moment."""
+    """Answers the model's questions as recorded."""
 
     def __init__(self, history: Iterable[Recorded]) -> None:
         self._asked = [r.event for r in history if isinstance(r.event, QuestionAsked) and not r.event.assumed]
 
     def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
-        """The next recorded answer to this question.
+        """Return the next recorded answer to this question, None if nobody answered it at that moment.
 
-        Where the history has none (it was moved out), the default stands in for it: what it was makes no difference
-        to a model whose answers are recorded.
+        A question that the history lacks (older rows are archived) gets its default: the recorded model answers
+        do not depend on it.
         """
         event = next((e for e in self._asked if e.question == question), None)
         if event is None:
@@ -47,13 +47,13 @@ class RecordedPerson:
 def rebuilt(
     scratch: Scratch, loaded: Loaded, options: ResumeOptions, recorded: Session, history: tuple[Recorded, ...]
 ) -> Session:
-    """The session as it ends this time. Where the recording ends with the work unfinished, that is its end too.
+    """Drive the recorded session again and return it; it also ends where the recording ends unfinished.
 
     Raises:
-        ReplayMismatch: a request does not fit the recording.
-        WaitsOtherwise: it pauses where the recorded session did not.
+        ReplayMismatch: a request differs from the recording.
+        ReplayDiverged: the session pauses where the recorded one continued.
     """
-    loaded = replace(loaded, settings=for_nothing(loaded.settings))
+    loaded = replace(loaded, settings=without_budget(loaded.settings))
     with wired(
         scratch.context, loaded, scratch.store, scratch.session, options, person=RecordedPerson(history)
     ) as run:
@@ -63,27 +63,27 @@ def rebuilt(
         assert isinstance(model, ReplayModel)
         resumed = False
         while True:
-            left = model.left
-            session = _driven(run.loop, recorded, resumed=resumed)
+            unplayed = model.left
+            session = _drive(run.loop, recorded, resumed=resumed)
             if session.finished or not model.left:
                 return session
-            if resumed and model.left == left:  # no answer was asked for: what it waits for is not lifted
-                raise _otherwise(session)
+            if resumed and model.left == unplayed:  # no request since the resume: the same pause again
+                raise _diverged(session)
             _confirm(run.loop)
             resumed = True
 
 
-def for_nothing(settings: Settings) -> Settings:
-    """A replay costs nothing: no budget holds it, and no shared store hears of it. All other guards stay."""
+def without_budget(settings: Settings) -> Settings:
+    """Return the settings without budgets and shared stores: a replay costs nothing. Other guards stay."""
     budget = settings.budget.model_copy(update={"enabled": False, "store": "sqlite"})
     return settings.model_copy(update={"budget": budget})
 
 
-def _driven(loop: SessionContext, recorded: Session, *, resumed: bool) -> Session:
-    """Drive until the session ends or waits."""
+def _drive(loop: SessionContext, recorded: Session, *, resumed: bool) -> Session:
+    """Drive until the session ends or pauses."""
     try:
-        waits = start(loop, resumed=resumed)
-        return pause(loop, waits) if waits else drive(loop)
+        reason = start(loop, resumed=resumed)
+        return pause(loop, reason) if reason else drive(loop)
     except BrokenOff:
         return pause(loop, interrupted_pause(loop.record.journal.reload()))
     except RecordingEnded:
@@ -93,16 +93,18 @@ def _driven(loop: SessionContext, recorded: Session, *, resumed: bool) -> Sessio
 
 
 def _confirm(loop: SessionContext) -> None:
-    """The recorded session went on from here, so its person confirmed what it waited for."""
+    """Confirm the pause: the recorded session continued here, so a person confirmed it."""
     session = loop.record.journal.session
-    why = session.pause
-    if why is not None and why.subject:
-        loop.record.journal.change(confirmed={**session.confirmed, why.subject: why.level}, pause=None)
+    pending = session.pause
+    if pending is not None and pending.subject:
+        loop.record.journal.change(
+            confirmed={**session.confirmed, pending.subject: pending.level}, pause=None
+        )
 
 
-def _otherwise(session: Session) -> WaitsOtherwise:
-    said = f"{session.pause.kind}: {session.pause.message}" if session.pause else session.status
-    return WaitsOtherwise(
-        f"the rebuilt session waits where the recorded one went on ({said})",
-        hint="what a person did then is not in the recording",
+def _diverged(session: Session) -> ReplayDiverged:
+    state = f"{session.pause.kind}: {session.pause.message}" if session.pause else session.status
+    return ReplayDiverged(
+        f"the replay pauses where the recorded session continued ({state})",
+        hint="the recording does not contain what a person did at that point",
     )

@@ -1,9 +1,9 @@
-"""The scratch clone of a replay: the project as it was when a session passed the gate, with a state of its own."""
+"""The scratch clone of a replay: the project as it was when a session was approved, with a state of its own."""
 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
@@ -20,7 +20,7 @@ from lopen.workflow.session import Approval, Session
 
 @dataclass(frozen=True)
 class Scratch:
-    """Where a session is rebuilt, and what it stands on."""
+    """The clone in which a session is rebuilt, and its first state."""
 
     context: CommandContext
     store: SessionStore
@@ -30,51 +30,62 @@ class Scratch:
 def stage(
     context: CommandContext, store: SessionStore, session: Session, folder: Path, *, clock: Clock
 ) -> Scratch:
-    """Clone the project into the empty `folder` as it was when `session` began, approval included.
+    """Clone the project into the empty `folder` as it was when `session` was approved.
 
-    Raises `LopenError` where the session never passed the gate, or what it began with is gone.
+    Raises:
+        LopenError: the session was never approved, or its first commit or specification is missing.
     """
     if session.approval is None or session.start_commit is None:
-        raise LopenError(f"{session.id} never passed the gate; there is nothing to rebuild")
-    own = Repository.open(context.root, clock=clock)
-    approved = next(iter(own.session_commits(session.id, within=session.start_commit)), None)
+        raise LopenError(
+            f"{session.id} was never approved: it has nothing to rebuild",
+            hint=f"lopen status {session.module} shows its state",
+        )
+    repository = Repository.open(context.root, clock=clock)
+    approved = next(iter(repository.session_commits(session.id, within=session.start_commit)), None)
     base = approved.parent if approved else session.start_commit
     if base is None:
-        raise LopenError(f"{session.id} began in a repository without a commit; that cannot be cloned")
+        raise LopenError(
+            f"{session.id} started in a repository without a commit, which cannot be cloned",
+            hint="replay a session that started after the first commit",
+        )
     copy = clone(context.root, folder, commit=base, branch=session.start_branch or "main", clock=clock)
-    papers = f"specs/{session.module}/"
+    folder_of_spec = f"specs/{session.module}/"
     if approved:
-        paths = [c.path for c in copy.changes(copy.tree_of(base), approved.tree) if c.path.startswith(papers)]
+        paths = [
+            c.path
+            for c in copy.changes(copy.tree_of(base), approved.tree)
+            if c.path.startswith(folder_of_spec)
+        ]
         copy.restore(approved.tree, paths)
     else:
-        shutil.copytree(context.root / papers, folder / papers, dirs_exist_ok=True)
-    there = CommandContext(folder, context.json, context.verbose)
-    mine = open_store(there, new=True)
-    _bring_over(store, mine, session)
-    _check(folder, mine, session.module, session.approval)
-    return Scratch(there, mine, Session(session.id, session.module, session.created_at))
+        shutil.copytree(context.root / folder_of_spec, folder / folder_of_spec, dirs_exist_ok=True)
+    clone_context = replace(context, root=folder)
+    own_store = open_store(clone_context, new=True)
+    _copy_history(store, own_store, session)
+    _require_approved(folder, own_store, session.module, session.approval)
+    return Scratch(clone_context, own_store, Session(session.id, session.module, session.created_at))
 
 
-def _bring_over(theirs: SessionStore, mine: SessionStore, session: Session) -> None:
-    """What was known when the session began: the approval, ids of criteria, and the sessions before it.
+def _copy_history(source: SessionStore, target: SessionStore, session: Session) -> None:
+    """Copy the state at the session's start: the approval, criterion ids, and earlier sessions.
 
-    Ids of tasks count on from those of earlier sessions.
+    Task ids continue those of earlier sessions.
     """
     module = session.module
-    mine.remember_criteria(module, {i: text for text, i in theirs.known_criteria(module).items()})
+    target.remember_criteria(module, {i: text for text, i in source.known_criteria(module).items()})
     if session.approval is not None:
-        mine.approve(module, session.approval)
-    for other in theirs.ids(module=module):
-        earlier = theirs.load(other)
+        target.approve(module, session.approval)
+    for other in source.ids(module=module):
+        earlier = source.load(other)
         if earlier.created_at < session.created_at:
-            mine.save(earlier, earlier.created_at)
+            target.save(earlier, earlier.created_at)
 
 
-def _check(folder: Path, store: SessionStore, module: str, approval: Approval) -> None:
+def _require_approved(folder: Path, store: SessionStore, module: str, approval: Approval) -> None:
     path = folder / "specs" / module / "SPECIFICATION.md"
     spec = load(path, module=module, known_ids=store.known_criteria(module))
     if spec_hash(section_hashes(spec)) != approval.spec_hash:
         raise LopenError(
-            "the specification that the session began with is not the one that was approved last",
-            hint="it was changed while the session ran; a replay cannot change it at the right moment",
+            "the session's first specification differs from the one approved last",
+            hint="the specification changed while the session ran; such a session cannot be replayed",
         )

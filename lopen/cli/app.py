@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from lopen import __version__
 from lopen.base.errors import ExitCode
-from lopen.cli.command import Invocation, ProjectOption, VerboseOption
+from lopen.cli.parameters import Invocation, ProjectOption, VerboseOption
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,53 +1,82 @@
-"""Commands for typer: the options that all of them share, and the context each is called with.
+"""The frame of every command: the shared options, and the context that it is called with.
 
-`@command` turns `def check(context, module=None)` into a command that also takes `-C`, `--json` and `-v`,
-so that no command file spells them out.
+`@command` turns `def check(context, module=None)` into a command that also takes `-C`, `--json` and `-v`.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import typer
 
 from lopen.application.command_context import CommandContext, find_root, is_root
 from lopen.base.errors import ExitCode, WrongUsage
 from lopen.base.trusted_programs import distrust
-from lopen.cli.presentation import TerminalPresentation
+from lopen.cli.parameters import OPTIONS, Invocation, JsonOption, ProjectOption, VerboseOption
+
+if TYPE_CHECKING:
+    from lopen.application.command_context import View
+    from lopen.application.run_options import ResumeOptions
+    from lopen.loop.context import Approver, SessionContext
+    from lopen.settings.schema import Settings
+    from lopen.storage.sessions import SessionStore
+    from lopen.tools.workbench import Person
 
 P = ParamSpec("P")
 
-ProjectOption = Annotated[
-    Path | None, typer.Option("-C", "--project", metavar="DIR", help="Work on the project in DIR.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line on standard output.")]
-VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Say more; show a traceback for a bug.")]
 
+class TerminalPresentation:
+    """Shows a run on standard output and asks at the terminal. Imports lazily: most commands need neither."""
 
-@dataclass
-class Invocation:
-    """The options that stand for the whole command line, wherever on it they were given."""
+    def view(
+        self,
+        context: CommandContext,
+        options: ResumeOptions,
+        redact: Callable[[str], str],
+        running: list[SessionContext],
+    ) -> View:
+        from lopen.cli.terminal import view_for
 
-    project: Path | None = None
-    json: bool = False
-    verbose: bool = False
+        return view_for(context, options, redact, running)
+
+    def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
+        from lopen.cli.terminal import person_for
+
+        return person_for(context, settings, view)
+
+    def approver(
+        self, context: CommandContext, settings: Settings, store: SessionStore, view: View
+    ) -> Approver:
+        from lopen.cli.terminal import approver_for
+
+        return approver_for(context, settings, store, view)
+
+    def confirms(self, question: str) -> bool | None:
+        from lopen.cli.terminal import at_terminal, yes
+
+        return yes(question) if at_terminal() else None
 
 
 def open_context(invocation: Invocation) -> CommandContext:
-    """The context for a command line; `WrongUsage` where `-C` names no folder, or the current one is gone."""
+    """Return the context of a command line.
+
+    Raises:
+        WrongUsage: `-C` does not name a folder, or the current folder does not exist any more.
+    """
     try:
         start = invocation.project or Path.cwd()
     except FileNotFoundError as error:
         raise WrongUsage(
-            "the current folder does not exist any more", hint="cd into one that does, or name it: -C DIR"
+            "the current folder does not exist any more",
+            hint="change to an existing folder, or name one with -C DIR",
         ) from error
     if not start.is_dir():
-        raise WrongUsage(f"-C {start}: there is no such folder")
+        raise WrongUsage(f"-C {start}: no such folder", hint="name an existing folder")
     root = find_root(start)
     if is_root(root):
         distrust(root)
@@ -57,9 +86,9 @@ def open_context(invocation: Invocation) -> CommandContext:
 def command(
     function: Callable[Concatenate[CommandContext, P], ExitCode | None],
 ) -> Callable[..., ExitCode | None]:
-    """A command out of a function whose first parameter is the context; its result is the exit code.
+    """Make a command of a function whose first parameter is the context; it returns the exit code.
 
-    A parameter that is a dataclass stands for as many options as it has fields.
+    A parameter whose type is a dataclass becomes one option per field.
     """
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     bundles: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
@@ -68,11 +97,9 @@ def command(
 
     @wraps(function)
     def run(ctx: typer.Context, **options: Any) -> ExitCode | None:
-        given = {name: options.pop(name) for name in ("project", "json", "verbose")}
-        invocation = taken_in(ctx, **given)
+        invocation = with_options(ctx, **{name: options.pop(name) for name in ("project", "json", "verbose")})
         for name, bundle in bundles.items():
-            given = {field.name: options.pop(field.name) for field in fields(bundle)}
-            options[name] = bundle(**given)
+            options[name] = bundle(**{field.name: options.pop(field.name) for field in fields(bundle)})
         return call(open_context(invocation), **options)
 
     shared = {
@@ -88,16 +115,14 @@ def command(
             for name, (annotation, default) in shared.items()
         ),
     ]
-    # typer reads the signature and, for what is not `Annotated`, the annotations
+    # typer reads the signature and the annotations
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what inspect looks for
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
 def _fields(bundle: Any) -> list[inspect.Parameter]:
-    """Return an option for each field, as `OPTIONS` spells it."""
-    from lopen.cli.options import OPTIONS
-
+    """Return one option per field, as `OPTIONS` defines it."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     return [
         inspect.Parameter(field.name, keyword, default=field.default, annotation=OPTIONS[field.name])
@@ -106,7 +131,7 @@ def _fields(bundle: Any) -> list[inspect.Parameter]:
 
 
 def group(help_text: str) -> typer.Typer:
-    """A command with subcommands, dressed as the root is; the shared options may stand before the subcommand too."""
+    """Return a command with subcommands; the shared options are also allowed before the subcommand."""
     app = typer.Typer(
         help=help_text, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
@@ -118,13 +143,13 @@ def group(help_text: str) -> typer.Typer:
         json: JsonOption = False,
         verbose: VerboseOption = False,
     ) -> None:
-        taken_in(ctx, project, json=json, verbose=verbose)
+        with_options(ctx, project, json=json, verbose=verbose)
 
     return app
 
 
-def taken_in(ctx: typer.Context, project: Path | None, *, json: bool, verbose: bool) -> Invocation:
-    """The invocation with what stands at this place of the command line; what is not given here stays as it is."""
+def with_options(ctx: typer.Context, project: Path | None, *, json: bool, verbose: bool) -> Invocation:
+    """Merge the shared options given at one place of the command line into the invocation."""
     invocation = ctx.ensure_object(Invocation)
     invocation.project = project or invocation.project
     invocation.json = json or invocation.json

@@ -1,15 +1,16 @@
-"""From what a command raised to what a person reads and the exit code. The only place that does so."""
+"""The outcome of a command line: every failure becomes a message and an exit code here and nowhere else."""
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -21,17 +22,16 @@ from typer.exceptions import TyperException
 from lopen.application.command_context import find_root, json_line
 from lopen.base.errors import ExitCode, LopenError, PersonNeeded, Stopped
 from lopen.base.escape import inert
-from lopen.cli.command import Invocation
-from lopen.cli.streams import CannotSay, give_up, prepare_streams
+from lopen.cli.parameters import Invocation
 
 NUMBER = re.compile(r"-[\d.,]+")
-ISSUES = "please report it with that file"
+ISSUES = "please report it and attach that file"
 
 
 def guarded(arguments: Sequence[str]) -> int:
-    """Run a command line to its exit code; nothing is raised but `SystemExit`."""
+    """Run a command line and return its exit code; nothing is raised but `SystemExit`."""
     prepare_streams()
-    invocation = _glance(arguments)
+    invocation = _early_options(arguments)
     try:
         catch_signals()
         from lopen.cli.app import run
@@ -39,28 +39,28 @@ def guarded(arguments: Sequence[str]) -> int:
         code = run(arguments, invocation)
         sys.stdout.flush()
     except BrokenPipeError:
-        give_up(sys.stdout)
+        discard(sys.stdout)
         return ExitCode.FAILED
     except (Exception, Stopped, KeyboardInterrupt) as error:  # noqa: BLE001 - the top: every failure ends here
-        if isinstance(error, CannotSay):
-            give_up(error.stream)
-        with suppress(BrokenPipeError, CannotSay):
-            return _told(error, invocation)
-        give_up(sys.stdout)
+        if isinstance(error, CannotWrite):
+            discard(error.stream)
+        with suppress(BrokenPipeError, CannotWrite):
+            return _report(error, invocation)
+        discard(sys.stdout)
         return ExitCode.FAILED
     return code
 
 
-def _glance(arguments: Sequence[str]) -> Invocation:
-    """`--json` and `-v` as they look before anything is parsed: wrong usage has to be told too."""
+def _early_options(arguments: Sequence[str]) -> Invocation:
+    """Return `--json` and `-v` as given: wrong usage, which is not parsed, is reported with them too."""
     options = list(arguments)
     if "--" in options:
         options = options[: options.index("--")]
     return Invocation(json="--json" in options, verbose="-v" in options or "--verbose" in options)
 
 
-def _told(error: BaseException, invocation: Invocation) -> ExitCode:
-    message, hint, code, command = _in_words(error, invocation)
+def _report(error: BaseException, invocation: Invocation) -> ExitCode:
+    message, hint, code, command = _message(error, invocation)
     lines = [f"lopen: {inert(message, lines=True)}"] if message else []
     if hint:
         lines.append(f"  {inert(hint, lines=True)}")
@@ -71,8 +71,8 @@ def _told(error: BaseException, invocation: Invocation) -> ExitCode:
     try:
         sys.stderr.writelines(f"{line}\n" for line in lines)
         sys.stderr.flush()
-    except (BrokenPipeError, CannotSay):  # where no person reads it, a program may
-        give_up(sys.stderr)
+    except (BrokenPipeError, CannotWrite):  # a program may still read standard output
+        discard(sys.stderr)
     if invocation.json:
         more = {"command": command} if command else {}
         line = json_line("error", message=message, hint=hint, exit_code=int(code), **more)
@@ -81,8 +81,8 @@ def _told(error: BaseException, invocation: Invocation) -> ExitCode:
     return code
 
 
-def _in_words(error: BaseException, invocation: Invocation) -> tuple[str, str, ExitCode, str]:
-    """(message, hint, exit code, command that goes on)."""
+def _message(error: BaseException, invocation: Invocation) -> tuple[str, str, ExitCode, str]:
+    """Return the message, the hint, the exit code and the command to run next."""
     match error:
         case PersonNeeded():
             return error.message, error.hint, error.exit_code, error.command
@@ -91,22 +91,21 @@ def _in_words(error: BaseException, invocation: Invocation) -> tuple[str, str, E
         case TyperException():
             return _usage(error)
         case typer.Abort():
-            return "nothing was decided", "", ExitCode.FAILED, ""
+            return "cancelled", "", ExitCode.FAILED, ""
         case Stopped():
-            word = "terminated" if error.exit_code is ExitCode.TERMINATED else "interrupted"
-            return word, "", error.exit_code, ""
+            message = "terminated" if error.exit_code is ExitCode.TERMINATED else "interrupted"
+            return message, "", error.exit_code, ""
         case KeyboardInterrupt():
             return "interrupted", "", ExitCode.INTERRUPTED, ""
         case _:
-            where = _keep_details(error, invocation)
+            where = _save_details(error, invocation)
             what = f"{type(error).__name__}: {error}".rstrip(": ")
-            return f"this is a bug in lopen: {what}", f"details: {where}; {ISSUES}", ExitCode.FAILED, ""
+            return f"internal error in lopen: {what}", f"details: {where}; {ISSUES}", ExitCode.FAILED, ""
 
 
 def _is_bug(error: BaseException) -> bool:
-    """Whether nobody expected it: what is expected is told in words, and a traceback adds nothing to those."""
-    told = (LopenError, TyperException, typer.Abort, Stopped, KeyboardInterrupt)
-    return not isinstance(error, told)
+    """True for an error that lopen does not foresee: only there a traceback helps."""
+    return not isinstance(error, (LopenError, TyperException, typer.Abort, Stopped, KeyboardInterrupt))
 
 
 def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
@@ -114,21 +113,21 @@ def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
     path = context.command_path if context is not None else "lopen"
     name = getattr(error, "option_name", "")
     if NUMBER.fullmatch(name):
-        hint = f"a text that begins with '-' goes behind --, as in: {path} … -- {name}; see {path} --help"
-        return f"{name} is no option of {path}, and no number below 0 counts here", hint, ExitCode.USAGE, ""
+        hint = f"a number cannot be negative; put text that begins with '-' after --: {path} … -- {name}"
+        return f"{name} is not an option of {path}", hint, ExitCode.USAGE, ""
     return error.format_message(), f"see {path} --help", ExitCode.USAGE, ""
 
 
 def _details(error: BaseException, invocation: Invocation) -> str:
-    """The traceback, without known secrets."""
+    """Return the traceback without known secrets."""
     from lopen.sandbox.known_secrets import KnownSecrets
 
     root = find_root(invocation.project or Path.cwd())
     return KnownSecrets(root, os.environ).redact("".join(traceback.format_exception(error)))
 
 
-def _keep_details(error: BaseException, invocation: Invocation) -> Path:
-    """Write the traceback down, readable by the person alone; where."""
+def _save_details(error: BaseException, invocation: Invocation) -> Path:
+    """Write the traceback to a file that only its owner reads; return its path."""
     root = find_root(invocation.project or Path.cwd())
     text = _details(error, invocation)
     name = f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
@@ -150,9 +149,9 @@ def _keep_details(error: BaseException, invocation: Invocation) -> Path:
 
 
 def catch_signals() -> None:
-    """Let SIGINT and SIGTERM raise `Stopped` once; the second one ends the process where it stands.
+    """Make SIGINT and SIGTERM raise `Stopped`; a second one ends the process at once.
 
-    A signal that the parent chose to ignore (`nohup`, a job in the background) stays ignored.
+    A signal that the parent process ignores (a background job, for example) stays ignored.
     """
     stopping = False
 
@@ -171,7 +170,74 @@ def catch_signals() -> None:
 
 
 def _show_cursor(stream: TextIO) -> None:
-    """The live view hides the cursor; leaving at once must not leave it hidden."""
+    """Show the cursor again, which the live view hides."""
     with suppress(OSError, ValueError):
         if stream.isatty():
             os.write(stream.fileno(), b"\x1b[?25h\n")
+
+
+class CannotWrite(LopenError):
+    """A standard stream cannot be written, for example because its disk is full. A closed pipe is not meant."""
+
+    def __init__(self, stream: TextIO, error: OSError) -> None:
+        name = "standard error" if stream is sys.stderr else "standard output"
+        super().__init__(
+            f"cannot write to {name}: {error.strerror}",
+            hint="free some disk space, or redirect the output",
+        )
+        self.stream = stream
+
+
+class _Stream(io.TextIOWrapper):
+    """A standard stream that raises `CannotWrite`: an `OSError` alone does not name the file."""
+
+    def write(self, text: str, /) -> int:
+        with _writing_to(self):
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _writing_to(self):
+            super().flush()
+
+
+@contextmanager
+def _writing_to(stream: _Stream) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CannotWrite(stream, error) from error
+
+
+def prepare_streams() -> None:
+    """Replace Python's standard streams: characters that the encoding lacks are escaped, failures are named.
+
+    A closed descriptor (`>&-`) becomes the null device. A stream that a calling program has replaced is left alone.
+    """
+    # Also the names with underscores: `shutil` asks `sys.__stdout__` for the terminal's width.
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = sys.__stdout__ = _prepared(sys.stdout)  # type: ignore[misc, assignment]
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = sys.__stderr__ = _prepared(sys.stderr)  # type: ignore[misc, assignment]
+
+
+def _prepared(stream: TextIO | None) -> TextIO:
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")
+    if type(stream) is not io.TextIOWrapper:  # replaced already, or unknown
+        return stream
+    encoding, buffering, through = stream.encoding, stream.line_buffering, stream.write_through
+    return _Stream(
+        stream.detach(),
+        encoding=encoding,
+        errors="backslashreplace",
+        line_buffering=buffering,
+        write_through=through,
+    )
+
+
+def discard(stream: TextIO) -> None:
+    """Discard what is still to be written, so that the interpreter does not fail at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

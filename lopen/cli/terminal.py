@@ -1,39 +1,47 @@
-"""The person at the terminal: questions answered, a specification approved, where somebody is there to do it."""
+"""The terminal: the view of a run on standard output, and the person who answers questions and approves."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext, View
+from lopen.application.run_options import ResumeOptions
 from lopen.base.escape import inert
+from lopen.cli.rendering import mode_for, subscriber
 from lopen.documents.spec import Specification
-from lopen.loop.context import Approver, NoApprover
+from lopen.loop.context import Approver, NoApprover, SessionContext
 from lopen.sandbox.ancestry import under_session
 from lopen.settings.schema import Settings
 from lopen.storage.sessions import SessionStore
 from lopen.tools.workbench import Nobody, Person
 
+if TYPE_CHECKING:
+    from lopen.cli.rendering.frame import Snapshot
+
 
 def at_terminal() -> bool:
-    """Somebody sits there: both ends are a terminal."""
+    """True if standard input and standard output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def yes(question: str) -> bool:
-    """A yes or no; anything but yes is no."""
+    """Ask a yes-or-no question; any other answer counts as no."""
     sys.stdout.write(f"{inert(question)} [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 class TerminalPerson:
-    """Asks on the terminal, with the view out of the way."""
+    """Asks the model's questions on the terminal while the view is suspended."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
-        """Their answer; an empty line takes the default, the end of input answers nothing."""
+        """Return the answer: the default for an empty line, None at the end of input."""
         with self._view.suspended():
             sys.stdout.write(f"\n{inert(question, lines=True)}\n")
             for number, option in enumerate(options, 1):
@@ -43,14 +51,14 @@ class TerminalPerson:
             line = sys.stdin.readline()
         if not line:
             return None
-        said = line.strip()
-        if said.isdigit() and 1 <= int(said) <= len(options):
-            return options[int(said) - 1]
-        return said or default
+        answer = line.strip()
+        if answer.isdigit() and 1 <= int(answer) <= len(options):
+            return options[int(answer) - 1]
+        return answer or default
 
 
 class TerminalApprover:
-    """Shows what an approval stands for and asks for it."""
+    """Shows a specification and asks for its approval."""
 
     def __init__(self, context: CommandContext, store: SessionStore, view: View) -> None:
         self._context = context
@@ -58,7 +66,7 @@ class TerminalApprover:
         self._view = view
 
     def approve(self, spec: Specification) -> bool:
-        """True only where the person said yes to this specification, here and now."""
+        """Return True only if the person approves this specification now."""
         from lopen.application.approval import record, show
 
         if under_session() is not None:
@@ -72,14 +80,49 @@ class TerminalApprover:
 
 
 def person_for(context: CommandContext, settings: Settings, view: View) -> Person:
-    """Whoever sits here and may be asked; nobody where the run is unattended or there is no terminal."""
+    """Return the person at the terminal; nobody if the run is unattended or has no terminal."""
     if settings.workflow.unattended or context.json or not at_terminal():
         return Nobody()
     return TerminalPerson(view)
 
 
 def approver_for(context: CommandContext, settings: Settings, store: SessionStore, view: View) -> Approver:
-    """Whoever sits here and may open the gate."""
+    """Return the person at the terminal who may approve; nobody if the run is unattended or has no terminal."""
     if settings.workflow.unattended or context.json or not at_terminal():
         return NoApprover()
     return TerminalApprover(context, store, view)
+
+
+def view_for(
+    context: CommandContext,
+    options: ResumeOptions,
+    redact: Callable[[str], str],
+    running: list[SessionContext],
+) -> View:
+    """Return the view for standard output and the options. `running` gets the session's loop once it exists."""
+    mode = mode_for(sys.stdout, json=context.json, quiet=options.quiet)
+    color = not options.no_color and not os.environ.get("NO_COLOR")
+    return subscriber(
+        mode,
+        sys.stdout,
+        snapshot=lambda: _snapshot(running),
+        redact=redact,
+        color=color,
+        verbose=context.verbose,
+    )
+
+
+def _snapshot(running: list[SessionContext]) -> Snapshot:
+    from lopen.cli.rendering.frame import Snapshot
+
+    if not running:
+        return Snapshot()
+    loop = running[0]
+    state = next((s for s in loop.guards.meter.states() if s.budget_type == "session"), None)
+    return Snapshot(
+        tree=loop.record.journal.session.tree,
+        tokens=state.tokens_used if state else None,
+        token_limit=state.max_tokens if state else 0,
+        cost_usd=state.cost_usd if state else None,
+        cost_limit_usd=loop.settings.budget.max_cost_usd,
+    )

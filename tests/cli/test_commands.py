@@ -291,7 +291,7 @@ def test_a_negative_number_is_told_as_one(lopen: Lopen) -> None:
     for arguments in (("budget", "extend", "module:x", "-5", "--reason", "r"), ("run", "x", "-0.5")):
         done = lopen(*arguments)
         assert done.returncode == 2
-        assert "no number below 0 counts here" in done.stderr
+        assert "a number cannot be negative" in done.stderr
         assert "No such option" not in done.stderr
 
 

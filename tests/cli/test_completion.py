@@ -87,7 +87,7 @@ def test_sessions_and_tasks_come_from_the_database(
     import typer
     from typer.main import get_command
 
-    from lopen.cli.completion import sessions, tasks
+    from lopen.cli.parameters import sessions, tasks
 
     monkeypatch.chdir(state)
     app = typer.Typer()
@@ -104,7 +104,7 @@ def test_without_a_database_nothing_is_offered_and_nothing_made(
     import typer
     from typer.main import get_command
 
-    from lopen.cli.completion import sessions
+    from lopen.cli.parameters import sessions
 
     monkeypatch.chdir(project)
     app = typer.Typer()

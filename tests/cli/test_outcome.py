@@ -1,4 +1,4 @@
-"""What a command raises becomes words and an exit code, in one place."""
+"""Failures become messages and exit codes, in one place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lopen.base.errors import *
 
 @command
 def fails(context: CommandContext, how: str) -> ExitCode | None:
-    """Fails as it is told."""
+    """Fail in the given way."""
     match how:
         case "plainly":
             raise LopenError("the disk \\x1b[31mis full", hint="free some")
@@ -128,7 +128,7 @@ def test_a_bug_is_one_line_with_its_details_written_down(
     done = _run(trials, surroundings, project, "bug")
     assert done.returncode == 1
     first, details = done.stderr.splitlines()
-    assert first == "lopen: this is a bug in lopen: ValueError: oops"
+    assert first == "lopen: internal error in lopen: ValueError: oops"
     path = Path(details.removeprefix("  details: ").split("; ")[0])
     assert path.parent == (project / ".lopen" / "logs" if state else project.parent)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -220,8 +220,8 @@ def test_output_that_cannot_be_written_is_said_in_one_line_and_is_no_bug(
     done = _with_full_stdout(project, surroundings, *arguments)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "lopen: what lopen says could not be written to standard output: No space left on device",
-        "  free some space there, or send it elsewhere",
+        "lopen: cannot write to standard output: No space left on device",
+        "  free some disk space, or redirect the output",
     ]
     assert not list(project.parent.rglob("*crash-*"))
 
@@ -267,7 +267,7 @@ with open("said.txt", "w") as file:
 
 
 def test_a_terminal_s_width_is_still_known(project: Path, surroundings: dict[str, str]) -> None:
-    code = "import shutil; from lopen.cli.streams import *; prepare_streams(); print(*shutil.get_terminal_size((1, 1)))"
+    code = "import shutil; from lopen.cli.outcome import *; prepare_streams(); print(*shutil.get_terminal_size((1, 1)))"
     surroundings = {k: v for k, v in surroundings.items() if k not in ("COLUMNS", "LINES")}
     controller, terminal = os.openpty()
     try:
@@ -283,7 +283,7 @@ def test_what_is_written_to_a_closed_stream_needs_no_encoding(
     project: Path, surroundings: dict[str, str]
 ) -> None:
     surroundings |= {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    code = r"import sys; sys.stdout = sys.__stdout__ = None; from lopen.cli.streams import *; prepare_streams(); print('\u2713')"
+    code = r"import sys; sys.stdout = sys.__stdout__ = None; from lopen.cli.outcome import *; prepare_streams(); print('\u2713')"
     _python(code, project, surroundings)
 
 

@@ -93,7 +93,7 @@ def test_the_table_holds_every_command() -> None:
         (["diagram", "--jsn"], "--json"),
         (["config"], "Missing command"),
         (["check", "a", "b"], "unexpected extra argument"),
-        (["-C", "/nowhere", "diagram"], "/nowhere: there is no such folder"),
+        (["-C", "/nowhere", "diagram"], "/nowhere: no such folder"),
     ],
 )
 def test_wrong_usage_is_exit_two_with_a_way_on(lopen: Lopen, arguments: list[str], said: str) -> None:

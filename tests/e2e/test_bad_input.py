@@ -126,7 +126,7 @@ def test_wrong_usage_and_wrong_variables_are_told(make_project: MakeProject) -> 
     told(project.lopen("runn"), 2, "runn")
     told(project.lopen("run", "calc", "--sandbox", "jail"), 2, "--sandbox jail")
     told(project.lopen("run", "calc", "--max-iterations", "0"), 2, "--max-iterations")
-    told(project.lopen("-C", "/nowhere", "status"), 2, "there is no such folder")
+    told(project.lopen("-C", "/nowhere", "status"), 2, "no such folder")
     told(
         project.lopen("run", "calc", LOPEN_WORKFLOW__MAX_ITERATIONS="few"),
         2,

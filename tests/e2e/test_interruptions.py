@@ -263,5 +263,5 @@ def test_a_run_whose_output_cannot_be_written_says_so_and_is_finished_later(
             check=False,
         )
     assert (done.returncode, "bug" in done.stderr) == (1, False)
-    assert "could not be written to standard output" in done.stderr.splitlines()[0]
+    assert "cannot write to standard output" in done.stderr.splitlines()[0]
     assert project.lopen("run", "calc").code == 0

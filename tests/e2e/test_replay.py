@@ -129,7 +129,7 @@ class TestInAScratchClone:
         assert project.lopen("run", "calc").code == 3
         early = project.lopen("replay", "calc")
         assert early.code == 1
-        assert "never passed the gate" in early.err
+        assert "was never approved" in early.err
 
         assert project.approved_run().code == 0
         project.write("calc.py", "def add(a, b):\n    return b + a\n")

@@ -9,7 +9,8 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import opened_limits, tell
 from lopen.base.errors import ExitCode
-from lopen.cli.command import JsonOption, ProjectOption, VerboseOption, command, group, open_context, taken_in
+from lopen.cli.command import command, group, open_context, with_options
+from lopen.cli.parameters import JsonOption, ProjectOption, VerboseOption
 
 app = group("Alerts of budgets, circuits and protected paths.")
 AlertId = Annotated[str, typer.Argument(help="As `lopen alerts` shows it, or `all`.")]
@@ -25,7 +26,7 @@ def bare(
     verbose: VerboseOption = False,
 ) -> None:
     """Without a command: the list."""
-    invocation = taken_in(ctx, project, json=json, verbose=verbose)
+    invocation = with_options(ctx, project, json=json, verbose=verbose)
     if ctx.invoked_subcommand is None:
         _list(open_context(invocation), None, new=True)
 

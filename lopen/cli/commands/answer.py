@@ -13,7 +13,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command
-from lopen.cli.completion import SessionArgument
+from lopen.cli.parameters import SessionArgument
 
 if TYPE_CHECKING:
     from lopen.workflow.session import Question

@@ -11,7 +11,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
-from lopen.cli.completion import ModuleArgument
+from lopen.cli.parameters import ModuleArgument
 
 if TYPE_CHECKING:
     from lopen.storage.sessions import SessionStore

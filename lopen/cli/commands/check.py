@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
-from lopen.cli.completion import OptionalModule
+from lopen.cli.parameters import OptionalModule
 
 if TYPE_CHECKING:
     from lopen.documents.spec import Problem

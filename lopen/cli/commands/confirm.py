@@ -11,7 +11,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
-from lopen.cli.completion import SessionArgument
+from lopen.cli.parameters import SessionArgument
 
 NoteOption = Annotated[
     str, typer.Option("--note", metavar="TEXT", help="Told to the model in its next prompt.")

@@ -15,7 +15,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import RunOptions
 from lopen.base.errors import ExitCode, LopenError, PersonNeeded
-from lopen.cli import options as o
+from lopen.cli import parameters as o
 from lopen.cli.command import command
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def demo(
     mode, how = (sandbox, "as asked for") if sandbox else best_sandbox()
     options = RunOptions(model=f"replay:{RECORDING}", quiet=quiet, no_color=no_color, sandbox=mode)
     options.flags()  # a wrong mode is said before anything is made
-    context = ExampleContext(fresh_folder(folder), context.json, context.verbose)
+    context = ExampleContext(fresh_folder(folder), context.json, context.verbose, context.presentation)
     context.say(f"lopen demo: builds the module {MODULE} in {context.root}")
     context.say("The model's answers are recorded; no key is used and nothing is sent anywhere.")
     context.say("Tools, tests, verifications and commits are real. Cost and tokens are the recording's.")

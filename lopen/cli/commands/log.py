@@ -13,7 +13,7 @@ from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode
 from lopen.base.events import AlertRaised, CircuitChanged, EscalationChanged, GuardrailRaised, Recorded
 from lopen.cli.command import command
-from lopen.cli.completion import OptionalSession
+from lopen.cli.parameters import OptionalSession
 
 FollowOption = Annotated[
     bool, typer.Option("-f", "--follow", help="Go on as things happen, until the session waits or ends.")

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import RunOptions
 from lopen.base.errors import ExitCode, LopenError
-from lopen.cli import options as o
+from lopen.cli import parameters as o
 from lopen.cli.command import command
-from lopen.cli.completion import SessionArgument
-from lopen.cli.options import NetworkOption
+from lopen.cli.parameters import NetworkOption, SessionArgument
 
 if TYPE_CHECKING:
     from lopen.git.repository import Repository

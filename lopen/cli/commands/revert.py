@@ -17,7 +17,7 @@ from lopen.base.errors import ExitCode, LopenError
 from lopen.base.escape import inert
 from lopen.base.events import Reverted
 from lopen.cli.command import command
-from lopen.cli.completion import LatestModule, tasks
+from lopen.cli.parameters import LatestModule, tasks
 from lopen.workflow.session import RevertIntent, Session
 from lopen.workspace.work_trees import module_documents
 

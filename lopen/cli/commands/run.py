@@ -10,7 +10,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command
-from lopen.cli.completion import ModuleArgument, OptionalSession
+from lopen.cli.parameters import ModuleArgument, OptionalSession
 
 DryRunOption = Annotated[
     bool,

@@ -13,7 +13,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.run_options import ResumeOptions
 from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command, group
-from lopen.cli.completion import SessionArgument
+from lopen.cli.parameters import SessionArgument
 from lopen.workflow.assess import standing
 
 app = group("List, show, resume, delete, prune or export sessions.")

@@ -11,7 +11,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
-from lopen.cli.completion import TaskArgument
+from lopen.cli.parameters import TaskArgument
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State

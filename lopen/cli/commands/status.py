@@ -11,7 +11,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.waiting import standstill, standstill_lines
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
-from lopen.cli.completion import StandingModule
+from lopen.cli.parameters import UnfinishedModule
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.assess import scope_of, standing
 from lopen.workflow.session import Session
@@ -34,7 +34,7 @@ MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", 
 
 
 @command
-def status(context: CommandContext, module: StandingModule = None) -> ExitCode:
+def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode:
     """Where a module's session stands, and what waits for you."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
