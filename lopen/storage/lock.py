@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from lopen.base.atomic_files import store_text
 from lopen.base.errors import LopenError, StorageError
 from lopen.base.owner_seal import holds, sealed
@@ -68,6 +66,8 @@ def exclusive_lock(folder: Path, name: str, what: str, *, wait_s: float = 0) -> 
         Locked: another process holds it; the message names its pid and host, and `what` it works on.
         StorageError: the folder is not writable.
     """
+    from filelock import FileLock, Timeout  # here: who holds a lock is asked by every `lopen status`
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / f"{name}.lock", timeout=wait_s)

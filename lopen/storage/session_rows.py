@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 
 from pydantic import TypeAdapter
 
@@ -17,9 +18,25 @@ from lopen.base.owner_seal import holds, owner, sealed
 from lopen.workflow.session import Approval
 from lopen.workflow.task_tree import Component, Task, TaskTree
 
-_COMPONENT = TypeAdapter(Component)
-_TASK = TypeAdapter(Task)
-_TASKS = TypeAdapter(list[Task])
+
+@cache  # made when first used: each takes milliseconds, and most commands need few of them
+def _component() -> TypeAdapter[Component]:
+    return TypeAdapter(Component)
+
+
+@cache
+def _task() -> TypeAdapter[Task]:
+    return TypeAdapter(Task)
+
+
+@cache
+def _tasks() -> TypeAdapter[list[Task]]:
+    return TypeAdapter(list[Task])
+
+
+@cache
+def _approval() -> TypeAdapter[Approval]:
+    return TypeAdapter(Approval)
 
 
 def save_tree(connection: sqlite3.Connection, session: str, before: TaskTree, after: TaskTree) -> None:
@@ -36,7 +53,7 @@ def save_tree(connection: sqlite3.Connection, session: str, before: TaskTree, af
         if known is None or old_position != position or replace(known, tasks=()) != bare:
             connection.execute(
                 "INSERT OR REPLACE INTO components (session, id, position, body) VALUES (?, ?, ?, ?)",
-                (session, component.id, position, _COMPONENT.dump_json(bare).decode()),
+                (session, component.id, position, _component().dump_json(bare).decode()),
             )
         _save_tasks(connection, session, component, known.tasks if known else ())
 
@@ -58,7 +75,7 @@ def _save_tasks(
         connection.execute(
             "INSERT OR REPLACE INTO tasks (session, id, component, position, state, body)"
             " VALUES (?, ?, ?, ?, ?, ?)",
-            (session, task.id, component.id, n, task.state.value, _TASK.dump_json(task).decode()),
+            (session, task.id, component.id, n, task.state.value, _task().dump_json(task).decode()),
         )
 
 
@@ -71,7 +88,7 @@ def load_tree(connection: sqlite3.Connection, session: str) -> TaskTree:
     for row, task in zip(rows, _parsed_tasks([row["body"] for row in rows]), strict=True):
         tasks.setdefault(row["component"], []).append(task)
     components = [
-        _COMPONENT.validate_json(row["body"])
+        _component().validate_json(row["body"])
         for row in connection.execute(
             "SELECT body FROM components WHERE session=? ORDER BY position", (session,)
         )
@@ -85,24 +102,21 @@ def _parsed_tasks(bodies: list[str]) -> list[Task]:
     If a body is not exactly one JSON document, parse them one by one.
     """
     try:
-        tasks = _TASKS.validate_json(f"[{','.join(bodies)}]")
+        tasks = _tasks().validate_json(f"[{','.join(bodies)}]")
     except ValueError:
         tasks = []
-    return tasks if len(tasks) == len(bodies) else [_TASK.validate_json(body) for body in bodies]
-
-
-_APPROVAL = TypeAdapter(Approval)
+    return tasks if len(tasks) == len(bodies) else [_task().validate_json(body) for body in bodies]
 
 
 def seal_approval(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[Approval, str]:
     """Return the approval with the user's seal, and its row."""
     approval = replace(approval, seal=sealed(*_sealed_parts(connection, module, approval)))
-    return approval, _APPROVAL.dump_json(approval).decode()
+    return approval, _approval().dump_json(approval).decode()
 
 
 def parse_approval(text: str) -> Approval:
     """Return the approval in a row of `seal_approval`; `is_authentic` verifies its seal."""
-    return _APPROVAL.validate_json(text)
+    return _approval().validate_json(text)
 
 
 def is_authentic(connection: sqlite3.Connection, module: str, approval: Approval) -> bool:
@@ -112,7 +126,7 @@ def is_authentic(connection: sqlite3.Connection, module: str, approval: Approval
 
 def _sealed_parts(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[str, ...]:
     """Return what the seal covers: every field of the approval, and the database it belongs to."""
-    fields = _APPROVAL.dump_python(replace(approval, seal=""), mode="json")
+    fields = _approval().dump_python(replace(approval, seal=""), mode="json")
     return "approval", owner(connection), module, json.dumps(fields, sort_keys=True)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,10 @@ from lopen.storage.session_rows import is_authentic, load_tree, parse_approval, 
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import TaskTree
 
-_SESSION = TypeAdapter(Session)
+
+@cache
+def _adapter() -> TypeAdapter[Session]:
+    return TypeAdapter(Session)
 
 
 class NoSuchSession(StorageError):
@@ -47,7 +51,7 @@ class SessionStore:
 
     def save(self, session: Session, at: datetime) -> None:
         """Write the session, and the changes in its tree since this store last read or wrote it."""
-        body = _SESSION.dump_json(replace(session, tree=TaskTree())).decode()
+        body = _adapter().dump_json(replace(session, tree=TaskTree())).decode()
         with self.database.transaction() as connection:
             connection.execute(
                 "INSERT INTO sessions (id, module, status, created_at, updated_at, body)"
@@ -97,7 +101,7 @@ class SessionStore:
             raise NoSuchSession(f"there is no session {session_id}", hint="lopen session list shows them")
         with self._readable(f"session {session_id}"), not_collecting():
             session = replace(
-                _SESSION.validate_json(row["body"]), tree=load_tree(self.database.connection, session_id)
+                _adapter().validate_json(row["body"]), tree=load_tree(self.database.connection, session_id)
             )
             session = self._with_authentic_approval(session)
         self._saved[session_id] = session.tree

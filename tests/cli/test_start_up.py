@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 
 from lopen import __version__
+from lopen.base.events import Notice
 from lopen.cli.app import COMMANDS, listed
+from lopen.storage.database import Database
+from lopen.storage.sessions import SessionStore
 from tests.cli.conftest import Lopen
+from tests.project import specification
+from tests.workflow.examples import NOW, building
 
 HEAVY = [
     "anthropic",
@@ -46,6 +51,57 @@ def test_help_and_version_load_nothing_heavy(
         cwd=project,
     )
     assert done.stdout.splitlines()[-1] == f"[] {argument == '--help'} 0"
+
+
+NEVER = {"anthropic", "genai_prices", "git", "httpx2", "rich", "tenacity", "tomlkit", "fastapi", "redis"}
+COMPLETION = {"_LOPEN_COMPLETE": "complete_bash", "COMP_WORDS": "lopen status ", "COMP_CWORD": "2"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "completion", "shown", "others"),
+    [
+        (["status"], {}, "calc: running", {"filelock", "markdown_it"}),
+        (["log"], {}, "half way", {"filelock", "markdown_it"}),
+        (["modules"], {}, "calc", {"filelock"}),
+        (["check"], {}, "", {"filelock", "transitions"}),
+        ([], COMPLETION, "calc", {"filelock", "markdown_it"}),
+    ],
+)
+def test_looking_at_a_session_loads_neither_git_nor_the_model_s_library(
+    surroundings: dict[str, str],
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    completion: dict[str, str],
+    shown: str,
+    others: set[str],
+) -> None:
+    path = project / "specs" / "calc" / "SPECIFICATION.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(specification(), "utf-8")
+    with monkeypatch.context() as own:
+        own.setenv("HOME", surroundings["HOME"])
+        own.setenv("XDG_DATA_HOME", surroundings["XDG_DATA_HOME"])
+        store = SessionStore(Database(project / ".lopen" / "state.db"))
+        store.save(building(status="running", branch="lopen/calc"), NOW)
+        store.append_event("calc-20260301-1", NOW, Notice.name, '{"level": "info", "message": "half way"}')
+        store.database.close()
+    code = (
+        "import atexit, sys\nfrom lopen.__main__ import main\n"
+        "atexit.register(lambda: print('\\n' + ' '.join(n for n in sys.modules if '.' not in n)))\n"
+        f"sys.argv = ['lopen', *{arguments!r}]\nsys.exit(main({arguments!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=surroundings | completion,
+        cwd=project,
+    )
+    told, _, loaded = done.stdout.rstrip("\n").rpartition("\n")
+    assert shown in told, done.stderr
+    assert {"sys", "typer"} <= set(loaded.split())
+    assert set(loaded.split()) & (NEVER | others) == set()
 
 
 def test_version_is_one_line(lopen: Lopen) -> None:

@@ -104,11 +104,12 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
 
 def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
     """Where the session works, where that is beside the person's checkout."""
-    from lopen.application.work_trees import apart, trees_folder
+    if session.finished or context.load().settings.git.isolation != "worktree":
+        return []
+    from lopen.application.work_trees import trees_folder  # loads all that git needs
 
     path = trees_folder(context.root) / session.module
-    there = apart(context.load().settings) and not session.finished and path.is_dir()
-    return [f"works in: {path}"] if there else []
+    return [f"works in: {path}"] if path.is_dir() else []
 
 
 def _stands(session: Session, verdict: Mapping[str, Any]) -> bool:
