@@ -9,11 +9,11 @@ from pathlib import Path
 from lopen.application.command_context import CommandContext
 from lopen.base.atomic_files import plain_name
 from lopen.git.checkout import Checkout
+from lopen.sandbox.ancestry import end_orphans
 from lopen.sandbox.choice import choose
 from lopen.sandbox.command import Command, Sandbox
 from lopen.sandbox.command import CommandLimits as SandboxLimits
-from lopen.sandbox.environment import cache_folder
-from lopen.sandbox.orphans import end_survivors
+from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
 from lopen.storage.folder import state_folder
@@ -51,7 +51,7 @@ def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
 
 def sandbox_of(context: CommandContext, settings: Settings, root: Path, session: str) -> Sandbox:
     """The sandbox, once nothing of a run before is left in it."""
-    if ended := end_survivors(root):
+    if ended := end_orphans(root):
         context.warn(f"ended {ended} processes that commands of a killed run had left running")
     return sandbox_for(settings, root, session)
 
@@ -77,7 +77,7 @@ def hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]
     """Runs a hook of the repository as one more command, with a folder that it may write to."""
 
     def run(argv: tuple[str, ...], variables: Mapping[str, str]) -> tuple[int, str]:
-        scratch = cache_folder(root, HOOKS)
+        scratch = project_cache_folder(root, HOOKS)
         command = Command(tuple(argv), root, timeout_s=600, env=variables, scratch=scratch, trusted=True)
         ran = commands.run(command)
         return ran.exit_code, ran.output

@@ -20,7 +20,7 @@ from lopen.base.errors import ExitCode, LopenError, PersonNeeded, StorageError
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import load, module_name, spec_path
 from lopen.loop.context import SessionContext
-from lopen.sandbox.ancestry import not_dumpable
+from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.keys import Value
 from lopen.settings.sources import Loaded
 from lopen.storage.lock import module_lock
@@ -122,7 +122,7 @@ def _drive(
     from lopen.loop.run import drive, pause, unsaved
     from lopen.loop.startup import failed, start
 
-    not_dumpable()  # no command of the model reads this process's memory, where the key is
+    deny_inspection()  # no command of the model reads this process's memory, where the key is
     flags = options.flags()
     if options.max_cost is None and session.max_cost_usd is not None:
         flags["budget.max_cost_usd"] = session.max_cost_usd

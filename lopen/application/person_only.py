@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lopen.base.errors import LopenError
-from lopen.sandbox.ancestry import below_lopen, commands_above, descends_from, under_session
+from lopen.sandbox.ancestry import ancestor_commands, enclosing_session, nearest_ancestor_in, runs_below_lopen
 
 # Claude Code sets these for every command that it runs; its other variables are a person's settings too.
 CLAUDE_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
@@ -28,8 +28,8 @@ class NotAPerson(LopenError):
 def require_person(command: str, root: Path | None = None) -> None:
     """Refuse `lopen <command>` where a session runs it; `root` is the project whose sessions are looked for."""
     holders = _holders(root) if root is not None else {}
-    held = descends_from(holders, holders) is not None
-    if under_session() is not None or held or below_lopen():
+    held = nearest_ancestor_in(holders, holders) is not None
+    if enclosing_session() is not None or held or runs_below_lopen():
         raise NotAPerson(
             f"`lopen {command}` is a person's command; it was given from inside a lopen session",
             hint="give it yourself, in a terminal of your own",
@@ -46,7 +46,7 @@ def under_claude_code(environ: Mapping[str, str] = os.environ) -> str:
     name = next((name for name in CLAUDE_VARIABLES if environ.get(name)), "")
     if name:
         return f"{name} is set"
-    return "below a `claude` process" if any(_is_claude(p, a) for p, a in commands_above()) else ""
+    return "below a `claude` process" if any(_is_claude(p, a) for p, a in ancestor_commands()) else ""
 
 
 def _is_claude(program: str, arguments: Sequence[str]) -> bool:

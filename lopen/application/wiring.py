@@ -50,7 +50,7 @@ from lopen.prompts.templates import check_templates
 from lopen.retention.log_rotation import StructuredLog
 from lopen.retention.policy import retention_policy
 from lopen.retention.upkeep import Upkeep
-from lopen.sandbox.environment import cache_folder
+from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
@@ -115,7 +115,7 @@ def wired(
         approval = session.approval or store.approval(session.module)
         verifier = _verifier(settings, commands, approval, clock, root)
         calls = _model_calls(settings, options, model, meter, journal, clock)
-        workspace = Workspace(root, repository.files, secrets.take_in)
+        workspace = Workspace(root, repository.files, secrets.watch_file)
         rules = sandbox_rules(sandbox, settings)
         loop = SessionContext(
             settings=settings,
@@ -132,7 +132,7 @@ def wired(
                 person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
             ),
-            committer=Committer(repository, hook_runner(commands, root), cache_folder(root, HOOKS)),
+            committer=Committer(repository, hook_runner(commands, root), project_cache_folder(root, HOOKS)),
             branch=ModuleBranch(place, journal, store, settings.git),
             asked=RunRequest(options.prompt, draft, session.iterations),
         )

@@ -53,9 +53,9 @@ def require_repository(root: Path, settings: Settings, module: str) -> None:
 def checkout_of(root: Path, settings: Settings, clock: Clock, secrets: KnownSecrets) -> Checkout:
     """The project's repository; with `git.enabled = false` a private history of snapshots in its place."""
     if settings.git.enabled:
-        return Repository.open(root, clock=clock, sign=settings.git.sign, known=secrets.now)
+        return Repository.open(root, clock=clock, sign=settings.git.sign, known=secrets.current)
     shadow = root / ".lopen" / "cache" / "shadow"
-    return Repository.shadow(root, shadow, clock=clock, known=secrets.now)
+    return Repository.shadow(root, shadow, clock=clock, known=secrets.current)
 
 
 def workplace_of(
@@ -72,7 +72,7 @@ def workplace_of(
     """
     if not apart(settings):
         return WorkTree(context.root, checkout_of(context.root, settings, clock, secrets))
-    checkout = Repository.open(context.root, clock=clock, sign=settings.git.sign, known=secrets.now)
+    checkout = Repository.open(context.root, clock=clock, sign=settings.git.sign, known=secrets.current)
     folder = trees_folder(context.root)
     branch = session.branch or settings.git.branch_prefix + session.module
 

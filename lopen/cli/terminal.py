@@ -13,7 +13,7 @@ from lopen.base.escape import inert
 from lopen.cli.rendering import mode_for, subscriber
 from lopen.documents.spec import Specification
 from lopen.loop.context import Approver, NoApprover, SessionContext
-from lopen.sandbox.ancestry import under_session
+from lopen.sandbox.ancestry import enclosing_session
 from lopen.settings.schema import Settings
 from lopen.storage.sessions import SessionStore
 from lopen.tools.workbench import Nobody, Person
@@ -69,7 +69,7 @@ class TerminalApprover:
         """Return True only if the person approves this specification now."""
         from lopen.application.approval import record, show
 
-        if under_session() is not None:
+        if enclosing_session() is not None:
             return False
         with self._view.suspended():
             show(self._context, spec)

@@ -21,11 +21,11 @@ KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature", "cach
 class Secrets(Protocol):
     """What is known (`lopen.sandbox.known_secrets`)."""
 
-    def look(self) -> None: ...
+    def refresh(self) -> None: ...
 
     def hide(self, text: str) -> str: ...
 
-    def places(self, text: str) -> set[str]: ...
+    def sources(self, text: str) -> set[str]: ...
 
 
 class SecretFilteringModel:
@@ -49,7 +49,7 @@ class SecretFilteringModel:
 
     def send(self, request: Request, on_text: OnText) -> Response:
         """As the model behind it, with a request that holds no known secret."""
-        self._secrets.look()
+        self._secrets.refresh()
         held: list[str] = []
         veiled = replace(
             request,
@@ -58,7 +58,7 @@ class SecretFilteringModel:
                 {**message, "content": self._walked(message["content"], held)} for message in request.messages
             ],
         )
-        self._tell({place for text in held for place in self._secrets.places(text)})
+        self._tell({place for text in held for place in self._secrets.sources(text)})
         return self._inner.send(veiled, on_text)
 
     def _hidden(self, text: str, held: list[str]) -> str:

@@ -1,4 +1,1 @@
-"""Running commands that nobody vouches for: bubblewrap, Landlock or nothing, one port.
-
-See docs/reference/sandbox.md.
-"""
+"""Run untrusted commands: one port with bubblewrap, Landlock or no confinement behind it (docs/reference/sandbox.md)."""

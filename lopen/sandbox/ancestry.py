@@ -1,30 +1,39 @@
-"""Whether this process runs somewhere below a lopen session, and keeping lopen itself from being inspected.
+"""Detect lopen sessions above this process, end orphaned commands, and keep lopen itself from being inspected.
 
-Three traces, because a command may remove any one it can reach: a variable of the environment, a marker
-in the sandbox's own read-only `/run`, and the chain of parents up to a process that holds a session's lock.
+Three traces lead from a command to its session, because the command can remove those it can reach: an environment
+variable, a marker in the sandbox's read-only `/run`, and the chain of parents up to a process that holds a
+session's lock.
+
+The environment of a command names the project by its HOME, and every process that it starts inherits that. This
+finds what the commands of a killed lopen left running. Under bubblewrap there is nothing to end: the namespace dies
+with lopen. A program that clears its environment and leaves its session is not found; only the sandbox confines it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from lopen.base.process_identity import start_time
 from lopen.sandbox.environment import SESSION_VARIABLE
-from lopen.sandbox.process_tree import LINUX, read_process
+from lopen.sandbox.process_tree import END_S, LINUX, descendants, kill_trees, read_process
 
 SESSION_MARKER = "/run/lopen-session"
-"""A symbolic link inside bubblewrap; its target is the session's id."""
+"""A symbolic link inside bubblewrap whose target is the session's id."""
 
 _PR_SET_DUMPABLE = 4
-_DEEPEST = 1_000
+_MAX_DEPTH = 1_000
+_ROUND_S = 0.005
 
 
-def under_session(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The id of the session whose command this is ("1" where it is not known), None outside of any."""
+def enclosing_session(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the id of the session that runs this command ("1" if it is unknown), None outside of any session."""
     if value := environ.get(SESSION_VARIABLE):
         return value
     try:
@@ -33,64 +42,61 @@ def under_session(environ: Mapping[str, str] = os.environ) -> str | None:
         return None
 
 
-def descends_from(pids: Iterable[int], started: Mapping[int, int] | None = None) -> int | None:
-    """The nearest ancestor (or this process itself) among `pids`, None where there is none.
+def nearest_ancestor_in(pids: Iterable[int], started: Mapping[int, int] | None = None) -> int | None:
+    """Return the nearest ancestor (or this process) among `pids`, None if there is none.
 
-    `started` gives start times (`start_time`) where they are known: a number used again by a later process
-    is not the one that was meant.
+    `started` contains known start times (`start_time`), which exclude a later process with the same pid.
     """
     wanted = set(pids)
     for pid in _ancestors():
         if pid in wanted:
-            meant = (started or {}).get(pid)
-            if meant is None or meant == start_time(pid):
+            expected = (started or {}).get(pid)
+            if expected is None or expected == start_time(pid):
                 return pid
     return None
 
 
-def below_lopen() -> bool:
-    """Whether a process above this one is a lopen, whichever project it works on."""
+def runs_below_lopen() -> bool:
+    """Return True if an ancestor of this process is lopen, in any project."""
     return any(pid != os.getpid() and is_lopen_process(pid) for pid in _ancestors())
 
 
 def is_lopen_process(pid: int) -> bool:
-    """Whether the process is a lopen, whichever project it works on."""
-    return _is_interpreter(pid) and _is_lopen(_arguments(pid))
+    """Return True if the process is lopen, in any project."""
+    return _may_be_python(pid) and _starts_lopen(_command_line(pid))
 
 
-def commands_above() -> Iterator[tuple[str, list[str]]]:
-    """Each process above this one: its program's file ("" where that cannot be told) and its command line."""
+def ancestor_commands() -> Iterator[tuple[str, list[str]]]:
+    """Yield the program file ("" if unknown) and the command line of each ancestor of this process."""
     for pid in _ancestors():
         if pid != os.getpid():
-            yield _program(pid), _arguments(pid)
+            yield _executable(pid), _command_line(pid)
 
 
-def _program(pid: int) -> str:
+def _executable(pid: int) -> str:
     try:
         return os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
     except OSError:
         return ""
 
 
-def _is_interpreter(pid: int) -> bool:
-    """Whether the process runs Python: `timeout 60 lopen approve`, `sudo lopen …` only name it in their arguments."""
-    program = os.path.basename(_program(pid))
-    return not program or program.startswith(
-        ("python", "pypy")
-    )  # where it cannot be told, the arguments decide
+def _may_be_python(pid: int) -> bool:
+    """Return False if the program is known not to be Python: `timeout 60 lopen approve` only names lopen."""
+    program = os.path.basename(_executable(pid))
+    return not program or program.startswith(("python", "pypy"))  # if unknown, the arguments decide
 
 
-def _is_lopen(arguments: Sequence[str]) -> bool:
-    """Whether a command line starts lopen: as a script, with or without its interpreter, or by `-m`."""
+def _starts_lopen(arguments: Sequence[str]) -> bool:
+    """Return True if a command line starts lopen as a script, with or without its interpreter, or by `-m`."""
     first = [os.path.basename(argument) for argument in arguments[:2]]
     modules = [module for flag, module in pairwise(arguments) if flag == "-m"]
     return "lopen" in first or modules[:1] == ["lopen"]
 
 
-def not_dumpable() -> bool:
-    """Keep this process's memory and environment from other processes of the same user (prctl(2)).
+def deny_inspection() -> bool:
+    """Deny other processes of the same user access to this process's memory and environment (prctl(2)).
 
-    True where the system can. Programs it starts are their own masters again.
+    Return True if the system supports it. Programs that this process starts are not affected.
     """
     if not LINUX:
         return False
@@ -99,25 +105,22 @@ def not_dumpable() -> bool:
 
 def _ancestors() -> Iterator[int]:
     pid = os.getpid()
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         if pid <= 0:
             return
         yield pid
         pid = _parent(pid)
 
 
-def _arguments(pid: int) -> list[str]:
-    """The command line of a process, empty where it cannot be read; no process can change another's."""
+def _command_line(pid: int) -> list[str]:
+    """Return the command line of a process, empty if it is not readable; no process can change another's."""
     if LINUX:
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 return os.fsdecode(file.read()).split("\0")
         except OSError:
             return []
-    asked = subprocess.run(
-        ["/bin/ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return asked.stdout.split()
+    return _ps("command=", pid).split()
 
 
 def _parent(pid: int) -> int:
@@ -126,7 +129,56 @@ def _parent(pid: int) -> int:
     if LINUX:
         process = read_process(pid)
         return process.parent if process else 0
-    asked = subprocess.run(
-        ["/bin/ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return int(asked.stdout.strip() or 0)
+    return int(_ps("ppid=", pid).strip() or 0)
+
+
+def _ps(column: str, pid: int) -> str:
+    command = ["/bin/ps", "-o", column, "-p", str(pid)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def end_orphans(root: Path) -> int:
+    """Kill every process that a command of this project started and that no lopen supervises; return their number.
+
+    The caller holds the checkout's lock and has not started a command yet.
+    """
+    if not LINUX:
+        return 0
+    seen: set[int] = set()
+    deadline = time.monotonic() + END_S
+    while found := {p.pid for p in descendants(orphans(root)) if p.state != "Z"}:
+        seen |= found
+        if time.monotonic() > deadline:
+            break
+        kill_trees(found)
+        # They are not children of this process, so it cannot wait for them, and it finds new forks only by polling.
+        time.sleep(_ROUND_S)
+    return len(seen)
+
+
+def orphans(root: Path) -> list[int]:
+    """Return the running commands of the project at `root` without a lopen among their ancestors."""
+    home = os.fsencode(f"HOME={root.resolve()}/.lopen/cache/")
+    marker = os.fsencode(f"{SESSION_VARIABLE}=")
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return [pid for pid in pids if _is_marked(pid, home, marker) and not _is_supervised(pid)]
+
+
+def _is_marked(pid: int, home: bytes, marker: bytes) -> bool:
+    with contextlib.suppress(OSError):  # it ended, or belongs to another user
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            variables = (file.read() or b"").split(b"\0")
+        return any(v.startswith(home) for v in variables) and any(v.startswith(marker) for v in variables)
+    return False
+
+
+def _is_supervised(pid: int) -> bool:
+    """Return True if an ancestor of the process is lopen. A command that is lopen itself does not count."""
+    for _ in range(_MAX_DEPTH):
+        process = read_process(pid)
+        if process is None or process.parent <= 1:
+            return False
+        pid = process.parent
+        if is_lopen_process(pid):
+            return True
+    return False

@@ -1,8 +1,10 @@
-"""Which sandbox a project's commands run in, and proving by trying that it holds."""
+"""Choose the sandbox for a project's commands, prove by a trial that it confines, or run them unconfined."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +14,11 @@ from typing import Literal, assert_never
 
 from lopen.base.errors import LopenError
 from lopen.sandbox.bubblewrap import Bubblewrap
-from lopen.sandbox.command import Command, CommandLimits, Sandbox, SandboxFailed
+from lopen.sandbox.command import Command, CommandLimits, CommandResult, Sandbox, SandboxFailed
+from lopen.sandbox.environment import ProjectSandbox, command_home
 from lopen.sandbox.landlock import Landlock
-from lopen.sandbox.unconfined import Unconfined
+from lopen.sandbox.process_tree import LINUX, process_tree
+from lopen.sandbox.supervision import spawn, supervise
 
 Mode = Literal["auto", "bwrap", "landlock", "none"]
 Confining = Literal["bwrap", "landlock"]
@@ -22,9 +26,42 @@ Confining = Literal["bwrap", "landlock"]
 _PROBE_S = 20.0
 
 
+class Unconfined(ProjectSandbox):
+    """Runs commands without confinement (`--sandbox none`), the only mode outside of Linux.
+
+    It limits time, output, processes and file size, cleans the environment and leaves no process running. The
+    caller finds and reverts changes in protected places afterwards.
+    """
+
+    name = "none"
+    warning = (
+        "commands run without a sandbox: they can read and change everything you can, and reach the network"
+    )
+
+    def run(self, command: Command) -> CommandResult:
+        cwd = self._working_folder(command)
+        environment = self._environment(command, command_home(self._root))
+        with process_tree() as tree:
+            try:
+                process = spawn(command.argv, environment, cwd=str(cwd))
+            except OSError as error:
+                raise SandboxFailed(f"{command.argv[0]}: {error.strerror or error}") from error
+            tree.set_command(process)
+            _limit_file_size(process.pid, self._limits.file_mb * 1_000_000)
+            return supervise(process, command, self._limits, roots=tree.roots, end=tree.end)
+
+
+def _limit_file_size(pid: int, most: int) -> None:
+    """Set the limits from outside, which keeps the start cheap; the program is still loading at that time."""
+    if LINUX:
+        with contextlib.suppress(OSError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Whether a sandbox does here what it promises, and what was seen. `recent`: with all of bubblewrap's options."""
+    """The result of a sandbox's trial on this machine. `recent`: bubblewrap has the options of version 0.8."""
 
     works: bool
     detail: str
@@ -39,31 +76,32 @@ def choose(
     session: str = "",
     environ: Mapping[str, str] = os.environ,
 ) -> Sandbox:
-    """The sandbox for `mode`; `auto` takes the strongest that works here.
+    """Return the sandbox for `mode`; `auto` is the strongest that works here.
 
-    Raises LopenError, naming the way out, where none works or the one asked for does not.
+    Raises:
+        LopenError: the requested sandbox, or every sandbox, fails its trial; the hint names the alternative.
     """
     if mode == "none":
         return Unconfined(root, limits=limits, session=session, environ=environ)
-    tried: list[str] = []
+    failures: list[str] = []
     wanted: tuple[Confining, ...] = ("bwrap", "landlock") if mode == "auto" else (mode,)
     for name in wanted:
         found = probe(name)
         if not found.works:
-            tried.append(f"{name}: {found.detail}")
+            failures.append(f"{name}: {found.detail}")
         elif name == "bwrap":
             return Bubblewrap(root, limits=limits, session=session, environ=environ, recent=found.recent)
         else:
             return Landlock(root, limits=limits, session=session, environ=environ)
     raise LopenError(
-        f"no sandbox works here ({'; '.join(tried)})",
+        f"no sandbox works here ({'; '.join(failures)})",
         hint="install bubblewrap, or run commands unprotected with --sandbox none",
     )
 
 
 @lru_cache(maxsize=4)
 def probe(mode: Mode) -> ProbeResult:
-    """Try `mode` in a project made for it; asked once a process. "none" promises nothing and always works."""
+    """Run a trial of `mode` in a temporary project, once per process. "none" always works."""
     match mode:
         case "none":
             return ProbeResult(works=True, detail="commands run unprotected")
@@ -71,39 +109,39 @@ def probe(mode: Mode) -> ProbeResult:
             strong = probe("bwrap")
             return strong if strong.works else probe("landlock")
         case "landlock":
-            return _tried(mode, recent=True)
+            return _probe_by_running(mode, recent=True)
         case "bwrap":
-            found = _tried(mode, recent=True)
-            older = found if found.works else _tried(mode, recent=False)
+            found = _probe_by_running(mode, recent=True)
+            older = found if found.works else _probe_by_running(mode, recent=False)
             return older if older.works else found
         case _:
             assert_never(mode)
 
 
-def _tried(mode: Confining, *, recent: bool) -> ProbeResult:
-    """Run a command that writes inside, outside and to a protected path, and look at what became of it."""
+def _probe_by_running(mode: Confining, *, recent: bool) -> ProbeResult:
+    """Run a command that writes inside, outside and to a protected path, and check which writes took effect."""
     with tempfile.TemporaryDirectory(prefix="lopen-probe-") as scratch:
         root, outside = Path(scratch, "project"), Path(scratch, "outside")
         root.mkdir()
         outside.mkdir()
         line = f"echo in > inside; echo out > {outside}/escaped; echo x > .git/escaped; true"
         try:
-            sandbox = _made(mode, root, recent=recent)
+            sandbox = _confining_sandbox(mode, root, recent=recent)
             ended = sandbox.run(Command(line, root, timeout_s=_PROBE_S))
         except SandboxFailed as failed:
             return ProbeResult(works=False, detail=failed.message, recent=recent)
         if (outside / "escaped").exists():
             return ProbeResult(
-                works=False, detail="a command could write outside of the project", recent=recent
+                works=False, detail="a command can write outside of the project", recent=recent
             )
         if mode == "bwrap" and (root / ".git").exists():
-            return ProbeResult(works=False, detail="a command could write to .git", recent=recent)
+            return ProbeResult(works=False, detail="a command can write to .git", recent=recent)
         if not (root / "inside").exists():
             return ProbeResult(
-                works=False, detail=f"a command could not write: {ended.output}", recent=recent
+                works=False, detail=f"a command cannot write in the project: {ended.output}", recent=recent
             )
-        return ProbeResult(works=True, detail="writing outside of the project was refused", recent=recent)
+        return ProbeResult(works=True, detail="writing outside of the project is refused", recent=recent)
 
 
-def _made(mode: Confining, root: Path, *, recent: bool) -> Sandbox:
+def _confining_sandbox(mode: Confining, root: Path, *, recent: bool) -> Sandbox:
     return Bubblewrap(root, recent=recent) if mode == "bwrap" else Landlock(root)

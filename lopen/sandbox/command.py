@@ -1,4 +1,4 @@
-"""The port: a command in, a result out. `FakeSandbox` ships beside it."""
+"""The sandbox port: commands, their results and limits, and a fake."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ KilledBy = Literal["", "timeout", "output", "processes"]
 
 
 class SandboxFailed(LopenError):
-    """The sandbox itself could not be set up; the command never ran."""
+    """The sandbox cannot be set up; the command did not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """What one command may use. `processes` counts threads too; memory and file size are a process's."""
+    """The resources of one command. `processes` counts threads too; memory and file size apply to each process."""
 
     processes: int = 512
     memory_mb: int = 4_096
@@ -31,13 +31,13 @@ class CommandLimits:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run: a line for `/bin/sh -c`, or an argument list. Standard input is empty.
+    """A command to run: a line for `/bin/sh -c`, or an argument list. Standard input is empty.
 
-    `cwd` lies in the project. Without `writable` the project is read-only, as the planning steps want it.
-    `env` is lopen's own addition to the cleaned environment. `output_limit` is in characters. `scratch` is a
-    folder below `.lopen/cache` that this command may write to besides; `guarded` are files and folders of the
-    project that it may only read, where the sandbox can see to that. `trusted`: what it says decides over the
-    model's work (verify commands, hooks), so it loads nothing that the model's commands left beside the project.
+    `cwd` is a folder of the project. Without `writable` the project is read-only, as in the planning steps. `env`
+    extends the cleaned environment. `output_limit` is in characters. `scratch` is an additional writable folder
+    below `.lopen/cache`; `guarded` are read-only files and folders of the project, where the sandbox supports it.
+    `trusted`: the result decides on the model's work (verify commands, hooks), so the command loads nothing that
+    the model's commands left outside of the project.
     """
 
     line: str | tuple[str, ...]
@@ -53,14 +53,14 @@ class Command:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """What is executed."""
+        """The argument list to execute."""
         return ("/bin/sh", "-c", self.line) if isinstance(self.line, str) else self.line
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What came of it. `output` is both streams as they came, undecodable bytes replaced, its middle cut
-    where `truncated`; escape sequences in it are data. A death by signal n is exit code 128 + n.
+    """The result of a command. `output` has both streams in order, with undecodable bytes replaced; without its
+    middle if `truncated`. Escape sequences in it are data. A command that signal n ends has exit code 128 + n.
     """
 
     exit_code: int
@@ -72,7 +72,7 @@ class CommandResult:
 
 
 class Sandbox(Protocol):
-    """Runs commands of one project. When `run` returns, nothing the command started is left running."""
+    """Runs commands of one project. When `run` returns, no process of the command is running."""
 
     @property
     def name(self) -> str:
@@ -81,17 +81,17 @@ class Sandbox(Protocol):
 
     @property
     def warning(self) -> str:
-        """What it does not promise, for a person; "" where it keeps all of docs/reference/sandbox.md."""
+        """The limits of its confinement in words for the user; "" for full confinement."""
         ...
 
     def run(self, command: Command) -> CommandResult:
-        """Run to the end, the timeout or a limit. Raises SandboxFailed where it cannot be run at all."""
+        """Run until the command ends, times out or exceeds a limit. Raise SandboxFailed if it cannot start."""
         ...
 
 
 @dataclass
 class FakeSandbox:
-    """The port's fake: answers from a list (success when it is used up), and keeps the commands it was given."""
+    """A fake that returns the given results, then successes, and records the commands."""
 
     results: list[CommandResult] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)

@@ -1,7 +1,8 @@
-"""The environment a command gets: what tools need to be found and to speak plainly, and nothing else.
+"""The part of a run that every sandbox shares: a command's environment, its cache folders, its working folder.
 
-An allow list, because a secret need not look like one; and the looks on top, because an allowed variable
-may hold one (a proxy address with a password).
+The environment has what tools need to be found and to print plain text, and nothing else. It starts from an allow
+list, because a secret can look like any value; a check of the values follows, because an allowed variable can
+contain a secret (a proxy address with a password).
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from lopen.base.redaction import looks_secret_name, looks_secret_value
-from lopen.sandbox.command import SandboxFailed
+from lopen.sandbox import folders
+from lopen.sandbox.command import Command, CommandLimits, SandboxFailed
+from lopen.sandbox.known_secrets import configured_credentials
 
 SESSION_VARIABLE = "LOPEN_UNDER_SESSION"
 
@@ -30,18 +33,18 @@ _ALLOWED = frozenset((
     "SOURCE_DATE_EPOCH", "CI", "TERMINFO",
 ))  # fmt: skip
 _ALLOWED_PREFIXES = ("LC_",)
-_PLAIN = {
+_FIXED = {
     "TERM": "dumb",
     "NO_COLOR": "1",
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",  # .git is read-only; `git status` need not try to write its index
+    "GIT_OPTIONAL_LOCKS": "0",  # .git is read-only, so `git status` must not try to write its index
     "SHELL": "/bin/sh",
 }
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Found through HOME by default, which is another one in the sandbox; shown read-only where they exist.
-_BY_HOME = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "NVM_DIR": ".nvm", "SDKMAN_DIR": ".sdkman"}
+# Tools that HOME locates by default. HOME differs in the sandbox, which shows these folders read-only.
+_HOME_TOOLS = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "NVM_DIR": ".nvm", "SDKMAN_DIR": ".sdkman"}
 
 
 def command_environment(
@@ -52,11 +55,11 @@ def command_environment(
     tmp: Path | None = None,
     session: str = "",
 ) -> dict[str, str]:
-    """`base` (lopen's own environment) cleaned, with HOME, plain output and lopen's `extra`.
+    """Return the allowed part of `base` (lopen's own environment) with HOME, plain output and lopen's `extra`.
 
-    `session` marks everything below as run by that session, so that person's commands refuse.
+    `session` marks every descendant process, so that commands reserved for a person refuse to run there.
     """
-    clean = dict(_cleaned(tuple(base.items())))
+    clean = dict(_inherited(tuple(base.items())))
     clean |= {name: value for name, value in extra.items() if not _secret(name, value)}
     clean["HOME"] = str(home)
     if tmp is not None:
@@ -66,16 +69,16 @@ def command_environment(
 
 
 @lru_cache(maxsize=4)  # the same before every command of a session
-def _cleaned(base: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    """What `base` leaves of itself, and what every command gets."""
+def _inherited(base: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """Return the allowed variables of `base` with the fixed ones."""
     given = dict(base)
     kept = {name: value for name, value in base if _allowed(name)}
     kept["PATH"] = search_path(given.get("PATH", ""))
     if given.get("HOME"):
-        for name, folder in _BY_HOME.items():
+        for name, folder in _HOME_TOOLS.items():
             if name not in kept and (place := Path(given["HOME"], folder)).is_dir():
                 kept[name] = str(place)
-    return {name: value for name, value in (kept | _PLAIN).items() if not _secret(name, value)}
+    return {name: value for name, value in (kept | _FIXED).items() if not _secret(name, value)}
 
 
 def _secret(name: str, value: str) -> bool:
@@ -83,7 +86,7 @@ def _secret(name: str, value: str) -> bool:
 
 
 def search_path(path: str) -> str:
-    """PATH without what depends on the current folder (empty, `.` and relative entries)."""
+    """Return PATH without entries that depend on the current folder (empty, `.` and relative ones)."""
     entries = [entry for entry in path.split(":") if entry.startswith("/")]
     return ":".join(dict.fromkeys(entries)) or _DEFAULT_PATH
 
@@ -92,34 +95,37 @@ def _allowed(name: str) -> bool:
     return name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
 
 
-VERIFY = "verify"  # below .lopen/cache: what verify commands and hooks alone write, where the sandbox can see to it
+VERIFY = (
+    "verify"  # below .lopen/cache: only verify commands and hooks write it, where the sandbox supports it
+)
 _CACHE = (".lopen", "cache")
 
 
-def cache_home(root: Path) -> Path:
-    """`.lopen/cache/home`, the HOME of every command."""
-    return cache_folder(root, "home")
+def command_home(root: Path) -> Path:
+    """Return `.lopen/cache/home`, the HOME of every command."""
+    return project_cache_folder(root, "home")
 
 
 def python_variables(root: Path, *, trusted: bool) -> dict[str, str]:
-    """Where Python finds packages of a user without a virtual environment, and what it compiled.
+    """Return the variables that locate user packages (without a virtual environment) and bytecode.
 
-    Both run inside of whatever Python program starts next. So packages lie where only trusted commands (verify
-    commands, hooks) install them, for all to import; and what a trusted command loads, trusted ones compiled.
+    Both are loaded into every later Python program. So only trusted commands (verify commands, hooks) can install
+    packages, which all commands import, and a trusted command loads only bytecode of trusted commands.
     """
     own = f"{root}/.lopen/cache/{VERIFY}"
     compiled = {"PYTHONPYCACHEPREFIX": f"{own}/pycache"} if trusted else {}
     return {"PYTHONUSERBASE": f"{own}/python", **compiled}
 
 
-def forget_compiled(root: Path) -> None:
-    """Take away what was compiled for trusted commands, where other commands could write it too."""
-    shutil.rmtree(cache_folder(root, VERIFY) / "pycache", ignore_errors=True)
+def delete_bytecode(root: Path) -> None:
+    """Delete the bytecode of trusted commands, for a sandbox in which other commands can write it too."""
+    shutil.rmtree(project_cache_folder(root, VERIFY) / "pycache", ignore_errors=True)
 
 
-def cache_folder(root: Path, name: str) -> Path:
-    """The folder `name`, real all the way down. What a repository or a command put in its way is taken away
-    below `.lopen/cache` (it can be deleted at any time), and refused above it.
+def project_cache_folder(root: Path, name: str) -> Path:
+    """Create the folder `name` in the project's cache without following links.
+
+    Something else in its place is deleted below `.lopen/cache`, whose content is disposable, and refused above it.
     """
     place = str(root)
     for depth, part in enumerate((*_CACHE, name)):
@@ -132,7 +138,51 @@ def cache_folder(root: Path, name: str) -> Path:
         if stat.S_ISDIR(mode):
             continue
         if depth == 0:
-            raise SandboxFailed(f"{place} is no folder", hint="remove it, then: lopen init")
+            raise SandboxFailed(f"{place} is not a folder", hint="remove it, then: lopen init")
         os.unlink(place)
         os.mkdir(place)
     return Path(place)
+
+
+class ProjectSandbox:
+    """The base of the sandboxes. `session` marks the commands; `environ` is lopen's own environment."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
+        session: str = "",
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._root = root.resolve()
+        self._limits = limits
+        self._session = session
+        self._environ = dict(environ)  # `os.environ` decodes a variable at every access
+
+    @cached_property
+    def _homes(self) -> tuple[Path, ...]:
+        return folders.home_folders(self._environ)
+
+    @cached_property
+    def _hidden(self) -> tuple[Path, ...]:
+        return folders.hidden_folders(self._homes)
+
+    @cached_property
+    def _tools(self) -> tuple[Path, ...]:
+        return folders.tool_folders(self._environ, self._homes, self._hidden, self._root)
+
+    def _credentials(self, shown: Iterable[Path]) -> tuple[Path, ...]:
+        """Return the credentials that a command would see with `shown` visible."""
+        configured = configured_credentials(self._environ, self._root)
+        return folders.visible_credentials(self._homes, shown, self._hidden, configured)
+
+    def _working_folder(self, command: Command) -> Path:
+        cwd = self._root if command.cwd == self._root else command.cwd.resolve()
+        if not folders.inside(cwd, self._root):
+            raise SandboxFailed(f"{command.cwd} is outside of the project")
+        return cwd
+
+    def _environment(self, command: Command, home: Path, tmp: Path | None = None) -> dict[str, str]:
+        extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
+        return command_environment(self._environ, extra, home=home, tmp=tmp, session=self._session)

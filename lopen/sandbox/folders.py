@@ -1,7 +1,7 @@
-"""What of the machine a command may see: where credentials lie, which folders are replaced, where tools live.
+"""The folders of the machine that a command can see: credentials, hidden folders, tools.
 
-Homes and temporary folders disappear as a whole; the tool folders in them come back read-only, without the
-credential files that some of them hold.
+Home and temporary folders are hidden as a whole. The tool folders in them are visible again, read-only and without
+the credential files that some of them contain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CREDENTIALS: tuple[str, ...] = (
     ".password-store", ".pgpass", ".pki", ".pypirc", ".python_history", ".s3cfg", ".ssh", ".terraform.d",
     ".thunderbird", ".vault-token", ".wget-hsts", ".yarnrc.yml", ".zsh_history",
 )  # fmt: skip
-"""Below a home; files and folders."""
+"""Files and folders below a home folder."""
 
 SYSTEM_SECRETS: tuple[str, ...] = (
     "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
@@ -39,12 +39,12 @@ _TOOLS: tuple[str, ...] = (
     ".volta", "anaconda3", "go/bin", "mambaforge", "miniconda3", "miniforge3",
 )  # fmt: skip
 _SIBLINGS = ("lib", "lib64", "libexec", "share", "include")
-_REPLACED = ("/home", "/root", "/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - hidden, not used
+_HIDDEN = ("/home", "/root", "/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - hidden, not used
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 
-def homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The person's home folders, links resolved: by the environment and by the user database."""
+def home_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the user's home folders from the environment and the user database, with links resolved."""
     named = [environ.get("HOME", "")]
     try:
         named.append(pwd.getpwuid(os.getuid()).pw_dir)
@@ -54,22 +54,24 @@ def homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(home for home in real if home != Path("/") and os.path.isdir(home)))
 
 
-def replaced(homes: Iterable[Path]) -> tuple[Path, ...]:
-    """Folders that are replaced by empty ones, outermost only."""
-    wanted = [Path(folder).resolve() for folder in _REPLACED if os.path.isdir(folder)]
+def hidden_folders(homes: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the outermost folders that the sandbox replaces by empty ones."""
+    wanted = [Path(folder).resolve() for folder in _HIDDEN if os.path.isdir(folder)]
     return outermost([*wanted, *homes])
 
 
-def tools(
+def tool_folders(
     environ: Mapping[str, str], homes: Iterable[Path], hidden: Iterable[Path], project: Path
 ) -> tuple[Path, ...]:
-    """What of the `hidden` folders is shown again, read-only: tools by their usual names, and those on PATH."""
+    """Return the folders in `hidden` that are visible again, read-only: tools by their usual names, and on PATH."""
     owners, hidden = tuple(homes), tuple(hidden)
     candidates = [home / tool for home in owners for tool in _TOOLS]
     candidates += [Path(sys.prefix), Path(sys.base_prefix)]
     for entry in environ.get("PATH", "").split(":"):
         if entry.startswith("/"):
-            candidates += _tool_folders(Path(entry), owners) + _tool_folders(Path(entry).resolve(), owners)
+            candidates += _folders_of_tool(Path(entry), owners) + _folders_of_tool(
+                Path(entry).resolve(), owners
+            )
     shown = {c.resolve() for c in candidates if os.path.exists(c)}
     secret = {(home / name).resolve() for home in owners for name in CREDENTIALS}
     return outermost(
@@ -82,15 +84,15 @@ def tools(
     )
 
 
-def masked(
+def visible_credentials(
     homes: Iterable[Path], visible: Iterable[Path], hidden: Iterable[Path], named: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Credentials that can be seen, being in something `visible` or in nothing `hidden`, and the system's own.
+    """Return the credentials that are in a `visible` folder or in no `hidden` one, and the system's credentials.
 
-    `named` are those that lie elsewhere than usual, links resolved.
+    `named` are credentials in unusual places, with links resolved.
     """
     shown, gone = tuple(visible), tuple(hidden)
-    personal = (name for name in _personal(tuple(homes)) if os.path.exists(name))
+    personal = (name for name in _home_credentials(tuple(homes)) if os.path.exists(name))
     real = [*(Path(os.path.realpath(name)) for name in personal), *named]
     found = [p for p in real if any(inside(p, v) for v in shown) or not any(inside(p, h) for h in gone)]
     system = [Path(p) for p in SYSTEM_SECRETS if os.path.lexists(p) and not os.path.islink(p)]
@@ -98,20 +100,20 @@ def masked(
 
 
 @lru_cache(maxsize=4)  # the same before every command of a session
-def _personal(homes: tuple[Path, ...]) -> tuple[str, ...]:
+def _home_credentials(homes: tuple[Path, ...]) -> tuple[str, ...]:
     return tuple(os.path.join(home, name) for home in homes for name in CREDENTIALS)
 
 
-def sockets(listing: str) -> list[Path]:
-    """Sockets of the host by their names, from `/proc/net/unix` (unix(7)); read-only mounts do not close them."""
+def named_sockets(listing: str) -> list[Path]:
+    """Return the host's named sockets in `/proc/net/unix` (unix(7)); read-only mounts do not close them."""
     names = {line.split(maxsplit=7)[7] for line in listing.splitlines()[1:] if line.count("/")}
     return sorted(Path(name) for name in names if name.startswith("/") and _is_socket(name))
 
 
-def git_folder_elsewhere(root: Path) -> Path | None:
-    """The repository of a linked worktree or submodule, where it lies outside `root` and names it back.
+def external_git_folder(root: Path) -> Path | None:
+    """Return the repository of a linked work tree or submodule if it is outside `root` and points back to it.
 
-    Without the second half a repository's `.git` file could have any folder shown.
+    Without the check of the pointer back, a `.git` file could make any folder visible.
     """
     dot_git = root / ".git"
     try:
@@ -119,7 +121,7 @@ def git_folder_elsewhere(root: Path) -> Path | None:
             return None
         target = dot_git.read_text("utf-8").removeprefix("gitdir:").strip()
         folder = (root / target).resolve()
-        if (folder / "gitdir").is_file():  # a linked worktree
+        if (folder / "gitdir").is_file():  # a linked work tree
             back = Path((folder / "gitdir").read_text("utf-8").strip())
             common = (folder / (folder / "commondir").read_text("utf-8").strip()).resolve()
             honest = (folder / back).resolve() == dot_git and (common / "HEAD").is_file()
@@ -133,13 +135,13 @@ def git_folder_elsewhere(root: Path) -> Path | None:
 
 
 def inside(path: Path, folder: Path) -> bool:
-    """Whether `path` is `folder` or lies below it."""
+    """Return True if `path` is `folder` or is below it."""
     name, top = str(path), str(folder)
     return name == top or name.startswith(f"{top.rstrip('/')}/")
 
 
 def outermost(folders: Iterable[Path]) -> tuple[Path, ...]:
-    """`folders` without those inside another one, sorted."""
+    """Return `folders` without those inside another one, sorted."""
     kept: list[Path] = []
     for folder in sorted(set(folders)):
         if not any(inside(folder, k) for k in kept):
@@ -147,8 +149,8 @@ def outermost(folders: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(kept)
 
 
-def _tool_folders(entry: Path, homes: tuple[Path, ...]) -> list[Path]:
-    """What has to be shown for the programs in `entry` to work: their whole tool, where it has a folder."""
+def _folders_of_tool(entry: Path, homes: tuple[Path, ...]) -> list[Path]:
+    """Return the folders that the programs in `entry` need: the whole tool if it has a folder of its own."""
     home = next((h for h in homes if entry != h and h in entry.parents), None)
     parts = entry.relative_to(home).parts if home else ()
     own_folder = (

@@ -1,9 +1,7 @@
-"""The secrets this machine and project hold: values of variables that are called so, and those of `.env` files.
+"""The secrets of this machine and project: values of secret-named variables and of `.env` files.
 
-They are known by value, and taken out wherever they would be kept, shown or sent. The files are
-looked at for their values alone: nothing of them becomes configuration.
-
-See docs/reference/sandbox.md.
+lopen removes these values from everything that it stores, shows or sends. It reads the files for the values only:
+nothing in them becomes configuration.
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ from lopen.base.stat_cache import Signature, signature
 from lopen.base.user_folders import data_folder
 from lopen.settings.files import read_own
 
-SHORTEST = 8  # a shorter value is a word that stands in texts by chance
-LONGEST_WORD = 12
-MOST_FOLDERS = 200  # beside the project's root, that are looked into again and again
-MOST_WALKED = 5_000  # folders, once at the start
-DEEPEST = 12  # below the project's root
+MIN_LENGTH = 8  # a shorter value occurs in texts by chance
+MAX_WORD_LENGTH = 12
+MAX_FOLDERS_NEAR_ROOT = 200  # children of the project's root, listed at every refresh
+MAX_WALKED_FOLDERS = 5_000  # folders in the walk at the start
+MAX_DEPTH = 12  # below the project's root
 _SKIPPED = frozenset(
     (
         ".git", ".gradle", ".hypothesis", ".lopen", ".mypy_cache", ".next", ".nox", ".nuxt", ".pytest_cache",
@@ -38,23 +36,23 @@ _ASSIGNED = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_][\w.-]*)\s*=\s*(?P<
 
 
 class KnownSecrets:
-    """Every known value, by where it stands. `look` reads the files that changed since.
+    """The known secret values by their source. `refresh` reads the files that changed.
 
-    The whole project is walked once, at the start; after that the files found then and those near the root are
-    looked at, and what `take_in` is told of.
+    The start walks the whole project once. A refresh checks the files found then, those near the root, and those
+    that tools read since (`watch_file`).
     """
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self._root = root
-        self._variables = {v: n for n, v in environ.items() if looks_secret_name(n) and telling(v)}
+        self._variables = {v: n for n, v in environ.items() if looks_secret_name(n) and is_distinctive(v)}
         self._files: dict[str, tuple[Signature, dict[str, str]]] = {}
         self._values: tuple[str, ...] = tuple(sorted(self._variables))
-        self._further = list(_walked(str(root)))
-        self.look()
+        self._watched = list(_find_files(str(root)))
+        self.refresh()
 
-    def look(self) -> None:
-        """Take in what the project's files hold now. A value stays known when its file is gone."""
-        for path in dict.fromkeys((*_candidates(str(self._root)), *self._further)):
+    def refresh(self) -> None:
+        """Add the current values of the project's files. A value stays known after its file is deleted."""
+        for path in dict.fromkeys((*_files_near_root(str(self._root)), *self._watched)):
             try:
                 found = os.stat(path)
             except OSError:
@@ -68,80 +66,80 @@ class KnownSecrets:
         if len(values) != len(self._values):
             self._values = tuple(sorted(values))
 
-    def take_in(self, path: str) -> None:
-        """A tool reads the file at this absolute path: from now on it is one of those looked at, if it is of the kind."""
-        if _of_the_kind(os.path.basename(path)) and path not in self._further:
-            self._further.append(path)
-            self.look()
+    def watch_file(self, path: str) -> None:
+        """Add the file at this absolute path, which a tool reads, to the refreshed ones if its name indicates secrets."""
+        if _is_secret_file(os.path.basename(path)) and path not in self._watched:
+            self._watched.append(path)
+            self.refresh()
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What must not be passed on."""
+        """The known values as of the last refresh."""
         return self._values
 
-    def now(self) -> tuple[str, ...]:
-        """The values, with what the files hold at this moment."""
-        self.look()
+    def current(self) -> tuple[str, ...]:
+        """Refresh and return the known values."""
+        self.refresh()
         return self._values
 
     def redact(self, text: str) -> str:
-        """`text` without these, and without what looks like a secret."""
+        """Remove the known values and everything that looks like a secret from `text`."""
         return redact(text, self._values)
 
     def hide(self, text: str) -> str:
-        """`text` without these alone."""
+        """Remove only the known values from `text`."""
         return hidden(text, self._values)
 
-    def places(self, text: str) -> set[str]:
-        """Where those values that stand in `text` come from: names of variables and of files."""
+    def sources(self, text: str) -> set[str]:
+        """Return the names of the variables and files whose values occur in `text`."""
         named = {value: name for name, (_, held) in self._files.items() for value in held} | self._variables
         return {name for value, name in named.items() if any(s in text for s in spelt(value))}
 
 
-def telling(value: str) -> bool:
-    """Whether taking `value` out of every text protects something: no short word, no placeholder, no path."""
-    if len(value) < SHORTEST or is_placeholder(value) or _is_word(value):
+def is_distinctive(value: str) -> bool:
+    """Return True if removing `value` from texts protects a secret; False for a short word, a placeholder, a path."""
+    if len(value) < MIN_LENGTH or is_placeholder(value) or _is_word(value):
         return False
     return not (value.startswith("/") and os.path.exists(value))
 
 
 def _is_word(value: str) -> bool:
-    """A session's or desktop's name, say: variables that sound secret hold such too."""
-    return len(value) < LONGEST_WORD and value.isalpha() and value.islower()
+    """Return True for a word such as a desktop's name, which a secret-named variable can contain too."""
+    return len(value) < MAX_WORD_LENGTH and value.isalpha() and value.islower()
 
 
-def _candidates(root: str) -> Iterator[str]:
-    """Files of this kind at the project's root and one folder below."""
-    files, folders = _listed(root)
+def _files_near_root(root: str) -> Iterator[str]:
+    """Yield the secret files in the project's root and one folder below."""
+    files, folders = _entries(root)
     yield from (f"{root}/{name}" for name in files)
-    for folder in [name for name in folders if not name.startswith(".")][:MOST_FOLDERS]:
-        yield from (f"{root}/{folder}/{name}" for name in _listed(f"{root}/{folder}")[0])
+    for folder in [name for name in folders if not name.startswith(".")][:MAX_FOLDERS_NEAR_ROOT]:
+        yield from (f"{root}/{folder}/{name}" for name in _entries(f"{root}/{folder}")[0])
 
 
-def _walked(root: str) -> Iterator[str]:
-    """Files of this kind in the whole project, nearest first, as far as is bearable; caches and links left out."""
+def _find_files(root: str) -> Iterator[str]:
+    """Yield the secret files of the whole project within the limits, nearest first; skip caches and links."""
     waiting = deque([(root, 0)])
-    for _ in range(MOST_WALKED):
+    for _ in range(MAX_WALKED_FOLDERS):
         if not waiting:
             return
         folder, depth = waiting.popleft()
-        files, folders = _listed(folder)
+        files, folders = _entries(folder)
         yield from (f"{folder}/{name}" for name in files)
-        if depth < DEEPEST:
+        if depth < MAX_DEPTH:
             waiting.extend((f"{folder}/{name}", depth + 1) for name in folders if name not in _SKIPPED)
 
 
-def _of_the_kind(name: str) -> bool:
+def _is_secret_file(name: str) -> bool:
     return bool(_FILE.fullmatch(name)) and not _SAMPLE.search(name)
 
 
-def _listed(folder: str) -> tuple[list[str], list[str]]:
-    """The files of this kind in a folder, and its folders; sorted."""
+def _entries(folder: str) -> tuple[list[str], list[str]]:
+    """Return the secret files and the folders in a folder, sorted."""
     files, folders = [], []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if _of_the_kind(entry.name):
+                if _is_secret_file(entry.name):
                     files.append(entry.name)
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)
@@ -151,7 +149,7 @@ def _listed(folder: str) -> tuple[list[str], list[str]]:
 
 
 def _values_of(path: Path, name: str) -> dict[str, str]:
-    """Value → the file's name. One that cannot be read holds nothing that a command could read either."""
+    """Return value → the file's name. An unreadable file has no values, because commands cannot read it either."""
     try:
         text = read_own(path) or ""
     except LopenError:
@@ -161,7 +159,7 @@ def _values_of(path: Path, name: str) -> dict[str, str]:
         value = _unquoted(match["value"])
         if looks_secret_name(match["name"]):
             found.add(value)
-    return {value: name for value in found if telling(value)}
+    return {value: name for value in found if is_distinctive(value)}
 
 
 def _unquoted(value: str) -> str:
@@ -171,8 +169,8 @@ def _unquoted(value: str) -> str:
     return value.partition(" #")[0].rstrip()
 
 
-# Variable → what of the place it names is secret, "" for all of it
-_NAMED: Mapping[str, tuple[str, ...]] = {
+# Variable → the secret parts of the folder that it names, "" for the whole path
+_VARIABLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         (
             "ANTHROPIC_CONFIG_DIR", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -188,18 +186,22 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     "HF_HOME": ("token", "stored_tokens"),
     "XDG_DATA_HOME": ("keyrings", "uv/credentials"),
 }  # fmt: skip
-_ROOMY = 3  # parts of a folder's path: a variable that names `/etc` hides no credential but the machine
+_MIN_PARTS = 3  # parts of a folder's path: hiding `/etc` for a variable that names it would break the machine
 
 
-def named_credentials(environ: Mapping[str, str], project: Path) -> tuple[Path, ...]:
-    """What there is of it, links resolved; not what lies in the project, which commands are to work with."""
-    found = {Path(os.path.realpath(name)) for name in _named(tuple(environ.items())) if name.startswith("/")}
+def configured_credentials(environ: Mapping[str, str], project: Path) -> tuple[Path, ...]:
+    """Return the existing credentials that variables name, with links resolved, except those in the project."""
+    found = {
+        Path(os.path.realpath(name))
+        for name in _credential_paths(tuple(environ.items()))
+        if name.startswith("/")
+    }
     return tuple(
         sorted(
             path
             for path in found
-            # Not `path.is_file`: what cannot be looked at, nobody's command can read either.
-            if (os.path.isfile(path) or (os.path.isdir(path) and len(path.parts) >= _ROOMY))
+            # Not `path.is_file`, which raises an error for a path that is not accessible.
+            if (os.path.isfile(path) or (os.path.isdir(path) and len(path.parts) >= _MIN_PARTS))
             and path != project
             and project not in path.parents
         )
@@ -207,13 +209,13 @@ def named_credentials(environ: Mapping[str, str], project: Path) -> tuple[Path, 
 
 
 @lru_cache(maxsize=4)  # the same before every command of a session
-def _named(environ: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+def _credential_paths(environ: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     given = dict(environ)
-    return (*filter(None, [data_folder(given)]), *_places(given))
+    return (*filter(None, [data_folder(given)]), *_paths_of_variables(given))
 
 
-def _places(environ: Mapping[str, str]) -> Iterator[str]:
-    for variable, parts in _NAMED.items():
+def _paths_of_variables(environ: Mapping[str, str]) -> Iterator[str]:
+    for variable, parts in _VARIABLES.items():
         for place in environ.get(variable, "").split(os.pathsep):  # KUBECONFIG is a list
             if place:
                 yield from (os.path.join(os.path.expanduser(place), part).rstrip("/") for part in parts)

@@ -1,28 +1,29 @@
-"""The middle sandbox: the kernel's Landlock. Files outside of the project are not written, credentials not read.
+"""The middle sandbox: the kernel's Landlock (landlock(7)). It prevents writes outside of the project and reads of
+credentials.
 
-No package and no namespace is needed. The network is not confined: rules by port would close loopback with
-it, which tests need. Nor are permissions, owners, times and extended attributes: the kernel asks Landlock about
-none of the calls that change them, and a filter of calls (seccomp) sees no paths, so that it could only refuse
-`chmod` in the project too. Landlock only ever allows whole trees, so protected paths inside the project are the
-caller's to compare and restore.
+It needs no package and no namespace. It does not confine the network: rules by port would also close loopback,
+which tests need. Nor does it confine permissions, owners, times and extended attributes: the kernel does not ask
+Landlock about the calls that change them, and a filter of calls (seccomp) does not see paths, so it would refuse
+`chmod` in the project too. Landlock allows whole trees only, so the caller compares and restores protected paths in
+the project.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import stat
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.sandbox import folders
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, SandboxFailed
-from lopen.sandbox.environment import cache_home, command_environment, forget_compiled, python_variables
-from lopen.sandbox.known_secrets import named_credentials
-from lopen.sandbox.landlock_rules import confine
-from lopen.sandbox.process_tree import LINUX, adopting
-from lopen.sandbox.supervision import follow, spawn
+from lopen.sandbox.environment import ProjectSandbox, command_home, delete_bytecode
+from lopen.sandbox.process_tree import LINUX, process_tree
+from lopen.sandbox.supervision import spawn, supervise
 from lopen.storage.temporary import TemporaryFolder
 
 _DEVICES = tuple(
@@ -30,7 +31,7 @@ _DEVICES = tuple(
 )
 
 
-class Landlock:
+class Landlock(ProjectSandbox):
     """Runs commands confined by Landlock."""
 
     name = "landlock"
@@ -40,62 +41,39 @@ class Landlock:
         "are put back only after each command"
     )
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
-        session: str = "",
-        environ: Mapping[str, str] = os.environ,
-    ) -> None:
-        if not LINUX:
-            raise SandboxFailed("Landlock is a part of Linux", hint="use --sandbox none")
-        self._root = root.resolve()
-        self._limits = limits
-        self._session = session
-        self._environ = dict(environ)  # the system's own mapping decodes every variable at every look
-        self._homes = folders.homes(environ)
-        self._hidden = folders.replaced(self._homes)
-        self._tools = folders.tools(environ, self._homes, self._hidden, self._root)
-
     def run(self, command: Command) -> CommandResult:
-        cwd = command.cwd.resolve()
-        if not folders.inside(cwd, self._root):
-            raise SandboxFailed(f"{command.cwd} lies outside of the project")
-        home = cache_home(self._root)
+        if not LINUX:
+            raise SandboxFailed("Landlock needs Linux", hint="use --sandbox none")
+        cwd = self._working_folder(command)
+        home = command_home(self._root)
         own = TemporaryFolder()
         tmp = own.path / "tmp"
         tmp.mkdir()
         try:
             if command.trusted:
-                forget_compiled(self._root)
-            extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
-            environment = command_environment(self._environ, extra, home=home, tmp=tmp, session=self._session)
-            argv = limited(command.argv, self._limits)
-            start = _Start(self._policy(command, home, tmp), argv, environment, str(cwd))
-            with adopting() as tree:
+                delete_bytecode(self._root)
+            environment = self._environment(command, home, tmp)
+            argv = with_limits(command.argv, self._limits)
+            start = _ConfinedStart(self._policy(command, home, tmp), argv, environment, str(cwd))
+            with process_tree() as tree:
                 process = start.process()
-                tree.root(process)
-                return follow(process, command, self._limits, tops=tree.pids, end=tree.end)
+                tree.set_command(process)
+                return supervise(process, command, self._limits, roots=tree.roots, end=tree.end)
         finally:
             own.remove()
 
     def _policy(self, command: Command, home: Path, tmp: Path) -> _Policy:
-        homes = self._homes
-        if any(folders.inside(h, self._root) for h in homes):
+        if any(folders.inside(home, self._root) for home in self._homes):
             raise SandboxFailed(
-                "the project holds your home folder, which Landlock cannot keep apart",
+                "the project contains your home folder, which Landlock cannot protect there",
                 hint="run lopen in a folder of its own, or install bubblewrap",
             )
         hidden, shown = self._hidden, self._tools
-        secret = {
-            *hidden,
-            *folders.masked(homes, shown, hidden, named_credentials(self._environ, self._root)),
-        }
-        readable = [*visible(Path("/"), secret), str(self._root)]
+        secret = {*hidden, *self._credentials(shown)}
+        readable = [*uncovered_trees(Path("/"), secret), str(self._root)]
         for tool in shown:
-            readable += visible(tool, secret - set(hidden))
-        for path in (folders.git_folder_elsewhere(self._root), Path("/etc/resolv.conf").resolve()):
+            readable += uncovered_trees(tool, secret - set(hidden))
+        for path in (folders.external_git_folder(self._root), Path("/etc/resolv.conf").resolve()):
             readable += [str(path)] if path and path.exists() else []
         writable = [self._root, tmp] if command.writable else [home, tmp]
         return _Policy(readable, [str(path) for path in writable], [d for d in _DEVICES if os.path.exists(d)])
@@ -103,17 +81,18 @@ class Landlock:
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """What may be opened: trees to read, trees to write, devices."""
+    """The paths that a command may open: trees to read, trees to write, devices."""
 
     read: list[str]
     write: list[str]
     devices: list[str]
 
 
-class _Start(threading.Thread):
-    """Starts a command confined. Landlock confines a thread and what that starts: this one ends behind the start.
+class _ConfinedStart(threading.Thread):
+    """A thread that confines itself with Landlock, starts the command, and ends.
 
-    A launcher between lopen and the command would cost the start of an interpreter for every command.
+    Landlock confines a thread and everything that it starts. A launcher process instead of the thread would cost
+    the start of an interpreter for every command.
     """
 
     def __init__(self, policy: _Policy, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
@@ -129,8 +108,8 @@ class _Start(threading.Thread):
         try:
             confine(self._policy.read, self._policy.write, self._policy.devices)
         except OSError as error:
-            said = f"Landlock could not set up the sandbox: {error.strerror or error}"
-            self._failed = SandboxFailed(said, hint="see lopen doctor")
+            message = f"Landlock cannot set up the sandbox: {error.strerror or error}"
+            self._failed = SandboxFailed(message, hint="see lopen doctor")
             return
         try:
             self._process = spawn(self._argv, self._env, cwd=self._cwd)
@@ -138,26 +117,26 @@ class _Start(threading.Thread):
             self._failed = SandboxFailed(f"{self._argv[0]}: {error.strerror or error}")
 
     def process(self) -> subprocess.Popen[bytes]:
-        """Start; the command's process. Raises SandboxFailed."""
+        """Start the thread and return the command's process. Raise SandboxFailed if it does not start."""
         self.start()
         try:
             self.join()
-        except BaseException:  # a signal: what was started meanwhile belongs to nobody
+        except BaseException:  # a signal: no other code knows the process that may have started meanwhile
             self.join()
             if self._process is not None:
                 self._process.kill()
                 self._process.wait()
             raise
         if self._process is None:
-            raise self._failed or SandboxFailed(f"{self._argv[0]} could not be started")
+            raise self._failed or SandboxFailed(f"cannot start {self._argv[0]}")
         return self._process
 
 
-def limited(argv: Sequence[str], limits: CommandLimits) -> list[str]:
-    """The command behind a shell that lowers its own limits: set from outside they could come too late.
+def with_limits(argv: Sequence[str], limits: CommandLimits) -> list[str]:
+    """Wrap the command in a shell that lowers its own limits; set from outside, they could come too late.
 
-    Limits belong to a process, not to a thread, so that they cannot be set where Landlock's rules are. One that is
-    lower already stays.
+    Limits belong to a process, not to a thread, so the thread with Landlock's rules cannot set them. A limit that
+    is lower already stays.
     """
     wanted = (
         "ulimit -c 0",
@@ -168,8 +147,8 @@ def limited(argv: Sequence[str], limits: CommandLimits) -> list[str]:
     return ["/bin/sh", "-c", script, "sh", *argv]
 
 
-def visible(top: Path, hidden: set[Path]) -> list[str]:
-    """The trees below `top`, as few as possible, that hold all of it but what is `hidden`. No links."""
+def uncovered_trees(top: Path, hidden: set[Path]) -> list[str]:
+    """Return the fewest trees below `top` that contain everything except the `hidden` paths and links."""
     covered = {str(path) for path in hidden}
     above = {str(parent) for path in hidden for parent in path.parents}
     return list(_trees(str(top), covered, above))
@@ -184,7 +163,103 @@ def _trees(top: str, covered: set[str], above: set[str]) -> Iterator[str]:
     try:
         entries = sorted(os.scandir(top), key=lambda entry: entry.name)
     except OSError:
-        return  # not ours to read, then not the command's either
+        return  # neither lopen nor the command can read it
     for entry in entries:
         if not entry.is_symlink():
             yield from _trees(entry.path, covered, above)
+
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+_VERSION = 1
+_PATH_BENEATH = 1
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
+_CAPABILITIES = 64
+
+# linux/landlock.h
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+REMOVE_DIR, REMOVE_FILE, MAKE_CHAR, MAKE_DIR = 1 << 4, 1 << 5, 1 << 6, 1 << 7
+MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK = 1 << 8, 1 << 9, 1 << 10, 1 << 11
+MAKE_SYM, REFER, TRUNCATE, IOCTL_DEV = 1 << 12, 1 << 13, 1 << 14, 1 << 15
+_READ = EXECUTE | READ_FILE | READ_DIR
+_WRITE = WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM
+_ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+_SCOPES = 0b11  # abstract unix sockets, signals
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = [
+        ("handled_access_fs", ctypes.c_uint64),
+        ("handled_access_net", ctypes.c_uint64),
+        ("scoped", ctypes.c_uint64),
+    ]
+
+
+class _Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("allowed_access", ctypes.c_uint64), ("parent_fd", ctypes.c_int32)]
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def abi() -> int:
+    """Return the version of the kernel's Landlock, 0 if it is missing or switched off."""
+    version = _libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
+    return max(0, int(version))
+
+
+def handled(version: int) -> int:
+    """Return every file access that this version can deny; the kernel denies those that no rule allows."""
+    known = (1 << 13) - 1
+    for since, access in ((2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)):
+        if version >= since:
+            known |= access
+    return known
+
+
+def confine(read: Iterable[str], write: Iterable[str], devices: Iterable[str]) -> None:
+    """Restrict this thread and everything that it starts to the listed paths, without new privileges.
+
+    The restriction is permanent, so the thread should end soon. Raise OSError if the kernel refuses.
+    """
+    version = abi()
+    if version == 0:
+        raise OSError("the kernel's Landlock is missing or switched off")
+    known = handled(version)
+    attributes = _Ruleset(known, 0, _SCOPES if version >= 6 else 0)
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    ruleset = _check(_libc.syscall(CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), 0))
+    for paths, access in (
+        (read, _READ),
+        (write, _READ | _WRITE | REFER | TRUNCATE),
+        (devices, READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV),
+    ):
+        for path in paths:
+            _allow(ruleset, path, access & known)
+    # After that root keeps no capability over an exec; a process without any may not drop them, which is fine.
+    for capability in range(_CAPABILITIES):
+        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _check(_libc.syscall(RESTRICT_SELF, ruleset, 0))
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, access: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # missing or not accessible, so there is nothing to allow
+    try:
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            access &= _ON_FILES
+        rule = _Beneath(access, descriptor)
+        _check(_libc.syscall(ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0))
+    finally:
+        os.close(descriptor)
+
+
+def _check(result: int) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result

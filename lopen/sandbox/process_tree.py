@@ -1,8 +1,8 @@
-"""A command's processes without a pid namespace: counting them, and leaving none behind.
+"""Count and end a command's processes without a pid namespace.
 
-On Linux lopen is the subreaper of what it starts: a daemon that left its group, its session and its parent
-becomes lopen's child, and is found. A command's processes are in sessions of their own, which tells them
-from lopen's other children. Elsewhere only the process group is ended.
+On Linux lopen is the subreaper of its commands: a daemon that leaves its group, its session and its parent becomes
+lopen's child. The processes of a command have other sessions than lopen, which distinguishes them from lopen's other
+children. On other systems lopen ends the process group only.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _PIECE = 65_536
 _PROC = Path("/proc")
 
 LINUX = sys.platform.startswith("linux")
-_ONE_AT_A_TIME = threading.Lock()  # an orphan does not tell whose it was
+_TREE_LOCK = threading.Lock()  # one tree at a time, because an orphan does not show which command started it
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A line of `/proc/<pid>/stat` (proc(5)); `started` is in clock ticks since boot."""
+    """Fields of `/proc/<pid>/stat` (proc(5)); `started` is in clock ticks since boot."""
 
     pid: int
     parent: int
@@ -43,17 +43,17 @@ class Process:
 
 
 def read_process(pid: int) -> Process | None:
-    """What the kernel says of `pid`, None where it is gone."""
+    """Read the process from `/proc`; return None if it does not exist."""
     try:
         line = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
-        fields = line[line.rindex(")") + 2 :].split()  # the name before it may hold anything
+        fields = line[line.rindex(")") + 2 :].split()  # the name before it may contain any character
         return Process(pid, int(fields[1]), int(fields[2]), int(fields[17]), int(fields[19]), fields[0])
     except (OSError, ValueError, IndexError):
         return None
 
 
 def descendants(roots: Iterable[int]) -> list[Process]:
-    """`roots` and everything below them, as far as parents tell."""
+    """Return `roots` and all their descendants."""
     listed = (read_process(int(name)) for name in os.listdir(_PROC) if name.isdigit())
     processes = {p.pid: p for p in listed if p is not None}
     below: dict[int, list[int]] = {}
@@ -68,8 +68,8 @@ def descendants(roots: Iterable[int]) -> list[Process]:
     return list(found.values())
 
 
-def adopted() -> set[int]:
-    """lopen's own children that live in another session: commands, and orphans of commands."""
+def adopted_children() -> set[int]:
+    """Return lopen's children in other sessions: commands and their orphans."""
     if not LINUX:
         return set()
     own = os.getsid(0)
@@ -82,46 +82,46 @@ def adopted() -> set[int]:
 
 
 class ProcessTree:
-    """Everything one command started. Made by `adopting`, told of the command's first process by `root`."""
+    """The processes of one command. `process_tree` creates it; `set_command` names its first process."""
 
     def __init__(self, others: set[int]) -> None:
         self._others = others
         self._process: subprocess.Popen[bytes] | None = None
 
-    def root(self, process: subprocess.Popen[bytes]) -> None:
-        """`process` is the command; it leads a session of its own."""
+    def set_command(self, process: subprocess.Popen[bytes]) -> None:
+        """Set the command's process, which leads its own session."""
         self._process = process
 
-    def pids(self) -> set[int]:
-        """The tops of the tree: the command, and its orphans."""
+    def roots(self) -> set[int]:
+        """Return the roots of the tree: the command and its orphans."""
         own = {self._process.pid} if self._process else set()
-        return own | (adopted() - self._others)
+        return own | (adopted_children() - self._others)
 
     def end(self) -> None:
-        """Kill what is left and reap it. The command's exit code is then known."""
+        """Kill and reap the remaining processes. After that the command's exit code is known."""
         process, self._process = self._process, None
         if process is None:
-            return  # ended before; its number may be another's by now
+            return  # it ended already, and its pid may belong to another process now
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()  # only now are its children ours
+        process.wait()  # its children become children of this process only now
         deadline = time.monotonic() + END_S
-        while (strays := adopted() - self._others) and time.monotonic() < deadline:
-            kill_below(strays)
-            for pid in strays:
+        while (orphans := adopted_children() - self._others) and time.monotonic() < deadline:
+            kill_trees(orphans)
+            for pid in orphans:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
-            # Looked for again: what dies hands its own children on to us, and nothing tells of one that was forked
-            # meanwhile. SIGCHLD is no answer: this may not be the main thread, which alone hears signals.
+            # Poll, because a dying process passes its children on to this one, and new forks are not reported.
+            # SIGCHLD does not help: only the main thread receives signals, and this may be another one.
             time.sleep(_ROUND_S)
 
 
 @contextlib.contextmanager
-def adopting() -> Iterator[ProcessTree]:
-    """For the length of one command: what it orphans becomes ours, and is ended with it."""
-    with _ONE_AT_A_TIME:
+def process_tree() -> Iterator[ProcessTree]:
+    """Adopt the orphans of one command while it runs, and end them with it."""
+    with _TREE_LOCK:
         _become_subreaper()
-        tree = ProcessTree(adopted())
+        tree = ProcessTree(adopted_children())
         try:
             yield tree
         finally:
@@ -135,19 +135,21 @@ def _become_subreaper() -> None:
 
 
 def _children() -> list[int]:
-    """This process's children, of all its threads; without the kernel's list, by looking at every process."""
+    """Return the children of all threads of this process; if the kernel has no list, search all processes."""
     try:
         tasks = f"{_PROC}/self/task"
         return [
-            int(pid) for task in os.listdir(tasks) for pid in read_whole(f"{tasks}/{task}/children").split()
+            int(pid)
+            for task in os.listdir(tasks)
+            for pid in read_kernel_file(f"{tasks}/{task}/children").split()
         ]
     except OSError:
         own = os.getpid()
         return [p.pid for p in descendants([own]) if p.parent == own]
 
 
-def read_whole(path: str) -> bytes:
-    """A file of the kernel's, in as many steps as it takes; `open` costs more than the reading does."""
+def read_kernel_file(path: str) -> bytes:
+    """Read a whole file of `/proc`; the built-in `open` costs more time than the reading."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         pieces = []
@@ -158,11 +160,11 @@ def read_whole(path: str) -> bytes:
         os.close(file)
 
 
-def kill_below(tops: Iterable[int]) -> None:
-    """One round of killing `tops` and all below them. They must be in sessions that are not lopen's.
+def kill_trees(tops: Iterable[int]) -> None:
+    """Kill `tops` and their descendants once. They must be in other sessions than lopen.
 
-    By groups first: a whole group dies in one step of the kernel, however fast it multiplies. What was born
-    meanwhile is for the next round.
+    Kill groups first: the kernel ends a whole group at once, however fast it forks. The caller repeats the call for
+    processes that start meanwhile.
     """
     found = descendants(tops)
     for group in {p.group for p in found} - {0, os.getpgrp()}:

@@ -1,9 +1,7 @@
-"""Files of a project that no command may change: found, remembered before a command, put back after it.
+"""Take snapshots of files that no command may change, and restore them after a command.
 
-Specifications, `.lopen/config.toml` and `.claude/settings*`. Only what changed is read again:
-a file whose inode, size and times are the same is taken to be the same. `.git` is the git room's to guard.
-
-See docs/reference/sandbox.md.
+These are specifications, `.lopen/config.toml` and `.claude/settings*`; the git room protects `.git`. A file with the
+same inode, size and times counts as unchanged and is not read again.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ from lopen.base.stat_cache import kinds_in, settled, signature
 from lopen.workspace.protection import SPECIFICATION, plain
 
 
-class ProtectedLost(LopenError):
-    """A protected file was changed and could not be restored; the run has to stop."""
+class RestoreFailed(LopenError):
+    """A command changed a protected file that lopen cannot restore; the run has to stop."""
 
 
 Paths = Callable[[], Iterable[str]]
@@ -32,7 +30,7 @@ _Signature = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Entry:
     """One protected entry: a file with its content and permissions, or a link with its target."""
 
     signature: _Signature
@@ -40,39 +38,40 @@ class _Kept:
     mode: int
     target: str | None = None
 
-    def same(self, other: _Kept) -> bool:
+    def equals(self, other: _Entry) -> bool:
         return (self.content, self.mode, self.target) == (other.content, other.mode, other.target)
 
 
-Taken = Mapping[str, _Kept]
-"""What was there before a command, by path relative to the root. Opaque to the caller."""
+Snapshot = Mapping[str, _Entry]
+"""The protected files before a command, by path relative to the root. Opaque to the caller."""
 
 
 class ProtectedPaths:
-    """The protected files of one project. `extra` names more, relative to the root."""
+    """The protected files of one project. `extra` returns additional paths, relative to the root."""
 
     def __init__(self, root: Path, extra: Paths = tuple) -> None:
         self._root = root.resolve()
         self._top = str(self._root)
         self.state = self._root / ".lopen"  # lopen's folder in the project
         self._extra = extra
-        self._known: dict[str, _Kept] = {}
+        self._known: dict[str, _Entry] = {}
 
-    def take(self) -> Taken:
-        """Remember them, before a command."""
+    def snapshot(self) -> Snapshot:
+        """Return the protected files as they are now."""
         names = (*protected_files(self._root), *self._extra())
-        found = {name: kept for name in names if (kept := self._look(name)) is not None}
+        found = {name: entry for name in names if (entry := self._read(name)) is not None}
         self._known = found
         return found
 
-    def restore(self, taken: Taken) -> tuple[str, ...]:
-        """Put back what a command changed, deleted or replaced, remove what it added; the paths concerned.
+    def restore(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Restore the files that a command changed, deleted or replaced and remove those it added; return the paths.
 
-        Raises ProtectedLost where the system does not let it.
+        Raises:
+            RestoreFailed: the system refuses a change.
         """
-        before = dict(taken)
-        now = self.take()
-        changed = {name for name, kept in before.items() if name not in now or not kept.same(now[name])}
+        before = dict(snapshot)
+        now = self.snapshot()
+        changed = {name for name, entry in before.items() if name not in now or not entry.equals(now[name])}
         added = now.keys() - before.keys()
         try:
             for name in sorted(added):
@@ -80,19 +79,19 @@ class ProtectedPaths:
             for name in sorted(changed):
                 self._put_back(name, before[name])
         except OSError as error:
-            raise ProtectedLost(
-                f"a command changed {', '.join(sorted(changed | added))}, and it could not be put back: {error}",
-                hint="put it back by hand (git checkout), then: lopen resume",
+            raise RestoreFailed(
+                f"a command changed {', '.join(sorted(changed | added))}, and lopen cannot restore it: {error}",
+                hint="restore it by hand (git checkout), then: lopen resume",
             ) from error
         self._known = before
         return tuple(sorted(changed | added))
 
-    def _look(self, name: str) -> _Kept | None:
+    def _read(self, name: str) -> _Entry | None:
         path, now = f"{self._top}/{name}", time.time_ns()
         try:
             found = os.lstat(path)
             if stat.S_ISLNK(found.st_mode):
-                return _Kept((), None, 0, os.readlink(path))
+                return _Entry((), None, 0, os.readlink(path))
             if not stat.S_ISREG(found.st_mode):
                 return None
             current = signature(found)
@@ -101,28 +100,28 @@ class ProtectedPaths:
                 return known
             reliable = settled(found.st_ctime_ns, now)
             content = Path(path).read_bytes()
-            return _Kept(current if reliable else (), content, stat.S_IMODE(found.st_mode))
+            return _Entry(current if reliable else (), content, stat.S_IMODE(found.st_mode))
         except OSError:
             return None
 
-    def _put_back(self, name: str, kept: _Kept) -> None:
+    def _put_back(self, name: str, entry: _Entry) -> None:
         path = self._root / name
-        _make_real(self._root, path.parent)
+        _make_real_folders(self._root, path.parent)
         _remove(path)
-        if kept.target is not None:
-            path.symlink_to(kept.target)
+        if entry.target is not None:
+            path.symlink_to(entry.target)
             return
-        replace_file(path, kept.content or b"", mode=kept.mode, durable=False)
+        replace_file(path, entry.content or b"", mode=entry.mode, durable=False)
 
 
 def protected_files(root: Path) -> list[str]:
-    """Protected files and links that exist, relative to `root`, sorted."""
+    """Return the existing protected files and links, relative to `root`, sorted."""
     top = str(root)
     return sorted({*_links(top), ".lopen/config.toml", *_settings(top), *specifications(root)})
 
 
 def specifications(root: Path) -> Iterator[str]:
-    """`specs/**/SPECIFICATION.md` in any spelling of case, links that stand for one, and what those lead to."""
+    """Yield `specs/**/SPECIFICATION.md` in any case, the links that point to one, and their targets."""
     whole = str(root)
     first = f"{whole}/specs"
     pending, seen = [os.path.realpath(first) if os.path.islink(first) else first], set[str]()
@@ -134,7 +133,7 @@ def specifications(root: Path) -> Iterator[str]:
 
 
 def _specifications_below(root: str, top: str, pending: list[str]) -> Iterator[str]:
-    """Those below one folder; where its links lead joins `pending`."""
+    """Yield the specifications below one folder; append the targets of its links to `pending`."""
     waiting = [top]
     while waiting:
         folder = waiting.pop()
@@ -158,12 +157,12 @@ def _settings(root: str) -> Iterator[str]:
 
 
 def _links(root: str) -> Iterator[str]:
-    """Folders of protected files that are links: the link is what a command could turn."""
+    """Yield the folders of protected files that are links, because a command could redirect the link."""
     yield from (name for name in ("specs", ".claude", ".lopen") if os.path.islink(f"{root}/{name}"))
 
 
-def _make_real(root: Path, folder: Path) -> None:
-    """Folders from the root down to `folder`, each a real one: what stands in the way goes."""
+def _make_real_folders(root: Path, folder: Path) -> None:
+    """Create real folders from the root down to `folder`; delete what is in their place."""
     place = root
     for part in folder.relative_to(root).parts:
         place = place / part

@@ -1,4 +1,4 @@
-"""Following one running command: its output, its deadline, its limits. What ends it is the adapter's."""
+"""Supervise one running command: its output, its deadline, its limits. The adapter provides the way to end it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, KilledBy
-from lopen.sandbox.process_tree import LINUX, descendants, read_whole
+from lopen.sandbox.process_tree import LINUX, descendants, read_kernel_file
 
-_POLL_S = 0.01  # where the kernel cannot tell us of an exit
+_POLL_S = 0.01  # for systems without a descriptor for an exit
 _CHUNK = 65_536
 
 
 def spawn(
     argv: Sequence[str], env: Mapping[str, str], *, cwd: str | None = None, pass_fds: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` in a session of its own, without input, both streams in one pipe."""
+    """Start `argv` in a new session without input, with both output streams in one pipe."""
     process = subprocess.Popen(
         argv,
         env=env,
@@ -37,28 +37,28 @@ def spawn(
     return process
 
 
-def follow(
+def supervise(
     process: subprocess.Popen[bytes],
     command: Command,
     limits: CommandLimits,
     *,
-    tops: Callable[[], Iterable[int]],
+    roots: Callable[[], Iterable[int]],
     end: Callable[[], None],
 ) -> CommandResult:
-    """Read until the command exits, its time is up or a limit is passed; then `end` everything it started.
+    """Read until the command exits, times out or exceeds a limit; then `end` everything that it started.
 
-    `tops` are the processes below which its own are counted. `end` kills and reaps; it is called exactly
-    once, also where a signal unwinds this process.
+    `roots` are the roots of the process trees to count. `end` kills and reaps; it is called exactly once, even if
+    a signal unwinds this process.
     """
     started = time.monotonic()
     output = CommandOutput(command.output_limit)
     assert process.stdout is not None
     pipe = process.stdout.fileno()
     try:
-        killed_by = _watch(process, pipe, output, started + command.timeout_s, limits, tops)
+        killed_by = _read_until_end(process, pipe, output, started + command.timeout_s, limits, roots)
     finally:
         end()
-    for chunk in _pending(pipe):
+    for chunk in _drain(pipe):
         output.add(chunk)
     process.stdout.close()
     text, truncated = output.text()
@@ -72,17 +72,17 @@ def follow(
     )
 
 
-def _watch(
+def _read_until_end(
     process: subprocess.Popen[bytes],
     pipe: int,
     output: CommandOutput,
     deadline: float,
     limits: CommandLimits,
-    tops: Callable[[], Iterable[int]],
+    roots: Callable[[], Iterable[int]],
 ) -> KilledBy:
-    """Why the command has to be killed, "" where it exited by itself."""
-    crowd = Crowd(process.pid, limits.processes, tops)
-    with selectors.DefaultSelector() as selector, _exit_of(process) as exited:
+    """Read the output; return the reason to kill the command, "" if it exited by itself."""
+    tasks = TaskLimit(process.pid, limits.processes, roots)
+    with selectors.DefaultSelector() as selector, _exit_descriptor(process) as exited:
         selector.register(pipe, selectors.EVENT_READ)
         if exited is not None:
             selector.register(exited, selectors.EVENT_READ)
@@ -95,14 +95,14 @@ def _watch(
                 return ""
             if output.total > limits.output_mb * 1_000_000:
                 return "output"
-            if crowd.too_large():
+            if tasks.exceeded():
                 return "processes"
     return "timeout"
 
 
 @contextlib.contextmanager
-def _exit_of(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
-    """A descriptor that becomes readable when the process exits; None where the kernel has none."""
+def _exit_descriptor(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
+    """Yield a descriptor that becomes readable when the process exits; None if the kernel has no such descriptors."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
@@ -115,7 +115,7 @@ def _exit_of(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
 
 
 def _read_into(output: CommandOutput, pipe: int) -> bool:
-    """False once every writer has closed the pipe."""
+    """Read once; return False if every writer has closed the pipe."""
     try:
         chunk = os.read(pipe, _CHUNK)
     except BlockingIOError:
@@ -124,8 +124,8 @@ def _read_into(output: CommandOutput, pipe: int) -> bool:
     return bool(chunk)
 
 
-def _pending(pipe: int) -> Iterator[bytes]:
-    """What still lies in the pipe; never waits, should something keep it open."""
+def _drain(pipe: int) -> Iterator[bytes]:
+    """Yield the rest of the pipe's content without waiting for a process that keeps it open."""
     with contextlib.suppress(BlockingIOError):
         while chunk := os.read(pipe, _CHUNK):
             yield chunk
@@ -138,26 +138,26 @@ def _exit_code(returncode: int) -> int:
 TICK_S = 0.02
 
 
-class Crowd:
-    """Watches the tasks below `tops()`; `group` is the command's process group."""
+class TaskLimit:
+    """The limit on the tasks below `roots()`; `group` is the command's process group."""
 
-    def __init__(self, group: int, limit: int, tops: Callable[[], Iterable[int]]) -> None:
+    def __init__(self, group: int, limit: int, roots: Callable[[], Iterable[int]]) -> None:
         self._group = group
         self._limit = limit
-        self._tops = tops
+        self._roots = roots
         self._others = _tasks_of_machine()
-        self._looked = time.monotonic()
+        self._checked = time.monotonic()
 
-    def too_large(self) -> bool:
-        """Whether there are more than `limit` tasks; looks at most once a tick. A crowd is left stopped."""
+    def exceeded(self) -> bool:
+        """Return True, with the process group stopped, if there are more than `limit` tasks. Check once a tick."""
         now = time.monotonic()
-        if now - self._looked < TICK_S:
+        if now - self._checked < TICK_S:
             return False
-        self._looked = now
+        self._checked = now
         if _tasks_of_machine() - self._others < self._limit:
             return False
         self._signal(signal.SIGSTOP)
-        count = sum(process.threads for process in descendants(self._tops()))
+        count = sum(process.threads for process in descendants(self._roots()))
         if count > self._limit:
             return True
         self._signal(signal.SIGCONT)
@@ -170,28 +170,28 @@ class Crowd:
 
 
 def _tasks_of_machine() -> int:
-    """The task count of `/proc/loadavg` (proc(5)); 0 elsewhere."""
+    """Return the task count of `/proc/loadavg` (proc(5)), 0 on other systems."""
     if not LINUX:
         return 0
-    return int(read_whole("/proc/loadavg").split()[3].partition(b"/")[2])
+    return int(read_kernel_file("/proc/loadavg").split()[3].partition(b"/")[2])
 
 
-_NOTE_ROOM = 160
-_WIDEST = 4  # bytes a character takes at most in UTF-8
+_NOTE_LENGTH = 160
+_MAX_BYTES = 4  # the longest UTF-8 encoding of a character
 
 
 class CommandOutput:
-    """Gathers bytes, gives at most `limit` characters of text."""
+    """Collects bytes and returns at most `limit` characters of text."""
 
     def __init__(self, limit: int) -> None:
         self.total = 0
         self._limit = limit
-        self._keep = limit * _WIDEST
+        self._keep = limit * _MAX_BYTES
         self._head = bytearray()
         self._tail = bytearray()
 
     def add(self, chunk: bytes) -> None:
-        """Take what came next."""
+        """Append the next bytes."""
         self.total += len(chunk)
         room = self._keep - len(self._head)
         if room > 0:
@@ -202,16 +202,16 @@ class CommandOutput:
             del self._tail[: -self._keep]
 
     def text(self) -> tuple[str, bool]:
-        """(text, whether its middle was cut). What is missing, and how to see it, stands where it was cut."""
-        gapless = self.total == len(self._head) + len(self._tail)
-        head = _decode(self._head + self._tail) if gapless else _decode(self._head)
-        if gapless and len(head) <= self._limit:
+        """Return (text, truncated). A truncated text has a note in its middle on the missing bytes."""
+        complete = self.total == len(self._head) + len(self._tail)
+        head = _decode(self._head + self._tail) if complete else _decode(self._head)
+        if complete and len(head) <= self._limit:
             return head, False
-        tail = head if gapless else _decode(_from_character(self._tail))
-        room = max(0, self._limit - _NOTE_ROOM)
+        tail = head if complete else _decode(_from_character(self._tail))
+        room = max(0, self._limit - _NOTE_LENGTH)
         first, last = head[: room // 3], tail[-max(1, room - room // 3) :]
         missing = max(0, self.total - len(first.encode()) - len(last.encode()))
-        note = f"\n[… {missing} bytes cut; see them with the output in a file, or through head, tail or grep …]\n"
+        note = f"\n[… {missing} bytes omitted; write the output to a file, or use head, tail or grep …]\n"
         return (first + note + last)[: self._limit], True
 
 
@@ -220,8 +220,8 @@ def _decode(raw: bytearray) -> str:
 
 
 def _from_character(raw: bytearray) -> bytearray:
-    """Without the end of a character whose start was cut off."""
+    """Skip the last bytes of a character whose first bytes are missing."""
     start = 0
-    while start < min(_WIDEST - 1, len(raw)) and raw[start] & 0xC0 == 0x80:
+    while start < min(_MAX_BYTES - 1, len(raw)) and raw[start] & 0xC0 == 0x80:
         start += 1
     return raw[start:]

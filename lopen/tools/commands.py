@@ -18,7 +18,7 @@ from lopen.base.stat_cache import signature_at
 from lopen.git.checkout import Checkout
 from lopen.git.protection import NOTHING
 from lopen.sandbox.command import Command, CommandResult, Sandbox
-from lopen.sandbox.protected import ProtectedLost, ProtectedPaths
+from lopen.sandbox.protected import ProtectedPaths, RestoreFailed
 from lopen.storage.database import Database, storage_error
 from lopen.storage.folder import DATABASE, require_plain
 from lopen.storage.journal import Journal
@@ -49,7 +49,7 @@ class Commands:
     def run(self, command: Command) -> CommandResult:
         """Run it; what it changed of protected paths is put back, told, and kept in `restored`."""
         self.restored = ()
-        files = self.protected.take()
+        files = self.protected.snapshot()
         # Where the sandbox keeps .git from being written, only a new specification can appear.
         held = self.sandbox.name == "bwrap"
         state = None if held and not self.repository.scattered() else self.repository.protected_state()
@@ -66,7 +66,7 @@ class Commands:
             if not held:  # before anything is written there again
                 require_plain(self.protected.state)
                 if _identity(self._database) != database:
-                    raise ProtectedLost(
+                    raise RestoreFailed(
                         f"a command moved or replaced {self._database}",
                         hint="put it back if it still lies somewhere, then: lopen resume",
                     )

@@ -77,7 +77,7 @@ def no_waiting() -> None:
 
 def stay_readable() -> None:
     """Let the watcher see which files lopen writes to; it hides them from everybody but root."""
-    replace("lopen.application.driving:not_dumpable", lambda: False)
+    replace("lopen.application.driving:deny_inspection", lambda: False)
 
 
 def turn_clock_back(after: int, seconds: float) -> None:

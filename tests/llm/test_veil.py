@@ -13,13 +13,13 @@ SECRET = "a-secret-value"
 
 
 class Known:
-    def look(self) -> None:
+    def refresh(self) -> None:
         self.looked = True
 
     def hide(self, text: str) -> str:
         return hidden(text, [SECRET])
 
-    def places(self, text: str) -> set[str]:
+    def sources(self, text: str) -> set[str]:
         return {"TOKEN"} if SECRET in text else set()
 
 

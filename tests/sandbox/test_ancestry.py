@@ -11,7 +11,7 @@ import pytest
 
 from lopen.base.process_identity import start_time
 from lopen.sandbox import ancestry
-from lopen.sandbox.ancestry import descends_from, under_session
+from lopen.sandbox.ancestry import enclosing_session, nearest_ancestor_in
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -29,35 +29,35 @@ def asked_below(code: str, *, prefix: tuple[str, ...] = ()) -> str:
 
 def test_the_variable_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ancestry, "SESSION_MARKER", str(tmp_path / "marker"))
-    assert under_session({"LOPEN_UNDER_SESSION": "auth-1"}) == "auth-1"
-    assert under_session({}) is None
+    assert enclosing_session({"LOPEN_UNDER_SESSION": "auth-1"}) == "auth-1"
+    assert enclosing_session({}) is None
 
 
 def test_the_marker_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "marker").symlink_to("auth-2")
     monkeypatch.setattr(ancestry, "SESSION_MARKER", str(tmp_path / "marker"))
-    assert under_session({}) == "auth-2"
+    assert enclosing_session({}) == "auth-2"
 
 
 def test_the_chain_of_parents_tells_at_any_depth() -> None:
     own = os.getpid()
-    assert asked_below(f"print(descends_from([{own}]))") == str(own)
+    assert asked_below(f"print(nearest_ancestor_in([{own}]))") == str(own)
     assert asked_below(
-        f"print(descends_from([{own}]))", prefix=("/usr/bin/env", "sh", "-c", '"$0" "$@"; exit')
+        f"print(nearest_ancestor_in([{own}]))", prefix=("/usr/bin/env", "sh", "-c", '"$0" "$@"; exit')
     ) == str(own)
-    assert asked_below("print(descends_from([999999999]))") == "None"
+    assert asked_below("print(nearest_ancestor_in([999999999]))") == "None"
 
 
 def test_a_number_used_again_is_another_process() -> None:
     own, started = os.getpid(), start_time(os.getpid())
     assert started is not None
-    assert descends_from([own], {own: started}) == own
-    assert descends_from([own], {own: started - 1}) is None
+    assert nearest_ancestor_in([own], {own: started}) == own
+    assert nearest_ancestor_in([own], {own: started - 1}) is None
     assert start_time(999_999_999) is None
 
 
 def test_a_process_can_be_kept_from_being_inspected() -> None:
     assert (
-        asked_below("import ctypes; print(not_dumpable(), ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))")
+        asked_below("import ctypes; print(deny_inspection(), ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))")
         == "True 0"
     )

@@ -164,12 +164,12 @@ def test_a_cache_folder_that_is_a_link_is_replaced(tmp_path: Path) -> None:
 def test_lopens_folder_as_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p/.lopen").symlink_to(tmp_path)
-    with pytest.raises(SandboxFailed, match="no folder"):
+    with pytest.raises(SandboxFailed, match="not a folder"):
         Bubblewrap(tmp_path / "p").run(Command("true", tmp_path / "p"))
 
 
 def test_a_bwrap_that_the_project_brings_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bubblewrap, "_USUAL_PLACES", ())
+    monkeypatch.setattr(bubblewrap, "_SYSTEM_FOLDERS", ())
     fake = tmp_path / "bin/bwrap"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\n")
@@ -181,7 +181,7 @@ def test_a_bwrap_that_the_project_brings_is_not_used(tmp_path: Path, monkeypatch
 
 @needs_bwrap
 def test_a_sandbox_that_cannot_be_set_up_says_why(tmp_path: Path) -> None:
-    with pytest.raises(SandboxFailed, match="bubblewrap could not set up"):
+    with pytest.raises(SandboxFailed, match="bubblewrap cannot set up"):
         Bubblewrap(tmp_path).run(Command("true", tmp_path / "missing"))
     assert os.listdir(tmp_path) == [".lopen"]
 

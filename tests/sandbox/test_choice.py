@@ -23,7 +23,7 @@ def _asked_anew() -> Iterator[None]:
 
 @pytest.fixture
 def without_bwrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bubblewrap, "_USUAL_PLACES", ())
+    monkeypatch.setattr(bubblewrap, "_SYSTEM_FOLDERS", ())
     monkeypatch.setenv("PATH", "/nowhere")
 
 
@@ -53,7 +53,7 @@ def test_auto_falls_back_on_landlock_and_warns(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("without_bwrap")
 def test_where_nothing_works_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "_made", _cannot)
+    monkeypatch.setattr(choice, "_confining_sandbox", _cannot)
     with pytest.raises(LopenError) as failed:
         choose("auto", tmp_path)
     assert "--sandbox none" in failed.value.hint

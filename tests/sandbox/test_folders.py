@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from lopen.sandbox.folders import homes, inside, masked, outermost, replaced, sockets, tools
-from lopen.sandbox.known_secrets import named_credentials
-from lopen.sandbox.landlock import visible
+from lopen.sandbox.folders import (
+    hidden_folders,
+    home_folders,
+    inside,
+    named_sockets,
+    outermost,
+    tool_folders,
+    visible_credentials,
+)
+from lopen.sandbox.known_secrets import configured_credentials
+from lopen.sandbox.landlock import uncovered_trees
 
 
 @pytest.fixture
@@ -31,7 +39,7 @@ def home(tmp_path: Path) -> Path:
 
 def shown(home: Path, *path: str) -> set[str]:
     environ = {"HOME": str(home), "PATH": ":".join(str(home / p) for p in path)}
-    found = tools(environ, [home], [home], home / "work/p")
+    found = tool_folders(environ, [home], [home], home / "work/p")
     return {str(folder.relative_to(home)) for folder in found if inside(folder, home)}
 
 
@@ -51,14 +59,14 @@ def test_the_path_shows_neither_a_home_nor_credentials(home: Path) -> None:
 
 
 def test_credentials_in_a_shown_tool_are_covered(home: Path) -> None:
-    covered = masked([home], [home / ".cargo"], [home])
+    covered = visible_credentials([home], [home / ".cargo"], [home])
     assert home / ".cargo/credentials.toml" in covered
     assert home / ".ssh" not in covered  # it is hidden already
 
 
 def test_homes_are_hidden_as_a_whole(home: Path) -> None:
-    assert home in homes({"HOME": str(home)})
-    hidden = replaced([home])
+    assert home in home_folders({"HOME": str(home)})
+    hidden = hidden_folders([home])
     assert any(inside(home, h) for h in hidden)
     assert any(inside(Path("/root"), h) for h in hidden)
     assert outermost([Path("/a/b"), Path("/a"), Path("/ab")]) == (Path("/a"), Path("/ab"))
@@ -70,19 +78,19 @@ def test_sockets_are_read_from_the_kernels_list(tmp_path: Path) -> None:
         listening.bind(str(name))
         listening.listen()
         listing = Path("/proc/net/unix").read_text()
-        assert name in sockets(listing)
-    assert name in sockets(listing)
+        assert name in named_sockets(listing)
+    assert name in named_sockets(listing)
     name.unlink()
-    assert name not in sockets(listing)
+    assert name not in named_sockets(listing)
 
 
 def test_the_fewest_trees_hold_all_but_what_is_hidden(tmp_path: Path) -> None:
     for name in ("a/x", "a/y", "b", "c/d/e"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "link").symlink_to("a")
-    assert visible(tmp_path, {tmp_path / "a/x"}) == [str(tmp_path / n) for n in ("a/y", "b", "c")]
-    assert visible(tmp_path, set()) == [str(tmp_path)]
-    assert visible(tmp_path, {tmp_path}) == []
+    assert uncovered_trees(tmp_path, {tmp_path / "a/x"}) == [str(tmp_path / n) for n in ("a/y", "b", "c")]
+    assert uncovered_trees(tmp_path, set()) == [str(tmp_path)]
+    assert uncovered_trees(tmp_path, {tmp_path}) == []
 
 
 def test_credentials_that_variables_name_are_covered_wherever_they_lie(tmp_path: Path) -> None:
@@ -116,9 +124,9 @@ def test_credentials_that_variables_name_are_covered_wherever_they_lie(tmp_path:
         "TF_CLI_CONFIG_FILE": f"/{'x' * 300}/terraformrc",  # one that the system refuses to look at
     }
 
-    named = named_credentials(environ, project)
+    named = configured_credentials(environ, project)
 
     covered = ("aws", "cargo/credentials.toml", "config", "data/lopen", "gcp.json", "kube1", "kube2")
     assert named == tuple(place / name for name in covered)
-    assert set(named) <= set(masked([], [project], [], named))
-    assert not set(named) & set(masked([], [project], [tmp_path], named))  # hidden already
+    assert set(named) <= set(visible_credentials([], [project], [], named))
+    assert not set(named) & set(visible_credentials([], [project], [tmp_path], named))  # hidden already

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lopen.sandbox.known_secrets import KnownSecrets, telling
+from lopen.sandbox.known_secrets import KnownSecrets, is_distinctive
 
 TOKEN = "t0p-secret-value"
 
@@ -24,18 +24,18 @@ def test_values_come_from_variables_and_files_by_name(tmp_path: Path) -> None:
 
     assert known.values == tuple(sorted([TOKEN, "from file 1", "bare-file-2", "quoted-file-3"]))
     assert known.hide(f"a {TOKEN} b") == "a [redacted:known] b"
-    assert known.places(f"{TOKEN} and quoted-file-3") == {"API_TOKEN", "app/prod.env"}
+    assert known.sources(f"{TOKEN} and quoted-file-3") == {"API_TOKEN", "app/prod.env"}
 
 
 def test_a_file_that_changed_is_read_again_and_what_was_known_stays_so(tmp_path: Path) -> None:
     known = KnownSecrets(tmp_path, {})
     assert not known.values
     (tmp_path / ".env").write_text("TOKEN=the-first-one\n")
-    known.look()
+    known.refresh()
     (tmp_path / ".env").write_text("TOKEN=the-second-one\n")
-    known.look()
+    known.refresh()
     (tmp_path / ".env").unlink()
-    known.look()
+    known.refresh()
     assert known.values == ("the-first-one", "the-second-one")
 
 
@@ -51,7 +51,7 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     "value", ["short", "changeme-please", "gnomewayland"[:11], "/usr/bin/env", "${TOKEN_HERE}"]
 )
 def test_words_placeholders_and_paths_are_no_secrets(value: str) -> None:
-    assert not telling(value)
+    assert not is_distinctive(value)
 
 
 def test_files_at_any_depth_are_known_but_not_those_of_caches(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_files_at_any_depth_are_known_but_not_those_of_caches(tmp_path: Path) ->
 
     assert known.values == tuple(f"the-secret-value-{n}" for n in range(3))
     (tmp_path / "a/b/.env").write_text("TOKEN=another-secret-value\n")
-    assert "another-secret-value" in known.now()
+    assert "another-secret-value" in known.current()
 
 
 def test_looking_again_walks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_looking_again_walks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", seen)
-    known.now()
+    known.current()
     assert opened == [str(tmp_path), str(tmp_path / "a")]
 
 
@@ -89,5 +89,5 @@ def test_a_file_that_a_tool_reads_is_known_from_then_on(tmp_path: Path) -> None:
     (tmp_path / "a/b").mkdir(parents=True)
     for name in (".env", ".env.example", "notes.txt"):
         (tmp_path / "a/b" / name).write_text(f"TOKEN=secret-in-{name}-1\n")
-        known.take_in(str(tmp_path / "a/b" / name))
+        known.watch_file(str(tmp_path / "a/b" / name))
     assert known.values == ("secret-in-.env-1",)

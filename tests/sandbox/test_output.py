@@ -30,7 +30,7 @@ def test_characters_count_not_bytes() -> None:
 def test_a_cut_keeps_more_of_the_tail_and_says_how_much_is_missing() -> None:
     text, truncated = gathered([b"x" * 1_000_000, b"the end"], 1_000)
     head, _, rest = text.partition("\n[… ")
-    missing, _, tail = rest.partition(" bytes cut")
+    missing, _, tail = rest.partition(" bytes omitted")
     assert truncated
     assert len(head) < len(tail)
     assert tail.endswith("the end")

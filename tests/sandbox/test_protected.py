@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.sandbox.protected import ProtectedLost, ProtectedPaths, protected_files
+from lopen.sandbox.protected import ProtectedPaths, RestoreFailed, protected_files
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_protected_files_are_found(root: Path) -> None:
 
 def test_nothing_changed_is_nothing_to_say(root: Path) -> None:
     protected = ProtectedPaths(root)
-    taken = protected.take()
+    taken = protected.snapshot()
     (root / "specs/a/notes.md").write_text("other")
     os.utime(root / "specs/a/SPECIFICATION.md")
     assert protected.restore(taken) == ()
@@ -48,7 +48,7 @@ def test_nothing_changed_is_nothing_to_say(root: Path) -> None:
 
 def test_changes_are_named_and_undone(root: Path) -> None:
     protected = ProtectedPaths(root)
-    taken = protected.take()
+    taken = protected.snapshot()
     (root / "specs/a/SPECIFICATION.md").write_text("HACK")
     (root / ".lopen/config.toml").unlink()
     (root / ".claude/settings.local.json").write_text("HACK")
@@ -63,13 +63,13 @@ def test_changes_are_named_and_undone(root: Path) -> None:
     assert (root / "specs/a/SPECIFICATION.md").read_text() == "specs/a/SPECIFICATION.md"
     assert (root / ".lopen/config.toml").read_text() == ".lopen/config.toml"
     assert not (root / ".claude/settings.local.json").exists()
-    assert protected.restore(protected.take()) == ()
+    assert protected.restore(protected.snapshot()) == ()
 
 
 def test_restoring_never_writes_through_a_link(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     protected = ProtectedPaths(root)
-    taken = protected.take()
+    taken = protected.snapshot()
     (root / "specs").rename(root / "old")
     (root / "specs").symlink_to(elsewhere)
     (root / ".lopen/config.toml").unlink()
@@ -83,7 +83,7 @@ def test_restoring_never_writes_through_a_link(root: Path, tmp_path_factory: pyt
 def test_permissions_and_links_come_back_too(root: Path) -> None:
     (root / ".claude/settings.local.json").symlink_to("settings.json")
     protected = ProtectedPaths(root)
-    taken = protected.take()
+    taken = protected.snapshot()
     (root / "specs/a/SPECIFICATION.md").chmod(0o600)
     (root / ".claude/settings.local.json").unlink()
     assert len(protected.restore(taken)) == 2
@@ -94,7 +94,7 @@ def test_permissions_and_links_come_back_too(root: Path) -> None:
 def test_more_paths_can_be_named(root: Path) -> None:
     (root / "lock").write_text("1")
     protected = ProtectedPaths(root, extra=lambda: ["lock", "missing"])
-    taken = protected.take()
+    taken = protected.snapshot()
     (root / "lock").write_text("2")
     assert protected.restore(taken) == ("lock",)
     assert (root / "lock").read_text() == "1"
@@ -103,7 +103,7 @@ def test_more_paths_can_be_named(root: Path) -> None:
 def test_an_unchanged_file_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lopen.sandbox.protected.settled", lambda *_: True)
     protected = ProtectedPaths(root)
-    taken = protected.take()
+    taken = protected.snapshot()
 
     def unread(path: Path) -> bytes:
         raise AssertionError(f"{path} was read")
@@ -114,12 +114,12 @@ def test_an_unchanged_file_is_not_read_again(root: Path, monkeypatch: pytest.Mon
 
 def test_what_cannot_be_put_back_stops_the_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     protected = ProtectedPaths(root)
-    taken = protected.take()
+    taken = protected.snapshot()
     (root / "specs/a/SPECIFICATION.md").unlink()
 
     def full(_descriptor: int, _content: memoryview) -> int:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(ProtectedLost, match="No space left"):
+    with pytest.raises(RestoreFailed, match="No space left"):
         protected.restore(taken)

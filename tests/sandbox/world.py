@@ -24,11 +24,10 @@ from pathlib import Path
 from lopen.base.clock import FakeClock
 from lopen.git.repository import Repository
 from lopen.sandbox.bubblewrap import Bubblewrap
-from lopen.sandbox.choice import Mode
+from lopen.sandbox.choice import Mode, Unconfined
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.sandbox.landlock import Landlock
 from lopen.sandbox.protected import ProtectedPaths
-from lopen.sandbox.unconfined import Unconfined
 from tests.needs import require_sandbox
 
 SESSION = "world-20260101-1"
@@ -182,7 +181,7 @@ class World:
         outside, guarded = self.outside(), self.guarded(mode)
         calls = {name: listener.count for name, listener in self.listeners.items()}
         protected = ProtectedPaths(self.root)
-        taken = protected.take()
+        taken = protected.snapshot()
         repository = (
             Repository.open(self.root, clock=FakeClock()) if "git" in line and mode != "bwrap" else None
         )
