@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from lopen.oracle.verdict import Finding, Severity
-from lopen.test_integrity.suite import Case, Skip, Suite, tokens
+from lopen.test_integrity.suite import COMMON, Case, Skip, Suite
 from lopen.test_integrity.weakening import weakening_findings
 
 
@@ -251,12 +251,12 @@ def _related(one: Located, other: Located) -> bool:
 
 
 def _called(located: Located) -> set[str]:
-    return set(_CALL.findall(located.case.body)) - _COMMON
+    return set(_CALL.findall(located.case.body)) - COMMON
 
 
 def _taken_up(located: Located, pairing: _Pairing) -> bool:
     """Whether a new or grown test now says all that this one's assertions said (merged, parametrised)."""
-    wanted = frozenset().union(*(check.tokens for check in located.case.real)) - _COMMON
+    wanted = frozenset().union(*(check.tokens for check in located.case.real)) - COMMON
     if not any(_NAME.match(token) for token in wanted):
         return False  # numbers alone are found anywhere
     if any(wanted <= new.case.tokens for new in pairing.gained):
@@ -265,11 +265,6 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
         wanted <= new.case.tokens and not wanted <= old.case.tokens and _is_grown(old.case, new.case)
         for old, new in pairing.pairs
     )
-
-
-_COMMON = tokens(
-    "assert assertEqual expect toBe toEqual self t Errorf Fatalf assert_eq assertEquals if got want"
-)
 
 
 def _is_grown(old: Case, new: Case) -> bool:

@@ -3,65 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lopen.test_integrity.braces import (
-    FAILS,
-    Helpers,
-    always_equal,
-    always_true,
-    chain,
-    definitions,
-    helper_calls,
-    shallow,
-    skip_calls,
-    statement_end,
-    texts,
-)
-from lopen.test_integrity.lexing import Source
-from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, Skip, ranks
+from lopen.test_integrity.conditions import NEVER, always_equal, always_true, truth
+from lopen.test_integrity.flow import Flow, Helpers, Place
+from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks, words
+from lopen.test_integrity.syntax import FUNCTIONS, Link, Source, ancestors
 
-_EXPECT = re.compile(r"(?<![\w$.])expect\s*(?:\.\s*(?:soft|poll)\s*)?(?:<[^<>()]*>)?\(")
-_ASSERT = re.compile(
-    r"(?<![\w$.])(?:assert|t|chai\.assert)(?:\s*\.\s*strict)?(?:\s*\.\s*(?P<name>\w+))?\s*\("
-)
-_REQUEST = re.compile(r"\.\s*expect\s*\(")  # supertest: request(app).get("/").expect(200)
-_SHOULD = re.compile(r"(?<=[\w)\]])\s*\.\s*should\b")
-_HELPER = re.compile(r"(?<![\w$.])(?P<name>(?:assert|expect|check|verify|ensure)[A-Z_]\w*)\s*\(")
-_CALLED = re.compile(r"(?<![\w$.])(?P<name>[A-Za-z_$][\w$]*)\s*\(")
-_DEFINED = re.compile(
-    r"\bfunction\s+(?P<function>[\w$]+)\s*\([^)]*\)[^{;]*\{"
-    r"|\b(?:const|let|var)\s+(?P<arrow>[\w$]+)\s*=\s*(?:async\s*)?(?:\([^)]*\)|[\w$]+)\s*(?::[^={]+)?=>\s*\{"
-)
-_T_METHODS = frozenset(
-    [
-        "ok",
-        "notOk",
-        "equal",
-        "notEqual",
-        "deepEqual",
-        "deepStrictEqual",
-        "same",
-        "strictSame",
-        "is",
-        "not",
-        "true",
-        "false",
-        "truthy",
-        "falsy",
-        "throws",
-        "doesNotThrow",
-        "rejects",
-        "match",
-        "like",
-        "regex",
-        "pass",
-        "fail",
-        "is_deeply",
-        "notStrictEqual",
-        "strictEqual",
-    ]
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+EXPECTING = re.compile(rb"expect|[aA]ssert|should|[cC]heck|[vV]erify|ensure|\bthrow\b|\bt\.")
+_HELPER = re.compile(r"^(?:assert|expect|check|verify|ensure)[A-Z_]\w*$")
+_T_METHODS = words(
+    "ok notOk equal notEqual deepEqual deepStrictEqual same strictSame is not true false truthy falsy throws "
+    "doesNotThrow rejects match like regex pass fail is_deeply notStrictEqual strictEqual propEqual"
 )
 _RANKS = ranks(
     exact="toBe toEqual toStrictEqual toThrowErrorMatchingInlineSnapshot toHaveBeenCalledWith "
@@ -73,153 +31,261 @@ _RANKS = ranks(
     "toBeInstanceOf toHaveProperty toHaveBeenCalled toThrowError notEqual isOk a an",
     present="toBeDefined exists isDefined isNotNull doesNotThrow pass",
 )
+_BOOLEAN = frozenset({"ok", "true", "isTrue", "isOk", "truthy", "assert"})
 _ANYTHING = re.compile(r"^expect\.anything\(\)$|^expect\.any\(Object\)$")
-_ASSERTING_ALWAYS = frozenset({"pass"})
+_SETTINGS = frozenset({"assertions", "hasAssertions", "extend", "addSnapshotSerializer", "any", "anything"})
+_WAITING = frozenset({"resolves", "rejects", "eventually", "rejectedWith", "rejected", "fulfilled"})
+_THROWING = frozenset({"toThrow", "toThrowError", "throw", "throws", "rejects"})
+_SKIPPERS = frozenset({"this", "t", "ctx", "context", "test", "it", "testInfo"})
+_TIMERS = frozenset(
+    {"setTimeout", "setImmediate", "nextTick", "queueMicrotask", "setInterval", "requestAnimationFrame"}
+)
+_SETTLED = re.compile(rb"\b(?:done|resolve|reject|cb|next|end)\b\s*[(,)]")
+_DRIVEN = re.compile(rb"[tT]imers?\b|\btick\b|\bclock\b|\bawait\b|fakeAsync")
 
 
-def find_checks(source: Source, start: int, end: int, helpers: Helpers) -> Iterator[tuple[int, Check]]:
-    """The checks in a range, each with its position."""
-    for found in _EXPECT.finditer(source.code, start, end):
-        if source.code[found.start() :].startswith("expect.") and "(" not in found.group():
-            continue
-        yield found.start(), _expected(source, found.start(), found.end() - 1)
-    for found in _ASSERT.finditer(source.code, start, end):
-        if not found.group().startswith("t") or found["name"] in _T_METHODS:
-            yield found.start(), _asserted(source, found.start(), found["name"] or "ok", found.end() - 1)
-    for found in _REQUEST.finditer(source.code, start, end):
-        text = source.span(found.start(), source.closing(found.end() - 1) + 1)
-        yield found.start(), Check(text, "the response", EXACT, source.line(found.start()))
-    for found in _SHOULD.finditer(source.code, start, end):
-        line = source.line(found.start())
-        stop = source.code.find("\n", found.start())
-        yield found.start(), Check(source.span(found.start(), stop if stop > 0 else end), "", PARTIAL, line)
-    yield from helper_calls(source, start, end, _CALLED, helpers)
-    yield from helper_calls(source, start, end, _HELPER, {}, counts=lambda name: name not in helpers)
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a file's names stand for: literal tables, functions of an assertion library, renamed imports."""
+
+    tables: Mapping[str, Node]
+    asserting: frozenset[str]
+    renamed: Mapping[str, str]
 
 
-def _expected(source: Source, at: int, opening: int) -> Check:
-    links, stop = chain(source, source.closing(opening) + 1)
-    subject = source.span(opening + 1, source.closing(opening))
-    text, line = source.span(at, stop), source.line(at)
-    names = [name for name, _ in links]
-    if not links:
-        return Check(text, subject, 0, line, "vacuous")  # expect(x) alone asserts nothing
-    matcher, bracket = links[-1]
-    arguments = texts(source, bracket) if bracket is not None else []
-    if _is_vacuous(subject, matcher, arguments, negated="not" in names):
-        return Check(text, subject, 0, line, "vacuous")
-    rank = _RANKS.get(matcher, PARTIAL)
-    if "not" in names:
-        rank = min(rank, LOOSE)
-    elif matcher == "toThrow":
-        rank = EXACT if arguments else CLOSE
-    elif any(_ANYTHING.match(argument) for argument in arguments):
-        rank = PRESENT
-    return Check(text, subject, rank, line)
+class Body(Flow):
+    """The walk through the body of a test, a helper or a hook."""
+
+    def __init__(self, source: Source, root: Node, helpers: Helpers, names: Names) -> None:
+        super().__init__(source, root, helpers)
+        self.names = names
+        given = root.child_by_field_name("parameters") or root.child_by_field_name("parameter")
+        self.parameters = frozenset(re.findall(r"[\w$]+", source.of(given)))
+        self.settles = bool(self.parameters & {"done", "cb", "callback", "end", "next"})
+
+    def follow(self, body: Node | None) -> None:
+        """Follow the function's body, a block or an expression."""
+        if body is not None:
+            self.walk(body, Place())
+
+    def tables(self) -> Mapping[str, Node]:
+        return self.names.tables
+
+    def other(self, node: Node, place: Place) -> bool:
+        """A property that asserts: `expect(x).to.be.true`."""
+        if node.type != "member_expression":
+            return False
+        links = self.source.chain(node)
+        found = self._read(node, links)
+        if found is None or links[-1].arguments is not None:
+            return False
+        self.check(found, place)
+        return True
+
+    def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
+        if name := self.exit_name(links):
+            if not place.condition and self.ends_test(node):
+                self.skip(name, node, place)
+            return True
+        if self._skips(links):
+            self._skip(node, links, place)
+            return True
+        found = self._read(node, links)
+        if found is not None:
+            waits = self._must_be_awaited(links) and not self._is_awaited(node)
+            before = len(self.checks)
+            self.arguments(links, place)
+            if all(check.kind != "swallowed" for check in self.checks[before:]) or place.kind == "swallowed":
+                self.checks.insert(before, self.placed(found, place.worse("unawaited") if waits else place))
+            return True
+        name = self._called_helper(links)
+        if name:
+            first = next((self.source.of(link.arguments[0]) for link in links if link.arguments), "")
+            text = self.source.of(node)
+            check = Check(text, first or text, EXACT, self.source.line(node))
+            if name in self.helpers:
+                self.helper(name, check, place)
+            else:
+                self.check(check, place)
+        return False
+
+    def _called_helper(self, links: Sequence[Link]) -> str:
+        """The name of the helper that a call calls, be it one by its name alone."""
+        plain = len(links) == 1 or (len(links) == 2 and links[0].arguments is None)
+        name = links[-1].name
+        if links[-1].arguments is None:
+            return ""
+        named = bool(_HELPER.match(name))
+        return name if (name in self.helpers and (plain or named)) or (named and len(links) == 1) else ""
+
+    def exit_name(self, links: Sequence[Link]) -> str:
+        """A call that ends the process with success, as text; "" for any other."""
+        names = ".".join(link.name for link in links)
+        if names not in {"process.exit", "process.reallyExit", "Deno.exit"} or links[-1].arguments is None:
+            return ""
+        code = "".join(self.source.of(argument) for argument in links[-1].arguments)
+        return f"{names}({code})" if code in {"", "0"} else ""
+
+    def _skips(self, links: Sequence[Link]) -> bool:
+        first, last = links[0], links[-1]
+        if last.arguments is None or any(argument.type in FUNCTIONS for argument in last.arguments[1:]):
+            return False
+        if len(links) == 1:
+            return first.name == "pending" or (
+                first.name in {"skip", "fixme"} and first.name in self.parameters
+            )
+        known = first.name in _SKIPPERS or first.name in self.parameters
+        return (
+            len(links) == 2 and known and last.name in {"skip", "todo", "fixme"} and first.arguments is None
+        )
+
+    def _skip(self, node: Node, links: Sequence[Link], place: Place) -> None:
+        name = ".".join(link.name for link in links)
+        given = links[-1].arguments or ()
+        if given and given[0].type not in {"string", "template_string"} and len(links) > 1:
+            condition = self.source.of(given[0])
+            place = place.under(condition, truth(condition))
+        self.skip(name, node, place)
+
+    def _read(self, node: Node, links: Sequence[Link]) -> Check | None:
+        """The check that a call is."""
+        root = self.names.renamed.get(links[0].name, links[0].name)
+        if root == "expect" and not (
+            len(links) > 1 and links[1].name in _SETTINGS and not links[0].arguments
+        ):
+            return self._expected(node, links)
+        if (asserted := self._assertion(root, links)) is not None:
+            return self._asserted(node, *asserted)
+        text, line = self.source.of(node), self.source.line(node)
+        if any(link.name == "expect" and link.arguments for link in links[1:]):
+            return Check(text, "the response", EXACT, line)  # supertest: request(app).get("/").expect(200)
+        if any(link.name == "should" for link in links[1:]) and links[-1].name != "should":
+            return Check(text, "", PARTIAL, line)
+        return None
+
+    def _assertion(self, root: str, links: Sequence[Link]) -> tuple[str, tuple[Node, ...]] | None:
+        """The name and arguments of an assertion that is a plain call."""
+        last = links[-1]
+        if last.arguments is None or any(link.arguments is not None for link in links[:-1]):
+            return None
+        names = [link.name for link in links[1:] if link.name != "strict"]
+        if root == "chai" and names[:1] == ["assert"]:
+            root, names = "assert", names[1:]
+        if root == "assert":
+            return (names[-1] if names else "ok"), last.arguments
+        if len(links) == 1 and links[0].name in self.names.asserting and root not in {"expect", "should"}:
+            return root, last.arguments
+        if len(names) == 1 and names[0] in _T_METHODS and (root == "t" or root in self.parameters):
+            return names[0], last.arguments
+        return None
+
+    def _expected(self, node: Node, links: Sequence[Link]) -> Check:
+        start = next((i for i, link in enumerate(links) if link.arguments is not None), len(links) - 1)
+        given = links[start].arguments or ()
+        subject = self.source.of(given[0]) if given else ""
+        text, line = self.source.of(node), self.source.line(node)
+        chain = [link for link in links[start + 1 :] if link.name not in {"then", "catch", "finally"}]
+        if not chain or (chain[-1].arguments is None and re.match(r"to[A-Z]", chain[-1].name)):
+            return Check(text, subject, 0, line, "vacuous")  # expect(x) alone asserts nothing
+        names = [link.name for link in chain]
+        matcher = names[-1]
+        arguments = [self.source.of(argument) for argument in chain[-1].arguments or ()]
+        if _is_vacuous(subject, matcher, arguments, negated="not" in names):
+            return Check(text, subject, 0, line, "vacuous")
+        rank = _RANKS.get(matcher, PARTIAL)
+        if "not" in names:
+            rank = min(rank, LOOSE)
+        elif matcher == "toThrow":
+            rank = EXACT if arguments else CLOSE
+        elif any(_ANYTHING.match(argument) for argument in arguments):
+            rank = PRESENT
+        return Check(text, subject, rank, line)
+
+    def _asserted(self, node: Node, name: str, given: Sequence[Node]) -> Check:
+        arguments = [self.source.of(argument) for argument in given]
+        text, line = self.source.of(node), self.source.line(node)
+        subject = arguments[0] if arguments else ""
+        boolean = name in _BOOLEAN
+        same = len(arguments) > 1 and always_equal(arguments[0], arguments[1]) and "not" not in name.lower()
+        if name == "pass" or (boolean and always_true(subject)) or (not boolean and same):
+            return Check(text, subject, 0, line, "vacuous")
+        if boolean and re.search(r"[^=!]==", subject):
+            return Check(text, subject.split("==")[0].strip(), EXACT, line)
+        return Check(text, subject, _RANKS.get(name, PARTIAL), line)
+
+    def _must_be_awaited(self, links: Sequence[Link]) -> bool:
+        names = {link.name for link in links}
+        return bool(names & _WAITING and "expect" in names) or (
+            links[0].name == "assert" and links[-1].name in {"rejects", "doesNotReject"}
+        )
+
+    def _is_awaited(self, node: Node) -> bool:
+        """Whether the test waits for a promise: it is awaited, returned, or handed to something else."""
+        if self.settles:
+            return True
+        for parent in ancestors(node):
+            kind = parent.type
+            if kind == "expression_statement":
+                return False
+            if kind in {"await_expression", "return_statement", "yield_expression", "variable_declarator"}:
+                return True
+            if kind in {"assignment_expression", "for_in_statement", *FUNCTIONS}:
+                return True
+            if kind == "call_expression" and self.source.chain(parent)[0].name != "Promise":
+                links = self.source.chain(parent)
+                if links[-1].name not in {"then", "catch", "finally"}:
+                    return True
+        return True
+
+    def callback(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
+        name = links[index].name
+        names = {link.name: link for link in links}
+        last = links[-1]
+        throwing = (
+            last.name in _THROWING
+            and "not" not in names
+            and len(last.arguments or ()) <= (1 if name == last.name else 0)
+        )
+        if throwing and (name == "expect" or last is links[index]) and "doesNotThrow" not in names:
+            return place.worse("swallowed")
+        if name in {"then", "catch", "finally"} or (index == 0 and not name):
+            late = (name != "" or self._is_async(node)) and not self._is_awaited(_outermost_call(node))
+        elif name in _TIMERS:
+            late = not _DRIVEN.search(self.source.code, self.root.start_byte, self.root.end_byte)
+        else:
+            late = name == "forEach" and self._is_async(node)
+        settled = self.settles or _SETTLED.search(self.source.code, node.start_byte, node.end_byte)
+        return place.worse("unawaited") if late and not settled else place
+
+    def _is_async(self, function: Node) -> bool:
+        return any(child.type == "async" for child in function.children[:2])
+
+
+def _outermost_call(node: Node) -> Node:
+    """The whole chain of calls that a function is an argument, or the callee, of."""
+    found = node
+    for parent in _chained(node):
+        found = parent
+    return found
+
+
+def _chained(node: Node) -> Iterator[Node]:
+    for parent in ancestors(node):
+        if parent.type not in {
+            "arguments",
+            "call_expression",
+            "member_expression",
+            "parenthesized_expression",
+        }:
+            return
+        yield parent
 
 
 def _is_vacuous(subject: str, matcher: str, arguments: Sequence[str], *, negated: bool) -> bool:
     if negated:
         return matcher in {"toBe", "toEqual"} and {subject, *arguments} == {"true", "false"}
     if matcher in {"toBeTruthy", "toBeDefined", "ok", "true", "exist"}:
-        return subject in {"true", "1", "{}", "[]"}
-    if matcher == "toBeFalsy":
-        return subject in {"false", "0"}
+        return subject in {"true", "1", "{}", "[]"} or always_true(subject)
+    if matcher in {"toBeFalsy", "false"}:
+        return subject in {"false", "0"} or truth(subject) == NEVER
     return len(arguments) == 1 and always_equal(subject, arguments[0])
-
-
-def _asserted(source: Source, at: int, name: str, opening: int) -> Check:
-    arguments = texts(source, opening)
-    text = source.span(at, source.closing(opening) + 1)
-    subject = arguments[0] if arguments else ""
-    line = source.line(at)
-    boolean = name in {"ok", "true", "isTrue", "isOk", "truthy", "assert"}
-    same = len(arguments) > 1 and always_equal(arguments[0], arguments[1]) and "not" not in name.lower()
-    if name in _ASSERTING_ALWAYS or (boolean and always_true(subject)) or (not boolean and same):
-        return Check(text, subject, 0, line, "vacuous")
-    if boolean and re.search(r"[^=!]==", subject):
-        return Check(text, subject.split("==")[0].strip(), EXACT, line)
-    return Check(text, subject, _RANKS.get(name, PARTIAL), line)
-
-
-def helper_checks(sources: Sequence[Source]) -> dict[str, tuple[Check, ...]]:
-    """Functions by name, with what they check. One level deep: a helper's helpers count by their names."""
-    found: dict[str, tuple[Check, ...]] = {}
-    for source in sources:
-        for match in definitions(source, _DEFINED):
-            close = source.closing(match.end() - 1)
-            checks = tuple(c for _, c in find_checks(source, match.end(), close, {}))
-            found[match["function"] or match["arrow"]] = checks
-    return found
-
-
-BODY_SKIP = re.compile(
-    r"(?<![\w$])(?:this|t|ctx|context|test|it|testInfo)\s*\.\s*(?:skip|todo|fixme)\s*\(|(?<![\w$.])pending\s*\("
-)
-FOREIGN = re.compile(r"===?\s*[\"'](?:win32|darwin|aix|freebsd|sunos)|!==?\s*[\"']linux|\b[iI]sWin|\bisMac")
-_HOOK = re.compile(r"(?<![\w$.])(?:(?:test|it)\s*\.\s*)?(?P<name>before(?:Each|All)?|suiteSetup|setup)\s*\(")
-_EXIT = re.compile(r"(?<![\w$.])(?:process|Deno)\s*\.\s*(?:exit|reallyExit)\s*\(\s*(?:0\s*)?\)")
-_BOUND = re.compile(
-    r"(?<![\w$.])(?:(?:const|let|var)\s+|(?:globalThis|global|window)\s*\.\s*)?"
-    r"(?P<name>it|test|describe|context|suite|specify|expect)\s*(?::[^=;{]{1,80})?=(?![=>])\s*"
-    r"(?P<value>(?P<skipping>x(?:it|test|describe|context)\b|(?:it|test|describe|context|suite|specify)\s*\.\s*(?:skip|todo|fixme)\b)"
-    r"|(?:async\s+)?(?:function\b|\(|\w+\s*=>))"
-)
-_DECLARED = re.compile(r"(?<![\w$.])function\s+(?P<name>it|test|describe|context|suite|specify|expect)\s*\(")
-_HEAD = re.compile(
-    r"(?:async\s+)?(?:function\b[^(]*)?\([^()]*(?:\([^()]*\)[^()]*)*\)\s*(?::[^={]{1,80})?(?:=>|(?=\{))|(?:async\s+)?\w+\s*=>"
-)
-_CALLS = re.compile(r"[\w$)\]]\s*\(")
-
-
-@dataclass(frozen=True, slots=True)
-class Hook:
-    """A set-up hook that skips: where it stands, and the skips in it."""
-
-    at: int
-    skips: tuple[Skip, ...]
-
-
-def skipping_hooks(source: Source) -> list[Hook]:
-    """The hooks that skip what they set up for."""
-    found = []
-    hooks = shallow(_HOOK.finditer(source.code), lambda m: (m.start(), source.closing(m.end() - 1)))
-    for match in hooks:
-        opening = match.end() - 1
-        skips = skip_calls(source, opening, source.closing(opening), BODY_SKIP, FOREIGN)
-        if skips:
-            named = [Skip(f"{match['name']}'s {s.text}", s.line, s.certain) for s in skips]
-            found.append(Hook(match.start(), tuple(named)))
-    return found
-
-
-def exits(source: Source, start: int, end: int) -> Iterator[Skip]:
-    """Exits with success that nothing stands around: they end the whole run."""
-    for found in source.outermost(start, end, _EXIT):
-        yield Skip(" ".join(found.group().split()), source.line(found.start()))
-
-
-def other_words(source: Source) -> dict[str, Skip]:
-    """Words of the test framework that a file binds to something that runs, or checks, nothing."""
-    found: dict[str, Skip] = {}
-    for match in source.top_level(0, len(source.code), _BOUND):
-        name, line = match["name"], source.line(match.start())
-        if match["skipping"]:
-            found[name] = Skip(f"{name} bound to {match['skipping']}", line)
-        elif _does_nothing(source, match.start("value"), name):
-            found[name] = Skip(f"a {name} of its own, which does nothing", line)
-    for match in source.top_level(0, len(source.code), _DECLARED):
-        if _does_nothing(source, match.start(), match["name"]):
-            line = source.line(match.start())
-            found[match["name"]] = Skip(f"a {match['name']} of its own, which does nothing", line)
-    return found
-
-
-def _does_nothing(source: Source, at: int, name: str) -> bool:
-    """Whether the function at a position calls nothing; for `expect`, whether nothing in it can fail."""
-    written = source.code[at : statement_end(source, at, len(source.code))]
-    head = _HEAD.match(written)
-    if not head:
-        return False  # a value in brackets
-    pattern = FAILS if name == "expect" else _CALLS
-    return not pattern.search(written, head.end())

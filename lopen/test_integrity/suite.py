@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-Kind = Literal["real", "vacuous", "swallowed", "unreachable"]
+Kind = Literal["real", "vacuous", "swallowed", "unreachable", "unawaited"]
 
 EXACT = 5  # equal to a value, an exception with its message
 CLOSE = 4  # equal within a tolerance, an exception of a type
@@ -133,6 +133,11 @@ def ranks(
     return {name: rank for names, rank in rows for name in names.split()}
 
 
+def words(text: str) -> frozenset[str]:
+    """The names in a table of names apart by blanks."""
+    return frozenset(text.split())
+
+
 def called(check: Check, behind: Sequence[Check]) -> list[Check]:
     """A call of a helper as the checks that it stands for: as many as are `behind` it, all with the call's own text.
 
@@ -155,6 +160,11 @@ def support_cases(helpers: Mapping[str, Sequence[Check]]) -> list[Case]:
 def tokens(text: str) -> frozenset[str]:
     """Names, numbers and string literals in source text; quotes are made one kind."""
     return frozenset(token.replace("'", '"') for token in _TOKEN.findall(text))
+
+
+COMMON = tokens(
+    "assert assertEqual expect toBe toEqual self t Errorf Fatalf assert_eq assertEquals if got want"
+)
 
 
 def numbered(cases: Sequence[Case]) -> tuple[Case, ...]:

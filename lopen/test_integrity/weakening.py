@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.suite import EXACT, Case, Check, Kind, tokens
+from lopen.test_integrity.suite import COMMON, EXACT, Case, Check, Kind, tokens
 
 _WHY: dict[Kind, str] = {
     "real": "",
     "vacuous": "what it asserts is always true",
     "swallowed": "its failures are swallowed",
     "unreachable": "its assertions are never reached",
+    "unawaited": "nothing waits for its assertions",
 }
 
 
 def weakening_findings(old: Case, new: Case, path: str) -> Iterator[Finding]:
     """At most one finding about assertions and one about the rows of a table."""
-    if old.body == new.body and old.checks == new.checks:
+    if old.body == new.body and old.checks == new.checks and old.rows == new.rows:
         return
     rows = _fewer_rows(old, new, path)
     if rows is not None:
@@ -123,7 +124,7 @@ def _said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case)
     if any(check.text == other.text for other in new.real):
         return True  # a helper's call stands for several, and there it still is
     said = frozenset().union(*(other.tokens for other in gained))
-    if check.tokens <= said:
+    if check.tokens - COMMON <= said:
         return True
     return (new.rows or 0) > (old.rows or 0) and check.literals <= new.tokens
 

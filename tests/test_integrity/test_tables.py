@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lopen.test_integrity import find_tampering
-from tests.oracle.tampering import (
+from tests.test_integrity import (
     configuration_examples,
     go_examples,
     java_examples,
@@ -15,7 +15,7 @@ from tests.oracle.tampering import (
     rust_examples,
     stand_in_examples,
 )
-from tests.oracle.tampering.examples import Example
+from tests.test_integrity.examples import Example
 
 TABLES = (
     python_examples,

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from lopen.test_integrity import FileChange, find_tampering
 from lopen.test_integrity.detect import MAX_CHARS, MAX_FINDINGS
-from tests.oracle.tampering.test_tables import TABLES
+from tests.test_integrity.test_corpus import ENTRIES
 
-CHANGES = [change for table in TABLES for row in (*table.TAMPERED, *table.INNOCENT) for change in row.changes]
+CHANGES = [change for entry in ENTRIES for change in entry.changes]
 changes = st.sampled_from(CHANGES)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.tampering.examples import Example, change, innocent, tampered
+from tests.test_integrity.examples import Example, change, innocent, tampered
 
 PATH = "tests/test_legacy.py"
 UNITTEST = """

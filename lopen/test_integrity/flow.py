@@ -1,0 +1,368 @@
+"""A walk through statements in the order in which they run, common to all languages: which checks can fail a test."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
+from lopen.test_integrity.suite import EXACT, Check, Kind, Skip, called, words
+from lopen.test_integrity.syntax import CALLS, FUNCTIONS, Link, Source
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+DEEPEST = 110  # levels of nesting that are followed: each costs a few Python frames
+_LEAVING = words(
+    "return_statement throw_statement raise_statement break_statement continue_statement "
+    "return_expression break_expression continue_expression"
+)
+_BRANCHES = frozenset(
+    {"if_statement", "if_expression", "elif_clause", "ternary_expression", "guard_statement"}
+)
+_LOOPS = words(
+    "for_statement for_in_statement enhanced_for_statement for_expression while_statement "
+    "while_expression do_statement loop_expression"
+)
+_TRIES = frozenset({"try_statement", "try_with_resources_statement"})
+_HANDLERS = frozenset({"catch_clause", "except_clause", "except_group_clause"})
+_LISTS = words(
+    "array list tuple set dictionary literal_value array_expression array_initializer "
+    "element_value_array_initializer tuple_expression"
+)
+_BINDINGS = {
+    "variable_declarator": "name",
+    "assignment": "left",
+    "assignment_expression": "left",
+    "short_var_declaration": "left",
+    "var_spec": "name",
+    "let_declaration": "pattern",
+}
+_FAILS = re.compile(
+    rb"\b(?:throw|raise|panic)\b|\bassert|\bexpect\s*\(|\bfail\w*\s*\(|\breject\w*\s*\(|\bdone\s*\("
+    rb"|\.(?:Error|Fatal)f?\(|\b_?exit\s*\("
+)
+_PART = re.compile(
+    r"^.*(?:\.slice\((?P<a>-?\d+)?(?:, (?P<b>-?\d+))?\)|\[(?P<c>-?\d*) ?: ?(?P<d>-?\d*)\])$", re.DOTALL
+)
+AN_EXCEPTION = "an exception"
+
+Helpers = Mapping[str, Sequence[Check]]  # what each helper checks, by its name
+
+
+class Place(NamedTuple):
+    """What holds at a point of a walk: whether a failure there fails the test, and the `if` around it."""
+
+    kind: Kind = "real"
+    condition: str = ""
+    depth: int = 0
+    truth: int = ALWAYS
+    rows: int | None = None  # of the literal table that is looped over
+
+    def worse(self, kind: Kind) -> Place:
+        """The place, of a kind that it has unless it is something worse than real already."""
+        return self if self.kind != "real" or kind == "real" else self._replace(kind=kind)
+
+    def under(self, condition: str, holds: int) -> Place:
+        """The place inside a branch."""
+        place = self._replace(condition=condition, truth=min(self.truth, holds))
+        return place.worse("unreachable") if holds == NEVER else place
+
+
+class Flow:
+    """A walk. Subclasses say what a call means; `checks`, `skips` and `rows` are what was found."""
+
+    def __init__(self, source: Source, root: Node, helpers: Helpers) -> None:
+        self.source = source
+        self.root = root
+        self.helpers = helpers
+        self.checks: list[Check] = []
+        self.skips: list[Skip] = []
+        self.rows: int | None = None
+
+    def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
+        """Take note of a call. Return True if its parts need no walk of their own."""
+        raise NotImplementedError
+
+    def callback(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
+        """The place inside a function that is an argument of the link number `index`."""
+        return place
+
+    def other(self, node: Node, place: Place) -> bool:
+        """Take note of a node of a kind that only this language has. Return True if it was walked."""
+        return False
+
+    def swallows(self, handler: Node) -> bool:
+        """Whether a failed assertion ends in this handler without failing the test."""
+        return not self.fails(handler)
+
+    def fails(self, node: Node) -> bool:
+        """Whether something in a handler may fail the test."""
+        return bool(_FAILS.search(self.source.code, node.start_byte, node.end_byte))
+
+    def walk(self, node: Node, place: Place) -> None:
+        """Follow one node."""
+        if place.depth > DEEPEST:
+            return
+        place = place._replace(depth=place.depth + 1)
+        kind = node.type
+        if kind in CALLS:
+            self._call(node, place)
+        elif kind in FUNCTIONS:
+            self._nested(node, place)
+        elif kind in _BRANCHES:
+            self._branch(node, place)
+        elif kind in _LOOPS:
+            self._loop(node, place)
+        elif kind in _TRIES:
+            self._try(node, place)
+        elif kind in {"throw_statement", "raise_statement"}:
+            self._thrown(node, place)
+        elif kind in {"binary_expression", "boolean_operator"}:
+            self._binary(node, place)
+        elif not self.other(node, place):
+            self.block(node, place)
+
+    def block(self, node: Node | None, place: Place) -> None:
+        """Follow what a node consists of; behind a statement that leaves it nothing is reached."""
+        for child in node.named_children if node is not None else ():
+            self.walk(child, place)
+            if self._leaves(child):
+                place = place.worse("unreachable")
+
+    def _leaves(self, node: Node) -> bool:
+        kind = node.type
+        if kind == "expression_statement" and node.named_child_count:
+            kind = node.named_children[0].type
+        if kind == "if_statement" and self._truth(node) == ALWAYS:
+            inner = node.child_by_field_name("consequence")
+            last = inner.named_children[-1:] if inner is not None else []
+            return bool(inner is not None and (inner.type in _LEAVING or (last and last[0].type in _LEAVING)))
+        return kind in _LEAVING
+
+    def _truth(self, branch: Node) -> int:
+        return truth(self.condition(branch))
+
+    def condition(self, branch: Node) -> str:
+        """A branch's condition without the brackets around it."""
+        node = branch.child_by_field_name("condition")
+        if node is not None and node.type == "parenthesized_expression" and node.named_child_count == 1:
+            node = node.named_children[0]
+        return self.source.of(node)
+
+    def _branch(self, node: Node, place: Place) -> None:
+        condition, holds = self.condition(node), self._truth(node)
+        for field in ("initializer", "condition"):
+            if (part := node.child_by_field_name(field)) is not None:
+                self.walk(part, place)
+        before = len(self.checks)
+        consequence = node.child_by_field_name("consequence")
+        if consequence is not None:
+            self.walk(consequence, place.under(condition, holds))
+        if len(self.checks) == before and place.kind == "real" and self._gives_up(consequence):
+            self.skip("return", node, place.under(condition, holds))
+        other = place.under(f"not ({condition})", ALWAYS - holds)
+        for alternative in node.children_by_field_name("alternative"):
+            self.walk(alternative, other)
+
+    def _gives_up(self, body: Node | None) -> bool:
+        """Whether a branch ends the test with nothing checked."""
+        while body is not None and body.type in {"statement_block", "block", "statement_list"}:
+            body = body.named_children[-1] if body.named_child_count else None
+        if body is not None and body.type == "expression_statement" and body.named_child_count:
+            body = body.named_children[0]
+        if body is None or body.type not in {"return_statement", "return_expression"}:
+            return False
+        return not body.named_child_count and self.ends_test(body)
+
+    def ends_test(self, node: Node) -> bool:
+        """Whether a return leaves the walk's root, and not a function in it."""
+        parent = node.parent
+        while parent is not None and parent.type not in FUNCTIONS:
+            parent = parent.parent
+        return parent is not None and parent.start_byte == self.root.start_byte
+
+    def skip(self, name: str, node: Node, place: Place) -> None:
+        """Note a skip, unless its condition never holds or it is not reached."""
+        if place.kind == "unreachable":
+            return
+        conditional = place.condition and place.truth not in {ALWAYS, NEVER}
+        text = f"{name} if {place.condition}" if conditional else name
+        self.skips.append(Skip(text, self.source.line(node), place.truth != ELSEWHERE))
+
+    def check(self, check: Check, place: Place) -> None:
+        """Note a check."""
+        self.checks.append(self.placed(check, place))
+
+    def placed(self, check: Check, place: Place) -> Check:
+        """A check of the kind that its place gives it."""
+        return check if place.kind == "real" or check.kind != "real" else replace(check, kind=place.kind)
+
+    def helper(self, name: str, check: Check, place: Place) -> None:
+        """Note the call of a helper as the checks that it stands for."""
+        for each in called(check, self.helpers[name]):
+            self.check(each, place)
+
+    def _call(self, node: Node, place: Place) -> None:
+        links = self.source.chain(node)
+        if not self.call(node, links, place):
+            self.arguments(links, place)
+
+    def arguments(self, links: Sequence[Link], place: Place) -> None:
+        """Follow a call's arguments, and what is called where that is no plain name."""
+        root = links[0].node
+        if links[0].name == "" and root.type not in CALLS and root.named_child_count:
+            self.walk(root, self.callback(links, 0, root, place) if root.type in FUNCTIONS else place)
+        for index, link in enumerate(links):
+            for argument in link.arguments or ():
+                if argument.type in FUNCTIONS:
+                    self._inner(argument, self._repeated(links, index, argument, place))
+                else:
+                    self.walk(argument, place)
+
+    def _repeated(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
+        """The place inside a callback, which a literal table's `forEach` calls once for each row."""
+        place = self.callback(links, index, node, place)
+        if links[index].name in {"forEach", "map", "for_each"} and index:
+            rows = self.count(links[index - 1].node) if index == 1 else None
+            return self._counted(rows, place)
+        return place
+
+    def _counted(self, rows: int | None, place: Place) -> Place:
+        if rows is not None:
+            self.rows = (self.rows or 0) + rows
+        return place.worse("unreachable" if rows == 0 else "real")._replace(rows=rows or place.rows)
+
+    def _nested(self, node: Node, place: Place) -> None:
+        """A function that is not an argument: it is followed if something refers to it."""
+        name = self.bound_name(node)
+        used = not name or self._refers(name, node)
+        self._inner(node, place.worse("real" if used else "unreachable"))
+
+    def _inner(self, node: Node, place: Place) -> None:
+        body = node.child_by_field_name("body")
+        if body is not None:
+            self.walk(body, place)
+
+    def bound_name(self, node: Node) -> str:
+        """The name under which a function can be called; "" where it has none."""
+        if (own := node.child_by_field_name("name")) is not None:
+            return self.source.name(own)
+        parent = node.parent
+        while parent is not None and parent.type in {"parenthesized_expression", "expression_list"}:
+            parent = parent.parent
+        if parent is None or parent.type not in _BINDINGS:
+            return ""
+        bound = self.source.of(parent.child_by_field_name(_BINDINGS[parent.type]))
+        return bound if re.fullmatch(r"[\w$]+", bound) else ""
+
+    def _refers(self, name: str, node: Node) -> bool:
+        """Whether the test mentions a name outside the function that has it (and that function's declaration)."""
+        pattern = re.compile(rb"(?<![\w$])" + re.escape(name.encode()) + rb"(?![\w$])")
+        code, root = self.source.code, self.root
+        before = len(pattern.findall(code, root.start_byte, node.start_byte))
+        after = len(pattern.findall(code, node.end_byte, root.end_byte))
+        declared = 0 if node.child_by_field_name("name") is not None else 1
+        decorated = node.parent is not None and node.parent.type == "decorated_definition"
+        return decorated or before + after > declared
+
+    def _loop(self, node: Node, place: Place) -> None:
+        table = next(
+            (t for f in ("right", "value") if (t := node.child_by_field_name(f)) is not None),
+            None,
+        )
+        ranges = [child for child in node.named_children if child.type == "range_clause"]
+        if ranges:
+            table = ranges[0].child_by_field_name("right")
+        rows = self.count(table) if table is not None else None
+        for child in node.named_children:
+            if child != node.child_by_field_name("body"):
+                self.walk(child, place)
+        before = len(self.checks)
+        inner = place
+        condition = self.condition(node)
+        if rows == 0 or (node.type in {"while_statement", "while_expression"} and truth(condition) == NEVER):
+            inner = place.worse("unreachable")
+        if (body := node.child_by_field_name("body")) is not None:
+            self.walk(body, inner._replace(rows=rows or place.rows))
+        if rows is not None and len(self.checks) > before:
+            self.rows = (self.rows or 0) + rows
+
+    def count(self, node: Node) -> int | None:
+        """How many rows a literal table has, or a name that is bound to one; None where that is not known."""
+        literal = self.literal(node)
+        if literal is None:
+            return self._cut(node)
+        rows = [child for child in literal.named_children if child.type not in {"comment", "line_comment"}]
+        unknown = {"spread_element", "list_splat", "dictionary_splat", "ERROR"}
+        return None if any(row.type in unknown for row in rows) else len(rows)
+
+    def _cut(self, node: Node) -> int | None:
+        """The rows of a table of which a part is taken: `rows.slice(0, 1)`, `rows[:1]`."""
+        found = _PART.match(self.source.of(node))
+        owner = node.named_children[0] if found and node.named_child_count else None
+        if owner is not None and owner.type == "member_expression":
+            owner = owner.named_children[0]
+        rows = self.count(owner) if owner is not None else None
+        if found is None or rows is None:
+            return None
+        start, end = (
+            int(text) if text else None for text in (found["a"] or found["c"], found["b"] or found["d"])
+        )
+        return len(range(rows)[start:end])
+
+    def literal(self, node: Node) -> Node | None:
+        """The literal table that an expression is or names."""
+        if node.type in _LISTS:
+            return node
+        if node.type in {"composite_literal", "reference_expression", "as_expression", "expression_list"}:
+            inner = node.child_by_field_name("body") or node.child_by_field_name("value")
+            inner = inner or (node.named_children[0] if node.named_child_count else None)
+            return self.literal(inner) if inner is not None else None
+        if node.type == "identifier":
+            named = self.tables().get(self.source.name(node))
+            return self.literal(named) if named is not None and named.type != "identifier" else None
+        return None
+
+    def tables(self) -> Mapping[str, Node]:
+        """The literal tables that have names in the file."""
+        return {}
+
+    def _try(self, node: Node, place: Place) -> None:
+        handlers = [child for child in node.named_children if child.type in _HANDLERS]
+        swallowed = any(self.swallows(handler) for handler in handlers)
+        body = node.child_by_field_name("body")
+        if body is not None:
+            self.walk(body, place.worse("swallowed" if swallowed else "real"))
+        for child in node.named_children:
+            if child in handlers:
+                self.block(child, place._replace(condition=AN_EXCEPTION, truth=min(place.truth, 2)))
+            elif child != body:
+                self.walk(child, place)
+
+    def _thrown(self, node: Node, place: Place) -> None:
+        """`if (total !== 4) throw …` fails the test as an assertion of the opposite does."""
+        self.block(node, place)
+        if place.condition and place.condition != AN_EXCEPTION and place.truth != ALWAYS:
+            text = f"throw if {place.condition}"
+            self.check(Check(text, place.condition, EXACT, self.source.line(node)), place)
+
+    def _binary(self, node: Node, place: Place) -> None:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        operator = node.child_by_field_name("operator")
+        if left is None or right is None:
+            self.block(node, place)
+            return
+        self.walk(left, place)
+        word = operator.type if operator is not None else ""
+        if word in {"&&", "and"}:
+            condition = self.source.of(left)
+            place = place.under(condition, truth(condition)) if right.type in CALLS else place
+        self.walk(right, place)
+
+
+def functions(source: Source, pattern: str) -> list[tuple[str, Node]]:
+    """Functions by name: `pattern` captures each as `function` and its name as `name`."""
+    return [(source.name(found["name"]), found["function"]) for found in source.matches(pattern)]

@@ -1,1 +1,0 @@
-"""Tampering with tests: tables of changes, tampered and innocent, per language."""
