@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
-from lopen.test_integrity.suite import EXACT, Check, Kind, Skip, called, words
-from lopen.test_integrity.syntax import CALLS, FUNCTIONS, Link, Source
+from lopen.test_integrity.literal_tables import row_count
+from lopen.test_integrity.place import Place
+from lopen.test_integrity.suite import EXACT, Check, Skip, called, words
+from lopen.test_integrity.syntax import CALLS, FUNCTIONS, Link, Source, may_fail
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from lopen.test_integrity.syntax import Node
 
 DEEPEST = 110  # levels of nesting that are followed: each costs a few Python frames
 _LEAVING = words(
@@ -28,10 +30,6 @@ _LOOPS = words(
 )
 _TRIES = frozenset({"try_statement", "try_with_resources_statement"})
 _HANDLERS = frozenset({"catch_clause", "except_clause", "except_group_clause"})
-_LISTS = words(
-    "array list tuple set dictionary literal_value array_expression array_initializer "
-    "element_value_array_initializer tuple_expression"
-)
 _BINDINGS = {
     "variable_declarator": "name",
     "assignment": "left",
@@ -40,35 +38,9 @@ _BINDINGS = {
     "var_spec": "name",
     "let_declaration": "pattern",
 }
-_FAILS = re.compile(
-    rb"\b(?:throw|raise|panic)\b|\bassert|\bexpect\s*\(|\bfail\w*\s*\(|\breject\w*\s*\(|\bdone\s*\("
-    rb"|\.(?:Error|Fatal)f?\(|\b_?exit\s*\("
-)
-_PART = re.compile(
-    r"^.*(?:\.slice\((?P<a>-?\d+)?(?:, (?P<b>-?\d+))?\)|\[(?P<c>-?\d*) ?: ?(?P<d>-?\d*)\])$", re.DOTALL
-)
 AN_EXCEPTION = "an exception"
 
 Helpers = Mapping[str, Sequence[Check]]  # what each helper checks, by its name
-
-
-class Place(NamedTuple):
-    """What holds at a point of a walk: whether a failure there fails the test, and the `if` around it."""
-
-    kind: Kind = "real"
-    condition: str = ""
-    depth: int = 0
-    truth: int = ALWAYS
-    rows: int | None = None  # of the literal table that is looped over
-
-    def worse(self, kind: Kind) -> Place:
-        """The place, of a kind that it has unless it is something worse than real already."""
-        return self if self.kind != "real" or kind == "real" else self._replace(kind=kind)
-
-    def under(self, condition: str, holds: int) -> Place:
-        """The place inside a branch."""
-        place = self._replace(condition=condition, truth=min(self.truth, holds))
-        return place.worse("unreachable") if holds == NEVER else place
 
 
 class Flow:
@@ -96,11 +68,7 @@ class Flow:
 
     def swallows(self, handler: Node) -> bool:
         """Whether a failed assertion ends in this handler without failing the test."""
-        return not self.fails(handler)
-
-    def fails(self, node: Node) -> bool:
-        """Whether something in a handler may fail the test."""
-        return bool(_FAILS.search(self.source.code, node.start_byte, node.end_byte))
+        return not may_fail(self.source, handler)
 
     def walk(self, node: Node, place: Place) -> None:
         """Follow one node."""
@@ -292,39 +260,7 @@ class Flow:
 
     def count(self, node: Node) -> int | None:
         """How many rows a literal table has, or a name that is bound to one; None where that is not known."""
-        literal = self.literal(node)
-        if literal is None:
-            return self._cut(node)
-        rows = [child for child in literal.named_children if child.type not in {"comment", "line_comment"}]
-        unknown = {"spread_element", "list_splat", "dictionary_splat", "ERROR"}
-        return None if any(row.type in unknown for row in rows) else len(rows)
-
-    def _cut(self, node: Node) -> int | None:
-        """The rows of a table of which a part is taken: `rows.slice(0, 1)`, `rows[:1]`."""
-        found = _PART.match(self.source.of(node))
-        owner = node.named_children[0] if found and node.named_child_count else None
-        if owner is not None and owner.type == "member_expression":
-            owner = owner.named_children[0]
-        rows = self.count(owner) if owner is not None else None
-        if found is None or rows is None:
-            return None
-        start, end = (
-            int(text) if text else None for text in (found["a"] or found["c"], found["b"] or found["d"])
-        )
-        return len(range(rows)[start:end])
-
-    def literal(self, node: Node) -> Node | None:
-        """The literal table that an expression is or names."""
-        if node.type in _LISTS:
-            return node
-        if node.type in {"composite_literal", "reference_expression", "as_expression", "expression_list"}:
-            inner = node.child_by_field_name("body") or node.child_by_field_name("value")
-            inner = inner or (node.named_children[0] if node.named_child_count else None)
-            return self.literal(inner) if inner is not None else None
-        if node.type == "identifier":
-            named = self.tables().get(self.source.name(node))
-            return self.literal(named) if named is not None and named.type != "identifier" else None
-        return None
+        return row_count(self.source, node, self.tables())
 
     def tables(self) -> Mapping[str, Node]:
         """The literal tables that have names in the file."""
@@ -361,8 +297,3 @@ class Flow:
             condition = self.source.of(left)
             place = place.under(condition, truth(condition)) if right.type in CALLS else place
         self.walk(right, place)
-
-
-def functions(source: Source, pattern: str) -> list[tuple[str, Node]]:
-    """Functions by name: `pattern` captures each as `function` and its name as `name`."""
-    return [(source.name(found["name"]), found["function"]) for found in source.matches(pattern)]

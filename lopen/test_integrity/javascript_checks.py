@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import NEVER, always_equal, always_true, truth
-from lopen.test_integrity.flow import Flow, Helpers, Place
+from lopen.test_integrity.flow import Flow, Helpers
+from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks, words
 from lopen.test_integrity.syntax import FUNCTIONS, Link, Source, ancestors
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from lopen.test_integrity.syntax import Node
 
 EXPECTING = re.compile(rb"expect|[aA]ssert|should|[cC]heck|[vV]erify|ensure|\bthrow\b|\bt\.")
 _HELPER = re.compile(r"^(?:assert|expect|check|verify|ensure)[A-Z_]\w*$")

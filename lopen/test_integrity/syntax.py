@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.suite import words
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser, Query
+    from tree_sitter import Node as Node
+    from tree_sitter import Parser, Query
 
 _GRAMMARS = {
     "javascript": ("tree_sitter_javascript", "language"),
@@ -55,6 +56,10 @@ _MEMBERS = {
 _WRAPPERS = words(
     "parenthesized_expression await_expression non_null_expression as_expression satisfies_expression "
     "generic_function try_expression instantiation_expression await"
+)
+_FAILS = re.compile(
+    rb"\b(?:throw|raise|panic)\b|\bassert|\bexpect\s*\(|\bfail\w*\s*\(|\breject\w*\s*\(|\bdone\s*\("
+    rb"|\.(?:Error|Fatal)f?\(|\b_?exit\s*\("
 )
 _SPACES = re.compile(r"\s+")
 _INSIDE = re.compile(r"(?<=[(\[{.]) | (?=[)\]}.,;])")
@@ -136,6 +141,10 @@ class Source:
 
         found = QueryCursor(_query(self.language, pattern)).matches(self.root)
         return [{name: nodes[0] for name, nodes in captures.items()} for _, captures in found]
+
+    def functions(self, pattern: str) -> list[tuple[str, Node]]:
+        """Functions by name: `pattern` captures each as `function` and its name as `name`."""
+        return [(self.name(found["name"]), found["function"]) for found in self.matches(pattern)]
 
     def span(self, start: int, end: int) -> str:
         """Source text without comments and layout, so that a reformatted text is the same text."""
@@ -235,3 +244,8 @@ def unwrapped(node: Node) -> Node:
     while node.type in _WRAPPERS and node.named_child_count == 1:
         node = node.named_children[0]
     return node
+
+
+def may_fail(source: Source, node: Node) -> bool:
+    """Whether something in a function or a handler may fail the test."""
+    return bool(_FAILS.search(source.code, node.start_byte, node.end_byte))

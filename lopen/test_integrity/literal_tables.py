@@ -1,0 +1,59 @@
+"""Rows of literal tables: what a test is run for is counted where the source spells it out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lopen.test_integrity.suite import words
+from lopen.test_integrity.syntax import COMMENTS, Source
+
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
+
+LISTS = words(
+    "array list tuple set dictionary literal_value array_expression array_initializer "
+    "element_value_array_initializer tuple_expression"
+)
+_UNKNOWN = frozenset({"spread_element", "list_splat", "dictionary_splat", "ERROR"})
+_HOLDERS = words("composite_literal reference_expression as_expression satisfies_expression expression_list")
+_PART = re.compile(
+    r"^.*(?:\.slice\((?P<a>-?\d+)?(?:, (?P<b>-?\d+))?\)|\[(?P<c>-?\d*) ?: ?(?P<d>-?\d*)\])$", re.DOTALL
+)
+
+
+def row_count(source: Source, node: Node, named: Mapping[str, Node]) -> int | None:
+    """How many rows a table has, literal or among the `named` ones; None where that is not known."""
+    literal = _literal(source, node, named)
+    if literal is None:
+        return _cut(source, node, named)
+    rows = [child for child in literal.named_children if child.type not in COMMENTS]
+    return None if any(row.type in _UNKNOWN for row in rows) else len(rows)
+
+
+def _cut(source: Source, node: Node, named: Mapping[str, Node]) -> int | None:
+    """The rows of a table of which a part is taken: `rows.slice(0, 1)`, `rows[:1]`."""
+    found = _PART.match(source.of(node))
+    owner = node.named_children[0] if found and node.named_child_count else None
+    if owner is not None and owner.type == "member_expression":
+        owner = owner.named_children[0]
+    rows = row_count(source, owner, named) if owner is not None else None
+    if found is None or rows is None:
+        return None
+    start, end = (
+        int(text) if text else None for text in (found["a"] or found["c"], found["b"] or found["d"])
+    )
+    return len(range(rows)[start:end])
+
+
+def _literal(source: Source, node: Node, named: Mapping[str, Node]) -> Node | None:
+    """The literal table that an expression is or names."""
+    if node.type in LISTS:
+        return node
+    if node.type in _HOLDERS:
+        inner = node.child_by_field_name("body") or node.child_by_field_name("value")
+        inner = inner or (node.named_children[0] if node.named_child_count else None)
+        return _literal(source, inner, named) if inner is not None else None
+    table = named.get(source.name(node)) if node.type == "identifier" else None
+    return _literal(source, table, {}) if table is not None else None
