@@ -15,9 +15,9 @@ SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish", "eval"})
 _SOURCING = frozenset({"source", "."})
 # What a source of a pipe prints can be told from its text
 _PRINTING = frozenset({"echo", "printf", "cat", "tee"})
-_GIT_ALIAS = re.compile(r"(?s)(?:alias\.[\w-]+=)?!(.*)")  # `!` before a git alias: a shell runs the rest
+_GIT_ALIAS = r"(?s)(?:alias\.[\w-]+=)?!(.*)"  # `!` before a git alias: a shell runs the rest
 # Files that a shell may be given to run: those without an ending, scripts, and what a shell reads at its start
-_SCRIPT = re.compile(r"(?i)^(?!/dev/).*?((^|/)[^/.]+|\.(sh|bash|zsh|ksh|fish|command|mk)|rc|profile)$")
+_SCRIPT = r"(?i)^(?!/dev/).*?((^|/)[^/.]+|\.(sh|bash|zsh|ksh|fish|command|mk)|rc|profile)$"
 UNREAD = "$()"
 _XARGS_VALUED = frozenset({"-n", "-I", "-P", "-L", "-d", "-s", "-a", "-E"})
 MOST_SOURCES = 100
@@ -45,7 +45,7 @@ def shell_texts(way: ResolvedCommand) -> Iterator[str]:
     """Texts that a shell in this command runs; `$()` for one that cannot be read."""
     names = [os.path.basename(word) for word in way.words]
     if names and names[0] in ("git", "git.exe"):
-        yield from (found[1] for word in way.words if (found := _GIT_ALIAS.match(word)))
+        yield from (found[1] for word in way.words if (found := re.match(_GIT_ALIAS, word)))
     shell = next((i for i, name in enumerate(names) if name in SHELLS), None)
     if names[:1] and names[0] in _SOURCING and any(word.startswith("<(") for word in way.words[1:]):
         yield UNREAD
@@ -102,7 +102,7 @@ def possible_texts(way: ResolvedCommand) -> Iterator[str]:
             if "lopen" in word and any(c.isspace() for c in word.strip()):
                 yield word.removeprefix("--split-string=").removeprefix("-S")
     into = [word for word in way.words[1:] if not word.startswith("-")] if way.name == "tee" else []
-    if any(_SCRIPT.match(target) for target in (*way.writes, *into)):
+    if any(re.match(_SCRIPT, target) for target in (*way.writes, *into)):
         if way.name in ("echo", "printf"):
             yield _said(way)
         elif way.name in ("cat", "tee"):

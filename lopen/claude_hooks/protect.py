@@ -27,14 +27,14 @@ PERSONS: dict[str, frozenset[str]] = {
     "config": frozenset({"set"}),
     "alerts": frozenset({"ack"}),
 }
-_VERBS = re.compile(
+# Patterns that few calls need are compiled at their first use: a hook has little time to start
+_VERBS = (
     r"\b(approve|confirm|answer|skip|revert|hooks|budget\W+(extend|reset)|circuit\W+(ack|reset)"
     r"|config\W+set|alerts\W+ack)\b"
 )
-_LOPEN = re.compile(r"lopen\b")
 # The program or a protected place, but not a folder or a package that has lopen in its name
-_MENTION = re.compile(r"\blopen\b(?![/-])|\.lopen\b|\.claude/settings|\.claude\b(?!/)")
-_EXPANSION = re.compile(r"\$(\{[^}]*\}|\(\)|\w+|[@*#?!-])")
+_MENTION = r"\blopen\b(?![/-])|\.lopen\b|\.claude/settings|\.claude\b(?!/)"
+_EXPANSION = r"\$(\{[^}]*\}|\(\)|\w+|[@*#?!-])"
 INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 READ_TOOLS = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
@@ -125,7 +125,8 @@ def in_shell(text: str, cwd: str, root: str) -> str:
         return _no_person("a command that long") if _names_verb(text) else ""
     from lopen.claude_hooks.resolved_commands import Resolution  # read only for calls that run a command
 
-    resolution, named = Resolution(text), bool(_MENTION.search(text))
+    resolution = Resolution(text)
+    named = ("lopen" in text or ".claude" in text) and re.search(_MENTION, text) is not None
     folders: dict[tuple[int, ...], str] = {(): cwd}
     for command in resolution.commands:
         verb = persons_command(command, named=named)
@@ -173,14 +174,14 @@ def persons_command(command: ResolvedCommand, *, named: bool) -> str:
 
 def _names_verb(text: str) -> bool:
     """The text names lopen, and a person's command behind it."""
-    found = _LOPEN.search(text)
-    return found is not None and _VERBS.search(text, found.end()) is not None
+    found = re.search(r"lopen\b", text)
+    return found is not None and re.search(_VERBS, text[found.end() :]) is not None
 
 
 def _name_pattern(word: str) -> str:
     """The name of a program as a pattern, expansions that are not resolved being `*`."""
     if "$" in word and len(word) < LONGEST_NAME:
-        word = _EXPANSION.sub("*", word)
+        word = re.sub(_EXPANSION, "*", word)
     return os.path.basename(word)
 
 

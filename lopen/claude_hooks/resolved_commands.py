@@ -20,8 +20,8 @@ from lopen.claude_hooks.nested_shells import (
 )
 
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly", "alias"})
-_DEFAULT = re.compile(r"(?s)\$\{(\w+):?[-=+](.*)\}")
-_BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
+_DEFAULT = r"(?s)\$\{(\w+):?[-=+](.*)\}"
+_BRACES = r"\{([^{},]*,[^{}]*)\}"
 DEEPEST_TEXT, DEEPEST_VALUE = 8, 10
 # Bounds of the work for one text; past them it is uncertain
 MOST_TEXTS, MOST_CHARACTERS = 200, 500_000
@@ -145,7 +145,7 @@ class Resolution:
     def _values_of(self, kind: str, text: str) -> list[str]:
         """The values of a variable or another expansion; its own source where none is known."""
         source = [text if kind == EXPANSION else f"${text}"]
-        default = _DEFAULT.fullmatch(text) if kind == EXPANSION else None
+        default = re.fullmatch(_DEFAULT, text) if kind == EXPANSION else None
         if kind == EXPANSION and default is None:
             return source
         name = default[1] if default else text
@@ -194,11 +194,13 @@ def quoted(word: str) -> str:
 
 def _expanded(text: str) -> list[str]:
     """The words that the lists in braces of a word stand for."""
+    if "{" not in text:
+        return [text]
     done: list[str] = []
     left = [text]
     while left and len(done) + len(left) < MOST_ALTERNATIVES:
         first = left.pop(0)
-        found = _BRACES.search(first)
+        found = re.search(_BRACES, first)
         if found is None:
             done.append(first)
         else:
