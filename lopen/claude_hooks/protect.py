@@ -66,11 +66,11 @@ _TEXTS = frozenset(
         "new_text",
     ]
 )
-_READING_TOOL = re.compile(
+_READING_TOOL = (
     r"(?i)(read|list|get|search|find|stat|view|show|tree|directory_tree|head|tail|grep|glob)(_|$|(?-i:[A-Z]))"
 )
-_WRITING = re.compile(r"(?i)replace|write|edit|update|set|delete|remove|move")
-_REMOVING_TOOL = re.compile(r"(?i)delete|remove|move|rename|rmdir|unlink")
+_WRITING = r"(?i)replace|write|edit|update|set|delete|remove|move"
+_REMOVING_TOOL = r"(?i)delete|remove|move|rename|rmdir|unlink"
 DEEPEST_ARGUMENT, LONGEST_NAME = 50, 4_096
 _VALUED = frozenset({"-C", "--project"})
 
@@ -85,9 +85,9 @@ def forbidden(tool: str, arguments: Any, cwd: str, root: str) -> str:
     if isinstance(command, str):
         return in_shell(command, cwd, root)
     own = tool.rpartition("__")[2]
-    if _READING_TOOL.match(own) and not _WRITING.search(own):
+    if re.match(_READING_TOOL, own) and not re.search(_WRITING, own):
         return ""
-    removing = tool not in _TEXT_TOOLS and _REMOVING_TOOL.search(own)
+    removing = tool not in _TEXT_TOOLS and re.search(_REMOVING_TOOL, own)
     for name, value in _strings(arguments, "", 0):
         if "path" not in name.lower() and (tool in _TEXT_TOOLS or name.lower() in _TEXTS):
             continue
