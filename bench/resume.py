@@ -18,6 +18,7 @@ from bench.session import home
 from lopen.application.approval import record, specification
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import cleaned, open_store
+from lopen.cli.presentation import TerminalPresentation
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
@@ -53,7 +54,7 @@ class _Resumed:
         self._asked: list[float] = []
         self._project = Project(root, LOPEN_SANDBOX__MODE="none")
         self._project.specify(text=text())
-        context = CommandContext(root)
+        context = CommandContext(root, presentation=TerminalPresentation())
         store = open_store(context, new=True)
         record(store, specification(root, store, "calc"), "")
         approval = store.approval("calc")

@@ -17,6 +17,7 @@ from lopen.application.open_store import open_store
 from lopen.application.run_options import RunOptions
 from lopen.application.wiring import Wired, wired
 from lopen.base.clock import Clock
+from lopen.cli.presentation import TerminalPresentation
 from lopen.loop.startup import start
 from lopen.settings.sources import load
 from lopen.workflow.session import Session
@@ -48,7 +49,7 @@ def approved(
         project = Project(folder / "project", endpoint)
         project.specify(text=text)
         os.environ.update(endpoint.environment)
-        context = CommandContext(project.root)
+        context = CommandContext(project.root, presentation=TerminalPresentation())
         loaded = load(project.root, flags={"sandbox.mode": "none", **flags})
         store = open_store(context, new=True)
         record(store, specification(project.root, store, "calc"), "")
