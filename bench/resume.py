@@ -18,7 +18,7 @@ from bench.session import home
 from lopen.application.approval import record, specification
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import cleaned, open_store
-from lopen.cli.presentation import TerminalPresentation
+from lopen.cli.command import TerminalPresentation
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step

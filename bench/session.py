@@ -17,7 +17,7 @@ from lopen.application.open_store import open_store
 from lopen.application.run_options import RunOptions
 from lopen.application.wiring import Wired, wired
 from lopen.base.clock import Clock
-from lopen.cli.presentation import TerminalPresentation
+from lopen.cli.command import TerminalPresentation
 from lopen.loop.startup import start
 from lopen.settings.sources import load
 from lopen.workflow.session import Session
