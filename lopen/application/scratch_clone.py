@@ -12,7 +12,7 @@ from lopen.base.clock import Clock
 from lopen.base.errors import LopenError
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import load
-from lopen.git.fresh import clone
+from lopen.git.creation import clone_repository
 from lopen.git.repository import Repository
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Approval, Session
@@ -48,7 +48,9 @@ def stage(
             f"{session.id} started in a repository without a commit, which cannot be cloned",
             hint="replay a session that started after the first commit",
         )
-    copy = clone(context.root, folder, commit=base, branch=session.start_branch or "main", clock=clock)
+    copy = clone_repository(
+        context.root, folder, commit=base, branch=session.start_branch or "main", clock=clock
+    )
     folder_of_spec = f"specs/{session.module}/"
     if approved:
         paths = [

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 from lopen.git.command import GitCommand
+from lopen.git.commits import with_trailers_of
 from lopen.git.errors import GitError
-from lopen.git.files import write_if_different
+from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
-from lopen.git.message import with_trailers_of
 from lopen.git.private import PrivateFolder
 
 HookName = Literal["pre-commit", "commit-msg"]
@@ -92,7 +92,7 @@ class HookRun:
         self._empty()
         variables = self._prepare(tree)
         file = self._folder / "COMMIT_EDITMSG"
-        write_if_different(file, message.encode("utf-8", "replace"))
+        replace_if_different(file, message.encode("utf-8", "replace"))
         outputs: list[str] = []
         for hook in snapshot.hooks:
             arguments = [str(file)] if hook.name == "commit-msg" else []
@@ -130,7 +130,7 @@ class HookRun:
         if _is_unchanged(hook):
             return hook.path
         copy = self._folder / hook.name
-        write_if_different(copy, hook.content)
+        replace_if_different(copy, hook.content)
         copy.chmod(0o700)
         return str(copy)
 

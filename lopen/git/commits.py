@@ -7,15 +7,20 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from lopen.git import trees
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, no_identity
-from lopen.git.message import SESSION, TASK, VERDICT
 from lopen.git.private import PrivateFolder
-from lopen.git.refs import References, checked_id
+from lopen.git.refs import checked_id, single_line
 from lopen.git.screening import Leak, Screen
 
+Convention = Literal["conventional", "plain"]
+
+SESSION = "Lopen-Session"
+TASK = "Lopen-Task"
+VERDICT = "Lopen-Verdict"
 WALK_LIMIT = 20_000  # commits looked at in one search, newest first
 
 _IDENTITY = re.compile(r"(?P<name>.*?) <(?P<email>[^>]*)> \d+ [+-]\d{4}")
@@ -34,6 +39,50 @@ class CommitInfo:
     session: str
     task: str | None
     verdict: str | None
+
+
+def completion_message(
+    *,
+    module: str,
+    task: str,
+    component: str,
+    session: str,
+    task_id: str,
+    verdict: str,
+    convention: Convention = "conventional",
+) -> str:
+    """The message of a completed task's commit. `verdict` reads `passed (<confidence>)`."""
+    done = f"complete {single_line(task)} in {single_line(component)}"
+    subject = (
+        f"feat({single_line(module)}): {done}" if convention == "conventional" else done[0].upper() + done[1:]
+    )
+    return _with_trailers(subject, {SESSION: session, TASK: task_id, VERDICT: verdict})
+
+
+def approval_message(*, module: str, session: str, convention: Convention = "conventional") -> str:
+    """The message of a branch's first commit, which carries the specification and its research."""
+    name = single_line(module)
+    plain = f"Approve the specification of {name}"
+    subject = f"docs({name}): approve specification" if convention == "conventional" else plain
+    return _with_trailers(subject, {SESSION: session})
+
+
+def with_trailers_of(original: str, rewritten: str) -> str:
+    """`rewritten` (a hook's work on `original`) with those of lopen's trailers that it lost."""
+    lost = [
+        line
+        for line in original.splitlines()
+        if line.startswith((f"{SESSION}: ", f"{TASK}: ", f"{VERDICT}: "))
+        and line not in rewritten.splitlines()
+    ]
+    if not lost:
+        return rewritten
+    return rewritten.rstrip() + "\n\n" + "\n".join(lost) + "\n"
+
+
+def _with_trailers(subject: str, trailers: dict[str, str]) -> str:
+    lines = "".join(f"{name}: {single_line(value)}\n" for name, value in trailers.items())
+    return f"{subject}\n\n{lines}"
 
 
 def identity(git: GitCommand) -> Mapping[str, str]:
@@ -168,21 +217,3 @@ def refuse_leaks(leaks: Sequence[Leak], purpose: str) -> None:
         f"{first} holds what looks like a secret ({first.kind}); it would be {purpose}, in the repository for good",
         hint=f"take it out of the file, or have git ignore the file: echo {shlex.quote(f'/{first.path}')} >> .gitignore",
     )
-
-
-BACKUPS = "refs/lopen/backup/"
-_TRIES = 20
-
-_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
-
-
-def folder_of(session_id: str) -> str:
-    """Where a session's backups lie: `refs/lopen/backup/<session>/`."""
-    return f"{BACKUPS}{_UNFIT.sub('-', session_id).strip('-') or 'session'}/"
-
-
-def next_backup_name(references: References, session_id: str) -> str:
-    """The first free `refs/lopen/backup/<session>/<n>`, counted from 1."""
-    prefix = folder_of(session_id)
-    taken = [name.removeprefix(prefix) for name in references.names(prefix)]
-    return f"{prefix}{max((int(n) for n in taken if n.isdecimal()), default=0) + 1}"

@@ -69,7 +69,7 @@ def no_identity() -> NoIdentity:
     )
 
 
-def held_lock(lock: str, stderr: str = "") -> GitLocked:
+def lock_error(lock: str, stderr: str = "") -> GitLocked:
     """The error for a lock file that did not go away."""
     return GitLocked(
         f"another git process holds {lock}",
@@ -81,7 +81,7 @@ def held_lock(lock: str, stderr: str = "") -> GitLocked:
 def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> GitError:
     """The error that `stderr` of a failed `git <subcommand>` in `folder` speaks of."""
     if lock := lock_in(stderr):
-        return held_lock(lock, stderr)
+        return lock_error(lock, stderr)
     if taken := _NAME_TAKEN.search(stderr):
         return GitError(
             f"the name is taken: {taken['ref']} exists",

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from lopen.base.atomic_files import TEMPORARY
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
-from lopen.git.files import write_if_different
+from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
 
 # Names that nobody gives to sources. They are ignore patterns, so what is tracked already stays tracked.
@@ -80,7 +80,7 @@ def hide_state(layout: Layout) -> None:
     try:
         file.parent.mkdir(exist_ok=True)
         there = os.fsdecode(file.read_bytes()) if file.is_file() else ""
-        write_if_different(file, os.fsencode(with_lines(there, STATE_PATTERNS)))
+        replace_if_different(file, os.fsencode(with_lines(there, STATE_PATTERNS)))
     except OSError as error:
         raise GitError(f"{file}: {error.strerror or error}", hint="make it writable") from error
 

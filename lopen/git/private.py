@@ -20,7 +20,7 @@ from pathlib import Path
 
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
-from lopen.git.files import content, write_if_different
+from lopen.git.git_files import read_or_empty, replace_if_different
 from lopen.git.ignores import CACHE_PATTERNS, HALF_WRITTEN
 from lopen.git.layout import Layout
 from lopen.git.refs import is_id
@@ -118,13 +118,13 @@ class PrivateFolder:
                 lock.unlink()  # ours alone, left by a process that died
             self._swept = True
         patterns = "".join(f"{line}\n" for line in (*CACHE_PATTERNS, HALF_WRITTEN)).encode()
-        write_if_different(self.path / "config", self._config)
-        write_if_different(self.path / "HEAD", f"{head or _UNBORN}\n".encode())
-        write_if_different(self.path / "info" / "exclude", patterns + self._borrowed("exclude"))
-        write_if_different(self.path / "info" / "attributes", self._borrowed("attributes"))
+        replace_if_different(self.path / "config", self._config)
+        replace_if_different(self.path / "HEAD", f"{head or _UNBORN}\n".encode())
+        replace_if_different(self.path / "info" / "exclude", patterns + self._borrowed("exclude"))
+        replace_if_different(self.path / "info" / "attributes", self._borrowed("attributes"))
 
     def _borrowed(self, name: str) -> bytes:
-        return content(self._info / name) if self._info else b""
+        return read_or_empty(self._info / name) if self._info else b""
 
     def git(self, index: Path | None = None) -> GitCommand:
         """git through this door, on the index file `index` where one is needed."""
@@ -153,7 +153,7 @@ def _listed(folder: Path) -> str:
 
 def read_head(folder: Path) -> str | None:
     """The commit that a private folder's HEAD was last put at."""
-    head = content(folder / "HEAD").decode("utf-8", "replace").strip()
+    head = read_or_empty(folder / "HEAD").decode("utf-8", "replace").strip()
     return head if is_id(head) else None
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from lopen.base.stat_cache import NONE, Kept, is_folder, keep_below, listed, names_in, size_of
-from lopen.git.files import write_if_different
+from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
 from lopen.git.nested import NO_NESTED, Nested, find_nested
 from lopen.git.refs import References
@@ -181,7 +181,7 @@ def _write_back(path: Path, kept: Kept) -> None:
     if stat.S_ISLNK(kept.mode):
         path.symlink_to(os.fsdecode(kept.content))
     elif stat.S_ISREG(kept.mode):
-        write_if_different(path, kept.content)
+        replace_if_different(path, kept.content)
         path.chmod(stat.S_IMODE(kept.mode))
 
 

@@ -7,15 +7,21 @@ references) git is asked. This is the references door: nothing here looks at the
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.layout import Layout
-from lopen.git.message import folded
 
 HEADS = "refs/heads/"
+BACKUPS = "refs/lopen/backup/"
+MAX_LINE_CHARS = 72
+_INVISIBLE = frozenset(
+    {"Cc", "Cf", "Cs", "Zl", "Zp"}
+)  # control, format (also bidirectional), surrogate, separators
+_INVALID = re.compile(r"[^A-Za-z0-9_-]+")  # characters that a backup's name does not take
 _ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -41,6 +47,13 @@ def checked_id(text: str) -> str:
     if not is_id(text):
         raise GitError(f"{text!r} is no object id")
     return text
+
+
+def single_line(text: str) -> str:
+    """Return `text` on one line without invisible characters, at most 72 characters long."""
+    visible = "".join(" " if unicodedata.category(char) in _INVISIBLE else char for char in text)
+    line = re.sub(r"\s+", " ", visible).strip()
+    return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1].rstrip() + "…"
 
 
 class References:
@@ -92,7 +105,7 @@ class References:
         """
         expected = self._layout.nothing if old is None else old
         durable = self.git.having(config={"core.fsync": "committed,index,reference"})
-        durable.run("update-ref", "-m", f"lopen: {folded(reason)}", ref, new, expected)
+        durable.run("update-ref", "-m", f"lopen: {single_line(reason)}", ref, new, expected)
 
     def attach_head(self, branch: str) -> None:
         """Make HEAD speak of `branch`; index and work tree stay as they are."""
@@ -101,6 +114,12 @@ class References:
     def names(self, prefix: str) -> list[str]:
         """The full names of all references under `prefix`, sorted."""
         return self.git.run("for-each-ref", "--format=%(refname)", prefix).text.split("\n")
+
+    def next_backup_name(self, session_id: str) -> str:
+        """Return the first free `refs/lopen/backup/<session>/<n>`, counted from 1."""
+        prefix = backup_prefix(session_id)
+        taken = [name.removeprefix(prefix) for name in self.names(prefix)]
+        return f"{prefix}{max((int(n) for n in taken if n.isdecimal()), default=0) + 1}"
 
     def checked_out_elsewhere(self, branch: str) -> Path | None:
         """The git folder of another work tree whose HEAD is on `branch`."""
@@ -130,3 +149,8 @@ def _read(path: Path) -> str | None:
         return path.read_text("utf-8").rstrip("\n") if path.is_file() else None
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def backup_prefix(session_id: str) -> str:
+    """Return the prefix of a session's backups: `refs/lopen/backup/<session>/`."""
+    return f"{BACKUPS}{_INVALID.sub('-', session_id).strip('-') or 'session'}/"

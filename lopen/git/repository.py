@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lopen.base.clock import Clock
-from lopen.git import branches, commit_hooks, commits, ignores, leftovers, trees
+from lopen.git import branches, commit_hooks, commits, ignores, trees
 from lopen.git.branches import Branches
-from lopen.git.checkout import Checkout
+from lopen.git.checkout import NO_EXCLUSIONS, Checkout
 from lopen.git.command import GitCommand, find_git
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, CommitWriter, refuse_leaks
 from lopen.git.errors import GitError, NotARepository
-from lopen.git.index import install_index
+from lopen.git.git_files import install_index, remove_stale_locks
 from lopen.git.layout import Layout, check_version, discover
 from lopen.git.private import Carried, PrivateFolder, carried
 from lopen.git.protection import GitFolderGuard, RepositoryGuard
@@ -27,7 +27,6 @@ from lopen.git.refs import HEADS, Head, References
 from lopen.git.screening import Screen, Values
 from lopen.git.shadow import ShadowTree, shadow
 from lopen.git.snapshot import Snapshots
-from lopen.git.worktree import NO_EXCLUSIONS
 from lopen.storage.temporary import TemporaryFolder
 
 
@@ -148,8 +147,7 @@ class Repository(Checkout):
         return ignores.suggestions(ignores.exposed_caches(self._snapshots.ready(), self.references.git))
 
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
-        locks = leftovers.clear_locks(self.layout, branch)
-        return *locks, *leftovers.clear_half_written(self._reader())
+        return *remove_stale_locks(self.layout, branch), *super().clear_leftovers(branch)
 
     # lopen's commits
 
@@ -211,7 +209,7 @@ class Repository(Checkout):
         else:
             message = "Keep uncommitted work before a revert\n"
             kept = self._writer.write(tree, head, message, purpose=purpose)
-        name = commits.next_backup_name(self.references, session_id)
+        name = self.references.next_backup_name(session_id)
         self.references.move(name, kept, None, "backup before a revert")
         return name
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lopen.base.clock import Clock
-from lopen.git import leftovers, trees
-from lopen.git.checkout import Checkout
+from lopen.git import trees
+from lopen.git.checkout import NO_EXCLUSIONS, Checkout
 from lopen.git.command import GitCommand, find_git
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, write_commit
@@ -20,7 +20,6 @@ from lopen.git.protection import GitFolderGuard
 from lopen.git.refs import Head
 from lopen.git.screening import Screen, Values
 from lopen.git.snapshot import Snapshots
-from lopen.git.worktree import NO_EXCLUSIONS
 from lopen.storage.temporary import TemporaryFolder
 
 # A shadow's commits are shown to nobody; they only keep the latest tree.
@@ -60,9 +59,6 @@ class ShadowTree(Checkout):
 
     def reached(self, within: str, *, since: str | None = None) -> frozenset[str]:
         return frozenset()
-
-    def clear_leftovers(self, branch: str) -> tuple[str, ...]:
-        return leftovers.clear_half_written(self._reader())
 
     def ignore_suggestion(self) -> tuple[str, ...]:
         return ()

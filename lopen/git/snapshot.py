@@ -17,8 +17,8 @@ from pathlib import Path
 
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, GitTimedOut
+from lopen.git.git_files import copy_index
 from lopen.git.ignores import in_build_folder, is_build_folder, is_internal
-from lopen.git.index import copy_index
 from lopen.git.private import PrivateFolder
 from lopen.git.screening import Leak, Screen
 from lopen.git.trees import file_at

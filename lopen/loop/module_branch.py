@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 from lopen.base.errors import LopenError
 from lopen.base.events import Committed, Event, Notice
 from lopen.git.branches import require_commit
+from lopen.git.commits import approval_message
 from lopen.git.errors import OtherWork
 from lopen.git.ignores import hide_state
-from lopen.git.message import approval
 from lopen.git.refs import Head
 from lopen.git.repository import Repository, versioned
 from lopen.settings.schema import Git
@@ -134,7 +134,7 @@ class ModuleBranch:
         if made:
             repository.align_index()
             return made[0]
-        text = approval(module=module, session=session.id, convention=self.settings.convention)
+        text = approval_message(module=module, session=session.id, convention=self.settings.convention)
         return repository.commit(repository.snapshot(), parent, text, branch)
 
 

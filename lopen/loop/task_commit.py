@@ -12,7 +12,7 @@ from pathlib import Path
 from lopen.base.events import Committed, Notice, TaskChanged
 from lopen.git.checkout import Checkout
 from lopen.git.commit_hooks import HooksSnapshot, Runner
-from lopen.git.message import completion
+from lopen.git.commits import completion_message
 from lopen.git.repository import versioned
 from lopen.guardrails.repeated_failures import after_success
 from lopen.tools.results import ToolResult, done, failed
@@ -38,7 +38,7 @@ class Committer:
         assert task is not None
         assert owner is not None
         tree = self.repository.snapshot(session.leftovers)
-        text = completion(
+        text = completion_message(
             module=session.module,
             task=task.name,
             component=owner.name,

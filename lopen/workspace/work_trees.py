@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.git import linked_worktrees
+from lopen.git import creation
 from lopen.git.branches import require_commit
 from lopen.git.checkout import Checkout
 from lopen.git.errors import GitError
@@ -130,7 +130,7 @@ class LinkedTree(WorkTree):
                 return (
                     f"lopen keeps the work tree {self.root}: it has uncommitted work ({', '.join(lost[:5])})"
                 )
-            linked_worktrees.remove(self._checkout, self.root, lambda _: True)
+            creation.remove_work_tree(self._checkout, self.root, lambda _: True)
         except GitError as error:  # the session is complete nevertheless
             return f"lopen keeps the work tree {self.root}: {error.message}"
         with suppress(OSError):
@@ -202,14 +202,14 @@ def open_linked_tree(checkout: Repository, path: Path, branch: str, *, has_branc
             return LinkedTree(checkout, checkout.linked(path, branch))
         except GitError as error:
             moved = _move_aside(path)
-            linked_worktrees.forget(checkout, path)
+            creation.forget_work_tree(checkout, path)
             notices = (f"{error.message}; lopen moved its content to {moved}",)
     unfinished.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished.touch()
     if has_branch and checkout.branch_tip(branch) is not None:
-        linked = linked_worktrees.add(checkout, path, branch)
+        linked = creation.add_work_tree(checkout, path, branch)
     else:
-        linked = linked_worktrees.add_detached(checkout, path, start_commit(checkout, branch), branch)
+        linked = creation.add_detached_work_tree(checkout, path, start_commit(checkout, branch), branch)
     unfinished.unlink()
     return LinkedTree(
         checkout, linked, (*notices, f"the session works in {path}; this checkout stays unchanged")
@@ -236,10 +236,10 @@ def remove_finished(checkout: Repository, folder: Path, finished: Callable[[str]
 def _delete(checkout: Repository, path: Path) -> None:
     """Delete a work tree that has nothing to lose."""
     with suppress(GitError):
-        linked_worktrees.remove(checkout, path, lambda _: True)
+        creation.remove_work_tree(checkout, path, lambda _: True)
     if path.exists():
         shutil.rmtree(path, ignore_errors=True)
-        linked_worktrees.forget(checkout, path)
+        creation.forget_work_tree(checkout, path)
 
 
 def _move_aside(path: Path) -> Path:

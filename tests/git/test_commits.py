@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from lopen.base.clock import FakeClock
-from lopen.git import message
+from lopen.git import commits
 from lopen.git.errors import GitError, GitLocked, RefMoved
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
 
 
 def task_message(task_id: str, session: str = "m-20260101-1") -> str:
-    return message.completion(
+    return commits.completion_message(
         module="m",
         task=f"Task {task_id}",
         component="Core",
@@ -204,7 +204,7 @@ def test_signing_happens_only_where_asked_for(root: Path, tmp_path: Path, clock:
 
 def test_commits_are_found_by_their_trailers(root: Path, repository: Repository) -> None:
     start = repository.branches.start("lopen/m").commit
-    commit(repository, message.approval(module="m", session="m-20260101-1"), "lopen/m")
+    commit(repository, commits.approval_message(module="m", session="m-20260101-1"), "lopen/m")
     first = commit(repository, task_message("t1"), "lopen/m")
     second = commit(repository, task_message("t2", session="m-20260102-1"), "lopen/m")
     run_git(root, "commit", "-q", "--allow-empty", "-m", "By hand\n\nLopen-Session in the text is no trailer")

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lopen.git import message
+from lopen.git import commits
 from lopen.git.commit_hooks import HooksSnapshot
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
 
-MESSAGE = message.completion(
+MESSAGE = commits.completion_message(
     module="m", task="T", component="C", session="s", task_id="t", verdict="passed (high)"
 )
 

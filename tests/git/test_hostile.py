@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.clock import FakeClock
-from lopen.git import linked_worktrees
+from lopen.git import creation
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
@@ -113,9 +113,9 @@ def everything(root: Path) -> None:
     (root / ".git" / "HEAD").write_text("nonsense")
     repository.put_back(before)
     repository.hooks_snapshot()
-    linked = linked_worktrees.add(repository, root.parent / "linked", "lopen/other")
+    linked = creation.add_work_tree(repository, root.parent / "linked", "lopen/other")
     linked.snapshot()
-    linked_worktrees.remove(repository, linked.root)
+    creation.remove_work_tree(repository, linked.root)
 
 
 def test_no_configuration_of_a_repository_runs_anything(poisoned: Path, trap: Trap) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.clock import FakeClock
-from lopen.git import linked_worktrees
+from lopen.git import creation
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
@@ -19,7 +19,7 @@ def test_a_linked_work_tree_has_the_files_and_its_own_branch(
 ) -> None:
     (root / "README").write_text("uncommitted\n")
     before = run_git(root, "status", "--porcelain")
-    linked = linked_worktrees.add(repository, tmp_path / "cache" / "m", "lopen/m")
+    linked = creation.add_work_tree(repository, tmp_path / "cache" / "m", "lopen/m")
     assert linked.head().branch == "lopen/m"
     assert (linked.root / "README").read_text() == "Read me\n"
     assert run_git(linked.root, "status", "--porcelain") == ""
@@ -31,52 +31,52 @@ def test_a_linked_work_tree_has_the_files_and_its_own_branch(
 
 
 def test_two_modules_side_by_side(repository: Repository, tmp_path: Path) -> None:
-    one = linked_worktrees.add(repository, tmp_path / "one", "lopen/one")
-    two = linked_worktrees.add(repository, tmp_path / "two", "lopen/two")
+    one = creation.add_work_tree(repository, tmp_path / "one", "lopen/one")
+    two = creation.add_work_tree(repository, tmp_path / "two", "lopen/two")
     (one.root / "x").write_text("1")
     assert two.snapshot() != one.snapshot()
     with pytest.raises(GitError):
-        linked_worktrees.add(repository, tmp_path / "three", "lopen/one")
+        creation.add_work_tree(repository, tmp_path / "three", "lopen/one")
 
 
 def test_it_is_removed_only_when_clean_and_its_branch_stays(
     root: Path, repository: Repository, tmp_path: Path
 ) -> None:
     path = tmp_path / "m"
-    linked = linked_worktrees.add(repository, path, "lopen/m")
+    linked = creation.add_work_tree(repository, path, "lopen/m")
     (path / "work").write_text("x")
     with pytest.raises(GitError, match="uncommitted work: work"):
-        linked_worktrees.remove(repository, path)
+        creation.remove_work_tree(repository, path)
     tip = linked.commit(linked.snapshot(), linked.head().commit, "x\n", "lopen/m")
-    linked_worktrees.remove(repository, path)
+    creation.remove_work_tree(repository, path)
     assert not path.exists()
     assert repository.branch_tip("lopen/m") == tip
-    again = linked_worktrees.add(repository, path, "lopen/m")
+    again = creation.add_work_tree(repository, path, "lopen/m")
     assert (again.root / "work").read_text() == "x"
 
 
 def test_a_deleted_one_does_not_hold_its_branch(repository: Repository, tmp_path: Path) -> None:
-    linked_worktrees.add(repository, tmp_path / "m", "lopen/m")
+    creation.add_work_tree(repository, tmp_path / "m", "lopen/m")
     shutil.rmtree(tmp_path / "m")
-    assert linked_worktrees.add(repository, tmp_path / "m", "lopen/m").head().branch == "lopen/m"
+    assert creation.add_work_tree(repository, tmp_path / "m", "lopen/m").head().branch == "lopen/m"
 
 
 def test_a_folder_with_something_in_it_is_not_taken(repository: Repository, tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "file").write_text("x")
     with pytest.raises(GitError, match="not empty"):
-        linked_worktrees.add(repository, tmp_path / "m", "lopen/m")
+        creation.add_work_tree(repository, tmp_path / "m", "lopen/m")
 
 
 def test_a_commit_is_needed_first(empty_root: Path, tmp_path: Path) -> None:
     with pytest.raises(GitError, match="no commit yet"):
-        linked_worktrees.add(Repository.open(empty_root, clock=FakeClock()), tmp_path / "m", "lopen/m")
+        creation.add_work_tree(Repository.open(empty_root, clock=FakeClock()), tmp_path / "m", "lopen/m")
 
 
 def test_what_others_move_meanwhile_is_not_put_back(
     root: Path, repository: Repository, tmp_path: Path
 ) -> None:
-    linked = linked_worktrees.add_detached(
+    linked = creation.add_detached_work_tree(
         repository, tmp_path / "m", run_git(root, "rev-parse", "HEAD"), "lopen/m"
     )
     assert linked.head().branch is None
@@ -86,7 +86,7 @@ def test_what_others_move_meanwhile_is_not_put_back(
 
     run_git(root, "commit", "-q", "--allow-empty", "-m", "the person's")
     run_git(root, "branch", "theirs")
-    linked_worktrees.add(repository, tmp_path / "other", "lopen/other")
+    creation.add_work_tree(repository, tmp_path / "other", "lopen/other")
     theirs = run_git(root, "rev-parse", "main")
     run_git(linked.root, "commit", "-q", "--allow-empty", "-m", "a command's")
     (linked.root / ".git").write_text(f"gitdir: {root}/.git\n")
@@ -113,15 +113,15 @@ def test_a_branch_that_the_person_has_checked_out_is_left_to_them(
 ) -> None:
     run_git(root, "switch", "-qc", "lopen/m")
     with pytest.raises(GitError, match="is checked out in") as caught:
-        linked_worktrees.add(repository, tmp_path / "m", "lopen/m")
+        creation.add_work_tree(repository, tmp_path / "m", "lopen/m")
     assert "git switch main" in caught.value.hint
 
 
 def test_one_that_git_was_killed_over_is_forgotten(
     root: Path, repository: Repository, tmp_path: Path
 ) -> None:
-    path = linked_worktrees.add(repository, tmp_path / "m", "lopen/m").root
+    path = creation.add_work_tree(repository, tmp_path / "m", "lopen/m").root
     (root / ".git/worktrees/m/locked").write_text("initializing")
     shutil.rmtree(path)
-    linked_worktrees.forget(repository, path)
-    assert linked_worktrees.add(repository, path, "lopen/m").head().branch == "lopen/m"
+    creation.forget_work_tree(repository, path)
+    assert creation.add_work_tree(repository, path, "lopen/m").head().branch == "lopen/m"

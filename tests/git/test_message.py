@@ -8,11 +8,12 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.git.message import approval, completion, folded, with_trailers_of
+from lopen.git.commits import approval_message, completion_message, with_trailers_of
+from lopen.git.refs import single_line
 
 
 def build(task: str = "Parse", component: str = "Core", module: str = "auth", task_id: str = "t-1") -> str:
-    return completion(
+    return completion_message(
         module=module,
         task=task,
         component=component,
@@ -33,7 +34,7 @@ def test_the_message_of_a_completed_task() -> None:
 
 
 def test_the_plain_convention() -> None:
-    text = completion(
+    text = completion_message(
         module="m",
         task="T",
         component="C",
@@ -43,20 +44,21 @@ def test_the_plain_convention() -> None:
         convention="plain",
     )
     assert text.splitlines()[0] == "Complete T in C"
-    assert approval(module="m", session="s", convention="plain").startswith(
+    assert approval_message(module="m", session="s", convention="plain").startswith(
         "Approve the specification of m\n\n"
     )
 
 
 def test_the_message_of_an_approval() -> None:
     assert (
-        approval(module="auth", session="s-1") == "docs(auth): approve specification\n\nLopen-Session: s-1\n"
+        approval_message(module="auth", session="s-1")
+        == "docs(auth): approve specification\n\nLopen-Session: s-1\n"
     )
 
 
 def test_long_names_are_cut() -> None:
-    assert folded("x" * 72) == "x" * 72
-    assert folded("x" * 73) == "x" * 71 + "…"
+    assert single_line("x" * 72) == "x" * 72
+    assert single_line("x" * 73) == "x" * 71 + "…"
 
 
 @given(st.text(), st.text(), st.text())
@@ -71,10 +73,10 @@ def test_no_name_breaks_out_of_the_subject(task: str, component: str, module: st
 
 @given(st.text())
 def test_a_folded_name_is_one_line_and_folding_is_stable(name: str) -> None:
-    once = folded(name)
+    once = single_line(name)
     assert len(once) <= 72
     assert len(once.splitlines()) <= 1
-    assert folded(once) == once
+    assert single_line(once) == once
 
 
 def test_a_name_that_looks_like_a_trailer_forges_none() -> None:

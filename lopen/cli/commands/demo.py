@@ -140,10 +140,10 @@ def prepare(context: CommandContext) -> None:
     from lopen.application.open_store import open_store
     from lopen.base.clock import SystemClock
     from lopen.example import INTERPRETER, MODULE, lay_out
-    from lopen.git.fresh import create
+    from lopen.git.creation import create_repository
 
     os.environ["PATH"] = os.pathsep.join((str(INTERPRETER.parent), os.environ.get("PATH", os.defpath)))
-    repository = create(context.root, clock=SystemClock())
+    repository = create_repository(context.root, clock=SystemClock())
     lay_out(context.root)
     repository.commit(repository.snapshot(), None, "Begin the project\n", "main")
     store = open_store(context, new=True)

@@ -1,0 +1,123 @@
+"""Files in a git folder: read, replaced as a whole, copied as an index, and the lock files of git.
+
+git holds a lock through a file beside the one it writes, and a killed git does not remove it. lopen removes such a
+file only where lopen itself makes one, and only while no git process works in the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+from lopen.base.atomic_files import replace_at, replace_file
+from lopen.base.clock import Clock
+from lopen.git.command import LOCK_WAITS_S
+from lopen.git.errors import GitError, lock_error
+from lopen.git.layout import Layout
+from lopen.git.refs import HEADS
+
+_PROC = Path("/proc")
+
+
+def read_or_empty(path: Path) -> bytes:
+    """Return the content of a file; empty if it does not exist or is not readable."""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return b""
+
+
+def replace_if_different(path: Path, wanted: bytes) -> None:
+    """Replace a file as a whole if its content differs; a symbolic link in its place is replaced, not followed."""
+    if not path.is_symlink() and read_or_empty(path) == wanted and path.is_file():
+        return
+    replace_file(path, wanted, durable=False)
+
+
+def copy_index(source: Path, target: Path) -> bool:
+    """Copy an index file with its times, which git compares to find racy entries; return False if there is none."""
+    if not source.is_file():
+        return False
+    partial = target.with_name(f"{target.name}.new")
+    shutil.copyfile(source, partial)
+    shutil.copystat(source, partial)
+    partial.replace(target)
+    return True
+
+
+def install_index(source: Path, target: Path, clock: Clock) -> None:
+    """Replace the index `target` by a copy of `source` under git's own lock, durable on return.
+
+    Raises:
+        GitLocked: another git process held the index for about five seconds.
+        GitError: the index cannot be written.
+    """
+    lock = target.with_name(f"{target.name}.lock")
+    waits = iter(LOCK_WAITS_S)
+    while True:
+        try:
+            _install(source, target)
+            return
+        except FileExistsError:
+            wait = next(waits, None)
+            if wait is None:
+                raise lock_error(str(lock)) from None
+            clock.sleep(wait)
+        except OSError as error:
+            raise GitError(f"cannot write {target}: {error.strerror}") from error
+
+
+def _install(source: Path, target: Path) -> None:
+    """Write under the name of git's lock; raises `FileExistsError` if another process holds it."""
+    data, found = source.read_bytes(), source.stat()
+
+    def keep_times(descriptor: int) -> None:
+        os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
+        os.utime(descriptor, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        replace_at(folder, target.name, data, temporary=f"{target.name}.lock", prepare=keep_times)
+    finally:
+        os.close(folder)
+
+
+def remove_stale_locks(layout: Layout, branch: str) -> tuple[str, ...]:
+    """Remove the locks on index, HEAD and `branch` unless a git process may hold them; return the removed paths.
+
+    The caller holds lopen's own locks on the module and the checkout.
+    """
+    candidates = (
+        layout.git_dir / "index.lock",
+        layout.git_dir / "HEAD.lock",
+        layout.common_dir / f"{HEADS}{branch}.lock",
+    )
+    found = [lock for lock in candidates if lock.is_file()]
+    if not found or _git_is_running((layout.root, layout.git_dir, layout.common_dir)):
+        return ()
+    for lock in found:
+        lock.unlink(missing_ok=True)
+    return tuple(map(str, found))
+
+
+def _git_is_running(folders: tuple[Path, ...]) -> bool:
+    """Return True if a git process may work in one of the folders; without `/proc`, if any git process runs."""
+    if not _PROC.is_dir():
+        listed = subprocess.run(["/bin/ps", "-axo", "comm="], capture_output=True, text=True, check=False)
+        return any(os.path.basename(name).startswith("git") for name in listed.stdout.splitlines())
+    return any(_runs_in(process, folders) for process in _PROC.iterdir() if process.name.isdigit())
+
+
+def _runs_in(process: Path, folders: tuple[Path, ...]) -> bool:
+    try:
+        if not (process / "comm").read_text("utf-8", "replace").startswith("git"):
+            return False
+        where = Path(os.readlink(process / "cwd"))
+    except FileNotFoundError:  # the process has ended
+        return False
+    except OSError:  # another user's process, or not readable
+        return True
+    return any(where == folder or folder in where.parents for folder in folders)
