@@ -10,34 +10,25 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.literal_tables import row_count
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import EXACT, Check, Skip, called, words
-from lopen.test_integrity.syntax import CALLS, FUNCTIONS, Link, Source, may_fail
+from lopen.test_integrity.suite import EXACT, Check, Skip, called
+from lopen.test_integrity.syntax import (
+    BINDINGS,
+    BRANCHES,
+    CALLS,
+    FUNCTIONS,
+    HANDLERS,
+    LEAVING,
+    LOOPS,
+    TRIES,
+    Link,
+    Source,
+    may_fail,
+)
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 DEEPEST = 110  # levels of nesting that are followed: each costs a few Python frames
-_LEAVING = words(
-    "return_statement throw_statement raise_statement break_statement continue_statement "
-    "return_expression break_expression continue_expression"
-)
-_BRANCHES = frozenset(
-    {"if_statement", "if_expression", "elif_clause", "ternary_expression", "guard_statement"}
-)
-_LOOPS = words(
-    "for_statement for_in_statement enhanced_for_statement for_expression while_statement "
-    "while_expression do_statement loop_expression"
-)
-_TRIES = frozenset({"try_statement", "try_with_resources_statement"})
-_HANDLERS = frozenset({"catch_clause", "except_clause", "except_group_clause"})
-_BINDINGS = {
-    "variable_declarator": "name",
-    "assignment": "left",
-    "assignment_expression": "left",
-    "short_var_declaration": "left",
-    "var_spec": "name",
-    "let_declaration": "pattern",
-}
 AN_EXCEPTION = "an exception"
 
 Helpers = Mapping[str, Sequence[Check]]  # what each helper checks, by its name
@@ -53,6 +44,7 @@ class Flow:
         self.checks: list[Check] = []
         self.skips: list[Skip] = []
         self.rows: int | None = None
+        self._local: dict[str, list[Check]] = {}  # what the functions in the root check, by name
 
     def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
         """Take note of a call. Return True if its parts need no walk of their own."""
@@ -80,11 +72,11 @@ class Flow:
             self._call(node, place)
         elif kind in FUNCTIONS:
             self._nested(node, place)
-        elif kind in _BRANCHES:
+        elif kind in BRANCHES:
             self._branch(node, place)
-        elif kind in _LOOPS:
+        elif kind in LOOPS:
             self._loop(node, place)
-        elif kind in _TRIES:
+        elif kind in TRIES:
             self._try(node, place)
         elif kind in {"throw_statement", "raise_statement"}:
             self._thrown(node, place)
@@ -107,11 +99,11 @@ class Flow:
         if kind == "if_statement" and self._truth(node) == ALWAYS:
             inner = node.child_by_field_name("consequence")
             last = inner.named_children[-1:] if inner is not None else []
-            return bool(inner is not None and (inner.type in _LEAVING or (last and last[0].type in _LEAVING)))
-        return kind in _LEAVING
+            return bool(inner is not None and (inner.type in LEAVING or (last and last[0].type in LEAVING)))
+        return kind in LEAVING
 
     def _truth(self, branch: Node) -> int:
-        return truth(self.condition(branch))
+        return truth(self.condition(branch).rpartition(";")[2])
 
     def condition(self, branch: Node) -> str:
         """A branch's condition without the brackets around it."""
@@ -175,6 +167,11 @@ class Flow:
 
     def _call(self, node: Node, place: Place) -> None:
         links = self.source.chain(node)
+        if len(links) == 1 and links[0].name not in self.helpers:
+            text = self.source.of(node)
+            check = Check(text, text, EXACT, self.source.line(node))
+            for each in called(check, self._local.get(links[0].name, ())):
+                self.check(each, place)
         if not self.call(node, links, place):
             self.arguments(links, place)
 
@@ -207,7 +204,9 @@ class Flow:
         """A function that is not an argument: it is followed if something refers to it."""
         name = self.bound_name(node)
         used = not name or self._refers(name, node)
+        before = len(self.checks)
         self._inner(node, place.worse("real" if used else "unreachable"))
+        self._local[name] = self.checks[before:]
 
     def _inner(self, node: Node, place: Place) -> None:
         body = node.child_by_field_name("body")
@@ -221,9 +220,9 @@ class Flow:
         parent = node.parent
         while parent is not None and parent.type in {"parenthesized_expression", "expression_list"}:
             parent = parent.parent
-        if parent is None or parent.type not in _BINDINGS:
+        if parent is None or parent.type not in BINDINGS:
             return ""
-        bound = self.source.of(parent.child_by_field_name(_BINDINGS[parent.type]))
+        bound = self.source.of(parent.child_by_field_name(BINDINGS[parent.type]))
         return bound if re.fullmatch(r"[\w$]+", bound) else ""
 
     def _refers(self, name: str, node: Node) -> bool:
@@ -267,7 +266,7 @@ class Flow:
         return {}
 
     def _try(self, node: Node, place: Place) -> None:
-        handlers = [child for child in node.named_children if child.type in _HANDLERS]
+        handlers = [child for child in node.named_children if child.type in HANDLERS]
         swallowed = any(self.swallows(handler) for handler in handlers)
         body = node.child_by_field_name("body")
         if body is not None:

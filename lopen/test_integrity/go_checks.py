@@ -1,102 +1,43 @@
-"""What a Go test checks: `t.Error` under an `if`, testify, gomega, an example's output, helpers that take `t`."""
+"""How much a Go assertion pins down (`t.Error` under an `if`, testify, gomega), and how `TestMain` ends."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lopen.test_integrity.braces import (
-    Helpers,
-    always_equal,
-    always_true,
-    definitions,
-    enclosing_condition,
-    helper_calls,
-    texts,
-)
-from lopen.test_integrity.lexing import Source
-from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks
+from lopen.test_integrity.conditions import always_equal, always_true
+from lopen.test_integrity.flow import Flow
+from lopen.test_integrity.place import Place
+from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, Skip, ranks
+from lopen.test_integrity.syntax import Link, Source, dotted
 
-FUNCTION = re.compile(
-    r"^func\s+(?:\(\s*\w+\s+\*?(?P<receiver>\w+)\s*\)\s*)?(?P<name>\w+)\s*\((?P<parameters>[^)]*)\)[^{\n]*\{",
-    re.MULTILINE,
-)
-TEST = re.compile(r"(?:Test|Example|Fuzz)(?![a-z])")
-_FAILING = re.compile(r"\b[tbfc]b?\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\s*\(")
-_LIBRARY = re.compile(
-    r"(?<![\w.])(?:assert|require|must|qt|td|is|c|s|suite|s\.Require\(\)|s\.Assert\(\))\.(?P<name>[A-Z]\w*)\s*\("
-)
-_HELPER = re.compile(r"(?<![\w.])(?P<name>\w+)\s*\(\s*(?:t|tb|s\.T\(\))\s*[,)]")
-_GOMEGA = re.compile(r"(?<![\w.])(?:Expect|Ω|Eventually)\s*\(")
-_OUTPUT = re.compile(r"//\s*(?:Unordered )?[Oo]utput:[^\n]*(?:\n\s*//[^\n]*)*")
-_NO_HELPERS = frozenset({"Run", "append", "len", "panic", "print", "New", "require", "assert", "func"})
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
+
 _TESTIFY = ranks(
     exact="Equal Equalf Exactly EqualError EqualValues ErrorIs JSONEq Nil Len Empty Equals Zero DeepEqual",
     close="InDelta InEpsilon ElementsMatch WithinDuration ErrorContains ErrorAs",
     loose="NoError Error True False NotEqual NotContains NotEmpty NotZero IsType Panics",
     present="NotNil NotPanics",
 )
+_GOMEGA = re.compile(r"^(?:To|ToNot|NotTo|Should|ShouldNot)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
-    """A test function or subtest: its name and the range of its body."""
-
-    name: str
-    at: int
-    start: int
-    end: int
-
-
-def find_checks(source: Source, test: Test, helpers: Helpers) -> Iterator[tuple[int, Check]]:
-    """The checks in a test's body, each with its position."""
-    for found in _FAILING.finditer(source.code, test.start, test.end):
-        yield found.start(), _failing(source, test.start, found.start(), found.end() - 1)
-    for found in _LIBRARY.finditer(source.code, test.start, test.end):
-        yield found.start(), _asserted(source, found.start(), found["name"], found.end() - 1)
-    for found in _GOMEGA.finditer(source.code, test.start, test.end):
-        stop = source.code.find("\n", found.start())
-        text = source.span(found.start(), stop if stop > 0 else test.end)
-        subject = source.span(found.end(), source.closing(found.end() - 1))
-        yield found.start(), Check(text, subject, PARTIAL, source.line(found.start()))
-    yield from helper_calls(
-        source,
-        test.start,
-        test.end,
-        _HELPER,
-        helpers,
-        counts=lambda name: name not in _NO_HELPERS,
-        subject=1,  # behind `t`
-    )
-    if test.name.startswith("Example"):
-        for found in _OUTPUT.finditer(source.text, test.start, test.end):
-            text = " ".join(found.group().split())
-            yield found.start(), Check(text, "output", EXACT, source.line(found.start()))
-
-
-def _failing(source: Source, start: int, at: int, opening: int) -> Check:
-    """`t.Errorf` checks what the `if` around it asks."""
-    condition = enclosing_condition(source, start, at)
+def failing(text: str, condition: str, line: int) -> Check:
+    """A call that fails the test checks what the `if` around it asks."""
     asked = condition.rpartition(";")[2].strip()
-    line = source.line(at)
     if not asked:
-        return Check(source.span(at, source.closing(opening) + 1), "", PARTIAL, line)
-    if _never(asked):
-        return Check(condition, asked, 0, line, "vacuous")
+        return Check(text, "", PARTIAL, line)
     subject, rank = _subject_and_rank(asked)
     return Check(condition, subject, rank, line)
 
 
-def _never(condition: str) -> bool:
-    if any(part.strip() in {"false", "!true"} for part in condition.split("&&")):
-        return True
-    both = re.match(r"^([\w.]+)\s*(?:!=|<|>)\s*([\w.]+)$", condition)
-    return both is not None and both[1] == both[2]
-
-
 def _subject_and_rank(condition: str) -> tuple[str, int]:
-    left, operator, right = _split(condition)
+    turned = re.match(r"^not \((.*)\)$", condition, re.DOTALL)
+    left, operator, right = _split(turned[1] if turned else condition)
+    if turned and operator in {"==", "!="}:
+        operator = "!=" if operator == "==" else "=="
     if operator in {"!=", "=="} and right == "nil":
         return left, LOOSE if operator == "!=" else PRESENT
     if operator == "!=":
@@ -110,16 +51,13 @@ def _subject_and_rank(condition: str) -> tuple[str, int]:
 
 
 def _split(condition: str) -> tuple[str, str, str]:
-    found = re.match(r"^(?P<left>.+?)\s*(?P<operator>!=|==|<=|>=|<|>)\s*(?P<right>.+)$", condition)
+    found = re.match(r"^(?P<left>.+?)\s*(?P<operator>!=|==|<=|>=|<|>)\s*(?P<right>.+)$", condition, re.DOTALL)
     return (found["left"], found["operator"], found["right"]) if found else (condition, "", "")
 
 
-def _asserted(source: Source, at: int, name: str, opening: int) -> Check:
-    arguments = texts(source, opening)
-    if arguments and re.fullmatch(r"t|tb|c|s\.T\(\)", arguments[0]):
-        arguments = arguments[1:]
-    text = source.span(at, source.closing(opening) + 1)
-    line = source.line(at)
+def asserted(source: Source, text: str, name: str, given: Sequence[Node], line: int) -> Check:
+    """An assertion of testify or of a library like it; `given` are its arguments without `t`."""
+    arguments = [source.of(argument) for argument in given]
     equal = name in {"Equal", "Equalf", "Exactly", "EqualValues"} and len(arguments) > 1
     same = equal and always_equal(arguments[0], arguments[1])
     true = name in {"True", "Truef"} and bool(arguments) and always_true(arguments[0])
@@ -130,12 +68,43 @@ def _asserted(source: Source, at: int, name: str, opening: int) -> Check:
     return Check(text, subject, _TESTIFY.get(name, PARTIAL), line)
 
 
-def helper_checks(sources: Sequence[Source]) -> dict[str, tuple[Check, ...]]:
-    """Functions that take `t`, by name, with what they check."""
-    found: dict[str, tuple[Check, ...]] = {}
-    for source in sources:
-        for match in definitions(source, FUNCTION):
-            if "testing." in match["parameters"] and not TEST.match(match["name"]):
-                test = Test(match["name"], match.start(), match.end(), source.closing(match.end() - 1))
-                found[match["name"]] = tuple(check for _, check in find_checks(source, test, {}))
-    return found
+def expected(source: Source, text: str, links: Sequence[Link], line: int) -> Check:
+    """An expectation of gomega; one without a matcher asserts nothing."""
+    given = links[0].arguments or ()
+    subject = source.of(given[0]) if given else ""
+    if not any(_GOMEGA.match(link.name) and link.arguments for link in links[1:]):
+        return Check(text, subject, 0, line, "vacuous")
+    return Check(text, subject, PARTIAL, line)
+
+
+class _Main(Flow):
+    """The walk through a `TestMain` or `init`: whether it runs the tests, and how it ends."""
+
+    def __init__(self, source: Source, root: Node, name: str, parameter: str) -> None:
+        super().__init__(source, root, {})
+        self.name = name
+        self.parameter = parameter
+        self.runs = False
+
+    def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
+        name = dotted(list(links))
+        given = [self.source.of(argument) for argument in links[-1].arguments or ()]
+        if place.kind == "real" and (name == f"{self.parameter}.Run" or self.parameter in given):
+            self.runs = True
+        line = self.source.line(node)
+        if name in {"os.Exit", "syscall.Exit"} and given == ["0"] and place.kind == "real":
+            text = f"{self.name}'s {name}(0)" + (f" if {place.condition}" if place.condition else "")
+            self.skips.append(Skip(text, line, not place.condition))
+        if name == "flag.Set" and given and given[0] in {'"test.run"', '"test.skip"', '"test.list"'}:
+            self.skips.append(Skip(f"{self.name}'s flag.Set({given[0]}, …)", line))
+        return False
+
+
+def main_skips(source: Source, name: str, function: Node) -> Iterator[Skip]:
+    """What keeps a package's tests from running, or from failing."""
+    found = re.match(r"^\((\w+) \*testing\.M\)$", source.of(function.child_by_field_name("parameters")))
+    walk = _Main(source, function, name, found[1] if found else "")
+    walk.block(function.child_by_field_name("body"), Place())
+    if found and not walk.runs:
+        yield Skip(f"a TestMain that never calls {found[1]}.Run()", source.line(function))
+    yield from (skip for skip in walk.skips if not skip.text.startswith("return"))

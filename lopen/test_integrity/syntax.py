@@ -41,6 +41,27 @@ FUNCTIONS = words(
     "closure_expression function_item lambda_expression function_definition lambda "
     "constructor_declaration"
 )
+LEAVING = words(
+    "return_statement throw_statement raise_statement break_statement continue_statement "
+    "return_expression break_expression continue_expression"
+)
+BRANCHES = frozenset(
+    {"if_statement", "if_expression", "elif_clause", "ternary_expression", "guard_statement"}
+)
+LOOPS = words(
+    "for_statement for_in_statement enhanced_for_statement for_expression while_statement "
+    "while_expression do_statement loop_expression"
+)
+TRIES = frozenset({"try_statement", "try_with_resources_statement"})
+HANDLERS = frozenset({"catch_clause", "except_clause", "except_group_clause"})
+BINDINGS = {
+    "variable_declarator": "name",
+    "assignment": "left",
+    "assignment_expression": "left",
+    "short_var_declaration": "left",
+    "var_spec": "name",
+    "let_declaration": "pattern",
+}
 _CALLED = {"call_expression": "function", "call": "function", "new_expression": "constructor"}
 _CALLED |= {"macro_invocation": "macro", "object_creation_expression": "type"}
 CALLS = frozenset({*_CALLED, "method_invocation"})
@@ -135,11 +156,11 @@ class Source:
         found = QueryCursor(_query(self.language, pattern)).captures(node or self.root)
         return sorted(found.get(capture, []), key=lambda each: each.start_byte)
 
-    def matches(self, pattern: str) -> list[dict[str, Node]]:
-        """The matches of a query: the node of each of its captures."""
+    def matches(self, pattern: str, node: Node | None = None) -> list[dict[str, Node]]:
+        """The matches of a query in a node (or the file): the node of each of its captures."""
         from tree_sitter import QueryCursor
 
-        found = QueryCursor(_query(self.language, pattern)).matches(self.root)
+        found = QueryCursor(_query(self.language, pattern)).matches(node or self.root)
         return [{name: nodes[0] for name, nodes in captures.items()} for _, captures in found]
 
     def functions(self, pattern: str) -> list[tuple[str, Node]]:
