@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from bench.rows import Row
 from lopen.documents.drift import outline_hashes
-from lopen.documents.sections import outline
+from lopen.documents.sections import parse_outline
 
 SIZE = 10_000_000
 _PROSE = (
@@ -43,9 +43,9 @@ def rows() -> Iterator[Row]:
     """The outline and the hashes of a generated specification of 10 MB, over a full markdown-it parse of it."""
     text = specification(SIZE)
     full = _seconds(lambda: MarkdownIt("commonmark").parse(text))
-    outline("# warm up")
-    index = _seconds(lambda: outline(text))
-    cut = outline(text)
+    parse_outline("# warm up")
+    index = _seconds(lambda: parse_outline(text))
+    cut = parse_outline(text)
     hashes = _seconds(lambda: outline_hashes(cut))
     detail = f"{index:.2f} s and {hashes:.2f} s against {full:.1f} s"
     yield Row("indexing and hashing 10 MB, over a full parse", (index + hashes) / full, 0.6, detail=detail)

@@ -10,7 +10,7 @@ from pathlib import Path
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
 from lopen.documents.drift import section_hashes, spec_hash
-from lopen.documents.spec import Specification, load, module_name
+from lopen.documents.spec import Specification, load_specification, module_name
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Approval
 
@@ -18,7 +18,7 @@ from lopen.workflow.session import Approval
 def specification(root: Path, store: SessionStore, module: str) -> Specification:
     """The module's specification as it is now; criterion ids are remembered."""
     path = root / "specs" / module_name(module) / "SPECIFICATION.md"
-    spec = load(path, module=module, known_ids=store.known_criteria(module))
+    spec = load_specification(path, module=module, known_ids=store.known_criteria(module))
     store.remember_criteria(module, {c.id: c.text for c in spec.criteria})
     return spec
 

@@ -180,7 +180,7 @@ def sandbox(patient: Examined) -> Iterator[CheckResult]:
 
 def verify_commands(patient: Examined) -> Iterator[CheckResult]:
     """The programs that the specifications' verify commands start are here; without one, those detected."""
-    from lopen.documents.spec import find_modules, load, spec_path
+    from lopen.documents.spec import find_modules, load_specification, spec_path
 
     modules = find_modules(patient.root)
     if not modules:
@@ -188,7 +188,7 @@ def verify_commands(patient: Examined) -> Iterator[CheckResult]:
     for module in modules:
         paper = f"specs/{module}/SPECIFICATION.md"
         try:
-            commands = load(spec_path(patient.root, module), module=module).commands
+            commands = load_specification(spec_path(patient.root, module), module=module).commands
         except LopenError as error:
             yield CheckResult(f"{module}: verify commands", "warn", error.message, f"lopen check {module}")
             continue

@@ -18,7 +18,7 @@ from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.work_trees import require_repository
 from lopen.base.errors import ExitCode, LopenError, PersonNeeded, StorageError
 from lopen.documents.drift import section_hashes, spec_hash
-from lopen.documents.spec import load, module_name, spec_path
+from lopen.documents.spec import load_specification, module_name, spec_path
 from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.keys import Value
@@ -70,7 +70,7 @@ def drive_module(
     if not drafts:
         require_repository(context.root, loaded.settings, module)
         # No session begins over a specification that is not there.
-        load(spec_path(context.root, module), module=module)
+        load_specification(spec_path(context.root, module), module=module)
     store = made(context, store)  # nothing is made for a session that cannot begin
     now = datetime.now(UTC)
     session = Session(store.new_id(module, now), module, now)
@@ -101,7 +101,7 @@ def _no_plan(module: str) -> LopenError:
 
 def _unchanged(context: CommandContext, session: Session) -> bool:
     try:
-        spec = load(spec_path(context.root, session.module), module=session.module)
+        spec = load_specification(spec_path(context.root, session.module), module=session.module)
     except LopenError:
         return False
     return spec_hash(section_hashes(spec)) == spec_hash(dict(session.planned))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from lopen.base.clock import SystemClock
 from lopen.base.errors import LopenError
-from lopen.documents.plan_file import parse
-from lopen.documents.source import LARGEST
-from lopen.documents.spec import is_module_name, load, spec_path
+from lopen.documents.plan_file import parse_plan
+from lopen.documents.source import MAX_BYTES
+from lopen.documents.spec import is_module_name, load_specification, spec_path
 from lopen.git.commits import CommitInfo
 from lopen.git.repository import Repository
 from lopen.storage.sessions import SessionStore
@@ -48,9 +48,9 @@ def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str
 
 def _tree(plan: Path) -> TaskTree | None:
     """The work that a plan holds; None for anything but a plain file of bearable size."""
-    if plan.is_symlink() or not plan.is_file() or plan.stat().st_size > LARGEST:
+    if plan.is_symlink() or not plan.is_file() or plan.stat().st_size > MAX_BYTES:
         return None
-    return parse(plan.read_text("utf-8", errors="replace"))
+    return parse_plan(plan.read_text("utf-8", errors="replace"))
 
 
 def rebuilt(
@@ -93,6 +93,6 @@ def _commits(root: Path, branch: str) -> list[CommitInfo]:
 
 def _criteria(root: Path, module: str) -> dict[str, str]:
     try:
-        return {c.id: c.text for c in load(spec_path(root, module), module=module).criteria}
+        return {c.id: c.text for c in load_specification(spec_path(root, module), module=module).criteria}
     except LopenError:
         return {}

@@ -1,7 +1,4 @@
-"""Verify commands: the lines of a specification's `Skills & Hooks` section.
-
-See docs/reference/specification-format.md.
-"""
+"""Read verify commands from a specification's `Skills & Hooks` section (docs/reference/specification-format.md)."""
 
 from __future__ import annotations
 
@@ -14,14 +11,13 @@ from difflib import get_close_matches
 from lopen.base.shell_syntax import parse
 from lopen.base.shell_values import UNCLOSED_QUOTE
 from lopen.documents.blocks import Item, items
-from lopen.documents.diagnostic import Diagnostic
-from lopen.documents.sections import Outline, Section
+from lopen.documents.sections import Diagnostic, Outline, Section
 
 STANDARD = ("verify-setup", "verify-build", "verify-tests", "verify-lint", "verify-commit")
 RESERVED = frozenset({"verify-task-completion", "verify-component-completion", "verify-module-completion"})
 PREFIX = "verify-"
-NEAR = 0.75  # of what stands behind the prefix: `test`, `linter`, not `links`
-LONGEST_NAME = 64  # what the Messages API allows a tool's name
+SIMILARITY = 0.75  # of the names without the prefix: `test` and `linter` are similar to a standard name, `links` is not
+MAX_NAME_LENGTH = 64  # the Messages API's limit for a tool's name
 
 _NAME = re.compile(r"verify-[a-z0-9-]+")
 _LINE = re.compile(r"(\*\*|__)\s*([^*`:]+?)\s*(?::\s*\1|\1\s*:)\s*(.*)", re.DOTALL)
@@ -32,7 +28,7 @@ _SHAPE = "write ``- **{name}**: `the command` `` or `- **{name}**: none`"
 
 @dataclass(frozen=True, slots=True)
 class VerifyCommand:
-    """A verify command; `command` is None where the specification says there is none, or leaves it out."""
+    """A verify command; `command` is None if the specification says `none` or omits the command."""
 
     name: str
     command: str | None
@@ -40,13 +36,13 @@ class VerifyCommand:
 
     @property
     def tool(self) -> str:
-        """The name of the tool the model is given: `verify_tests`."""
+        """The name of the model's tool: `verify_tests`."""
         return self.name.replace("-", "_")
 
 
 @dataclass(slots=True)
 class CommandsFound:
-    """The commands, standard ones first, and what there is to tell."""
+    """The commands, standard ones first, with the problems and warnings of the section."""
 
     commands: list[VerifyCommand]
     problems: list[Diagnostic]
@@ -54,11 +50,11 @@ class CommandsFound:
 
 
 class _Malformed(Exception):
-    """A line that means to be a verify command and is none."""
+    """An invalid line that is meant as a verify command."""
 
 
 def read_commands(outline: Outline, section: Section) -> CommandsFound:
-    """The verify commands of the section and its subsections; left-out standard ones as none."""
+    """Read the verify commands of a section and its subsections; an omitted standard command counts as none."""
     reading = CommandsFound([], [], [])
     found: dict[str, VerifyCommand] = {}
     unread: set[str] = set()
@@ -69,14 +65,14 @@ def read_commands(outline: Outline, section: Section) -> CommandsFound:
             try:
                 for name, command in _commands(item):
                     if name in found:
-                        raise _Malformed(f"{name} stands on line {found[name].line} already")
+                        raise _Malformed(f"duplicate {name} (first on line {found[name].line})")
                     found[name] = VerifyCommand(name, command, line)
             except _Malformed as error:
                 reading.problems.append(Diagnostic(line, str(error)))
                 unread.update(name for name in STANDARD if name in item.content)
     for name in STANDARD:
         if name not in found and name not in unread:
-            reading.warnings.append(Diagnostic(section.line, f"{name} is left out, which counts as none"))
+            reading.warnings.append(Diagnostic(section.line, f"{name} is missing, which counts as none"))
     reading.warnings += _near_misses(found)
     standard = [found.pop(name, VerifyCommand(name, None, section.line)) for name in STANDARD]
     reading.commands = [*standard, *found.values()]
@@ -84,31 +80,31 @@ def read_commands(outline: Outline, section: Section) -> CommandsFound:
 
 
 def _near_misses(found: Mapping[str, VerifyCommand]) -> Iterator[Diagnostic]:
-    """Names of their own that look like a standard one which is not there."""
-    left_out = {name.removeprefix(PREFIX): name for name in STANDARD if name not in found}
+    """Warn about additional names that are similar to a missing standard name."""
+    missing = {name.removeprefix(PREFIX): name for name in STANDARD if name not in found}
     for command in found.values():
-        near = get_close_matches(command.name.removeprefix(PREFIX), left_out, n=1, cutoff=NEAR)
+        near = get_close_matches(command.name.removeprefix(PREFIX), missing, n=1, cutoff=SIMILARITY)
         if near and command.name not in STANDARD:
             yield Diagnostic(
-                command.line, f"{command.name} is no standard name; did you mean {left_out[near[0]]}?"
+                command.line, f"{command.name} is not a standard name; did you mean {missing[near[0]]}?"
             )
 
 
-def _shape(text: str) -> str:
-    """How the command that `text` is about is written."""
+def _correct_form(text: str) -> str:
+    """Return the correct form of the command that `text` mentions."""
     return _SHAPE.format(name=next((name for name in STANDARD if name in text), "verify-tests"))
 
 
 def _commands(item: Item) -> Iterator[tuple[str, str | None]]:
-    """The command an item gives, if it gives one: other lines (skills, prose) are none of ours."""
+    """Yield the command of an item, if it has one; other items (skills, prose) are ignored."""
     if not item.depth:
         if any(_MENTION.match(line) for line in item.content.split("\n")):
-            raise _Malformed(f"a verify command must be a list item: {_shape(item.content)}")
+            raise _Malformed(f"a verify command must be a list item: {_correct_form(item.content)}")
         return
     line = _LINE.fullmatch(item.content)
     if line is None:
         if _MENTION.match(item.content):
-            raise _Malformed(f"the verify command cannot be read: {_shape(item.content)}")
+            raise _Malformed(f"invalid verify command: {_correct_form(item.content)}")
         return
     name, rest = line[2], line[3].strip()
     is_code = _CODE.fullmatch(rest) is not None
@@ -118,13 +114,13 @@ def _commands(item: Item) -> Iterator[tuple[str, str | None]]:
 
 
 def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
         raise _Malformed(
-            f"{name!r} is no name for a verify command: verify-, then small letters, digits and hyphens, "
-            f"at most {LONGEST_NAME} in all"
+            f"invalid verify command name {name!r}: use verify-, then lower-case letters, digits and hyphens, "
+            f"at most {MAX_NAME_LENGTH} characters"
         )
     if name in RESERVED:
-        raise _Malformed(f"{name} is lopen's own; choose another name")
+        raise _Malformed(f"{name} is reserved for lopen; choose another name")
     return name
 
 
@@ -133,15 +129,15 @@ def _command(name: str, rest: str) -> str | None:
         return None
     code = _CODE.fullmatch(rest)
     if code is None or re.search(rf"(?<!`){code[1]}(?!`)", code[2]):
-        raise _Malformed(f"the command of {name} cannot be read: {_shape(name)}")
+        raise _Malformed(f"invalid command of {name}: {_correct_form(name)}")
     command = code[2].replace("\n", " ")
     if command.strip() and command.startswith(" ") and command.endswith(" "):
         command = command[1:-1]  # as CommonMark reads code spans
     if not command.strip():
-        raise _Malformed(f"the command of {name} is empty; say `none` if there is none")
+        raise _Malformed(f"the command of {name} is empty; write `none` if there is none")
     if any(unicodedata.category(c) in ("Cc", "Cf", "Cs") and c != "\t" for c in command):
-        raise _Malformed(f"the command of {name} holds characters that cannot be seen")
+        raise _Malformed(f"the command of {name} contains invisible characters")
     # A here-document was on lines of its own, and its text may hold any quote
     if "<<" not in command and parse(command).uncertain == UNCLOSED_QUOTE:
-        raise _Malformed(f"a quote in the command of {name} is not closed; close it: {command}")
+        raise _Malformed(f"unclosed quote in the command of {name}: {command}")
     return command

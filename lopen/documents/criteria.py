@@ -1,7 +1,4 @@
-"""Acceptance criteria: the checkbox list of a specification, and the ids its lines keep.
-
-See docs/reference/specification-format.md.
-"""
+"""Read acceptance criteria from a specification's checkbox list, with stable ids (docs/reference/specification-format.md)."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from lopen.documents.blocks import Item, items
-from lopen.documents.diagnostic import Diagnostic
-from lopen.documents.sections import Outline, Section
+from lopen.documents.sections import Diagnostic, Outline, Section
 
 _CHECKBOX = re.compile(r"\[([ xX])\](?:\s+|\Z)(.*)", re.DOTALL)
 _NEARLY_A_CHECKBOX = re.compile(r"\[[^\w\[\]]{0,3}\]|\[[xX]\]")
@@ -22,7 +18,7 @@ _OUTSIDE_A_LIST = re.compile(r"\s*(?:(?:[-*+]|\d+[.)])\s*\[[ xX]?\]|\[ ?\]\s)")
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One acceptance criterion: its text on one line without id and checkbox; `line` counts from 1."""
+    """An acceptance criterion with its text on one line, without id and checkbox; `line` counts from 1."""
 
     id: str
     text: str
@@ -32,7 +28,7 @@ class Criterion:
 
 @dataclass(slots=True)
 class CriteriaFound:
-    """What was found in a section: the values, what makes it unfit, what is merely worth saying."""
+    """The criteria of a section, with its problems (which make it unusable) and warnings."""
 
     criteria: list[Criterion]
     problems: list[Diagnostic]
@@ -40,10 +36,10 @@ class CriteriaFound:
 
 
 def read_criteria(outline: Outline, section: Section, known_ids: Mapping[str, str]) -> CriteriaFound:
-    """The criteria of a section and its subsections, in order, each with its id.
+    """Read the criteria of a section and its subsections, in order, each with its id.
 
-    An id in the text counts first, then the one that `known_ids` has for the text; the others are numbered
-    `AC-1`, `AC-2`, … past every id that is or was in use.
+    An id in the text has priority over the id that `known_ids` has for the text. The others get the numbers `AC-1`,
+    `AC-2`, … that are not in use and were not in use before.
     """
     reading = CriteriaFound([], [], [])
     for part in (section, *outline.descendants(section)):
@@ -52,9 +48,9 @@ def read_criteria(outline: Outline, section: Section, known_ids: Mapping[str, st
     reading.problems += [
         Diagnostic(c.line, "the criterion has no text") for c in reading.criteria if not c.text
     ]
-    reading.problems += _repeated(reading.criteria)
+    reading.problems += _duplicates(reading.criteria)
     if not reading.criteria:
-        reading.problems.append(Diagnostic(section.line, "no criterion: write at least one `- [ ] …` line"))
+        reading.problems.append(Diagnostic(section.line, "no criteria: write at least one `- [ ] …` line"))
     return reading
 
 
@@ -69,7 +65,7 @@ def _read_part(found: Sequence[Item], first_line: int, reading: CriteriaFound) -
             reading.criteria.append(_criterion(box[2], checked=box[1] != " ", line=line))
         elif item.depth and _NEARLY_A_CHECKBOX.match(item.content):
             reading.problems.append(
-                Diagnostic(line, "no checkbox: write `- [ ] ` with one blank in it and one after")
+                Diagnostic(line, "invalid checkbox: write `- [ ] ` with one space inside and one after it")
             )
         elif item.depth > depth > 0:
             last = reading.criteria[-1]
@@ -78,7 +74,7 @@ def _read_part(found: Sequence[Item], first_line: int, reading: CriteriaFound) -
             depth = 0
             heads_a_list = at + 1 < len(found) and found[at + 1].depth > item.depth
             if not heads_a_list:
-                reading.warnings.append(Diagnostic(line, "a list item without a checkbox is no criterion"))
+                reading.warnings.append(Diagnostic(line, "a list item without a checkbox is not a criterion"))
 
 
 def _criterion(text: str, *, checked: bool, line: int) -> Criterion:
@@ -87,10 +83,10 @@ def _criterion(text: str, *, checked: bool, line: int) -> Criterion:
 
 
 def _stray_boxes(item: Item, line: int) -> Iterator[Diagnostic]:
-    """Checkboxes that markdown takes for running text: `-[ ] …`, or without a list marker."""
+    """Yield the checkboxes that markdown reads as a paragraph: `-[ ] …`, or without a list marker."""
     for offset, text in enumerate(item.content.split("\n")):
         if (offset or not item.depth) and _OUTSIDE_A_LIST.match(text):
-            yield Diagnostic(line + offset, "no list item: write `- [ ] …` on a line of its own")
+            yield Diagnostic(line + offset, "checkbox outside of a list: write `- [ ] …` on a separate line")
 
 
 def _with_ids(criteria: Sequence[Criterion], known_ids: Mapping[str, str]) -> Iterator[Criterion]:
@@ -104,16 +100,16 @@ def _with_ids(criteria: Sequence[Criterion], known_ids: Mapping[str, str]) -> It
         yield replace(criterion, id=chosen)
 
 
-def _repeated(criteria: Sequence[Criterion]) -> Iterator[Diagnostic]:
+def _duplicates(criteria: Sequence[Criterion]) -> Iterator[Diagnostic]:
     ids: dict[str, int] = {}
     texts: dict[str, int] = {}
     for criterion in criteria:
         first = ids.setdefault(criterion.id.casefold(), criterion.line)
         if first != criterion.line:
-            yield Diagnostic(criterion.line, f"the id {criterion.id} is in use already, on line {first}")
+            yield Diagnostic(criterion.line, f"duplicate id {criterion.id} (first on line {first})")
         first = texts.setdefault(criterion.text, criterion.line)
         if first != criterion.line and criterion.text:
-            yield Diagnostic(criterion.line, f"the same criterion stands on line {first}")
+            yield Diagnostic(criterion.line, f"duplicate criterion (first on line {first})")
 
 
 def _folded(text: str) -> str:

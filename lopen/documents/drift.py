@@ -1,13 +1,13 @@
-"""Drift: whether a specification is still the one that was planned (docs/reference/specification-format.md).
+"""Drift: the differences between a specification and the planned one (docs/reference/specification-format.md).
 
-What counts, in the cases that could be read two ways:
+The comparison ignores the following:
 
-- Outside code fences trailing blanks never count, not even where they make a hard line break. Blanks are
-  spaces and tabs. A line of blanks is a blank line; any number of blank lines counts as one, none as none.
-- Inside a fence, at any depth, every character counts; only line ends are made alike. The two fence lines
-  themselves are outside. An indented code block is no fence.
-- Blank lines at the end never count, even where a fence is left open. A byte order mark does not count.
-- A checkbox is `[ ]`, `[x]` or `[X]` behind a list marker, at any depth.
+- Outside code fences: trailing spaces and tabs, even if they make a hard line break, and the number of successive
+  blank lines. A line of spaces and tabs is blank.
+- Inside a fence, at any depth: the kind of line ends only. The two fence lines are outside; an indented code block
+  is not a fence.
+- Blank lines at the end, even if a fence is not closed, and a byte order mark.
+- The state of a checkbox: `[ ]`, `[x]` or `[X]` after a list marker, at any depth.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lopen.base.hashing import ContentHasher, content_hash
-from lopen.documents.sections import BYTE_ORDER_MARK, SEPARATOR, Outline, folded
+from lopen.documents.sections import BYTE_ORDER_MARK, SEPARATOR, Outline, normalise_name
 from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, Specification
 from lopen.workflow.steps import Step
 
 PREAMBLE = ""
-"""The key of what stands before the first heading: the front matter."""
+"""The key of the text before the first heading: the front matter."""
 
 _LINE_END = re.compile(r"\r\n?")
 _BLANK_RUN = re.compile(r"\n{3,}")
@@ -33,7 +33,7 @@ _TICK = re.compile(rf"^([ \t>]*+(?:{_MARKER}[ \t>]*+)*{_MARKER}[ \t]*+)\[[xX]\](
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How a specification differs from the planned one: section addresses, in the order of the text."""
+    """The section addresses that differ from the planned specification, in the order of the text."""
 
     changed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -41,12 +41,12 @@ class Drift:
 
     @property
     def any(self) -> bool:
-        """There is a difference."""
+        """True if there is a difference."""
         return bool(self.changed or self.new or self.removed)
 
     @property
     def reentry(self) -> Step | None:
-        """The step the session goes back to, the earliest that is due; None where nothing forces one."""
+        """The earliest step that the session has to repeat, None if no difference requires one."""
         if self._touches(DEPENDENCIES):
             return Step.DETERMINE_DEPENDENCIES
         if self._touches(ACCEPTANCE_CRITERIA):
@@ -54,18 +54,20 @@ class Drift:
         return None
 
     def _touches(self, title: str) -> bool:
-        """A section of that title, or one inside it, is changed, new or removed."""
+        """Return True if a section of that title, or one inside it, is changed, new or removed."""
         differing = (*self.changed, *self.new, *self.removed)
-        return any(folded(address.split(SEPARATOR)[0]) == folded(title) for address in differing)
+        return any(
+            normalise_name(address.split(SEPARATOR)[0]) == normalise_name(title) for address in differing
+        )
 
 
-def shown(address: str) -> str:
-    """A key of `section_hashes` as people read it."""
+def address_label(address: str) -> str:
+    """Return a key of `section_hashes` in the form for people."""
     return address or "front matter"
 
 
-def compare(planned: Mapping[str, str], current: Mapping[str, str]) -> Drift:
-    """What became of the planned hashes (both from `section_hashes`)."""
+def compare_hashes(planned: Mapping[str, str], current: Mapping[str, str]) -> Drift:
+    """Compare the planned hashes with the current ones (both from `section_hashes`)."""
     return Drift(
         tuple(k for k in current if k in planned and planned[k] != current[k]),
         tuple(k for k in current if k not in planned),
@@ -74,26 +76,26 @@ def compare(planned: Mapping[str, str], current: Mapping[str, str]) -> Drift:
 
 
 def section_hashes(spec: Specification) -> dict[str, str]:
-    """Section address → XxHash128 (hex) of its own text, normalised; `PREAMBLE` → that of the front matter.
+    """Return section address → XxHash128 (hex) of its normalised own text; `PREAMBLE` stands for the front matter.
 
-    Sections that share an address share a hash, of all their texts.
+    Sections with the same address share one hash of all their texts.
     """
     return outline_hashes(spec.outline)
 
 
-def outline_hashes(cut: Outline) -> dict[str, str]:
-    """`section_hashes` of a document that need not be a specification."""
+def outline_hashes(document: Outline) -> dict[str, str]:
+    """Return `section_hashes` of any document."""
     hashes: dict[str, ContentHasher] = {}
-    spans = [(PREAMBLE, 0, cut.preamble_end)]
-    spans += [(s.address, s.start, s.end) for s in cut.sections]
+    spans = [(PREAMBLE, 0, document.preamble_end)]
+    spans += [(s.address, s.start, s.end) for s in document.sections]
     for address, start, end in spans:
-        text = _normalised(cut.text, start, end, _starting_in(cut.fences, start, end))
+        text = _normalised(document.text, start, end, _starting_in(document.fences, start, end))
         hashes.setdefault(address, ContentHasher()).add(f"{text}\0")
     return {address: found.hexdigest() for address, found in hashes.items()}
 
 
 def spec_hash(hashes: Mapping[str, str]) -> str:
-    """One hash for a whole specification; the order of its sections does not count."""
+    """Return one hash for a whole specification, independent of the order of its sections."""
     lines = "".join(f"{address}\0{hashes[address]}\n" for address in sorted(hashes))
     return content_hash(lines)
 
@@ -114,14 +116,14 @@ def _normalised(text: str, start: int, end: int, fences: Iterable[tuple[int, int
 
 def _pieces(text: str, start: int, end: int, fences: Iterable[tuple[int, int]]) -> Iterator[str]:
     for inside, after in fences:
-        yield _outside(text[start:inside])
+        yield _normalised_text(text[start:inside])
         yield _LINE_END.sub("\n", text[inside:after])
         start = after
-    yield _outside(text[start:end])
+    yield _normalised_text(text[start:end])
 
 
-def _outside(text: str) -> str:
-    """A piece of text without fences, as it counts. It begins at the start of a line."""
+def _normalised_text(text: str) -> str:
+    """Normalise a piece of text without fences that begins at the start of a line."""
     text = _LINE_END.sub("\n", text)
     if " \n" in text or "\t\n" in text or text.endswith((" ", "\t")):
         text = "\n".join([line.rstrip(" \t") for line in text.split("\n")])

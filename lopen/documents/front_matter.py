@@ -1,6 +1,6 @@
-"""YAML, in and out. The only importer of `yaml`.
+"""Read the front matter of a specification, and read and write YAML. The only importer of `yaml`.
 
-Read text is only composed, never constructed: no tag of it makes an object, no date and no merge key fails.
+Reading composes nodes without constructing objects: no tag creates an object, no date or merge key can fail.
 """
 
 from __future__ import annotations
@@ -9,23 +9,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from lopen.documents.diagnostic import Diagnostic
-from lopen.documents.sections import BYTE_ORDER_MARK, Outline
+from lopen.documents.sections import BYTE_ORDER_MARK, Diagnostic, Outline
 
 _NULL = "tag:yaml.org,2002:null"
 
 
 @dataclass(frozen=True, slots=True)
 class YamlEntry:
-    """One entry of a mapping. `value` is its plain text, "" for null, None where it is no plain value."""
+    """An entry of a mapping. `value` is the scalar's text, "" for null, None if it is not a scalar."""
 
     key: str
     value: str | None
     index: int  # of the key in the text
 
 
-class NotReadable(Exception):
-    """Text that is no YAML, or no mapping. `index` is the character where that shows."""
+class InvalidYaml(Exception):
+    """Text that is not a YAML mapping. `index` is the character of the error."""
 
     def __init__(self, index: int, message: str) -> None:
         super().__init__(message)
@@ -33,19 +32,19 @@ class NotReadable(Exception):
         self.message = message
 
 
-class NoMapping(NotReadable):
-    """YAML, but no `key: value` lines."""
+class NotAMapping(InvalidYaml):
+    """YAML without `key: value` lines."""
 
 
-def entries(content: str) -> list[YamlEntry]:
-    """The entries of the mapping in `content` in order, also those that come twice; none where it is empty."""
+def yaml_entries(content: str) -> list[YamlEntry]:
+    """Return the entries of the mapping in `content` in order, with duplicates; none if it is empty."""
     import yaml
 
-    root = _composed(content)
+    root = _compose(content)
     if root is None:
         return []
     if not isinstance(root, yaml.MappingNode):
-        raise NoMapping(0, "no mapping")
+        raise NotAMapping(0, "not a mapping")
     return [
         YamlEntry(
             key.value if isinstance(key, yaml.ScalarNode) else "",
@@ -56,24 +55,24 @@ def entries(content: str) -> list[YamlEntry]:
     ]
 
 
-def _composed(content: str) -> Any:
+def _compose(content: str) -> Any:
     import yaml
 
     try:
         return yaml.compose(content, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         index = error.problem_mark.index if error.problem_mark else 0
-        raise NotReadable(index, error.problem or error.context or "malformed") from error
+        raise InvalidYaml(index, error.problem or error.context or "malformed") from error
     except yaml.reader.ReaderError as error:
-        raise NotReadable(error.position, error.reason) from error
+        raise InvalidYaml(error.position, error.reason) from error
     except RecursionError as error:
-        raise NotReadable(0, "nested too deeply") from error
-    except (ValueError, OverflowError) as error:  # PyYAML lets escapes and versions beyond all limits through
-        raise NotReadable(0, str(error)) from error
+        raise InvalidYaml(0, "nested too deeply") from error
+    except (ValueError, OverflowError) as error:  # PyYAML does not check the range of escapes and versions
+        raise InvalidYaml(0, str(error)) from error
 
 
-def dumped(value: Any) -> str:
-    """A JSON-able value as YAML, its keys in their order."""
+def dump_yaml(value: Any) -> str:
+    """Return a JSON value as YAML with its keys in their order."""
     import yaml
 
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
@@ -81,36 +80,36 @@ def dumped(value: Any) -> str:
 
 @dataclass(slots=True)
 class FrontMatterReading:
-    """The two values, each empty where it is missing, and what is wrong."""
+    """The two values, each "" if it is missing, and the problems."""
 
     name: str = ""
     description: str = ""
     problems: list[Diagnostic] = field(default_factory=list)
 
 
-class _Unfit(Exception):
-    """Front matter that cannot be used; carries the line in the document."""
+class _Invalid(Exception):
+    """Invalid front matter, with the line in the document."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
-        self.remark = Diagnostic(line, message)
+        self.diagnostic = Diagnostic(line, message)
 
 
 def read_front_matter(outline: Outline) -> FrontMatterReading:
-    """Name and description of the specification."""
+    """Read the name and description of a specification."""
     if outline.front_matter is None:
         unclosed = outline.text.removeprefix(BYTE_ORDER_MARK).startswith("---")
         message = (
             "the front matter is not closed by `---`"
             if unclosed
-            else ("no front matter: begin with `---`, name, description, `---`")
+            else "the front matter is missing: start with `---`, name, description, `---`"
         )
         return FrontMatterReading(problems=[Diagnostic(1, message)])
     content, first_line = outline.front_matter.content, outline.front_matter.first + 1
     try:
         values = dict(_scalars(content, first_line))
-    except _Unfit as error:
-        return FrontMatterReading(problems=[error.remark])
+    except _Invalid as error:
+        return FrontMatterReading(problems=[error.diagnostic])
     problems = [
         Diagnostic(1, f"the front matter has no {key}")
         for key in ("name", "description")
@@ -120,24 +119,24 @@ def read_front_matter(outline: Outline) -> FrontMatterReading:
 
 
 def _scalars(content: str, first_line: int) -> Iterator[tuple[str, str]]:
-    """`name` and `description`, on one line each. `_Unfit` for what is no YAML mapping of text."""
+    """Yield `name` and `description`, each on one line. Raise `_Invalid` unless the content is a mapping to text."""
 
     def line(index: int) -> int:
         return first_line + content.count("\n", 0, index)
 
     try:
-        found = entries(content)
-    except NoMapping as error:
-        raise _Unfit(first_line, "the front matter must be `key: value` lines") from error
-    except NotReadable as error:
-        raise _Unfit(line(error.index), f"the front matter is no YAML: {error.message}") from error
+        found = yaml_entries(content)
+    except NotAMapping as error:
+        raise _Invalid(first_line, "the front matter must be `key: value` lines") from error
+    except InvalidYaml as error:
+        raise _Invalid(line(error.index), f"the front matter is not valid YAML: {error.message}") from error
     seen: set[str] = set()
     for entry in found:
         if entry.key not in ("name", "description"):
             continue
         if entry.key in seen:
-            raise _Unfit(line(entry.index), f"{entry.key} stands twice in the front matter")
+            raise _Invalid(line(entry.index), f"duplicate {entry.key} in the front matter")
         seen.add(entry.key)
         if entry.value is None:
-            raise _Unfit(line(entry.index), f"{entry.key} in the front matter must be text")
+            raise _Invalid(line(entry.index), f"{entry.key} in the front matter must be text")
         yield entry.key, " ".join(entry.value.split())

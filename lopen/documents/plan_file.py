@@ -1,8 +1,8 @@
-"""`plan.md`: the plan with checkboxes for people, from which the tree can be rebuilt if the database is lost.
+"""`plan.md`: the plan with checkboxes for people, from which lopen can rebuild the tree if the database is lost.
 
-The markdown is drawn for reading; each component carries itself whole in a comment behind its tasks
-(`lopen.documents.plan_file`), and that alone is read back. Names and texts come from a model: they are
-escaped into inert, single-line text, so that none can pass for a comment, a heading or a terminal escape.
+The markdown is for people. A comment after each component's tasks contains the whole component as JSON; lopen
+reads back these comments only. Names and texts come from a model, so they are escaped and put on one line: none
+can act as a comment, a heading or a terminal escape.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lopen.workflow.task_tree import Component, Found, State, Subtask, Task, Tas
 _ACTIVE = re.compile(r"([\\`*_\[\]<&~|])")
 _LEADING = re.compile(r"^(?=[#+>=-])|^(\d+)(?=[.)])")
 _JOINERS = "\u200c\u200d"  # parts of words and emoji
-_WORDS = {
+_LABELS = {
     State.PENDING: "pending",
     State.IN_PROGRESS: "in progress",
     State.COMPLETE: "complete",
@@ -28,10 +28,10 @@ _WORDS = {
 }
 
 
-def render(module: str, session: Session) -> str:
-    """The plan of the session's module, as markdown."""
+def render_plan(module: str, session: Session) -> str:
+    """Return the plan of the session's module as markdown."""
     lines = [
-        f"# Plan: {_inert(module)}",
+        f"# Plan: {_escape(module)}",
         "",
         head_comment(session.tree),
         "",
@@ -43,18 +43,18 @@ def render(module: str, session: Session) -> str:
     for component in session.tree.components:
         lines += _component(session.tree, component)
     lines += _listing("Criteria", _criteria(session.tree))
-    lines += _listing("Assumptions", (f"- {_inert(a)}" for a in session.assumptions))
+    lines += _listing("Assumptions", (f"- {_escape(a)}" for a in session.assumptions))
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def parse(text: str) -> TaskTree | None:
-    """The tree of a rendered plan; None where `text` is none, is cut short or was changed past reading."""
+def parse_plan(text: str) -> TaskTree | None:
+    """Return the tree of a rendered plan; None if `text` is not a plan, is incomplete or has damaged comments."""
     return read_tree(text.replace("\r\n", "\n"))
 
 
 def _summary(session: Session) -> Iterator[str]:
     done = progress(session.tree)
-    yield f"- Session: {_inert(session.id)} ({session.status})"
+    yield f"- Session: {_escape(session.id)} ({session.status})"
     yield f"- Step: {session.step.value}"
     yield f"- Components: {done.components_done} of {done.components} complete"
     yield f"- Tasks: {done.tasks_done} of {done.tasks} complete"
@@ -69,7 +69,7 @@ def _listing(title: str, items: Iterator[str]) -> list[str]:
 def _dependencies(session: Session) -> Iterator[str]:
     for d in session.dependencies or ():
         there = "available" if d.available else "missing"
-        yield f"- {_strong(d.name)} ({d.kind}, {there}): {_inert(d.reason)}"
+        yield f"- {_strong(d.name)} ({d.kind}, {there}): {_escape(d.reason)}"
 
 
 def _criteria(tree: TaskTree) -> Iterator[str]:
@@ -79,15 +79,15 @@ def _criteria(tree: TaskTree) -> Iterator[str]:
             covering.setdefault(criterion, []).append(component)
     for criterion, components in covering.items():
         mark = "x" if all(c.state is State.COMPLETE for c in components) else " "
-        yield f"- [{mark}] {_inert(criterion)}: {', '.join(_inert(c.name) for c in components)}"
+        yield f"- [{mark}] {_escape(criterion)}: {', '.join(_escape(c.name) for c in components)}"
 
 
 def _component(tree: TaskTree, component: Component) -> Iterator[str]:
-    yield f"## {_inert(component.name)} ({_code(component.id)})"
+    yield f"## {_escape(component.name)} ({_code(component.id)})"
     yield ""
     if component.description:
-        yield from (_inert(component.description), "")
-    yield f"- State: {_WORDS[component.state]}{', verified' if component.verified else ''}"
+        yield from (_escape(component.description), "")
+    yield f"- State: {_LABELS[component.state]}{', verified' if component.verified else ''}"
     yield f"- Found in the code: {component.found}"
     names = {c.id: c.name for c in tree.components}
     yield from _facts("Depends on", (names.get(d, d) for d in component.depends_on))
@@ -104,44 +104,44 @@ def _component(tree: TaskTree, component: Component) -> Iterator[str]:
 
 
 def _facts(label: str, values: Iterator[str] | tuple[str, ...]) -> Iterator[str]:
-    shown = ", ".join(_inert(v) for v in values)
+    shown = ", ".join(_escape(v) for v in values)
     if shown:
         yield f"- {label}: {shown}"
 
 
 def _task(task: Task) -> Iterator[str]:
     mark = "x" if task.state is State.COMPLETE else " "
-    ending = "" if task.state in (State.PENDING, State.COMPLETE) else f": {_WORDS[task.state]}"
+    ending = "" if task.state in (State.PENDING, State.COMPLETE) else f": {_LABELS[task.state]}"
     if task.given_up:
-        ending = f": given up, {_inert(task.given_up)}"
+        ending = f": given up, {_escape(task.given_up)}"
     yield f"- [{mark}] {_strong(task.name)} ({_code(task.id)}){ending}"
     for subtask in task.subtasks:
-        yield f"  - [{'x' if subtask.done else ' '}] {_inert(subtask.name)}"
+        yield f"  - [{'x' if subtask.done else ' '}] {_escape(subtask.name)}"
 
 
-def _inert(text: str) -> str:
-    """`text` on one line, with every character that markdown, HTML or a terminal would act upon made plain."""
-    visible = _shown(text)
-    return _LEADING.sub(lambda m: f"{m[1] or ''}\\", _ACTIVE.sub(r"\\\1", visible))
+def _escape(text: str) -> str:
+    """Put `text` on one line and escape every character that markdown, HTML or a terminal would interpret."""
+    line = _one_line(text)
+    return _LEADING.sub(lambda m: f"{m[1] or ''}\\", _ACTIVE.sub(r"\\\1", line))
 
 
-def _shown(text: str) -> str:
+def _one_line(text: str) -> str:
     line = " ".join(text.split())
-    return line if line.isascii() and line.isprintable() else "".join(map(_visible, line))
+    return line if line.isascii() and line.isprintable() else "".join(map(_printable, line))
 
 
-def _visible(character: str) -> str:
+def _printable(character: str) -> str:
     hidden = unicodedata.category(character) in ("Cc", "Cf", "Cs") and character not in _JOINERS
     return "\ufffd" if hidden else character
 
 
 def _strong(text: str) -> str:
-    return f"**{_inert(text)}**"
+    return f"**{_escape(text)}**"
 
 
 def _code(text: str) -> str:
-    """`text` as a code span; a backtick cannot be escaped in one and becomes an apostrophe."""
-    return f"`{_shown(text).replace('`', chr(39))}`"
+    """Return `text` as a code span, with apostrophes for backticks, which a code span cannot escape."""
+    return f"`{_one_line(text).replace('`', chr(39))}`"
 
 
 _VERSION = 1
@@ -151,12 +151,12 @@ _COMPONENT = re.compile(r"^<!-- lopen:component (\{.*\}) -->$", re.MULTILINE)
 
 
 def head_comment(tree: TaskTree) -> str:
-    """Says how many components must follow, so that a plan cut short is seen to be."""
+    """Return the comment with the number of components, which reveals an incomplete plan."""
     return _comment("plan", {"version": _VERSION, "components": len(tree.components)})
 
 
 def component_comment(component: Component) -> str:
-    """The component whole, tasks included."""
+    """Return the comment with the whole component, including its tasks."""
     tasks = [
         _fields(t, _TASK) | {"subtasks": [_fields(s, _SUBTASK) for s in t.subtasks]} for t in component.tasks
     ]
@@ -164,7 +164,7 @@ def component_comment(component: Component) -> str:
 
 
 def read_tree(text: str) -> TaskTree | None:
-    """The tree of a text that holds such comments on lines of their own; None where they do not fit together."""
+    """Return the tree in the comments of a text, None if they are invalid or incomplete."""
     heads = _HEAD.findall(text)
     found = _COMPONENT.findall(text)
     if len(heads) != 1:
@@ -174,17 +174,17 @@ def read_tree(text: str) -> TaskTree | None:
         if head["version"] != _VERSION or head["components"] != len(found):
             return None
         return TaskTree(tuple(_component_data(json.loads(body)) for body in found))
-    except (ValueError, KeyError, TypeError, RecursionError):  # changed past reading
+    except (ValueError, KeyError, TypeError, RecursionError):  # somebody edited the comments
         return None
 
 
 def _fields(value: object, names: tuple[str, ...]) -> dict[str, Any]:
-    """As `dataclasses.asdict`, which would copy every text of ten thousand tasks on the way."""
+    """Like `dataclasses.asdict`, but without copying every text of ten thousand tasks."""
     return {name: getattr(value, name) for name in names}
 
 
 def _comment(kind: str, value: Mapping[str, Any]) -> str:
-    """Neither `<`, `>` nor `--` is left in the JSON, and nothing beyond ASCII."""
+    """Return a comment with the value as ASCII JSON without `<`, `>` and `--`."""
     body = json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
     body = body.replace("--", "-\\u002d")
     return f"<!-- lopen:{kind} {body} -->"
@@ -198,12 +198,12 @@ def _component_data(value: dict[str, Any]) -> Component:
         depends_on=_texts(value["depends_on"]),
         spec_sections=_texts(value["spec_sections"]),
         criteria=_texts(value["criteria"]),
-        found=_found(value["found"]),
+        found=_finding(value["found"]),
         evidence=_texts(value["evidence"]),
         tasks=tuple(_task_data(t) for t in value["tasks"]),
-        broken_down=_truth(value["broken_down"]),
-        verified=_truth(value["verified"]),
-        base=_maybe(value["base"]),
+        broken_down=_boolean(value["broken_down"]),
+        verified=_boolean(value["verified"]),
+        base=_optional_text(value["base"]),
     )
 
 
@@ -214,12 +214,12 @@ def _task_data(value: dict[str, Any]) -> Task:
         description=_text(value["description"]),
         type=_text(value["type"]),
         state=State(value["state"]),
-        subtasks=tuple(Subtask(_text(s["name"]), _truth(s["done"])) for s in value["subtasks"]),
+        subtasks=tuple(Subtask(_text(s["name"]), _boolean(s["done"])) for s in value["subtasks"]),
         spec_sections=_texts(value["spec_sections"]),
-        added=_truth(value["added"]),
+        added=_boolean(value["added"]),
         failures=int(value["failures"]),
-        commit=_maybe(value["commit"]),
-        base=_maybe(value["base"]),
+        commit=_optional_text(value["commit"]),
+        base=_optional_text(value["base"]),
         note=_text(value["note"]),
         given_up=_text(value["given_up"]),
     )
@@ -227,28 +227,28 @@ def _task_data(value: dict[str, Any]) -> Task:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value
 
 
-def _maybe(value: object) -> str | None:
+def _optional_text(value: object) -> str | None:
     return None if value is None else _text(value)
 
 
 def _texts(values: object) -> tuple[str, ...]:
     if not isinstance(values, list):
-        raise TypeError(f"{values!r} is no list")
+        raise TypeError(f"{values!r} is not a list")
     return tuple(_text(v) for v in values)
 
 
-def _truth(value: object) -> bool:
+def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{value!r} is neither true nor false")
     return value
 
 
-def _found(value: object) -> Found:
+def _finding(value: object) -> Found:
     for known in get_args(Found):
         if value == known:
             return known  # type: ignore[no-any-return]  # get_args has no types
-    raise ValueError(f"{value!r} is no finding")
+    raise ValueError(f"{value!r} is not a finding")

@@ -12,7 +12,7 @@ EXCERPT_CHARS = 240
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One note: its name as in the file, and the start of its summary."""
+    """A research note: its name in the file name, and the start of its summary."""
 
     name: str
     path: Path
@@ -20,12 +20,12 @@ class Topic:
 
 
 def slug(topic: str) -> str:
-    """The topic as it stands in a file name: lower-case letters, digits and dashes, at most 60."""
+    """Return the topic for a file name: at most 60 lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", topic.casefold()).strip("-")[:60].strip("-") or "topic"
 
 
-def render(topic: str, summary: str, findings: str, sources: Sequence[str], relevance: str) -> str:
-    """The note as Markdown."""
+def render_note(topic: str, summary: str, findings: str, sources: Sequence[str], relevance: str) -> str:
+    """Return the note as markdown."""
     parts = [f"# {topic}", "", summary.strip(), "", "## Findings", "", findings.strip(), ""]
     if relevance:
         parts += ["## Relevance", "", relevance.strip(), ""]
@@ -35,7 +35,7 @@ def render(topic: str, summary: str, findings: str, sources: Sequence[str], rele
 
 
 def topics(folder: Path) -> tuple[Topic, ...]:
-    """Every note in a module's folder, by name."""
+    """Return every note in a module's folder, sorted by name."""
     found = []
     for path in sorted(folder.glob("RESEARCH-*.md")):
         if path.is_symlink() or not path.is_file():
@@ -48,7 +48,7 @@ def topics(folder: Path) -> tuple[Topic, ...]:
 
 
 def read_topic(folder: Path, topic: str) -> str | None:
-    """The note on a topic, by its name or by what its file name makes of it."""
+    """Return the note on a topic, found by its name or by the slug of its name; None if there is none."""
     wanted = {topic, slug(topic)}
     found = next((t for t in topics(folder) if t.name in wanted), None)
     return found.path.read_text("utf-8", errors="replace") if found else None

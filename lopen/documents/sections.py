@@ -1,7 +1,6 @@
-"""A document cut into sections, each with its heading path (docs/reference/specification-format.md).
+"""Divide a document into sections with heading paths (docs/reference/specification-format.md).
 
-Offsets are characters of the source, so that the preamble and all sections' own texts, one behind the
-other, are the document again.
+Offsets count characters of the source: the preamble and the own texts of all sections, joined, are the document.
 """
 
 from __future__ import annotations
@@ -26,22 +25,29 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _SEPARATORS = re.compile(r"\s*>\s*")
 
 
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A problem or warning about a line of a document; `line` counts from 1."""
+
+    line: int
+    message: str
+
+
 class AmbiguousSection(LopenError):
-    """A name that fits several sections; the message lists their paths."""
+    """A name that matches several sections; the message lists their paths."""
 
 
 class NoSuchSection(LopenError):
-    """A name that fits no section; the message names the nearest ones."""
+    """A name that matches no section; the hint names the most similar ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what belongs to it.
+    """A heading and its text.
 
-    `path` leads from the outermost heading to this one; the document's title (its first heading, where that
-    is an H1) is the path of its own section and part of no other. `line` counts from 1. The own text is
-    [start, end): the heading and all up to the next heading of any level; what follows the heading is
-    [body, end).
+    `path` leads from the outermost heading to this one. The document's title (its first heading, if that is an H1)
+    is the path of its own section only. `line` counts from 1. The own text is [start, end): the heading and
+    everything up to the next heading of any level; [body, end) is the same without the heading.
     """
 
     path: tuple[str, ...]
@@ -54,7 +60,7 @@ class Section:
 
     @property
     def address(self) -> str:
-        """The path as it is written: `Behaviour > Rounding`."""
+        """The path in its written form: `Behaviour > Rounding`."""
         return SEPARATOR.join(self.path)
 
 
@@ -71,25 +77,25 @@ class Outline:
 
     @property
     def title(self) -> Section | None:
-        """The H1 that the document begins with."""
+        """The H1 at the beginning of the document."""
         first = next(iter(self.sections), None)
         return first if first is not None and first.level == 1 else None
 
     def line_at(self, offset: int) -> int:
-        """The line, from 1, that holds this offset."""
+        """Return the line of this offset, from 1."""
         return bisect_right(self.line_starts, offset)
 
     def own_text(self, section: Section) -> str:
-        """The section as written, without its subsections."""
+        """Return the section's source without its subsections."""
         return self.text[section.start : section.end]
 
     def full_text(self, section: Section) -> str:
-        """The section as written, with its subsections."""
+        """Return the section's source with its subsections."""
         inside = self.descendants(section)
         return self.text[section.start : inside[-1].end if inside else section.end]
 
     def descendants(self, section: Section) -> tuple[Section, ...]:
-        """All sections inside this one, in order."""
+        """Return all sections inside this one, in order."""
         first = bisect_left(self.sections, section.start, key=lambda s: s.start) + 1
         after = first
         while after < len(self.sections) and self.sections[after].level > section.level:
@@ -97,28 +103,31 @@ class Outline:
         return self.sections[first:after]
 
     def children(self, section: Section) -> tuple[Section, ...]:
-        """The sections directly inside this one, in order."""
+        """Return the sections directly inside this one, in order."""
         return tuple(_outermost(self.descendants(section)))
 
     def find(self, heading: str) -> Section:
-        """The section that `heading` addresses: a path, the end of a path, or one heading alone.
+        """Return the section that `heading` addresses: a path, the end of a path, or a single heading.
 
-        Case and runs of blanks do not count. A whole path comes before the end of a longer one.
-        `AmbiguousSection` where several fit, `NoSuchSection` where none does.
+        Case and whitespace do not matter. A whole path has priority over the end of a longer one.
+
+        Raises:
+            AmbiguousSection: several sections match.
+            NoSuchSection: no section matches.
         """
-        wanted = folded(heading)
+        wanted = normalise_name(heading)
         found = self._by_path.get(wanted) or self._by_ending.get(wanted) or ()
         if len(found) == 1:
             return found[0]
         if found:
             raise AmbiguousSection(
-                f"{heading!r} is the name of {len(found)} sections: {_listed(found)}",
-                hint="give the whole path; where even that is the same, rename one of them",
+                f"{len(found)} sections match {heading!r}: {_listed(found)}",
+                hint="use the whole path; if the paths are equal, rename one of them",
             )
         raise NoSuchSection(f"there is no section {heading!r}", hint=self._nearest(wanted))
 
     def get(self, heading: str) -> Section | None:
-        """As `find`, but None where the name fits no section or several."""
+        """Like `find`, but return None if no section or several match."""
         try:
             return self.find(heading)
         except (AmbiguousSection, NoSuchSection):
@@ -129,8 +138,8 @@ class Outline:
         names = get_close_matches(wanted, list(known)[:COMPARED_NAMES], n=3, cutoff=0.5)
         near = {s.start: s for name in names for s in known[name]}
         if near:
-            return f"the nearest: {_listed(near.values())}"
-        return f"there are: {_listed(self.sections)}" if self.sections else "the document has no sections"
+            return f"similar sections: {_listed(near.values())}"
+        return f"the sections: {_listed(self.sections)}" if self.sections else "the document has no sections"
 
     @cached_property
     def _by_path(self) -> dict[str, tuple[Section, ...]]:
@@ -139,22 +148,22 @@ class Outline:
             (name, section)
             for section in self.sections
             for name in {
-                folded(section.address),
-                folded(SEPARATOR.join((title.title, *section.path)) if title else section.address),
+                normalise_name(section.address),
+                normalise_name(SEPARATOR.join((title.title, *section.path)) if title else section.address),
             }
         )
 
     @cached_property
     def _by_ending(self) -> dict[str, tuple[Section, ...]]:
         return _grouped(
-            (folded(SEPARATOR.join(section.path[at:])), section)
+            (normalise_name(SEPARATOR.join(section.path[at:])), section)
             for section in self.sections
             for at in range(1, len(section.path))
         )
 
 
-def outline(text: str) -> Outline:
-    """The sections of a document. Never fails; a byte order mark is no part of the first line."""
+def parse_outline(text: str) -> Outline:
+    """Divide a document into sections. Every text is valid; a byte order mark does not belong to the first line."""
     mark = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
     blocks = scan(text[mark:])
     starts = [mark, *(m.end() for m in _LINE_END.finditer(text))]
@@ -183,7 +192,7 @@ def outline(text: str) -> Outline:
 
 
 def _paths(headings: Iterable[Heading]) -> Iterator[tuple[str, ...]]:
-    """The path of each heading: the nearest lower levels before it, the document's title left out."""
+    """Yield the path of each heading: the nearest lower levels before it, without the document's title."""
     above: list[Heading] = []
     for number, heading in enumerate(headings):
         while above and above[-1].level >= heading.level:
@@ -194,7 +203,7 @@ def _paths(headings: Iterable[Heading]) -> Iterator[tuple[str, ...]]:
 
 
 def _outermost(sections: Iterable[Section]) -> Iterator[Section]:
-    """Those that lie in none of the others."""
+    """Yield the sections that are not inside another one."""
     level = 0
     for section in sections:
         if not level or section.level <= level:
@@ -202,8 +211,8 @@ def _outermost(sections: Iterable[Section]) -> Iterator[Section]:
             yield section
 
 
-def folded(name: str) -> str:
-    """A name as compared: Unicode form, case and blanks do not count."""
+def normalise_name(name: str) -> str:
+    """Return a name for comparison, independent of Unicode form, case and whitespace."""
     words = " ".join(unicodedata.normalize("NFC", name).split())
     return _SEPARATORS.sub(SEPARATOR, words).strip().casefold()
 

@@ -1,4 +1,4 @@
-"""Reading a specification's file: all the ways in which it can be unfit, said once."""
+"""Read a specification's file and describe every reason for which it cannot be read."""
 
 from __future__ import annotations
 
@@ -10,33 +10,37 @@ from pathlib import Path
 from lopen.base.errors import LopenError
 
 SPECS = "specs"
-LARGEST = 16 * 1024 * 1024
-"""Bytes a specification may have."""
+MAX_BYTES = 16 * 1024 * 1024
+"""Maximum size of a specification in bytes."""
 
 
 class UnreadableSource(LopenError):
-    """The file is missing, too large, no text, or cannot be read.
+    """The file is missing, too large, not text, or not readable.
 
-    `what` is wrong, `line` where it is; 0 where no line is to blame. The message holds the path too.
+    `problem` describes the error in `line`, 0 if it concerns the whole file. The message contains the path too.
     """
 
-    def __init__(self, path: Path, what: str, *, hint: str, line: int = 0) -> None:
-        super().__init__(f"{path}:{line}: {what}" if line else f"{path} {what}", hint=hint)
-        self.what = what
+    def __init__(self, path: Path, problem: str, *, hint: str, line: int = 0) -> None:
+        super().__init__(f"{path}:{line}: {problem}" if line else f"{path} {problem}", hint=hint)
+        self.problem = problem
         self.line = line
 
 
-class NoSource(UnreadableSource):
-    """There is no such file."""
+class MissingSource(UnreadableSource):
+    """The file does not exist."""
 
 
 def read_source(path: Path) -> str:
-    """The text of a specification, a byte order mark and all line ends kept. `UnreadableSource` otherwise."""
+    """Return the text of a specification with its byte order mark and line ends.
+
+    Raises:
+        UnreadableSource: the file is missing, too large, not text, or not readable.
+    """
     content = _bytes(path)
     if b"\0" in content:
         line = _line(content, content.index(b"\0"))
         raise UnreadableSource(
-            path, "a NUL byte: this is no text", hint="save it as a UTF-8 text file", line=line
+            path, "NUL byte: the file is not text", hint="save it as a UTF-8 text file", line=line
         )
     try:
         return content.decode()
@@ -50,16 +54,16 @@ def read_source(path: Path) -> str:
         ) from error
 
 
-def file_in_the_way(folder: Path) -> UnreadableSource:
-    """What to say where `folder`, or one it lies in, is a file."""
+def file_instead_of_folder(folder: Path) -> UnreadableSource:
+    """Return the error for a file in the place of `folder` or of one of its parents."""
     file = next((f for f in (folder, *folder.parents) if f.exists()), folder)
     return UnreadableSource(file, "is not a folder", hint="rename or remove it; then: lopen init MODULE")
 
 
 def _require_inside(path: Path, descriptor: int) -> None:
-    """Refuse `specs/<module>/SPECIFICATION.md` where links have it lead out of its project.
+    """Refuse `specs/<module>/SPECIFICATION.md` if links lead it out of its project.
 
-    What was opened is compared with what the name stands for, so that a link turned meanwhile is no way out.
+    Compare the open file with the resolved name, so that a link that changes meanwhile is refused too.
     """
     if path.parent.parent.name != SPECS:
         return
@@ -72,7 +76,7 @@ def _require_inside(path: Path, descriptor: int) -> None:
 
 
 def _module(path: Path) -> str:
-    """The module whose specification would lie at `path`, as a person types it."""
+    """Return the name of the module whose specification is at `path`, quoted for a shell."""
     return shlex.quote(path.parent.name)
 
 
@@ -82,28 +86,30 @@ def _line(content: bytes, offset: int) -> int:
 
 def _bytes(path: Path) -> bytes:
     try:
-        # Without O_NONBLOCK a named pipe in the file's place would block for ever.
+        # Without O_NONBLOCK a named pipe in place of the file would block forever.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             _require_inside(path, file.fileno())
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UnreadableSource(path, "is no regular file", hint="put a markdown file there")
-            content = file.read(LARGEST + 1)
+                raise UnreadableSource(path, "is not a regular file", hint="put a markdown file there")
+            content = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        raise NoSource(
-            path, "does not exist", hint=f"write it, or have it drafted: lopen spec {_module(path)} -p TEXT"
+        raise MissingSource(
+            path,
+            "does not exist",
+            hint=f"write it, or let lopen draft it: lopen spec {_module(path)} -p TEXT",
         ) from error
     except NotADirectoryError as error:
-        raise file_in_the_way(path.parent) from error
+        raise file_instead_of_folder(path.parent) from error
     except IsADirectoryError as error:
         raise UnreadableSource(path, "is a folder", hint="put a markdown file there") from error
     except OSError as error:
         raise UnreadableSource(
-            path, f"cannot be read: {error.strerror or error}", hint="check the file and its permissions"
+            path, f"is not readable: {error.strerror or error}", hint="check the file and its permissions"
         ) from error
-    if len(content) > LARGEST:
+    if len(content) > MAX_BYTES:
         raise UnreadableSource(
             path,
-            f"is larger than {LARGEST // 1024 // 1024} MB",
+            f"is larger than {MAX_BYTES // 1024 // 1024} MB",
             hint="split the module, or move material into research files beside the specification",
         )
     return content

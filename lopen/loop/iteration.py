@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from lopen.base.errors import LopenError
 from lopen.base.events import IterationStarted, TaskChanged
-from lopen.documents.source import NoSource
+from lopen.documents.source import MissingSource
 from lopen.documents.spec import Specification
 from lopen.guardrails.repeated_failures import escalated
 from lopen.llm.messages import Request
@@ -88,7 +88,7 @@ def fit_spec(context: SessionContext, spec: Specification | None) -> Specificati
     module = context.record.journal.session.module
     try:
         spec = spec or context.project.load_spec(module)  # raises what is wrong, with its hint
-    except NoSource as error:
+    except MissingSource as error:
         if not context.drafted:
             raise
         hint = f"say more of what you want: lopen spec {module} -p TEXT; or write the file; lopen log {module} tells"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from lopen.base.events import DriftFound, Event, Notice, StepEntered, TaskChanged
 from lopen.base.hashing import content_hash
-from lopen.documents.drift import Drift, compare, section_hashes
-from lopen.documents.sections import SEPARATOR, folded
+from lopen.documents.drift import Drift, compare_hashes, section_hashes
+from lopen.documents.sections import SEPARATOR, normalise_name
 from lopen.documents.spec import SKILLS_AND_HOOKS, Specification
 from lopen.git.checkout import Checkout
 from lopen.workflow.assess import assess, facts_of
@@ -64,14 +64,18 @@ def _must_wait(session: Session, spec: Specification, hashes: dict[str, str]) ->
 
 
 def _commands_of(hashes: Mapping[str, str]) -> dict[str, str]:
-    return {k: v for k, v in hashes.items() if folded(k.split(SEPARATOR)[0]) == folded(SKILLS_AND_HOOKS)}
+    return {
+        k: v
+        for k, v in hashes.items()
+        if normalise_name(k.split(SEPARATOR)[0]) == normalise_name(SKILLS_AND_HOOKS)
+    }
 
 
 def _drifted(session: Session, hashes: dict[str, str]) -> tuple[Session, list[Event]]:
     """Report drift once, and go back to the earliest step it touches."""
     if not session.planned:
         return session, []
-    drift = compare(session.planned, hashes)
+    drift = compare_hashes(session.planned, hashes)
     if not drift.any:
         return session, []
     back = drift.reentry

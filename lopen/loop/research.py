@@ -6,7 +6,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from lopen.base.events import Notice
-from lopen.documents.research import render, slug
+from lopen.documents.research import render_note, slug
 from lopen.llm.messages import ContextTooLong, Request, SystemBlock
 from lopen.llm.request_body import sendable, text_block
 from lopen.loop.context import SessionContext
@@ -46,7 +46,7 @@ def research(context: SessionContext, bench: Workbench, topic: str, question: st
         return failed("the research ended without an answer", "go on without it, or ask a narrower question")
     summary = answer.strip().split("\n\n", 1)[0]
     name = f"specs/{context.record.journal.session.module}/RESEARCH-{slug(topic)}.md"
-    context.project.place.write_document(name, render(topic, summary, answer, (), ""))
+    context.project.place.write_document(name, render_note(topic, summary, answer, (), ""))
     context.project.verifier.own_paper(name)
     context.record.journal.tell(Notice("info", f"research logged: {name}"))
     return done(path=name, summary=summary)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lopen.documents.sections import Section, folded
+from lopen.documents.sections import Section, normalise_name
 from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, OVERVIEW, SKILLS_AND_HOOKS, Specification
 from lopen.llm.messages import SystemBlock
 from lopen.prompts.parts import CHARS_PER_TOKEN, Part, bullet, fit, indented, joined
@@ -151,13 +151,15 @@ def _length(parts: Sequence[Part]) -> int:
 
 def _planning_parts(spec: Specification) -> list[Part]:
     criteria = "\n".join(f"- {c.id}: {c.text}" for c in spec.criteria)
-    said_elsewhere = {folded(ACCEPTANCE_CRITERIA), folded(SKILLS_AND_HOOKS)}
-    chapters = [s for s in spec.outline.sections if s.level == 2 and folded(s.title) not in said_elsewhere]
+    said_elsewhere = {normalise_name(ACCEPTANCE_CRITERIA), normalise_name(SKILLS_AND_HOOKS)}
+    chapters = [
+        s for s in spec.outline.sections if s.level == 2 and normalise_name(s.title) not in said_elsewhere
+    ]
     parts = section_parts(spec, chapters)
     more = []
     if _length(parts) > SHARED_CHARS:
-        always = {folded(OVERVIEW), folded(DEPENDENCIES)}
-        first = section_parts(spec, [s for s in chapters if folded(s.title) in always])
+        always = {normalise_name(OVERVIEW), normalise_name(DEPENDENCIES)}
+        first = section_parts(spec, [s for s in chapters if normalise_name(s.title) in always])
         parts = list(fit(first, SECTION_CHARS))
         more = [Part("More sections", "The other sections are long: `read_spec` gives each of them.")]
     return [Part("Acceptance criteria", criteria, 0, data=True), *parts, *more]

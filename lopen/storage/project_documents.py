@@ -12,9 +12,9 @@ from threading import Lock
 from types import MappingProxyType
 
 from lopen.base.atomic_files import store_text
-from lopen.documents.plan_file import render
+from lopen.documents.plan_file import render_plan
 from lopen.documents.source import read_source
-from lopen.documents.spec import Specification, find_modules, parse, spec_path
+from lopen.documents.spec import Specification, find_modules, parse_specification, spec_path
 from lopen.storage.folder import require_plain
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -73,7 +73,7 @@ class SpecificationCache:
             if cached is not None and cached.text == text:
                 self._entries.move_to_end(key)
                 return cached
-        spec = parse(text, module=module, path=path, known_ids=known_ids)
+        spec = parse_specification(text, module=module, path=path, known_ids=known_ids)
         with self._lock:
             self._entries[key] = spec
             self._entries.move_to_end(key)
@@ -95,4 +95,4 @@ def write_plan(root: Path, session: Session) -> None:
         LopenError: `.lopen` holds a symbolic link.
     """
     require_plain(root / ".lopen")
-    store_text(plan_path(root, session.module), render(session.module, session))
+    store_text(plan_path(root, session.module), render_plan(session.module, session))

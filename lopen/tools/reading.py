@@ -8,9 +8,9 @@ from typing import Any
 from lopen.base.errors import LopenError
 from lopen.base.events import Notice, ProgressReported, QuestionAsked
 from lopen.base.hashing import content_hash
-from lopen.documents.research import read_topic, render, slug, topics
+from lopen.documents.research import read_topic, render_note, slug, topics
 from lopen.documents.sections import AmbiguousSection, NoSuchSection
-from lopen.documents.spec import parse
+from lopen.documents.spec import parse_specification
 from lopen.tools import inputs
 from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
@@ -164,7 +164,7 @@ def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> ToolResult:
     module = bench.session.module
     name = f"specs/{module}/SPECIFICATION.md"
     content = wanted.content if wanted.content.endswith("\n") else wanted.content + "\n"
-    spec = parse(content, module=module, path=bench.project.root / name)
+    spec = parse_specification(content, module=module, path=bench.project.root / name)
     bench.project.place.write_document(name, content)
     problems = [str(p) for p in spec.problems]
     return replace(done(problems=problems), recorded=not problems)
@@ -172,7 +172,9 @@ def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> ToolResult:
 
 def log_research(bench: Workbench, wanted: inputs.LogResearch) -> ToolResult:
     """Keeps a note beside the specification."""
-    text = render(wanted.topic, wanted.summary, wanted.findings, wanted.sources or (), wanted.relevance or "")
+    text = render_note(
+        wanted.topic, wanted.summary, wanted.findings, wanted.sources or (), wanted.relevance or ""
+    )
     name = f"specs/{bench.session.module}/RESEARCH-{slug(wanted.topic)}.md"
     bench.project.place.write_document(name, text)
     bench.project.verifier.own_paper(name)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lopen.application.approval import record
-from lopen.documents.spec import load
+from lopen.documents.spec import load_specification
 from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
 from tests.project import specification
@@ -27,5 +27,5 @@ def test_a_person_without_a_name_approves_by_number(
     path.parent.mkdir(parents=True)
     path.write_text(specification(), "utf-8")
     store = SessionStore(Database(tmp_path / "state.db"))
-    assert record(store, load(path, module="calc"), "").who == f"user {os.getuid()}"
+    assert record(store, load_specification(path, module="calc"), "").who == f"user {os.getuid()}"
     store.database.close()

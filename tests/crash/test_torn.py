@@ -18,7 +18,7 @@ from lopen.application.open_store import open_store
 from lopen.base.atomic_files import store_text
 from lopen.base.clock import FakeClock
 from lopen.base.events import Notice
-from lopen.documents.plan_file import render
+from lopen.documents.plan_file import render_plan
 from lopen.llm.messages import Request, Response, Usage
 from lopen.llm.recorder import Recorder
 from lopen.llm.recording import load
@@ -138,7 +138,7 @@ def project(crashed: Path, tmp_path: Path) -> Path:
     shutil.copytree(crashed, state)
     (state / "state.db").write_bytes(folded(state))
     session = Session("calc-20260101-1", "calc", NOW, tree=TREE)
-    store_text(state / "modules" / "calc" / "plan.md", render("calc", session))
+    store_text(state / "modules" / "calc" / "plan.md", render_plan("calc", session))
     return project.root
 
 

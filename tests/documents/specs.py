@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lopen.documents.spec import Specification, parse
+from lopen.documents.spec import Specification, parse_specification
 
 PATH = Path("specs/shop/SPECIFICATION.md")
 
@@ -53,7 +53,7 @@ def changed(old: str, new: str, text: str = SOUND) -> str:
 
 def read(text: str, known_ids: dict[str, str] | None = None) -> Specification:
     """The specification that `text` is."""
-    return parse(text, module="shop", path=PATH, known_ids=known_ids or {})
+    return parse_specification(text, module="shop", path=PATH, known_ids=known_ids or {})
 
 
 def problems(text: str) -> list[str]:

@@ -51,7 +51,7 @@ def test_a_standard_name_left_out_counts_as_none_with_a_warning() -> None:
     assert spec.problems == ()
     assert spec.command_lines["verify-tests"] is None
     assert [str(w) for w in spec.warnings] == [
-        "specs/shop/SPECIFICATION.md:27: verify-tests is left out, which counts as none"
+        "specs/shop/SPECIFICATION.md:27: verify-tests is missing, which counts as none"
     ]
 
 
@@ -76,30 +76,36 @@ def test_lines_that_are_no_command_are_left_alone(line: str) -> None:
 
 
 SHAPE = "write ``- **verify-tests**: `the command` `` or `- **verify-tests**: none`"
-NAME = "is no name for a verify command: verify-, then small letters, digits and hyphens, at most 64 in all"
+RULE = "use verify-, then lower-case letters, digits and hyphens, at most 64 characters"
 REFUSED = [
-    ("- verify-tests: `pytest`", f"the verify command cannot be read: {SHAPE}"),
-    ("- `verify-tests`: pytest", f"the verify command cannot be read: {SHAPE}"),
-    ("- **verify-tests**: pytest", f"the command of verify-tests cannot be read: {SHAPE}"),
-    ("- **verify-tests**:", f"the command of verify-tests cannot be read: {SHAPE}"),
-    ("- **verify-tests**: `a` (quick)", f"the command of verify-tests cannot be read: {SHAPE}"),
-    ("- **verify-tests**: `a` `b`", f"the command of verify-tests cannot be read: {SHAPE}"),
-    ("- **verify-tests**: ` `", "the command of verify-tests is empty; say `none` if there is none"),
-    ("- **verify-tests**: `a\x1b[2K`", "the command of verify-tests holds characters that cannot be seen"),
-    ("- **verify-tests**: `a\u202eb`", "the command of verify-tests holds characters that cannot be seen"),
-    ("- **Verify-Tests**: `a`", f"'Verify-Tests' {NAME}"),
-    ("- **verify_tests**: `a`", f"'verify_tests' {NAME}"),
-    ("- **verify-**: `a`", f"'verify-' {NAME}"),
-    ("- **verify-a b**: `a`", f"'verify-a b' {NAME}"),
-    ("- **tests**: `pytest`", f"'tests' {NAME}"),
-    (f"- **verify-{'a' * 58}**: `a`", f"'verify-{'a' * 58}' {NAME}"),
-    ("- **verify-task-completion**: `a`", "verify-task-completion is lopen's own; choose another name"),
+    ("- verify-tests: `pytest`", f"invalid verify command: {SHAPE}"),
+    ("- `verify-tests`: pytest", f"invalid verify command: {SHAPE}"),
+    ("- **verify-tests**: pytest", f"invalid command of verify-tests: {SHAPE}"),
+    ("- **verify-tests**:", f"invalid command of verify-tests: {SHAPE}"),
+    ("- **verify-tests**: `a` (quick)", f"invalid command of verify-tests: {SHAPE}"),
+    ("- **verify-tests**: `a` `b`", f"invalid command of verify-tests: {SHAPE}"),
+    ("- **verify-tests**: ` `", "the command of verify-tests is empty; write `none` if there is none"),
+    ("- **verify-tests**: `a\x1b[2K`", "the command of verify-tests contains invisible characters"),
+    ("- **verify-tests**: `a\u202eb`", "the command of verify-tests contains invisible characters"),
+    ("- **Verify-Tests**: `a`", f"invalid verify command name 'Verify-Tests': {RULE}"),
+    ("- **verify_tests**: `a`", f"invalid verify command name 'verify_tests': {RULE}"),
+    ("- **verify-**: `a`", f"invalid verify command name 'verify-': {RULE}"),
+    ("- **verify-a b**: `a`", f"invalid verify command name 'verify-a b': {RULE}"),
+    ("- **tests**: `pytest`", f"invalid verify command name 'tests': {RULE}"),
+    (f"- **verify-{'a' * 58}**: `a`", f"invalid verify command name 'verify-{'a' * 58}': {RULE}"),
+    (
+        "- **verify-task-completion**: `a`",
+        "verify-task-completion is reserved for lopen; choose another name",
+    ),
     (
         "- **verify-component-completion**: none",
-        "verify-component-completion is lopen's own; choose another name",
+        "verify-component-completion is reserved for lopen; choose another name",
     ),
-    ("- **verify-module-completion**: `a`", "verify-module-completion is lopen's own; choose another name"),
-    ("- **verify-build**: `make`", "verify-build stands on line 30 already"),
+    (
+        "- **verify-module-completion**: `a`",
+        "verify-module-completion is reserved for lopen; choose another name",
+    ),
+    ("- **verify-build**: `make`", "duplicate verify-build (first on line 30)"),
 ]
 
 
@@ -129,7 +135,7 @@ def test_a_second_line_without_a_marker_does_not_hide_in_the_first() -> None:
 def test_a_name_next_to_a_standard_one_that_lacks_is_asked_about(name: str, meant: str | None) -> None:
     spec = read(with_line(f"- **{name}**: `x`"))
     asked = [w.message for w in spec.warnings if "did you mean" in w.message]
-    assert asked == ([f"{name} is no standard name; did you mean {meant}?"] if meant else [])
+    assert asked == ([f"{name} is not a standard name; did you mean {meant}?"] if meant else [])
     assert not spec.problems
 
 
@@ -138,7 +144,7 @@ def test_a_name_next_to_a_standard_one_that_lacks_is_asked_about(name: str, mean
 )
 def test_a_quote_that_is_not_closed_is_a_problem_with_its_line(line: str) -> None:
     [problem] = problems(with_line(f"- **verify-tests**: `{line}`"))
-    assert "a quote in the command of verify-tests is not closed" in problem
+    assert "unclosed quote in the command of verify-tests" in problem
     assert problem.split(":")[0].isdigit()
 
 

@@ -55,15 +55,15 @@ def test_ticks_are_seen_and_change_nothing_else() -> None:
 
 
 REFUSED = [
-    ("None yet.\n", ["18: no criterion: write at least one `- [ ] …` line"]),
-    ("- [ ] a\n- [] b\n", ["21: no checkbox: write `- [ ] ` with one blank in it and one after"]),
-    ("- [ ] a\n- [  ] b\n", ["21: no checkbox: write `- [ ] ` with one blank in it and one after"]),
-    ("- [ ] a\n- [x]b\n", ["21: no checkbox: write `- [ ] ` with one blank in it and one after"]),
-    ("- [ ] a\n-[ ] b\n", ["21: no list item: write `- [ ] …` on a line of its own"]),
-    ("- [ ] a\n\n[ ] b\n", ["22: no list item: write `- [ ] …` on a line of its own"]),
+    ("None yet.\n", ["18: no criteria: write at least one `- [ ] …` line"]),
+    ("- [ ] a\n- [] b\n", ["21: invalid checkbox: write `- [ ] ` with one space inside and one after it"]),
+    ("- [ ] a\n- [  ] b\n", ["21: invalid checkbox: write `- [ ] ` with one space inside and one after it"]),
+    ("- [ ] a\n- [x]b\n", ["21: invalid checkbox: write `- [ ] ` with one space inside and one after it"]),
+    ("- [ ] a\n-[ ] b\n", ["21: checkbox outside of a list: write `- [ ] …` on a separate line"]),
+    ("- [ ] a\n\n[ ] b\n", ["22: checkbox outside of a list: write `- [ ] …` on a separate line"]),
     ("- [ ]\n- [ ] [A-1]\n", ["20: the criterion has no text", "21: the criterion has no text"]),
-    ("- [ ] [A-1] a\n- [ ] [a-1] b\n", ["21: the id a-1 is in use already, on line 20"]),
-    ("- [ ] a\n- [ ] b\n- [ ] a\n", ["22: the same criterion stands on line 20"]),
+    ("- [ ] [A-1] a\n- [ ] [a-1] b\n", ["21: duplicate id a-1 (first on line 20)"]),
+    ("- [ ] a\n- [ ] b\n- [ ] a\n", ["22: duplicate criterion (first on line 20)"]),
 ]
 
 
@@ -76,7 +76,7 @@ def test_a_plain_item_is_no_criterion_and_a_warning_says_so() -> None:
     spec = read(with_list("- [ ] a\n- all times in ms\n"))
     assert spec.problems == ()
     assert [(w.line, w.message) for w in spec.warnings] == [
-        (21, "a list item without a checkbox is no criterion")
+        (21, "a list item without a checkbox is not a criterion")
     ]
 
 
@@ -95,9 +95,7 @@ def test_an_id_in_the_text_counts_before_the_known_one() -> None:
 
 def test_an_id_written_down_that_lopen_gave_to_another_text_is_a_problem() -> None:
     text = with_list("- [ ] a\n- [ ] [AC-1] b\n")
-    assert [p.message for p in read(text, {"a": "AC-1"}).problems] == [
-        "the id AC-1 is in use already, on line 20"
-    ]
+    assert [p.message for p in read(text, {"a": "AC-1"}).problems] == ["duplicate id AC-1 (first on line 20)"]
 
 
 words = st.text(alphabet="abc", min_size=1, max_size=3)

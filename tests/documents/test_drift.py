@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.documents.drift import PREAMBLE, Drift, compare, outline_hashes, section_hashes, shown, spec_hash
-from lopen.documents.sections import outline
+from lopen.documents.drift import (
+    PREAMBLE,
+    Drift,
+    address_label,
+    compare_hashes,
+    outline_hashes,
+    section_hashes,
+    spec_hash,
+)
+from lopen.documents.sections import parse_outline
 from lopen.workflow.steps import Step
 from tests.documents.markdown import anything
 from tests.documents.specs import SOUND, changed, read
@@ -18,7 +26,7 @@ HASHES = section_hashes(read(SOUND))
 
 
 def drift(text: str) -> Drift:
-    return compare(HASHES, section_hashes(read(text)))
+    return compare_hashes(HASHES, section_hashes(read(text)))
 
 
 def test_every_section_and_the_preamble_have_a_hash() -> None:
@@ -36,7 +44,7 @@ def test_every_section_and_the_preamble_have_a_hash() -> None:
 
 
 def test_the_preamble_has_a_name_for_people() -> None:
-    assert [shown(address) for address in (PREAMBLE, "Overview")] == ["front matter", "Overview"]
+    assert [address_label(address) for address in (PREAMBLE, "Overview")] == ["front matter", "Overview"]
 
 
 def test_the_same_specification_has_not_drifted() -> None:
@@ -103,9 +111,9 @@ def test_moving_sections_about_is_no_drift() -> None:
 
 
 def test_sections_of_one_address_hide_no_change_from_each_other() -> None:
-    one = outline_hashes(outline("# t\n## a\nx\n## a\ny\n"))
-    other = outline_hashes(outline("# t\n## a\nz\n## a\ny\n"))
-    assert compare(one, other) == Drift(changed=("a",))
+    one = outline_hashes(parse_outline("# t\n## a\nx\n## a\ny\n"))
+    other = outline_hashes(parse_outline("# t\n## a\nz\n## a\ny\n"))
+    assert compare_hashes(one, other) == Drift(changed=("a",))
 
 
 def test_the_hash_of_the_whole_follows_every_section() -> None:
@@ -116,7 +124,7 @@ def test_the_hash_of_the_whole_follows_every_section() -> None:
 
 def alike(one: str, other: str) -> bool:
     """Whether nothing that counts differs."""
-    return outline_hashes(outline(one)) == outline_hashes(outline(other))
+    return outline_hashes(parse_outline(one)) == outline_hashes(parse_outline(other))
 
 
 SAME = [
@@ -189,9 +197,9 @@ def test_the_end_of_the_file_never_counts(text: str, end: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(anything)
 def test_a_section_hashes_the_same_alone_as_in_its_document(text: str) -> None:
-    cut = outline(text)
+    cut = parse_outline(text)
     for section in cut.sections:
-        alone = outline_hashes(outline(cut.own_text(section)))
+        alone = outline_hashes(parse_outline(cut.own_text(section)))
         shared = section.title == PREAMBLE or [s.address for s in cut.sections].count(section.address) > 1
         if not shared:
             # Its title may read differently: a link in it may be defined in another section.

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lopen.documents.plan_file import parse, render
+from lopen.documents.plan_file import parse_plan, render_plan
 from lopen.workflow.session import Dependency, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree
@@ -43,7 +43,7 @@ def session(tree: TaskTree, **fields: object) -> Session:
 
 
 def test_a_plan_shows_everything_people_want_to_know() -> None:
-    text = render(
+    text = render_plan(
         "shop",
         session(
             TREE,
@@ -96,9 +96,9 @@ trees = st.lists(components, max_size=3).map(lambda found: TaskTree(tuple(found)
 @settings(max_examples=300, deadline=None)
 @given(trees, tuples)
 def test_a_plan_gives_the_tree_back(tree: TaskTree, assumptions: tuple[str, ...]) -> None:
-    text = render("shop", session(tree, assumptions=assumptions))
-    assert parse(text) == tree
-    assert parse(text.replace("\n", "\r\n")) == tree
+    text = render_plan("shop", session(tree, assumptions=assumptions))
+    assert parse_plan(text) == tree
+    assert parse_plan(text.replace("\n", "\r\n")) == tree
     text.encode()
 
 
@@ -107,7 +107,7 @@ def test_a_plan_gives_the_tree_back(tree: TaskTree, assumptions: tuple[str, ...]
 def test_nothing_in_a_plan_but_lopens_own_comments_is_active(
     tree: TaskTree, assumptions: tuple[str, ...]
 ) -> None:
-    text = render("shop", session(tree, assumptions=assumptions))
+    text = render_plan("shop", session(tree, assumptions=assumptions))
     assert not any(c < " " and c != "\n" for c in text)
     tokens = MarkdownIt("commonmark").parse(text)
     html = [t for t in tokens if t.type == "html_block"]
@@ -123,7 +123,7 @@ def test_nothing_in_a_plan_but_lopens_own_comments_is_active(
     assert titles <= 4 + len(tree.components)
 
 
-RENDERED = render("shop", session(TREE))
+RENDERED = render_plan("shop", session(TREE))
 
 
 @pytest.mark.parametrize(
@@ -149,12 +149,12 @@ RENDERED = render("shop", session(TREE))
 )  # fmt: skip
 def test_a_damaged_plan_gives_no_tree(text: str) -> None:
     assert text != RENDERED
-    assert parse(text) is None
+    assert parse_plan(text) is None
 
 
 def test_edits_for_people_change_nothing() -> None:
-    assert parse(RENDERED.replace("- [ ] **Refuse", "- [x] **Refuse")) == TREE
+    assert parse_plan(RENDERED.replace("- [ ] **Refuse", "- [x] **Refuse")) == TREE
 
 
 def test_an_empty_plan_is_a_plan() -> None:
-    assert parse(render("shop", session(TaskTree()))) == TaskTree()
+    assert parse_plan(render_plan("shop", session(TaskTree()))) == TaskTree()

@@ -11,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.base.errors import ExitCode, WrongUsage
-from lopen.documents.source import LARGEST, UnreadableSource
-from lopen.documents.spec import Problem, find_modules, load, module_name, parse, spec_path
+from lopen.documents.source import MAX_BYTES, UnreadableSource
+from lopen.documents.spec import (
+    Problem,
+    find_modules,
+    load_specification,
+    module_name,
+    parse_specification,
+    spec_path,
+)
 from tests.documents.markdown import anything
 from tests.documents.specs import PATH, SOUND, changed, problems, read
 
@@ -57,7 +64,7 @@ STRUCTURE = [
     (changed("# Shop\n", "Shop\n"), ["8: the first heading must be the title, an H1: `# …`"]),
     (changed("## Behaviour", "# Behaviour"), [
         "12: a second H1, 'Behaviour': make it an H2",
-        "6: no section says what the module does: write at least one H2 of its own domain",
+        "6: no section describes what the module does: write at least one H2 about its domain",
     ]),
     (changed("## Overview", "## Summary"), ["6: the section `## Overview` is missing"]),
     (changed("## Overview", "### Overview"), ["6: the section `## Overview` is missing"]),
@@ -65,12 +72,12 @@ STRUCTURE = [
     (changed("## Acceptance Criteria", "## Criteria"), ["6: the section `## Acceptance Criteria` is missing"]),
     (changed("## Skills & Hooks", "## Hooks"), ["6: the section `## Skills & Hooks` is missing"]),
     (changed("## Behaviour", "## Notes"), [
-        "6: no section says what the module does: write at least one H2 of its own domain"
+        "6: no section describes what the module does: write at least one H2 about its domain"
     ]),
     (changed("### Rounding", "### Rounding\n\n### rounding"), [
-        "16: the heading path 'Behaviour > rounding' stands on line 14 already"
+        "16: duplicate heading 'Behaviour > rounding' (first on line 14)"
     ]),
-    (changed("None.", "None.\n\n## Behaviour"), ["27: the heading path 'Behaviour' stands on line 12 already"]),
+    (changed("None.", "None.\n\n## Behaviour"), ["27: duplicate heading 'Behaviour' (first on line 12)"]),
 ]  # fmt: skip
 
 
@@ -90,7 +97,7 @@ def test_headings_that_are_none_count_for_nothing() -> None:
 
 FRONT = "---\nname: shop\ndescription: Sells things.\n---\n"
 FRONT_MATTER = [
-    ("", ["1: no front matter: begin with `---`, name, description, `---`"]),
+    ("", ["1: the front matter is missing: start with `---`, name, description, `---`"]),
     ("---\nname: shop\n---\n", ["1: the front matter has no description"]),
     ("---\nname:\ndescription: d\n---\n", ["1: the front matter has no name"]),
     ("---\nname: ~\ndescription: ' '\n---\n", [
@@ -101,12 +108,12 @@ FRONT_MATTER = [
     ("---\n# nothing\n---\n", ["1: the front matter has no description", "1: the front matter has no name"]),
     ("---\n- name\n---\n", ["2: the front matter must be `key: value` lines"]),
     ("---\ndescription: d\nname: [a]\n---\n", ["3: name in the front matter must be text"]),
-    ("---\nname: a\nname: b\n---\n", ["3: name stands twice in the front matter"]),
-    ("---\nname: a\nb: [1,\nc: 2\n---\n", ["4: the front matter is no YAML: expected ',' or ']', but got '<stream end>'"]),
-    ("---\nname: a\nb: \x07\n---\n", ["3: the front matter is no YAML: special characters are not allowed"]),
+    ("---\nname: a\nname: b\n---\n", ["3: duplicate name in the front matter"]),
+    ("---\nname: a\nb: [1,\nc: 2\n---\n", ["4: the front matter is not valid YAML: expected ',' or ']', but got '<stream end>'"]),
+    ("---\nname: a\nb: \x07\n---\n", ["3: the front matter is not valid YAML: special characters are not allowed"]),
     ("---\nname: \"\\UFFFFFFFF\"\n---\n", None),
-    ("---\na: " + "[" * 5_000 + "\n---\n", ["2: the front matter is no YAML: nested too deeply"]),
-    ("---\na: *b\n---\n", ["2: the front matter is no YAML: found undefined alias 'b'"]),
+    ("---\na: " + "[" * 5_000 + "\n---\n", ["2: the front matter is not valid YAML: nested too deeply"]),
+    ("---\na: *b\n---\n", ["2: the front matter is not valid YAML: found undefined alias 'b'"]),
 ]  # fmt: skip
 
 
@@ -115,7 +122,7 @@ def test_problems_of_the_front_matter(front: str, found: list[str] | None) -> No
     got = sorted(problems(changed(FRONT, front)))
     if found is None:
         assert len(got) == 1
-        assert got[0].startswith("2: the front matter is no YAML: ")
+        assert got[0].startswith("2: the front matter is not valid YAML: ")
     else:
         assert got == found
 
@@ -134,7 +141,7 @@ def test_front_matter_values_are_text_on_one_line_and_make_no_objects() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(anything, st.text().map(lambda t: f"---\n{t}\n---\n"), anything.map(lambda t: SOUND + t)))
 def test_no_content_makes_parsing_fail_and_every_place_exists(text: str) -> None:
-    spec = parse(text, module="m", path=PATH)
+    spec = parse_specification(text, module="m", path=PATH)
     lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
     for problem in (*spec.problems, *spec.warnings):
         assert 1 <= problem.line <= lines
@@ -210,14 +217,14 @@ def test_modules_are_the_folders_that_hold_a_specification(tmp_path: Path) -> No
 
 def test_a_specification_is_loaded_with_its_ids(tmp_path: Path) -> None:
     path = write(tmp_path / "SPECIFICATION.md", SOUND.encode())
-    spec = load(path, module="shop", known_ids={"Totals add up": "AC-9"})
+    spec = load_specification(path, module="shop", known_ids={"Totals add up": "AC-9"})
     assert [c.id for c in spec.criteria] == ["SHOP-01", "AC-9"]
     assert spec.text == SOUND
 
 
 def refusal(path: Path) -> UnreadableSource:
     with pytest.raises(UnreadableSource) as caught:
-        load(path, module="m")
+        load_specification(path, module="m")
     assert caught.value.hint
     return caught.value
 
@@ -227,14 +234,14 @@ def test_a_missing_specification_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_specification_of_16_mb_is_read_and_a_larger_one_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.md", b"a" * LARGEST)
-    assert len(load(path, module="m").text) == LARGEST
-    write(path, b"a" * (LARGEST + 1))
+    path = write(tmp_path / "s.md", b"a" * MAX_BYTES)
+    assert len(load_specification(path, module="m").text) == MAX_BYTES
+    write(path, b"a" * (MAX_BYTES + 1))
     assert "larger than 16 MB" in refusal(path).message
 
 
 def test_a_file_with_a_nul_byte_is_refused_with_its_line(tmp_path: Path) -> None:
-    assert "s.md:2: a NUL byte" in refusal(write(tmp_path / "s.md", b"a\nb\0c")).message
+    assert "s.md:2: NUL byte" in refusal(write(tmp_path / "s.md", b"a\nb\0c")).message
 
 
 def test_a_file_that_is_not_utf8_is_refused_with_line_and_byte(tmp_path: Path) -> None:
@@ -248,7 +255,7 @@ def test_a_folder_a_pipe_and_a_socket_are_refused_without_waiting(tmp_path: Path
         assert str(path) in refusal(path).message
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
-        assert "cannot be read" in refusal(tmp_path / "socket").message
+        assert "is not readable" in refusal(tmp_path / "socket").message
 
 
 def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lopen.documents.source import LARGEST
+from lopen.documents.source import MAX_BYTES
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import ScriptedEndpoint, tools
 from tests.project import Project, build, code, plan, specification, verified
@@ -38,12 +38,12 @@ def requests(project: Project) -> list[dict[str, Any]]:
 MALFORMED = {
     "empty": (b"", "SPECIFICATION.md:1: the specification is empty"),
     "blank": (b"\xef\xbb\xbf \r\n\t\n", "SPECIFICATION.md:1: the specification is empty"),
-    "binary": (b"# x\n\0\1\2", "SPECIFICATION.md:2: a NUL byte"),
+    "binary": (b"# x\n\0\1\2", "SPECIFICATION.md:2: NUL byte"),
     "no UTF-8": (b"# x\ncaf\xe9\n", "SPECIFICATION.md:2: not UTF-8"),
-    "UTF-16": ("# x\n".encode("utf-16"), "SPECIFICATION.md:1: a NUL byte"),
+    "UTF-16": ("# x\n".encode("utf-16"), "SPECIFICATION.md:1: NUL byte"),
     "no front matter": (b"# x\n\n## Overview\nx\n", "SPECIFICATION.md:1: "),
     "broken front matter": (b"---\nname: [\n---\n# x\n", "SPECIFICATION.md:2: "),
-    "too large": (b"# x\n" + b"y" * LARGEST, "larger than 16 MB"),
+    "too large": (b"# x\n" + b"y" * MAX_BYTES, "larger than 16 MB"),
 }
 
 
@@ -74,7 +74,7 @@ def test_a_specification_that_is_no_file_is_refused(make_project: MakeProject) -
     told(project.lopen("run", "calc"), 1, "is a folder")
     (project.root / SPEC).rmdir()
     os.mkfifo(project.root / SPEC)
-    told(project.lopen("approve", "calc"), 1, "is no regular file")
+    told(project.lopen("approve", "calc"), 1, "is not a regular file")
 
 
 def test_a_name_that_is_no_module_s_is_refused(make_project: MakeProject) -> None:
@@ -85,7 +85,7 @@ def test_a_name_that_is_no_module_s_is_refused(make_project: MakeProject) -> Non
 
     for name in ("../calc", "a/b", "..", "", "-x", "calc\n", "C:\\x", "x" * 65, "calc.lock"):
         for command in ("run", "approve") if len(name) < 6 else ("spec",):
-            told(project.lopen(command, "--", name), 2, "is no module name", "letters, digits")
+            told(project.lopen(command, "--", name), 2, "invalid module name", "letters, digits")
 
     assert project.git("status", "--porcelain", "-uall", "--ignored") == before
 

@@ -232,5 +232,5 @@ def test_a_module_s_name_cannot_hold_any(make_project: MakeProject, name: str) -
     project = make_project()
     ran = project.lopen("approve", "--", name)
     assert ran.code == 2
-    assert "is no module name" in ran.err
+    assert "invalid module name" in ran.err
     assert "\x1b" not in ran.err

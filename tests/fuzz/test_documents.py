@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from lopen.base.errors import LopenError
 from lopen.documents.drift import section_hashes, spec_hash
-from lopen.documents.plan_file import parse as parse_plan
-from lopen.documents.plan_file import render
+from lopen.documents.plan_file import parse_plan, render_plan
 from lopen.documents.source import UnreadableSource, read_source
-from lopen.documents.spec import parse
+from lopen.documents.spec import parse_specification
 from tests.fuzz.inputs import bounded, damaged, one_line, pieces, told
 from tests.project import specification
 from tests.prompts.examples import planned
@@ -43,17 +42,19 @@ MARKDOWN = pieces(
         "1) ",
     ),
 )
-PLAN = render("calc", planned())
+PLAN = render_plan("calc", planned())
 
 
 def looked_at(text: str) -> None:
-    spec = parse(text, module="calc", path=Path("specs/calc/SPECIFICATION.md"))
+    spec = parse_specification(text, module="calc", path=Path("specs/calc/SPECIFICATION.md"))
     lines = text.count("\n") + text.count("\r") + 2
     for remark in (*spec.problems, *spec.warnings):
         assert one_line(remark.message), remark
         assert 1 <= remark.line <= lines
     hashes = section_hashes(spec)
-    assert spec_hash(hashes) == spec_hash(section_hashes(parse(text, module="calc", path=spec.path)))
+    assert spec_hash(hashes) == spec_hash(
+        section_hashes(parse_specification(text, module="calc", path=spec.path))
+    )
     for address in (s.address for s in spec.outline.sections):
         try:
             spec.outline.full_text(spec.outline.find(address))

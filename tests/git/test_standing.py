@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.events import TaskChanged
-from lopen.documents.spec import parse
+from lopen.documents.spec import parse_specification
 from lopen.git.repository import Repository
 from lopen.loop.reconcile import Observed, observe
 from lopen.workflow.session import Session
@@ -49,7 +49,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def looked(session: Session, repository: Repository) -> Observed:
-    spec = parse(specification("m"), module="m", path=Path("specs/m/SPECIFICATION.md"))
+    spec = parse_specification(specification("m"), module="m", path=Path("specs/m/SPECIFICATION.md"))
     return observe(session, spec, None, repository)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lopen.claude_hooks.verify_commands import runs_one, verify_commands
-from lopen.documents.spec import load
+from lopen.documents.spec import load_specification
 from tests.hooks.process import Answered, HookedProject
 from tests.project import specification
 
@@ -128,7 +128,7 @@ def test_the_commands_are_those_the_documents_reader_finds(tmp_path: Path) -> No
     text = path.read_text().replace("`a `b` c`", "``a `b` c``")
     text += "* __verify-more__: `more  -x`\n+ **verify-colon:** `colon`\n- **other**: `no`\n"
     path.write_text(text)
-    theirs = load(path, module="calc").command_lines
+    theirs = load_specification(path, module="calc").command_lines
     assert sorted(verify_commands(str(tmp_path))) == sorted(line for line in theirs.values() if line)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from lopen.documents.spec import Specification, parse
+from lopen.documents.spec import Specification, parse_specification
 from lopen.llm.messages import SystemBlock
 from lopen.prompts.prompt import Prompt, Surroundings, build
 from lopen.workflow.session import Session
@@ -52,7 +52,7 @@ None.
 
 def specification(text: str = TEXT) -> Specification:
     """A specification that passes `lopen check`."""
-    spec = parse(text, module="calc", path=Path("specs/calc/SPECIFICATION.md"))
+    spec = parse_specification(text, module="calc", path=Path("specs/calc/SPECIFICATION.md"))
     assert not spec.problems
     return spec
 

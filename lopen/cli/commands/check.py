@@ -29,10 +29,10 @@ class SpecProblem:
 @command
 def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Validate specifications; the exit code is 1 if any has a problem. Warnings do not count."""
-    from lopen.documents.spec import misnamed, spec_path
+    from lopen.documents.spec import misnamed_folders, spec_path
 
     problems = warnings = 0
-    strays = [] if module else list(misnamed(context.root))
+    strays = [] if module else list(misnamed_folders(context.root))
     modules = _modules(context.root, module, strays)
     for stray in strays:
         problems += 1
@@ -81,12 +81,12 @@ def require_known(module: str, known: Sequence[str]) -> None:
 
 def _examined(context: CommandContext, path: Path, module: str) -> Iterator[SpecProblem]:
     from lopen.documents.source import UnreadableSource
-    from lopen.documents.spec import load
+    from lopen.documents.spec import load_specification
 
     try:
-        specification = load(path, module=module)
+        specification = load_specification(path, module=module)
     except UnreadableSource as error:  # one unreadable file must not hide what is wrong with the others
-        yield SpecProblem("problem", error.line or 1, f"{error.what}; {error.hint}")
+        yield SpecProblem("problem", error.line or 1, f"{error.problem}; {error.hint}")
         return
     found = [
         *(SpecProblem("problem", p.line, p.message) for p in specification.problems),

@@ -82,9 +82,9 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
         if format == "json":
             context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str))
         else:
-            from lopen.documents.front_matter import dumped
+            from lopen.documents.front_matter import dump_yaml
 
-            context.say(dumped(json.loads(json.dumps(whole, default=str))))
+            context.say(dump_yaml(json.loads(json.dumps(whole, default=str))))
     return ExitCode.OK
 
 
