@@ -72,7 +72,7 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
 def _settle(context: CommandContext, store: SessionStore, session: Session) -> None:
     from lopen.application.work_trees import workplace_of
     from lopen.base.clock import SystemClock
-    from lopen.git.repository import versioned
+    from lopen.git.repository import require_repository
     from lopen.sandbox.known_secrets import KnownSecrets
     from lopen.storage.project_documents import write_plan
 
@@ -82,7 +82,7 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
     settings, clock = context.load().settings, SystemClock()
     secrets = KnownSecrets(context.root, os.environ)
     place = workplace_of(context, settings, store, session, clock, secrets)
-    repository = versioned(place.repository)
+    repository = require_repository(place.repository)
     tip, said = repository.branch_tip(session.branch), f"a revert to {intent.commit[:12]} was cut off"
     kept = f"what was there is kept in {intent.backup}"
     if tip == intent.head:  # as it is also where only uncommitted work was to go

@@ -1,7 +1,7 @@
-"""git: the work tree as a tree id, branches and commits, what keeps them safe from a hostile repository.
+"""git: snapshots of the work tree, branches and commits, and protection from a hostile repository.
 
-Two doors lead to git, and no third. The *references* door uses the repository's own git folder and never looks
-at the content of a file of the work tree. The *content* door uses a private git folder whose configuration lopen
-wrote itself and only borrows the repository's objects. So whatever a repository's own configuration names as a
-filter, a diff driver, a monitor or a signing program never runs.
+lopen runs git in exactly two ways, called doors. The *references* door uses the repository's own git folder and
+never reads a file of the work tree. The *content* door uses a private git folder with a configuration that lopen
+wrote, and borrows only the repository's objects. So no filter, diff driver, monitor or signing program of the
+repository's own configuration ever runs.
 """

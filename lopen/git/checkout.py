@@ -1,4 +1,7 @@
-"""A work tree as the loop sees it: with a repository behind it (`Repository`), or with none (`ShadowTree`)."""
+"""The work tree as the loop sees it: snapshots, differences and restoring files, with or without a repository.
+
+`Repository` implements it with a repository, `ShadowTree` without one.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo
 from lopen.git.errors import GitError
 from lopen.git.ignores import HALF_WRITTEN, is_internal
-from lopen.git.nested import planted
+from lopen.git.nested import is_protected_path
 from lopen.git.private import PrivateFolder
 from lopen.git.protection import GitFolderGuard, ProtectedState, Tampering
 from lopen.git.refs import Head
@@ -28,10 +31,10 @@ NO_EXCLUSIONS: Mapping[str, str] = {}
 
 
 class Checkout(ABC):
-    """What is asked of either. Without a repository there is no head, no commit, no hook and no branch."""
+    """The files of one folder, through the content door. Without a repository it has no head, commit, hook or branch."""
 
     ignored_filters: tuple[str, ...] = ()
-    """Content filters that only the repository configures. They never run; a person may move them to their own
+    """Content filters that only the repository configures. They never run; a user can move them to their own
     configuration (`git config --global filter.<name>.clean …`)."""
 
     def __init__(
@@ -47,90 +50,90 @@ class Checkout(ABC):
         self._private = private
         self._snapshots = snapshots
         self._guard = guard
-        self._base = base  # the commit that a snapshot stands on
+        self._base = base  # returns the commit that a snapshot is based on
         self._embedded: tuple[str, ...] = ()
-        self.planted: tuple[str, ...] = ()  # settings further down that the latest snapshot adds or changes
-        self._listing = Lock()  # read-only tools of one turn may list side by side
+        self.changed_protected_paths: tuple[str, ...] = ()  # by the latest snapshot, see `is_protected_path`
+        self._listing = Lock()  # read-only tools of one turn may list files in parallel
 
     def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
-        """The tree id of the work tree as it is now; its objects are durable on return.
+        """Return the tree id of the current work tree; its objects are durable.
 
-        All files that git does not ignore, but lopen's own state, untracked well-known caches and folders that
-        are repositories of their own (see `embedded`). A path of `exclude` (path → blob id: what a verify command
-        left) stays as HEAD has it while its content still is that blob.
+        It contains all files that git does not ignore, without lopen's own state, untracked well-known caches
+        and folders that are repositories of their own (see `embedded`). A path in `exclude` (path → blob id,
+        written by a verify command) stays as in HEAD while its content is that blob.
         """
-        self._snapshots.follow(self._base())
-        tree, found = self._snapshots.tree(exclude)
-        self._embedded = found.embedded
-        self.planted = tuple(path for path in found.changed if planted(path))
+        self._snapshots.set_head(self._base())
+        tree, status = self._snapshots.write_tree(exclude)
+        self._embedded = status.embedded
+        self.changed_protected_paths = tuple(path for path in status.changed if is_protected_path(path))
         return tree
 
     @property
     def embedded(self) -> tuple[str, ...]:
         """Folders that the latest snapshot left out because they are repositories of their own.
 
-        Their files would not be committed, only a pointer that nobody else could follow; so they are named, for
-        the model to remove their `.git` or to ignore them. Submodules that HEAD knows are not among them.
+        git would commit only a pointer to them, so the model is told to remove their `.git` or to ignore them.
+        Submodules in HEAD are not included.
         """
         return self._embedded
 
     @property
     def leaks(self) -> tuple[Leak, ...]:
-        """Secrets that the latest snapshot would add to the history. Its tree can be compared, not committed."""
+        """Secrets that the latest snapshot would add to the history. Its tree can be compared but not committed."""
         return self._snapshots.leaks
 
     def files(self) -> list[str]:
-        """Every file of the work tree that git does not ignore, tracked or not, but lopen's own state."""
+        """Return every file that git does not ignore, tracked or not, without lopen's own state."""
         with self._listing:
-            self._snapshots.follow(self._base())
-            git = self._snapshots.ready()
+            self._snapshots.set_head(self._base())
+            git = self._snapshots.head_index()
             found = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard").fields()
         return sorted({path for path in found if not is_internal(path) and not path.endswith("/")})
 
     def dirty(self, allow: Callable[[str], bool]) -> tuple[str, ...]:
-        """Uncommitted paths, staged or not, that git does not ignore and `allow` does not excuse, sorted.
+        """Return uncommitted paths, staged or not, except ignored ones and those that `allow` accepts, sorted.
 
         A folder that is a repository of its own counts as one path.
         """
-        self._snapshots.follow(self._base())
-        found = self._snapshots.survey_users_index()
+        self._snapshots.set_head(self._base())
+        found = self._snapshots.user_index_status()
         return tuple(path for path in sorted((*found.changed, *found.embedded)) if not allow(path))
 
     def ignored(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Those of `paths` that git ignores and does not track: they enter no snapshot and no commit."""
-        # check-ignore takes no literal paths; a leading `./` keeps a name from being read as anything else.
+        """Return those of `paths` that git ignores and does not track; snapshots and commits do not contain them."""
+        # check-ignore does not take literal paths; a leading `./` prevents any other reading of a name.
         listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
         with self._listing:
-            self._snapshots.follow(self._base())
-            git = self._snapshots.ready().having({"GIT_LITERAL_PATHSPECS": "0"})
+            self._snapshots.set_head(self._base())
+            git = self._snapshots.head_index().with_options({"GIT_LITERAL_PATHSPECS": "0"})
             found = git.run("check-ignore", "-z", "--stdin", stdin=listed, accept=(0, 1)).fields()
         return tuple(path.removeprefix("./") for path in found)
 
     def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
-        """What turns the tree (or commit) `before` into `after`, by path."""
+        """Return the changes from the tree (or commit) `before` to `after`, by path."""
         return trees.changes(self._reader(), before, after)
 
     def diff(
         self, before: str, after: str, *, paths: Sequence[str] | None = None, max_chars: int | None = None
     ) -> str:
-        """The unified diff of two trees, of `paths` alone where given, cut at `max_chars` and saying so."""
+        """Return the unified diff of two trees, limited to `paths` if given, and cut at `max_chars` with a note."""
         return trees.diff(self._reader(), before, after, paths=paths, max_chars=max_chars)
 
     def file_at(self, tree: str, path: str) -> bytes | None:
-        """A file's content in a tree; None where the tree has no such file."""
+        """Return a file's content in a tree; None if there is no such file."""
         return trees.file_at(self._reader(), tree, path)
 
     def tree_of(self, commit: str) -> str:
-        """The tree of a commit."""
+        """Return the tree of a commit."""
         return trees.tree_of(self._reader(), commit)
 
     def blobs(self, paths: Iterable[str]) -> dict[str, str]:
-        """path → the blob id its content has now, for `exclude`; what is no file or link is left out."""
+        """Return path → blob id of the current content, for `exclude`; only files and links are included."""
         self._private.prepare(self._base())
         return self._snapshots.blobs(paths)
 
     def restore(self, tree: str, paths: Iterable[str]) -> None:
-        """Make files what they are in `tree`, deleting those it has not; never through a symbolic link."""
+        """Restore files from `tree`, deleting those that it does not contain; never through a symbolic link."""
         self._private.prepare(self._base())
         restore(self._private, tree, paths)
 
@@ -151,33 +154,33 @@ class Checkout(ABC):
 
     @abstractmethod
     def head(self) -> Head:
-        """What HEAD is: the commit (None before the first) and the branch (None where detached)."""
+        """Return HEAD: the commit (None before the first) and the branch (None if detached)."""
 
     @abstractmethod
     def branch_tip(self, name: str) -> str | None:
-        """The commit of a branch, or None where there is no such branch."""
+        """Return the commit of a branch, or None if it does not exist."""
 
     @abstractmethod
     def reachable(self, commit: str, from_ref: str) -> bool:
-        """Whether `commit` is in the history of `from_ref`: a branch name, `HEAD`, `refs/…` or an id."""
+        """Return True if `commit` is in the history of `from_ref`: a branch name, `HEAD`, `refs/…` or an id."""
 
     @abstractmethod
     def session_commits(
         self, session_id: str | None = None, *, within: str = "HEAD", since: str | None = None
     ) -> list[CommitInfo]:
-        """lopen's commits (of one session where given) that `within` reaches, down to `since`, oldest first."""
+        """Return lopen's commits (of one session if given) in the history of `within` after `since`, oldest first."""
 
     @abstractmethod
-    def reached(self, within: str, *, since: str | None = None) -> frozenset[str]:
-        """The ids of the commits that `within` reaches, down to `since`."""
+    def commit_ids(self, within: str, *, since: str | None = None) -> frozenset[str]:
+        """Return the ids of the commits in the history of `within` after `since`."""
 
     @abstractmethod
     def ignore_suggestion(self) -> tuple[str, ...]:
-        """The `.gitignore` lines that would cover the well-known caches which lie here and are not ignored."""
+        """Return the `.gitignore` lines that cover the well-known caches in the work tree that are not ignored."""
 
     @abstractmethod
     def hooks_snapshot(self) -> HooksSnapshot:
-        """The commit hooks as they are now; taken when a session begins, they are all that ever runs in it."""
+        """Return the current commit hooks. The hooks at a session's start are the only ones that run in it."""
 
     @abstractmethod
     def run_hooks(
@@ -190,26 +193,26 @@ class Checkout(ABC):
         folder: Path,
         exclude: Mapping[str, str] = NO_EXCLUSIONS,
     ) -> HookOutcome:
-        """Run the hooks over `tree` before it is committed. `folder` is scratch space that they may write to."""
+        """Run the hooks over `tree` before it is committed. `folder` is scratch space for the hooks."""
 
     def protected_state(self) -> ProtectedState:
-        """HEAD, references, configuration and hooks as they are now (`Guard.state`)."""
+        """Read HEAD, references, configuration and hooks."""
         return self._guard.state()
 
-    def put_back(self, before: ProtectedState) -> Tampering:
-        """Undo what a command changed of the protected files (`Guard.put_back`)."""
-        return self._guard.put_back(before)
+    def restore_protected(self, before: ProtectedState) -> Tampering:
+        """Restore the protected files that a command changed, and check for missing objects."""
+        return self._guard.restore(before)
 
-    def exposed(self) -> tuple[str, ...]:
-        """What a sandbox has to keep read-only besides `.git`, by absolute path (`Guard.exposed`)."""
-        return self._guard.exposed()
+    def read_only_paths(self) -> tuple[str, ...]:
+        """Return the absolute paths besides `.git` that a sandbox must keep read-only."""
+        return self._guard.read_only_paths()
 
-    def scattered(self) -> bool:
-        """Whether there is more of git to guard than one `.git` folder at the top."""
-        return self._guard.scattered()
+    def has_several_git_folders(self) -> bool:
+        """Return True if there is more to protect than one `.git` folder at the top."""
+        return self._guard.has_several_git_folders()
 
     def nested_settings(self) -> tuple[str, ...]:
-        """Versioned `.claude/settings*` and `.lopen` further down, relative to the root."""
+        """Return require_repository `.claude/settings*` and `.lopen` in subfolders, relative to the root."""
         return self._guard.settings()
 
 
@@ -217,12 +220,12 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def restore(private: PrivateFolder, tree: str, paths: Iterable[str]) -> None:
-    """Make `paths` what they are in `tree`; those that are not in it are deleted.
+    """Restore `paths` from `tree`, deleting those that it does not contain.
 
     Raises:
-        GitError: a path is not one of the work tree's own (absolute, `..`, `.git`), or could not be written.
+        GitError: a path is not inside the work tree (absolute, `..`, `.git`), or is not writable.
     """
-    wanted = sorted({_checked(path) for path in paths})
+    wanted = sorted({_require_work_tree_path(path) for path in paths})
     if not wanted:
         return
     known = trees.entries(private.reader(), tree)
@@ -238,7 +241,7 @@ def restore(private: PrivateFolder, tree: str, paths: Iterable[str]) -> None:
 
 
 def remove_file(root: Path, path: str) -> None:
-    """Delete one file or link below `root` and the folders that it leaves empty; what is missing is no error."""
+    """Delete a file or link below `root`, and the folders that become empty; a missing file is not an error."""
     *folders, name = PurePosixPath(path).parts
     with contextlib.ExitStack() as opened:
         descriptors = [_opened(opened, root)]
@@ -249,10 +252,10 @@ def remove_file(root: Path, path: str) -> None:
                 return
             os.unlink(name, dir_fd=descriptors[-1])
         except (FileNotFoundError, NotADirectoryError):
-            return  # gone, or a link stands in the way: the work tree has no such file
+            return  # missing, or behind a link: the work tree has no such file
         except OSError as error:
-            raise GitError(f"{path} cannot be deleted: {error.strerror}") from error
-        with contextlib.suppress(OSError):  # the first folder that is not empty ends it
+            raise GitError(f"cannot delete {path}: {error.strerror}") from error
+        with contextlib.suppress(OSError):  # stop at the first folder that is not empty
             for folder, parent in zip(reversed(folders), reversed(descriptors[:-1]), strict=True):
                 os.rmdir(folder, dir_fd=parent)
 
@@ -268,7 +271,7 @@ def _opened(stack: contextlib.ExitStack, name: Path | str, parent: int | None = 
     return descriptor
 
 
-def _checked(path: str) -> str:
-    if not trees.is_own_path(path):
-        raise GitError(f"{path!r} is no path of the work tree")
+def _require_work_tree_path(path: str) -> str:
+    if not trees.is_work_tree_path(path):
+        raise GitError(f"{path!r} is not a path in the work tree")
     return path

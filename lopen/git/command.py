@@ -1,7 +1,6 @@
-"""Running git: one fixed environment, hardened configuration, locks waited for. The only importer of GitPython.
+"""Run git with a fixed environment and a hardened configuration, waiting for locks. The only importer of GitPython.
 
-GitPython's `Git` starts the process; what it cannot do, dropping inherited variables, is left to `env -u`, and
-only where there are any.
+GitPython's `Git` starts the process. It cannot drop inherited variables, so `env -u` does that if there are any.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from lopen.base.clock import Clock
 from lopen.base.trusted_programs import find_program
 from lopen.git.errors import GitError, GitTimedOut, lock_in, translate
 
-TIMEOUT_S = 300.0  # a named pipe called .gitignore would otherwise hold git for ever
+TIMEOUT_S = 300.0  # a named pipe called .gitignore would otherwise block git forever
 GRACE_S = 5.0
-_GITPYTHONS = "GIT_PYTHON_GIT_EXECUTABLE"
-# git tells of a lock that is held, and of none that is let go: it is tried again, ever later.
+_GITPYTHON_VARIABLE = "GIT_PYTHON_GIT_EXECUTABLE"
+# git does not report that a lock was released, so lopen retries with growing waits.
 LOCK_WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0)
 
-# Identity and the places of the person's own configuration are kept; whatever else begins with GIT_ comes from
-# a surrounding git (a hook, an alias, `git rebase --exec`) and speaks of another repository.
-_KEPT = frozenset(
+# The identity and the paths of the user's own configuration are inherited. Other GIT_ variables come from an outer
+# git (a hook, an alias, `git rebase --exec`) and refer to another repository.
+_INHERITED = frozenset(
     {f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL", "DATE")}
     | {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
 )
 
-# Laid over every configuration git reads. What lopen never asks git to do is here too: a later git may do
-# more by itself than today's.
+# Overrides every configuration that git reads. It also covers what lopen does not use, because a later git may do
+# more by itself.
 HARDENED: Mapping[str, str] = {
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
@@ -41,11 +40,11 @@ HARDENED: Mapping[str, str] = {
     "core.askPass": "",
     "core.sshCommand": "false",
     "core.quotePath": "false",
-    "core.commentChar": "#",  # a letter would make comments of lopen's trailers
+    "core.commentChar": "#",  # a letter could turn lopen's trailers into comments
     "core.commentString": "#",
-    "core.fsyncMethod": "fsync",  # what is said to be durable is: no batch, no mere write-out
-    "core.preferSymlinkRefs": "false",  # HEAD as a link reads as a commit
-    "core.filesRefLockTimeout": "100",  # milliseconds; a negative one waits for ever
+    "core.fsyncMethod": "fsync",  # really durable: no batch, no mere write-out
+    "core.preferSymlinkRefs": "false",  # lopen would read a HEAD that is a link as a commit
+    "core.filesRefLockTimeout": "100",  # milliseconds; a negative value waits forever
     "core.packedRefsTimeout": "1000",
     "credential.helper": "",
     "protocol.allow": "never",
@@ -65,7 +64,7 @@ HARDENED: Mapping[str, str] = {
 _FIXED: Mapping[str, str] = {
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ALLOW_PROTOCOL": "none",  # beats protocol.<name>.allow of the repository: nothing is ever fetched
+    "GIT_ALLOW_PROTOCOL": "none",  # overrides protocol.<name>.allow of the repository: git never fetches
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_GRAFT_FILE": os.devnull,
@@ -76,7 +75,7 @@ _FIXED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GitOutput:
-    """How a git process ended."""
+    """The result of a git process."""
 
     exit_code: int
     stdout: bytes
@@ -84,17 +83,17 @@ class GitOutput:
 
     @property
     def text(self) -> str:
-        """Standard output as text, without the newline at its end; undecodable bytes survive as surrogates."""
+        """Standard output as text, without its final newline; undecodable bytes become surrogates."""
         return os.fsdecode(self.stdout).removesuffix("\n")
 
     def fields(self) -> list[str]:
-        """Standard output of a `-z` command, as its NUL-terminated fields."""
+        """Return the NUL-terminated fields in the standard output of a `-z` command."""
         return os.fsdecode(self.stdout).split("\0")[:-1]
 
 
 @dataclass(frozen=True, slots=True)
 class GitCommand:
-    """git, run in `folder`, with `environment` and `config` over the fixed ones."""
+    """git in `folder`, with `environment` and `config` in addition to the fixed ones."""
 
     executable: str
     folder: Path
@@ -102,10 +101,10 @@ class GitCommand:
     environment: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
 
-    def having(
+    def with_options(
         self, environment: Mapping[str, str] | None = None, *, config: Mapping[str, str] | None = None
     ) -> GitCommand:
-        """This command with more variables or more configuration."""
+        """Return this command with additional variables or configuration."""
         return replace(
             self,
             environment={**self.environment, **(environment or {})},
@@ -113,10 +112,10 @@ class GitCommand:
         )
 
     def run(self, *arguments: str, stdin: bytes = b"", accept: Collection[int] = (0,)) -> GitOutput:
-        """Run `git <arguments>`; a held lock is waited for, about five seconds in all.
+        """Run `git <arguments>`, waiting about five seconds in total for locks.
 
         Raises:
-            GitError: git ended with an exit code not in `accept`, or not at all.
+            GitError: the exit code is not in `accept`, or git did not end in time.
         """
         waits = iter(LOCK_WAITS_S)
         while True:
@@ -130,7 +129,7 @@ class GitCommand:
 
     def _once(self, arguments: Sequence[str], stdin: bytes) -> GitOutput:
         variables = self._variables()
-        argv = [*_dropping(variables), self.executable, *arguments]
+        argv = [*_env_command(variables), self.executable, *arguments]
         process = _start(argv, self.executable, self.folder, variables)
         try:
             stdout, stderr = process.communicate(stdin, timeout=TIMEOUT_S)
@@ -140,7 +139,7 @@ class GitCommand:
                 f"git {arguments[0]} did not end within {TIMEOUT_S:g} s",
                 hint="look for a named pipe or a stalled network folder in the work tree",
             ) from None
-        except BaseException:  # a signal that unwinds lopen: git removes its lock files and ends too
+        except BaseException:  # a signal: git removes its lock files and ends
             process.terminate()
             raise
         return GitOutput(process.returncode, stdout, stderr.decode("utf-8", "replace"))
@@ -150,14 +149,14 @@ class GitCommand:
 
 
 def as_variables(config: Mapping[str, str]) -> dict[str, str]:
-    """Configuration laid over every file that git reads, as the variables that say so."""
+    """Return configuration that overrides git's files, as environment variables."""
     entries = {f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(config)}
     entries |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(config.values())}
     return entries | {"GIT_CONFIG_COUNT": str(len(config))}
 
 
 def _end(process: Any) -> None:
-    """End a process that took too long, giving it the time to remove its lock files."""
+    """Terminate a process that took too long, with time to remove its lock files."""
     process.terminate()
     try:
         process.communicate(timeout=GRACE_S)
@@ -167,45 +166,45 @@ def _end(process: Any) -> None:
 
 
 def find_git(project: Path) -> str:
-    """The absolute path of git: never one in `project`, where whoever wrote the repository, or a command, put it."""
+    """Return the absolute path of git, never one inside `project`, which the repository or a command may contain."""
     found = find_program("git", os.environ.get("PATH", os.defpath).split(os.pathsep), project)
     if found is None:
         raise GitError("git was not found", hint="install git 2.36 or later and put it on PATH")
     return found
 
 
-def _dropping(given: Mapping[str, str]) -> list[str]:
-    """`env -u NAME …` for inherited variables that must not reach git; nothing where there are none."""
-    strays = {name for name in os.environ if name.startswith("GIT_")} - _KEPT - given.keys()
-    return ["/usr/bin/env", *(part for name in sorted(strays) for part in ("-u", name))] if strays else []
+def _env_command(given: Mapping[str, str]) -> list[str]:
+    """Return `env -u NAME …` for inherited variables that must not reach git; empty if there are none."""
+    unwanted = {name for name in os.environ if name.startswith("GIT_")} - _INHERITED - given.keys()
+    return ["/usr/bin/env", *(part for name in sorted(unwanted) for part in ("-u", name))] if unwanted else []
 
 
 def _start(argv: list[str], git: str, folder: Path, variables: Mapping[str, str]) -> Any:
-    """A started process. GitPython types its wrapper's attributes as `Any`; `run` is where that ends."""
+    """Start a process. The result is `Any` because GitPython does not type its wrapper's attributes."""
     try:
         starter, not_found = _gitpython(git)
     except ImportError as error:  # GitPython runs git when it is imported
-        raise GitError(f"git cannot be used: {error}", hint="install git 2.36 or later") from error
+        raise GitError(f"cannot use git: {error}", hint="install git 2.36 or later") from error
     if not folder.is_dir():
-        raise GitError(f"{folder} is no folder")
+        raise GitError(f"{folder} is not a folder")
     try:
         return starter(folder).execute(
             argv, istream=subprocess.PIPE, as_process=True, env={**variables}, shell=False
         )
-    except (not_found, OSError, ValueError) as error:  # ValueError: a NUL or half a character
-        raise GitError(f"git could not be started: {error}", hint="see: lopen doctor") from error
+    except (not_found, OSError, ValueError) as error:  # ValueError: a NUL or a lone surrogate in an argument
+        raise GitError(f"cannot start git: {error}", hint="next: lopen doctor") from error
 
 
 @cache
 def _gitpython(git: str) -> tuple[Any, type[Exception]]:
-    """GitPython (80 ms, so only where git is really used), told which git to try as it is imported."""
-    before = os.environ.get(_GITPYTHONS)
-    os.environ[_GITPYTHONS] = git
+    """Import GitPython with `git` as its executable. The import takes 80 ms, so it waits for the first use."""
+    before = os.environ.get(_GITPYTHON_VARIABLE)
+    os.environ[_GITPYTHON_VARIABLE] = git
     try:
         from git import Git
         from git.exc import GitCommandNotFound
     finally:
-        os.environ.pop(_GITPYTHONS)
+        os.environ.pop(_GITPYTHON_VARIABLE)
         if before is not None:
-            os.environ[_GITPYTHONS] = before
+            os.environ[_GITPYTHON_VARIABLE] = before
     return Git, GitCommandNotFound

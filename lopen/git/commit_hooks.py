@@ -1,7 +1,7 @@
-"""The repository's own commit hooks: which there were when a session began, and running them before a commit.
+"""The repository's own commit hooks: record them at a session's start, and run them before a commit.
 
-They run where the caller's runner runs them (the sandbox), on a scratch index and a scratch object folder, and
-exactly as they were: one that was changed since is run from the copy that was kept.
+The caller's runner runs them in the sandbox, with a scratch index and a scratch object folder. A hook that was
+changed since the start of the session is run from the recorded copy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NAMES: tuple[HookName, ...] = ("pre-commit", "commit-msg")
 
 @dataclass(frozen=True, slots=True)
 class CommitHook:
-    """One hook script as it was when the session began."""
+    """One hook script as it was at the session's start."""
 
     name: HookName
     path: str  # absolute
@@ -40,12 +40,12 @@ class CommitHook:
 
 @dataclass(frozen=True, slots=True)
 class HooksSnapshot:
-    """The hooks that a session's commits have to pass; none other runs."""
+    """The hooks that a session's commits must pass. No other hook runs."""
 
     hooks: tuple[CommitHook, ...] = ()
 
     def to_json(self) -> str:
-        """For keeping it with the session."""
+        """Return the snapshot as JSON, to store with the session."""
         return json.dumps(
             [
                 {"name": h.name, "path": h.path, "content": base64.b64encode(h.content).decode()}
@@ -55,7 +55,7 @@ class HooksSnapshot:
 
     @staticmethod
     def from_json(text: str) -> HooksSnapshot:
-        """What `to_json` wrote."""
+        """Return the snapshot in the JSON of `to_json`."""
         return HooksSnapshot(
             tuple(CommitHook(h["name"], h["path"], base64.b64decode(h["content"])) for h in json.loads(text))
         )
@@ -63,7 +63,7 @@ class HooksSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class HookOutcome:
-    """What the hooks said. Where `tree_after` differs from the tree they were given, verifications are stale."""
+    """The result of the hooks. If `tree_after` differs from the tree they received, verifications are stale."""
 
     passed: bool
     output: str
@@ -71,22 +71,22 @@ class HookOutcome:
     message_after: str
 
 
-def take_hooks(layout: Layout, git: GitCommand) -> HooksSnapshot:
-    """The executable pre-commit and commit-msg hooks that git would run here, `core.hooksPath` honoured."""
+def read_hooks(layout: Layout, git: GitCommand) -> HooksSnapshot:
+    """Return the executable pre-commit and commit-msg hooks that git would run, in `core.hooksPath` if set."""
     folder = _hooks_folder(layout, git)
     return HooksSnapshot(tuple(hook for name in _NAMES if (hook := _hook(folder / name, name)) is not None))
 
 
 class HookRun:
-    """One pass of the hooks over a tree that is about to be committed."""
+    """One run of the hooks over a tree before it is committed."""
 
     def __init__(self, private: PrivateFolder, folder: Path, runner: Runner) -> None:
         self._private = private
-        self._folder = folder  # writable for the hooks; what is left there from before is no hook's to find
+        self._folder = folder  # writable for the hooks; emptied first
         self._runner = runner
 
     def run(self, snapshot: HooksSnapshot, tree: str, message: str) -> tuple[bool, str, str]:
-        """(passed, output, message after): the first hook that refuses ends it."""
+        """Run the hooks until one refuses; return (passed, output, message after)."""
         if not snapshot.hooks:
             return True, "", message
         self._empty()
@@ -111,7 +111,7 @@ class HookRun:
         self._folder.mkdir(parents=True)
 
     def _prepare(self, tree: str) -> dict[str, str]:
-        """Scratch index and objects; a hook may stage what it likes without reaching the repository."""
+        """Create a scratch index and object folder, so that a hook can stage files without changing the repository."""
         objects = self._folder / "objects"
         objects.mkdir()
         index = self._folder / "index"
@@ -126,7 +126,7 @@ class HookRun:
         }
 
     def _script(self, hook: CommitHook) -> str:
-        """The script to run: in its own place while it is unchanged, else the copy that was kept."""
+        """Return the hook's own script if it is unchanged, or else a copy of the recorded one."""
         if _is_unchanged(hook):
             return hook.path
         copy = self._folder / hook.name
@@ -136,7 +136,7 @@ class HookRun:
 
 
 def _hooks_folder(layout: Layout, git: GitCommand) -> Path:
-    """Where git looks for hooks. Only this question is asked without the setting that switches hooks off."""
+    """Return git's hooks folder, ignoring lopen's own setting that disables hooks."""
     fields = git.run("config", "--list", "-z", "--show-scope").fields()
     entries = [
         entry.partition("\n")
@@ -150,13 +150,13 @@ def _hooks_folder(layout: Layout, git: GitCommand) -> Path:
 
 
 def _hook(path: Path, name: HookName) -> CommitHook | None:
-    """The hook, if there is one that git would run."""
+    """Return the hook if git would run it."""
     try:
         if not path.is_file() or not os.access(path, os.X_OK):
             return None
         return CommitHook(name, str(path), path.read_bytes())
     except OSError as error:
-        raise GitError(f"the {name} hook cannot be read: {error}", hint=f"see: ls -l {path}") from error
+        raise GitError(f"cannot read the {name} hook: {error}", hint=f"see: ls -l {path}") from error
 
 
 def _is_unchanged(hook: CommitHook) -> bool:

@@ -1,4 +1,8 @@
-"""Making commits of snapshots, and finding lopen's own by their trailers."""
+"""Commit messages with lopen's trailers, writing commits of snapshots, and finding lopen's own commits.
+
+Names in a message come from a model or a user. They are reduced to one line, so that they can neither end the
+subject nor forge a trailer. See docs/reference/git.md.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +17,15 @@ from lopen.git import trees
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, no_identity
 from lopen.git.private import PrivateFolder
-from lopen.git.refs import checked_id, single_line
-from lopen.git.screening import Leak, Screen
+from lopen.git.refs import require_id, single_line
+from lopen.git.screening import Leak, SecretScreen
 
 Convention = Literal["conventional", "plain"]
 
 SESSION = "Lopen-Session"
 TASK = "Lopen-Task"
 VERDICT = "Lopen-Verdict"
-WALK_LIMIT = 20_000  # commits looked at in one search, newest first
+WALK_LIMIT = 20_000  # commits examined in one search, newest first
 
 _IDENTITY = re.compile(r"(?P<name>.*?) <(?P<email>[^>]*)> \d+ [+-]\d{4}")
 _FORMAT = "%x00".join(["%H", "%P", "%T", "%s", "%B"])
@@ -30,7 +34,7 @@ _BLANK = re.compile(r"\n[ \t]*\n")
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """A commit that carries lopen's trailers. `task` and `verdict` are None for an approval."""
+    """A commit with lopen's trailers. `task` and `verdict` are None for an approval."""
 
     sha: str
     parent: str | None
@@ -51,7 +55,7 @@ def completion_message(
     verdict: str,
     convention: Convention = "conventional",
 ) -> str:
-    """The message of a completed task's commit. `verdict` reads `passed (<confidence>)`."""
+    """Return the message of a completed task's commit. `verdict` has the form `passed (<confidence>)`."""
     done = f"complete {single_line(task)} in {single_line(component)}"
     subject = (
         f"feat({single_line(module)}): {done}" if convention == "conventional" else done[0].upper() + done[1:]
@@ -60,7 +64,7 @@ def completion_message(
 
 
 def approval_message(*, module: str, session: str, convention: Convention = "conventional") -> str:
-    """The message of a branch's first commit, which carries the specification and its research."""
+    """Return the message of a branch's first commit, which contains the specification and its research."""
     name = single_line(module)
     plain = f"Approve the specification of {name}"
     subject = f"docs({name}): approve specification" if convention == "conventional" else plain
@@ -68,7 +72,7 @@ def approval_message(*, module: str, session: str, convention: Convention = "con
 
 
 def with_trailers_of(original: str, rewritten: str) -> str:
-    """`rewritten` (a hook's work on `original`) with those of lopen's trailers that it lost."""
+    """Return `rewritten` (a hook's version of `original`) with the trailers of lopen that the hook removed."""
     lost = [
         line
         for line in original.splitlines()
@@ -86,12 +90,12 @@ def _with_trailers(subject: str, trailers: dict[str, str]) -> str:
 
 
 def identity(git: GitCommand) -> Mapping[str, str]:
-    """In whose name to commit, as the variables that say so to git.
+    """Return the identity to commit with, as environment variables for git.
 
-    Asked through the repository's own door, where the person's `includeIf "gitdir:…"` holds.
+    `git` is the references door, where the user's `includeIf "gitdir:…"` applies.
 
     Raises:
-        NoIdentity: nobody is configured.
+        NoIdentity: none is configured.
     """
     found: dict[str, str] = {}
     for who in ("AUTHOR", "COMMITTER"):
@@ -103,18 +107,18 @@ def identity(git: GitCommand) -> Mapping[str, str]:
 
 
 def write_commit(git: GitCommand, tree: str, parent: str | None, message: str, *, sign: bool) -> str:
-    """A commit object, durable on return; no reference moves. `git` is the content door with an identity."""
-    parents = ["-p", checked_id(parent)] if parent else []
+    """Write a commit object, durable on return, and return its id. `git` is the content door with an identity."""
+    parents = ["-p", require_id(parent)] if parent else []
     signature = ["-S"] if sign else []
     text = message.encode("utf-8", "replace")
-    answer = git.run("commit-tree", *signature, *parents, "-F", "-", checked_id(tree), stdin=text)
+    answer = git.run("commit-tree", *signature, *parents, "-F", "-", require_id(tree), stdin=text)
     return answer.text
 
 
 def walk(git: GitCommand, start: str, *, since: str | None = None) -> list[CommitInfo]:
-    """lopen's commits reachable from `start` and not from `since`, oldest first.
+    """Return lopen's commits that are reachable from `start` and not from `since`, oldest first.
 
-    At most 20,000 commits are looked at; an unknown `since` (its commit is gone) sets no bound.
+    At most 20,000 commits are examined. An unknown `since` is ignored.
     """
     answer = _listed(git, start, since, "--no-commit-header", f"--format={_FORMAT}%x1e")
     found = [info for info in map(_info, answer.split("\x1e\n")) if info is not None]
@@ -122,14 +126,14 @@ def walk(git: GitCommand, start: str, *, since: str | None = None) -> list[Commi
 
 
 def ids(git: GitCommand, start: str, *, since: str | None = None) -> frozenset[str]:
-    """The ids of all commits that `walk` looks at: ten thousand cost a third of their messages."""
+    """Return the ids of all commits that `walk` examines, in a third of the time that their messages take."""
     return frozenset(_listed(git, start, since).split())
 
 
 def _listed(git: GitCommand, start: str, since: str | None, *form: str) -> str:
-    command = ("rev-list", "--topo-order", f"--max-count={WALK_LIMIT}", *form, checked_id(start))
+    command = ("rev-list", "--topo-order", f"--max-count={WALK_LIMIT}", *form, require_id(start))
     if since:
-        answer = git.run(*command, f"^{checked_id(since)}", accept=(0, 128))
+        answer = git.run(*command, f"^{require_id(since)}", accept=(0, 128))
         if not answer.exit_code:
             return os.fsdecode(answer.stdout)
     return os.fsdecode(git.run(*command).stdout)
@@ -137,7 +141,7 @@ def _listed(git: GitCommand, start: str, since: str | None, *form: str) -> str:
 
 def _info(record: str) -> CommitInfo | None:
     if record.count("\0") != 4:
-        return None  # the end of the list, or a message that contains a NUL: not one of lopen's
+        return None  # the end of the list, or a message with a NUL, which lopen does not write
     sha, parents, tree, subject, message = record.split("\0")
     found = trailers(message)
     session = found.get(SESSION)
@@ -150,9 +154,9 @@ def _info(record: str) -> CommitInfo | None:
 
 
 def trailers(message: str) -> dict[str, str]:
-    """lopen's trailers in the last paragraph of a message, the first of each name.
+    """Return lopen's trailers in the last paragraph of a message, the first one of each name.
 
-    Not by git's own reading of them: what that takes for a trailer, the repository's configuration decides.
+    git's own parser is not used, because the repository's configuration changes its result.
     """
     _, *rest = _BLANK.split(message.rstrip())
     found: dict[str, str] = {}
@@ -164,38 +168,40 @@ def trailers(message: str) -> dict[str, str]:
 
 
 class CommitWriter:
-    """Writes commit objects through the content door. No reference moves; `git` is only asked for the identity."""
+    """Writes commit objects through the content door, without moving references. `git` provides the identity."""
 
-    def __init__(self, git: GitCommand, private: PrivateFolder, screen: Screen) -> None:
+    def __init__(self, git: GitCommand, private: PrivateFolder, screen: SecretScreen) -> None:
         self._git = git
         self._private = private
         self._screen = screen
         self._identity: Mapping[str, str] = {}
 
     def identity(self) -> Mapping[str, str]:
-        """In whose name, as the variables that say so to git.
+        """Return the identity to commit with, as environment variables for git.
 
         Raises:
-            NoIdentity: git has not been told; the hint says how.
+            NoIdentity: none is configured.
         """
         if not self._identity:
             self._identity = identity(self._git)
         return self._identity
 
     def write(self, tree: str, parent: str | None, message: str, *, purpose: str, sign: bool = False) -> str:
-        """A commit of `tree` on top of `parent`, durable on return. `purpose` says what for: "committed", say.
+        """Write a commit of `tree` on top of `parent`, durable on return; return its id.
+
+        `purpose` completes "it would be …" in the error about a secret, for example "committed".
 
         Raises:
-            NoIdentity: nobody to commit as.
-            GitError: it would add a secret.
+            NoIdentity: no identity is configured.
+            GitError: the commit would add a secret.
         """
         self._private.prepare(parent)
         refuse_leaks(self._stored_leaks(tree, parent), purpose)
-        git = self._private.git().having(self.identity())
+        git = self._private.git().with_options(self.identity())
         return write_commit(git, tree, parent, message, sign=sign)
 
     def _stored_leaks(self, tree: str, parent: str | None) -> Sequence[Leak]:
-        """The secrets in `tree` as it is in git's objects by now, whatever was looked over before."""
+        """Find the secrets in `tree` as git stored it, which may differ from the files examined before."""
         git = self._private.git()
         layout = self._private.layout
         old = parent or layout.empty_tree
@@ -209,11 +215,11 @@ class CommitWriter:
 
 
 def refuse_leaks(leaks: Sequence[Leak], purpose: str) -> None:
-    """Raises `GitError` where there is a leak: it would be `purpose` ("committed", say)."""
+    """Raise `GitError` if there is a leak; `purpose` completes "it would be …"."""
     if not leaks:
         return
     first = leaks[0]
     raise GitError(
-        f"{first} holds what looks like a secret ({first.kind}); it would be {purpose}, in the repository for good",
-        hint=f"take it out of the file, or have git ignore the file: echo {shlex.quote(f'/{first.path}')} >> .gitignore",
+        f"{first} holds what looks like a secret ({first.kind}); it would be {purpose}, permanently",
+        hint=f"remove it from the file, or ignore the file: echo {shlex.quote(f'/{first.path}')} >> .gitignore",
     )

@@ -17,14 +17,14 @@ from lopen.git.branches import require_commit
 from lopen.git.command import GitCommand, find_git
 from lopen.git.errors import GitError
 from lopen.git.layout import check_version
-from lopen.git.refs import HEADS, checked_id
+from lopen.git.refs import HEADS, require_id
 from lopen.git.repository import Repository
 
 NAME, EMAIL = "lopen", "lopen@localhost"
 
 
 def create_repository(root: Path, *, clock: Clock, branch: str = "main") -> Repository:
-    """Make the empty folder `root` a repository without a commit, its HEAD on `branch`."""
+    """Create a repository without a commit in the empty folder `root`, with HEAD on `branch`."""
     git = GitCommand(find_git(root), root, clock)
     check_version(git)
     git.run("init", "--quiet", "--template=", f"--initial-branch={branch}")
@@ -32,17 +32,17 @@ def create_repository(root: Path, *, clock: Clock, branch: str = "main") -> Repo
 
 
 def clone_repository(source: Path, target: Path, *, commit: str, branch: str, clock: Clock) -> Repository:
-    """A clone of `source` in the empty folder `target` with `branch`, its only one, at `commit`, files included.
+    """Clone `source` into the empty folder `target`, with the single branch `branch` checked out at `commit`.
 
-    It shares no file with `source` (a command in the clone cannot reach it), holds every object of it, and
-    does not know where it came from.
+    The clone shares no file with `source`, so that a command in it cannot reach `source`; it contains all its
+    objects and has no remote.
 
     Raises:
-        GitError: `source` is no repository, or has no such commit.
+        GitError: `source` is not a repository, or does not contain the commit.
     """
     git = GitCommand(find_git(source), target, clock)
     check_version(git)
-    local = git.having({"GIT_ALLOW_PROTOCOL": "file"})
+    local = git.with_options({"GIT_ALLOW_PROTOCOL": "file"})
     plain = ("--quiet", "--template=", "--no-checkout", "--no-hardlinks", "--no-tags")
     local.run("clone", *plain, "--", str(source), str(target))
     git.run("remote", "remove", "origin")
@@ -50,12 +50,12 @@ def clone_repository(source: Path, target: Path, *, commit: str, branch: str, cl
         git.run("update-ref", "-d", ref)
     git.run("symbolic-ref", "HEAD", HEADS + branch)
     repository = _opened(git)
-    repository.reset_to(checked_id(commit))
+    repository.reset_to(require_id(commit))
     return repository
 
 
 def _opened(git: GitCommand) -> Repository:
-    """The repository in the command's folder, with an identity and a hooks folder of its own."""
+    """Open the repository in the command's folder, with its own identity and hooks folder."""
     for key, value in (
         ("user.name", NAME),
         ("user.email", EMAIL),
@@ -66,23 +66,23 @@ def _opened(git: GitCommand) -> Repository:
 
 
 def add_work_tree(repository: Repository, path: Path, branch: str) -> Repository:
-    """A linked work tree at `path` with its files, HEAD on `branch` (made from the current head where new).
+    """Add a linked work tree at `path` with HEAD on `branch`, created at the current head if it is new.
 
     Raises:
-        GitError: `path` is taken, the branch is checked out elsewhere, or there is no commit yet.
+        GitError: `path` is not empty, the branch is checked out elsewhere, or there is no commit yet.
     """
     references = repository.references
     start = require_commit(repository.head())
     _prepare(references.git, path)
     if repository.head().branch == branch:
         raise GitError(
-            f"{branch} is checked out in {repository.root}, so no work tree beside it can have it",
-            hint="leave the branch there (git switch main, say), then: lopen resume",
+            f"{branch} is checked out in {repository.root}, so another work tree cannot use it",
+            hint="switch to another branch there, for example git switch main, then: lopen resume",
         )
     if elsewhere := references.checked_out_elsewhere(branch):
         raise GitError(
             f"{branch} is checked out in another work tree ({elsewhere})",
-            hint="see: git worktree list; git worktree remove takes one away",
+            hint="see: git worktree list; git worktree remove removes one",
         )
     if references.tip(HEADS + branch) is None:
         return _linked(repository, path, branch, "--no-track", "-b", branch, str(path), start)
@@ -90,10 +90,10 @@ def add_work_tree(repository: Repository, path: Path, branch: str) -> Repository
 
 
 def add_detached_work_tree(repository: Repository, path: Path, commit: str, branch: str) -> Repository:
-    """A linked work tree at `path` with the files of `commit`, HEAD on no branch; `branch` is to be its own.
+    """Add a linked work tree at `path` with a detached HEAD at `commit`; `branch` is the one it will use.
 
     Raises:
-        GitError: `path` is taken.
+        GitError: `path` is not empty.
     """
     _prepare(repository.references.git, path)
     return _linked(repository, path, branch, "--detach", str(path), commit)
@@ -102,23 +102,23 @@ def add_detached_work_tree(repository: Repository, path: Path, commit: str, bran
 def remove_work_tree(
     repository: Repository, path: Path, allow: Callable[[str], bool] = lambda _: False
 ) -> None:
-    """Delete a linked work tree with everything in it; its branch stays. `allow` excuses uncommitted paths.
+    """Delete a linked work tree; its branch stays. `allow` accepts uncommitted paths.
 
     Raises:
-        GitError: it holds uncommitted work.
+        GitError: it contains other uncommitted work.
     """
     git = repository.references.git
-    left = Repository.open(path, clock=git.clock).dirty(allow)
-    if left:
+    uncommitted = Repository.open(path, clock=git.clock).dirty(allow)
+    if uncommitted:
         raise GitError(
-            f"{path} holds uncommitted work: {', '.join(left[:5])}",
+            f"{path} has uncommitted work: {', '.join(uncommitted[:5])}",
             hint=f"git worktree remove --force {shlex.quote(str(path))}",
         )
-    git.run("worktree", "remove", "--force", "--force", str(path))  # twice: one that was locked goes too
+    git.run("worktree", "remove", "--force", "--force", str(path))  # twice, to remove a locked one too
 
 
 def forget_work_tree(repository: Repository, path: Path) -> None:
-    """Forget a work tree whose folder is gone, also one that git was killed over: it would still hold its branch."""
+    """Remove git's record of a deleted work tree, which otherwise still occupies its branch, locked or not."""
     git = repository.references.git
     git.run("worktree", "unlock", str(path), accept=(0, 128))
     git.run("worktree", "prune")
@@ -128,13 +128,13 @@ def _prepare(git: GitCommand, path: Path) -> None:
     if path.exists() and any(path.iterdir()):
         raise GitError(f"{path} is not empty", hint="see: git worktree list")
     path.parent.mkdir(parents=True, exist_ok=True)
-    git.run("worktree", "prune")  # one whose folder was deleted would still hold its branch
+    git.run("worktree", "prune")  # a deleted work tree would still occupy its branch
 
 
 def _linked(repository: Repository, path: Path, branch: str, *how: str) -> Repository:
-    """Link a work tree and fill it.
+    """Add a work tree without files, then restore them.
 
-    git leaves the files out, because checking them out here would run the repository's own filters.
+    A checkout by `git worktree add` would run the repository's own filters.
     """
     git = repository.references.git
     git.run("worktree", "add", "--no-checkout", *how)

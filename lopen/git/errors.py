@@ -1,4 +1,4 @@
-"""What git could not do, and how git's own words become an error with a hint. Pure."""
+"""Errors of git, and the translation of git's messages into them, with hints. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHOWN_CHARS = 2_000
 
 
 class GitError(LopenError):
-    """git failed. `stderr` holds its own words, unabridged; they are data, never instructions."""
+    """git failed. `stderr` holds its complete message: data, never instructions."""
 
     def __init__(self, message: str, *, hint: str = "", stderr: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -19,11 +19,11 @@ class GitError(LopenError):
 
 
 class NotARepository(GitError):
-    """The folder is no git repository that lopen can work in."""
+    """The folder is not a git repository that lopen can work in."""
 
 
 class NoIdentity(GitError):
-    """git does not know in whose name to commit; lopen invents nobody."""
+    """git has no configured identity to commit with; lopen does not invent one."""
 
 
 class GitLocked(GitError):
@@ -31,15 +31,15 @@ class GitLocked(GitError):
 
 
 class GitTimedOut(GitError):
-    """git did not end in time and was ended."""
+    """git exceeded the time limit and was terminated."""
 
 
-class OtherWork(GitError):
-    """The branch is there already, with other files than the ones here."""
+class BranchConflict(GitError):
+    """The branch already exists with other files than the current ones."""
 
 
 class RefMoved(GitError):
-    """A branch was not where it was expected: somebody else moved it. Nothing was changed."""
+    """Another process moved a branch. Nothing was changed."""
 
 
 _LOCK = re.compile(r"Unable to create '(?P<path>.+?\.lock)': File exists")
@@ -47,7 +47,7 @@ _MOVED = re.compile(
     r"cannot lock ref '.*?': (is at [0-9a-f]+ but expected|reference already exists|unable to resolve)"
 )
 _DUBIOUS = re.compile(r"detected dubious ownership")
-_NOBODY = re.compile(
+_NO_IDENTITY = re.compile(
     r"empty ident name|[Pp]lease tell me who you are|no (email|name) was given|auto-detection is disabled"
 )
 _NO_REPOSITORY = re.compile(r"not a git repository")
@@ -56,35 +56,35 @@ _NAME_TAKEN = re.compile(r"cannot lock ref '.*?': '(?P<ref>refs/[^']+)' exists; 
 
 
 def lock_in(stderr: str) -> str | None:
-    """The lock file that another process holds, where that is why git failed."""
+    """Return the lock file that another process holds, if that is why git failed."""
     found = _LOCK.search(stderr)
     return found["path"] if found else None
 
 
 def no_identity() -> NoIdentity:
-    """The error for a person who has not told git their name yet."""
+    """Return the error for a user without a configured git identity."""
     return NoIdentity(
-        "git does not know in whose name to commit",
+        "git has no identity to commit with",
         hint='git config --global user.name "Your Name" && git config --global user.email you@example.org',
     )
 
 
 def lock_error(lock: str, stderr: str = "") -> GitLocked:
-    """The error for a lock file that did not go away."""
+    """Return the error for a lock file that another process did not release."""
     return GitLocked(
         f"another git process holds {lock}",
-        hint=f"let it finish; if none is running any more, delete {lock}",
+        hint=f"let it finish; if no git process is running, delete {lock}",
         stderr=stderr,
     )
 
 
 def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> GitError:
-    """The error that `stderr` of a failed `git <subcommand>` in `folder` speaks of."""
+    """Return the error for the `stderr` of a failed `git <subcommand>` in `folder`."""
     if lock := lock_in(stderr):
         return lock_error(lock, stderr)
     if taken := _NAME_TAKEN.search(stderr):
         return GitError(
-            f"the name is taken: {taken['ref']} exists",
+            f"the branch name conflicts with {taken['ref']}",
             hint="rename that branch, or choose another git.branch_prefix",
             stderr=stderr,
         )
@@ -92,12 +92,12 @@ def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> G
         return RefMoved(
             f"a branch moved while lopen worked: {_tail(stderr)}", hint="see: git reflog", stderr=stderr
         )
-    if _NOBODY.search(stderr):
+    if _NO_IDENTITY.search(stderr):
         return no_identity()
     if _DUBIOUS.search(stderr):
         return NotARepository(
-            f"{folder} belongs to somebody else, so git refuses to work in it",
-            hint=f"where you trust it: git config --global --add safe.directory {shlex.quote(folder)}",
+            f"{folder} belongs to another user, so git refuses to work in it",
+            hint=f"if you trust it: git config --global --add safe.directory {shlex.quote(folder)}",
             stderr=stderr,
         )
     if _NO_WORK_TREE.search(stderr):
@@ -108,14 +108,14 @@ def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> G
         )
     if _NO_REPOSITORY.search(stderr):
         return NotARepository(
-            f"{folder} is no git repository",
-            hint=f"make it one: git -C {shlex.quote(folder)} init",
+            f"{folder} is not a git repository",
+            hint=f"create one: git -C {shlex.quote(folder)} init",
             stderr=stderr,
         )
     return GitError(f"git {subcommand} failed ({exit_code}): {_tail(stderr)}", stderr=stderr)
 
 
 def _tail(stderr: str) -> str:
-    """The end of git's words, short enough for a message."""
+    """Return the end of git's message, short enough for an error."""
     text = stderr.strip()
     return text if len(text) <= _SHOWN_CHARS else "…" + text[-_SHOWN_CHARS:]

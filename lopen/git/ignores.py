@@ -1,4 +1,4 @@
-"""Well-known caches: what never enters a commit although nobody ignores it, and the lines that would."""
+"""Well-known caches that never enter a commit, even if no `.gitignore` lists them, and the lines to add there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lopen.git.errors import GitError
 from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
 
-# Names that nobody gives to sources. They are ignore patterns, so what is tracked already stays tracked.
+# Names that are not used for sources. They are ignore patterns, so tracked files stay tracked.
 CACHE_PATTERNS = (
     "__pycache__/",
     "*.py[co]",
@@ -36,7 +36,7 @@ CACHE_PATTERNS = (
 # What a killed lopen was about to write in the place of a file (`lopen.base.atomic_files`).
 HALF_WRITTEN = f"{TEMPORARY}*"
 
-# `target` may well be a folder of sources; it is a cache only beside the file of a tool that makes it one.
+# `target` may be a folder of sources; it is a cache only beside the file of a build tool that creates it.
 BUILD_FOLDER = "target"
 _BUILD_FILES = ("Cargo.toml", "pom.xml", "build.sbt")
 
@@ -44,37 +44,37 @@ _LOPEN = ".lopen"
 _LOPEN_SHARED = frozenset({".lopen/.gitignore", ".lopen/config.toml"})
 
 
-# For `info/exclude`: on a branch that lacks `.lopen/.gitignore` the state is ignored all the same.
+# For `info/exclude`, so that the state is ignored also on a branch without `.lopen/.gitignore`.
 STATE_PATTERNS = (f"/{_LOPEN}/*", *(f"!/{path}" for path in sorted(_LOPEN_SHARED)))
 
 
 def is_internal(path: str) -> bool:
-    """Whether `path` is lopen's own state, which is never versioned."""
+    """Return True if `path` is lopen's own state, which is never require_repository."""
     return path.split("/", 1)[0] == _LOPEN and path not in _LOPEN_SHARED
 
 
 def is_build_folder(folder: Path) -> bool:
-    """Whether a folder called `target` is what cargo, Maven or sbt writes."""
+    """Return True if cargo, Maven or sbt writes this folder called `target`."""
     return any((folder.parent / name).is_file() for name in _BUILD_FILES)
 
 
-def in_build_folder(path: str, judge: Callable[[str], bool]) -> bool:
-    """Whether `path` lies in a folder called `target` that `judge` (given the folder's path) calls a cache."""
+def in_build_folder(path: str, is_cache: Callable[[str], bool]) -> bool:
+    """Return True if `path` is in a folder called `target` for which `is_cache(folder)` is true."""
     parents = (parent for parent in PurePosixPath(path).parents if parent.name == BUILD_FOLDER)
-    return any(judge(str(parent)) for parent in parents)
+    return any(is_cache(str(parent)) for parent in parents)
 
 
 def with_lines(text: str, lines: Iterable[str]) -> str:
-    """`text` with those of `lines` added at its end that it lacks."""
-    there = text.splitlines()
-    return "\n".join([*there, *(line for line in lines if line not in there), ""])
+    """Return `text` with the missing ones of `lines` appended."""
+    present = text.splitlines()
+    return "\n".join([*present, *(line for line in lines if line not in present), ""])
 
 
 def hide_state(layout: Layout) -> None:
-    """Have git ignore lopen's state on every branch, also where `.lopen/.gitignore` is not versioned.
+    """Make git ignore lopen's state on every branch, even without a require_repository `.lopen/.gitignore`.
 
     Raises:
-        GitError: `info/exclude` cannot be written.
+        GitError: `info/exclude` is not writable.
     """
     file = layout.common_dir / "info" / "exclude"
     try:
@@ -86,7 +86,7 @@ def hide_state(layout: Layout) -> None:
 
 
 def suggestions(seen: Iterable[str]) -> tuple[str, ...]:
-    """The `.gitignore` lines, sorted, that cover the cache paths `seen` (folders end in `/`)."""
+    """Return the `.gitignore` lines that cover the cache paths `seen` (folders end in `/`), sorted."""
     lines = {line for path in seen for line in CACHE_PATTERNS if _covers(line, path)}
     lines |= {f"{BUILD_FOLDER}/" for path in seen if PurePosixPath(path).name == BUILD_FOLDER}
     return tuple(sorted(lines))
@@ -99,7 +99,7 @@ def _covers(pattern: str, path: str) -> bool:
 
 
 def exposed_caches(content: GitCommand, references: GitCommand) -> list[str]:
-    """The cache files and folders (with `/` at the end) of the work tree that nobody ignores."""
+    """Return the caches in the work tree that no `.gitignore` covers; folders end in `/`."""
     patterns = [part for line in (*CACHE_PATTERNS, f"{BUILD_FOLDER}/") for part in ("-x", line)]
     answer = content.run("ls-files", "-z", "--others", "--ignored", "--directory", *patterns)
     root = references.folder
@@ -110,9 +110,9 @@ def exposed_caches(content: GitCommand, references: GitCommand) -> list[str]:
     ]
     if not seen:
         return []
-    # Asked through the repository's own door: the content door ignores these caches by itself. check-ignore takes
-    # no literal paths; a leading `./` keeps a name from being read as anything else.
-    git = references.having({"GIT_LITERAL_PATHSPECS": "0"})
+    # Through the references door, because the content door ignores these caches itself. check-ignore does not take
+    # literal paths; a leading `./` prevents any other reading of a name.
+    git = references.with_options({"GIT_LITERAL_PATHSPECS": "0"})
     listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in seen)
     ignored = {
         path.removeprefix("./")

@@ -1,4 +1,4 @@
-"""Where a repository's parts lie, and whether lopen can work in it at all."""
+"""The folders of a repository, and the checks that lopen can work in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lopen.git.errors import GitError, NotARepository
 
 OLDEST_GIT = (2, 36)
 
-_WRITTEN = (
+_WRITTEN_PATHS = (
     "info",
     "refs",
     "refs/heads",
@@ -32,7 +32,7 @@ EMPTY_TREE = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The folders of one repository, all absolute. In a linked work tree `git_dir` is its own, `common_dir` shared."""
+    """The folders of one repository, all absolute. A linked work tree has its own `git_dir` and shares `common_dir`."""
 
     root: Path
     git_dir: Path
@@ -46,8 +46,8 @@ class Layout:
         return EMPTY_TREE[self.object_format]
 
     @property
-    def nothing(self) -> str:
-        """The id that means "no object" where a reference's old value is expected."""
+    def null_id(self) -> str:
+        """The id that means "no object" as the expected old value of a reference."""
         return "0" * len(self.empty_tree)
 
     @property
@@ -57,21 +57,21 @@ class Layout:
 
 
 def check_version(git: GitCommand) -> None:
-    """Refuse a git that is older than what lopen relies on (`core.fsync`, 2.36)."""
+    """Refuse a git older than 2.36, which lopen needs for `core.fsync`."""
     text = git.run("version").text
     found = re.search(r"(\d+)\.(\d+)", text)
     if found is None or (int(found[1]), int(found[2])) < OLDEST_GIT:
-        wanted = ".".join(map(str, OLDEST_GIT))
-        raise GitError(f"{text} is too old; lopen needs git {wanted} or later", hint="update git")
+        required = ".".join(map(str, OLDEST_GIT))
+        raise GitError(f"{text} is too old; lopen needs git {required} or later", hint="update git")
 
 
 def discover(git: GitCommand) -> Layout:
-    """The layout of the repository whose top is `git.folder`.
+    """Return the layout of the repository whose top is `git.folder`.
 
-    git itself looks for it, without being told where, so that its check of ownership takes place.
+    git itself finds the repository, so that its check of ownership runs.
 
     Raises:
-        NotARepository: none there, a bare one, somebody else's, or its top is another folder.
+        NotARepository: there is none, it is bare or another user's, or its top is another folder.
     """
     root = git.folder.resolve()
     answer = git.run(
@@ -90,8 +90,8 @@ def discover(git: GitCommand) -> Layout:
     top, git_dir, common_dir, objects = (Path(part) for part in parts[:4])
     if top.resolve() != root:
         raise NotARepository(
-            f"{root} is not the top of its repository, {top} is",
-            hint=f"work from {top} (lopen -C {shlex.quote(str(top))}), or make the folder a repository of its own: git init",
+            f"{root} is not the top of its repository; {top} is",
+            hint=f"work from {top} (lopen -C {shlex.quote(str(top))}), or create a repository in the folder: git init",
         )
     layout = Layout(root, git_dir, common_dir, objects, parts[4])
     _refuse_links(layout)
@@ -99,18 +99,18 @@ def discover(git: GitCommand) -> Layout:
 
 
 def _refuse_links(layout: Layout) -> None:
-    """lopen writes in these folders, and guards them as they lie: a link would lead both elsewhere."""
+    """Refuse symbolic links in the folders that lopen writes and protects: they could lead anywhere."""
     if (layout.root / ".git").is_symlink():
         raise NotARepository(
-            f"{layout.root / '.git'} is a link",
+            f"{layout.root / '.git'} is a symbolic link",
             hint="make it a file that names the folder: rm .git; echo 'gitdir: FOLDER' > .git",
         )
     for folder in dict.fromkeys((layout.git_dir, layout.common_dir)):
-        own = folder.resolve()
-        for name in _WRITTEN:
-            place = folder / name
-            if place.is_symlink() and own not in place.resolve().parents:
+        resolved = folder.resolve()
+        for name in _WRITTEN_PATHS:
+            path = folder / name
+            if path.is_symlink() and resolved not in path.resolve().parents:
                 raise NotARepository(
-                    f"{place} is a link that leads out of the git folder",
-                    hint=f"put the folder it leads to in its place, or work in a clone: git clone {layout.root}",
+                    f"{path} is a symbolic link to a place outside the git folder",
+                    hint=f"replace it by the folder it refers to, or work in a clone: git clone {layout.root}",
                 )

@@ -1,7 +1,7 @@
-"""Repositories and settings inside the work tree that are not its own: submodules, embedded clones, nested `.claude`.
+"""Nested repositories and settings in the work tree: submodules, embedded clones, `.claude` in subfolders.
 
-git looks into a submodule by itself (`git status` does), under the configuration that lies there, so what a command
-plants there would run later, outside of any sandbox. Found through what git knows, never by walking the tree.
+`git status` looks into a submodule and uses its configuration, so a program that a command configures there would
+run later, outside the sandbox. The nested repositories come from git's index, not from a walk of the tree.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from pathlib import Path
 from lopen.git.command import GitCommand
 from lopen.git.layout import Layout
 
-# What of a git folder decides which programs git starts. Its HEAD, references and objects are the repository's work.
-_DECIDING = ("config", "config.worktree", "commondir", "hooks", "info")
+# Entries of a git folder that determine which programs git starts
+_CONFIGURING = ("config", "config.worktree", "commondir", "hooks", "info")
 _GITLINK = "160000 "
 
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """What is guarded inside the work tree, by absolute path but for `settings`."""
+    """Protected paths inside the work tree: absolute, except `settings`."""
 
-    starts: tuple[str, ...] = ()  # compared with everything below, also where nothing is there yet
-    folders: tuple[str, ...] = ()  # of these only that they stay folders
+    starts: tuple[str, ...] = ()  # compared with everything below them, even if they do not exist yet
+    folders: tuple[str, ...] = ()  # must stay folders
     present: tuple[str, ...] = ()  # `.git` files and folders that exist
     settings: tuple[str, ...] = ()  # nested `.claude/settings*` and `.lopen`, relative to the root
 
@@ -34,7 +34,7 @@ NO_NESTED = Nested()
 
 
 def find_nested(layout: Layout, git: GitCommand, embedded: Iterable[str]) -> Nested:
-    """What HEAD knows (`git` works on an index of it) and the `embedded` repositories that were seen already."""
+    """Find the submodules and settings in HEAD (`git` uses an index of it), and include `embedded` repositories."""
     links: list[str] = []
     settings: list[str] = []
     for entry in git.run("ls-files", "-z", "--stage").fields():
@@ -53,15 +53,17 @@ def find_nested(layout: Layout, git: GitCommand, embedded: Iterable[str]) -> Nes
         present += [place] if mode else []
         if stat.S_ISDIR(mode):
             folders.add(place)
-            starts += [f"{place}/{name}" for name in _DECIDING]
+            starts += [f"{place}/{name}" for name in _CONFIGURING]
             continue
         starts.append(place)
-        starts += [f"{folder}/{name}" for folder in _behind(layout, place) for name in _DECIDING]
+        starts += [
+            f"{folder}/{name}" for folder in _linked_git_folder(layout, place) for name in _CONFIGURING
+        ]
     return Nested(tuple(starts), tuple(sorted(folders)), tuple(present), tuple(settings))
 
 
-def planted(path: str) -> bool:
-    """Whether a path of the work tree is one that nobody but its person writes, in a folder further down."""
+def is_protected_path(path: str) -> bool:
+    """Return True if only the user may write this path: nested settings, or anything in a `.git`."""
     return _is_settings(path) or ".git" in path.split("/")
 
 
@@ -73,15 +75,15 @@ def _is_settings(path: str) -> bool:
 
 
 def _above(root: str, path: str) -> Iterator[str]:
-    """The folder at `path` and those above it, below the root: a link in place of one would lead elsewhere."""
+    """Yield the folder at `path` and its parents below the root, none of which may become a link."""
     place = root
     for part in path.split("/"):
         place = f"{place}/{part}"
         yield place
 
 
-def _behind(layout: Layout, place: str) -> Iterator[str]:
-    """The git folder that a `.git` file names, where it is the repository's own or lies in the project."""
+def _linked_git_folder(layout: Layout, place: str) -> Iterator[str]:
+    """Yield the git folder that a `.git` file names, if it is inside the project or the repository's git folder."""
     try:
         named = (
             Path(place).read_text("utf-8").removeprefix("gitdir:").strip() if os.path.isfile(place) else ""

@@ -1,11 +1,11 @@
-"""The content door: a private git folder with a configuration lopen wrote, over the user's work tree and objects.
+"""The content door: a private git folder with lopen's configuration, over the user's work tree and objects.
 
-Through it git reads and writes the content of files. The repository's own configuration is never read on this
-way; only values that change how content is stored, and cannot start a program, are carried over. Filters of the
-person's own configuration (git-lfs, say) keep working.
+Through it git reads and writes the content of files, without reading the repository's own configuration. It
+copies only values that change how content is stored and cannot start a program. Filters of the user's own
+configuration, such as git-lfs, still work.
 
-What lies in the folder is compared before each use and written anew where it differs: in a weak sandbox a
-command may have reached it.
+The folder is checked before each use and rewritten where it differs, because in a weak sandbox a command may have
+changed it.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 _UNBORN = "ref: refs/heads/unborn"
 
 CONTENT_CONFIG: Mapping[str, str] = {
-    "core.untrackedCache": "false",  # one that came with a copied index may hide files
+    "core.untrackedCache": "false",  # the cache in a copied index may hide files
     "core.splitIndex": "false",
     "core.safecrlf": "false",
-    "core.fsync": "committed",  # what a later commit is made of must outlive a power cut too
+    "core.fsync": "committed",  # objects of a later commit must survive a power cut
     "status.showUntrackedFiles": "all",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """What the private folder takes over from the configuration in force, and what it leaves out."""
+class CopiedConfig:
+    """The configuration that the private folder copies, and the filters that it ignores."""
 
     settings: tuple[tuple[str, str], ...] = ()
     ignored_filters: tuple[str, ...] = ()  # filter drivers that the repository alone configures
 
 
-def carried(git: GitCommand) -> Carried:
-    """Read the configuration in force in the repository; reading runs nothing."""
+def read_copied_config(git: GitCommand) -> CopiedConfig:
+    """Read the effective configuration of the repository; reading it starts no program."""
     fields = git.run("config", "--list", "-z", "--show-scope").fields()
     settings: dict[str, str] = {}
     drivers: dict[bool, set[str]] = {True: set(), False: set()}
@@ -73,11 +73,11 @@ def carried(git: GitCommand) -> Carried:
             settings[key] = value if given else "true"  # a key without a value
         if key.startswith("filter."):
             drivers[trusted].add(key.split(".", 1)[1].rsplit(".", 1)[0])
-    return Carried(tuple(sorted(settings.items())), tuple(sorted(drivers[False] - drivers[True])))
+    return CopiedConfig(tuple(sorted(settings.items())), tuple(sorted(drivers[False] - drivers[True])))
 
 
 class PrivateFolder:
-    """One private git folder and the command that works through it."""
+    """One private git folder and its git command."""
 
     def __init__(
         self,
@@ -85,24 +85,22 @@ class PrivateFolder:
         layout: Layout,
         git: GitCommand,
         *,
-        settings: Carried,
+        settings: CopiedConfig,
         info: Path | None,
         own: Path | None = None,
     ) -> None:
         self.path = path
-        self.indexes = (
-            own or path
-        )  # scratch indexes: what they say of files is believed, so no command reaches them
+        self.indexes = own or path  # scratch indexes, out of reach of commands because lopen trusts them
         self.layout = layout
         self.is_sparse = dict(settings.settings).get("core.sparsecheckout", "").lower() in _TRUE
         self.quarantine = self.indexes / "quarantine"
-        self._info = info  # the repository's own `info` folder: its exclude and attributes count too
-        self._swept = False
+        self._info = info  # the repository's own `info` folder, for its exclude and attributes
+        self._locks_removed = False
         self._config = _config_text(settings, layout.object_format)
-        self._git = git.having(
+        self._git = git.with_options(
             {
                 "GIT_DIR": str(path),
-                "GIT_COMMON_DIR": str(path),  # a planted `commondir` file leads nowhere
+                "GIT_COMMON_DIR": str(path),  # overrides a `commondir` file
                 "GIT_WORK_TREE": str(layout.root),
                 "GIT_OBJECT_DIRECTORY": str(layout.objects),
             },
@@ -110,13 +108,13 @@ class PrivateFolder:
         )
 
     def prepare(self, head: str | None) -> None:
-        """Make the folder what it has to be, with HEAD at the commit `head` (None: nothing yet)."""
+        """Write the folder's files, with HEAD at the commit `head` (None: no commit yet)."""
         for folder in (self.path, self.path / "info", self.path / "refs", self.quarantine):
             _own_folder(folder)
-        if not self._swept:
+        if not self._locks_removed:
             for lock in self.indexes.glob("index*.lock"):
-                lock.unlink()  # ours alone, left by a process that died
-            self._swept = True
+                lock.unlink()  # left by a killed process; no other one uses this folder
+            self._locks_removed = True
         patterns = "".join(f"{line}\n" for line in (*CACHE_PATTERNS, HALF_WRITTEN)).encode()
         replace_if_different(self.path / "config", self._config)
         replace_if_different(self.path / "HEAD", f"{head or _UNBORN}\n".encode())
@@ -127,16 +125,16 @@ class PrivateFolder:
         return read_or_empty(self._info / name) if self._info else b""
 
     def git(self, index: Path | None = None) -> GitCommand:
-        """git through this door, on the index file `index` where one is needed."""
-        return self._git.having({"GIT_INDEX_FILE": str(index)}) if index else self._git
+        """Return git on this door, with the index file `index` if given."""
+        return self._git.with_options({"GIT_INDEX_FILE": str(index)}) if index else self._git
 
     def reader(self, index: Path | None = None) -> GitCommand:
-        """git that sees what lies in quarantine too. What it wrote could refer to that, so it writes no object."""
-        return self.git(index).having({"GIT_ALTERNATE_OBJECT_DIRECTORIES": _listed(self.quarantine)})
+        """Return git that also reads quarantined objects. It must not write objects, which could refer to those."""
+        return self.git(index).with_options({"GIT_ALTERNATE_OBJECT_DIRECTORIES": _listed(self.quarantine)})
 
     def isolated(self, index: Path) -> GitCommand:
-        """git that stores what it writes in quarantine, and the repository's objects are only read."""
-        return self._git.having(
+        """Return git that writes objects to the quarantine and only reads the repository's."""
+        return self._git.with_options(
             {
                 "GIT_INDEX_FILE": str(index),
                 "GIT_OBJECT_DIRECTORY": str(self.quarantine),
@@ -146,13 +144,13 @@ class PrivateFolder:
 
 
 def _listed(folder: Path) -> str:
-    """A folder as git takes it in a list that a colon parts."""
+    """Return a folder as an entry of git's colon-separated list."""
     text = str(folder).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 
 
 def read_head(folder: Path) -> str | None:
-    """The commit that a private folder's HEAD was last put at."""
+    """Return the commit in a private folder's HEAD, or None."""
     head = read_or_empty(folder / "HEAD").decode("utf-8", "replace").strip()
     return head if is_id(head) else None
 
@@ -162,13 +160,13 @@ def _own_folder(path: Path) -> None:
     path.mkdir(mode=0o700, exist_ok=True)
     if not stat.S_ISDIR(path.lstat().st_mode):
         raise GitError(
-            f"{path} is a link where lopen keeps a folder of its own",
-            hint=f"remove it: rm {shlex.quote(str(path))}",
+            f"{path} is not a folder",
+            hint=f"lopen keeps a folder of its own there; remove the link: rm {shlex.quote(str(path))}",
         )
 
 
-def _config_text(settings: Carried, object_format: str) -> bytes:
-    """The configuration file of the private folder."""
+def _config_text(settings: CopiedConfig, object_format: str) -> bytes:
+    """Return the configuration file of the private folder."""
     sha256 = object_format == "sha256"
     lines = ["[core]", f"\trepositoryformatversion = {int(sha256)}", "\tbare = false"]
     if sha256:
@@ -182,6 +180,6 @@ def _config_text(settings: Carried, object_format: str) -> bytes:
 
 
 def _escaped(value: str) -> str:
-    """A value as it stands between the double quotes of a git configuration file."""
+    """Escape a value for the double quotes of a git configuration file."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return escaped.replace("\n", "\\n").replace("\t", "\\t")

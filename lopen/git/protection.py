@@ -1,7 +1,7 @@
-"""What a command may not change in a git folder: compared after it, put back where it did. No process is started.
+"""Protection of git folders: after a command, compare the protected files and restore changed ones. Starts no process.
 
-Contents are compared, not times: the files are few and small, and times can be set. Objects are too many for
-that; of them only the names are kept, to notice when some vanish.
+Contents are compared, not times, because the files are few and small and a command can set times. There are too
+many objects for that: only their names are compared, to detect missing ones.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ _COMMON_FILES = (
     "objects/info/alternates",
     "objects/info/http-alternates",
 )
-_REAL_FOLDERS = ("objects", "objects/info", "objects/pack")  # of these only that they stay folders
-# Where others move their branches meanwhile: what is theirs is not compared.
+_REAL_FOLDERS = ("objects", "objects/info", "objects/pack")  # must stay folders
+# Not compared in a linked work tree, because other work trees change them meanwhile
 _SHARED_FILES = frozenset({"HEAD", "packed-refs", "refs", "reftable"})
 _WORKTREE_FILES = ("HEAD", "gitdir", "commondir")
 _PASSES = 3
 
-_EXACT_NAMES = sys.platform.startswith("linux")  # elsewhere HEAD may be listed as head
+_EXACT_NAMES = sys.platform.startswith("linux")  # other file systems may list HEAD as head
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectNames:
-    """Which objects there are, by file name."""
+    """The file names of a repository's objects."""
 
     loose: Mapping[str, frozenset[str]]  # by folder
     packs: frozenset[tuple[str, int]]  # name and size
@@ -77,26 +77,26 @@ class ProtectedState:
 
 @dataclass(frozen=True, slots=True)
 class Tampering:
-    """What was found changed and has been put back, and whether objects that HEAD needs are gone."""
+    """The changed paths that were restored. `objects_vanished` is True if objects that HEAD needs are missing."""
 
     restored: tuple[str, ...]
     objects_vanished: bool
 
     @property
     def found(self) -> bool:
-        """Whether anything was changed at all."""
+        """True if anything was changed."""
         return bool(self.restored) or self.objects_vanished
 
 
-NOTHING = Tampering((), False)
+NO_TAMPERING = Tampering((), False)
 NO_STATE = ProtectedState({}, ObjectNames({}, frozenset()))
 
 
-def take_state(layout: Layout, own: str = "", nested: Nested = NO_NESTED) -> ProtectedState:
-    """HEAD, references, configuration, hooks, `info`, alternates and the marks of unfinished operations.
+def read_state(layout: Layout, own: str = "", nested: Nested = NO_NESTED) -> ProtectedState:
+    """Read HEAD, references, configuration, hooks, `info`, alternates and the files of unfinished operations.
 
-    With `own` (a full reference name) that is the only shared reference looked at, and no other work tree is.
-    Of the `nested` repositories only what decides which programs git starts.
+    With `own` (a full reference name), other shared references and other work trees are left out. Of `nested`
+    repositories only the files that determine which programs git starts are read.
     """
     return ProtectedState(_files(layout, own, nested), _object_names(str(layout.objects)))
 
@@ -119,7 +119,7 @@ def _files(layout: Layout, own: str, nested: Nested) -> dict[str, Kept]:
 def _starts(
     layout: Layout, own: str, nested: Nested
 ) -> tuple[tuple[tuple[str, frozenset[str]], ...], tuple[str, ...]]:
-    """What is looked at whatever it is, by folder, and what only where it is no folder any more."""
+    """Return the paths to read, by folder, and the folders to read only if they are no longer folders."""
     common = [name for name in _COMMON_FILES if not (own and name in _SHARED_FILES)]
     starts = [f"{layout.git_dir}/{name}" for name in _GIT_DIR_FILES]
     starts += [f"{layout.common_dir}/{name}" for name in (*common, *([own] if own else []))]
@@ -133,26 +133,26 @@ def _starts(
     return tuple((parent, frozenset(names)) for parent, names in children.items()), every
 
 
-def put_back(
+def restore_state(
     layout: Layout, before: ProtectedState, own: str = "", nested: Nested = NO_NESTED
 ) -> tuple[str, ...]:
-    """Make the protected files what they were; returns the paths that were not, sorted.
+    """Restore the protected files; return the changed paths, sorted.
 
-    More than one pass, because a link that was put in a folder's place hides what is to be compared behind it.
+    Several passes, because a link in place of a folder hides the files to compare behind it.
     """
     found: set[str] = set()
     for _ in range(_PASSES):
-        changed = _put_back_once(before, _files(layout, own, nested))
+        changed = _restore_once(before, _files(layout, own, nested))
         if not changed:
             break
         found |= changed
     return tuple(sorted(found))
 
 
-def _put_back_once(before: ProtectedState, now: Mapping[str, Kept]) -> set[str]:
+def _restore_once(before: ProtectedState, now: Mapping[str, Kept]) -> set[str]:
     added = {path for path in now if path not in before.files}
     lost = {path for path, kept in before.files.items() if now.get(path) != kept}
-    for path in sorted(added):  # a link before what seems to lie behind it
+    for path in sorted(added):  # a link before the paths that appear behind it
         Path(path).unlink(missing_ok=True)
     for path in lost:
         _write_back(Path(path), before.files[path])
@@ -160,13 +160,13 @@ def _put_back_once(before: ProtectedState, now: Mapping[str, Kept]) -> set[str]:
 
 
 def objects_missing(layout: Layout, before: ProtectedState) -> bool:
-    """Whether object files are gone that were there before. Repacking does that too, so it wants a closer look."""
+    """Return True if object files are missing. Repacking also removes some, so this needs a closer look."""
     now = _object_names(str(layout.objects))
-    gone = (
-        names is not (left := now.loose.get(folder, NONE)) and names - left
+    missing = (
+        names is not (present := now.loose.get(folder, NONE)) and names - present
         for folder, names in before.objects.loose.items()
     )
-    return any(gone) or bool(before.objects.packs - now.packs)
+    return any(missing) or bool(before.objects.packs - now.packs)
 
 
 def _worktree_files(folder: str) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _worktree_files(folder: str) -> Iterator[str]:
 
 def _write_back(path: Path, kept: Kept) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.parent.chmod(path.parent.stat().st_mode | stat.S_IRWXU)  # a command may have closed the folder
+    path.parent.chmod(path.parent.stat().st_mode | stat.S_IRWXU)  # a command may have made it unwritable
     _make_room(path)
     if stat.S_ISLNK(kept.mode):
         path.symlink_to(os.fsdecode(kept.content))
@@ -186,7 +186,7 @@ def _write_back(path: Path, kept: Kept) -> None:
 
 
 def _make_room(path: Path) -> None:
-    """Leave nothing but a regular file in the place of `path`."""
+    """Remove `path` unless it is a regular file."""
     with contextlib.suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if stat.S_ISDIR(mode):
@@ -204,80 +204,81 @@ def _object_names(objects: str) -> ObjectNames:
 
 
 class GitFolderGuard:
-    """Where there is no repository: nothing of git to keep."""
+    """The guard without a repository, which protects nothing; `RepositoryGuard` overrides it."""
 
     def state(self) -> ProtectedState:
-        """HEAD, references, configuration and hooks as they are now. Starts no process but the first time."""
+        """Read HEAD, references, configuration and hooks. Starts a process only the first time."""
         return NO_STATE
 
-    def put_back(self, before: ProtectedState) -> Tampering:
-        """Undo what a command changed of the protected files, and look whether objects vanished."""
-        return NOTHING
+    def restore(self, before: ProtectedState) -> Tampering:
+        """Restore the protected files that a command changed, and check for missing objects."""
+        return NO_TAMPERING
 
-    def exposed(self) -> tuple[str, ...]:
-        """What a sandbox has to keep read-only besides `.git`, by absolute path: git's folders elsewhere in the
-        project, the `.git` of nested repositories, and `settings`.
+    def read_only_paths(self) -> tuple[str, ...]:
+        """Return the absolute paths besides `.git` that a sandbox must keep read-only.
+
+        These are git folders elsewhere in the project, the `.git` of nested repositories, and `settings`.
         """
         return ()
 
-    def scattered(self) -> bool:
-        """Whether there is more of git to guard than one `.git` folder at the top."""
+    def has_several_git_folders(self) -> bool:
+        """Return True if there is more to protect than one `.git` folder at the top."""
         return False
 
     def settings(self) -> tuple[str, ...]:
-        """Versioned `.claude/settings*` and `.lopen` further down, relative to the root."""
+        """Return require_repository `.claude/settings*` and `.lopen` in subfolders, relative to the root."""
         return ()
 
-    def look_again(self) -> None:
-        """HEAD moved, and with it which nested repositories and settings there are."""
+    def head_moved(self) -> None:
+        """Forget the nested repositories and settings, because HEAD moved."""
 
 
 class RepositoryGuard(GitFolderGuard):
-    """Over one repository. `own` is the only shared reference that is guarded, where others move theirs meanwhile."""
+    """The guard of one repository. `own`, if given, is the only shared reference that it protects."""
 
     def __init__(self, layout: Layout, references: References, snapshots: Snapshots, own: str = "") -> None:
         self._layout = layout
         self._references = references
         self._snapshots = snapshots
         self._own = own
-        self._nested: Nested | None = None  # not looked for yet
+        self._found_nested: Nested | None = None  # None until the first search
 
-    def look_again(self) -> None:
-        self._nested = None
+    def head_moved(self) -> None:
+        self._found_nested = None
 
     def state(self) -> ProtectedState:
-        return take_state(self._layout, self._own, self._inside())
+        return read_state(self._layout, self._own, self._nested())
 
-    def put_back(self, before: ProtectedState) -> Tampering:
-        restored = put_back(self._layout, before, self._own, self._inside())
-        vanished = objects_missing(self._layout, before) and not self._is_whole()
+    def restore(self, before: ProtectedState) -> Tampering:
+        restored = restore_state(self._layout, before, self._own, self._nested())
+        vanished = objects_missing(self._layout, before) and not self._is_complete()
         return Tampering(restored, vanished)
 
-    def exposed(self) -> tuple[str, ...]:
+    def read_only_paths(self) -> tuple[str, ...]:
         root = f"{self._layout.root}/"
         folders = map(str, (self._layout.git_dir, self._layout.common_dir))
         elsewhere = [folder for folder in folders if folder.startswith(root)]
-        nested = self._inside()
+        nested = self._nested()
         places = (*elsewhere, *nested.present, *(root + path for path in nested.settings))
         return tuple(p for p in dict.fromkeys(places) if not f"{p}/".startswith(f"{root}.git/"))
 
-    def scattered(self) -> bool:
-        return bool(self._inside().starts) or self._layout.git_dir != self._layout.root / ".git"
+    def has_several_git_folders(self) -> bool:
+        return bool(self._nested().starts) or self._layout.git_dir != self._layout.root / ".git"
 
     def settings(self) -> tuple[str, ...]:
-        return self._inside().settings
+        return self._nested().settings
 
-    def _inside(self) -> Nested:
-        """The nested repositories and settings; looked for once, and again when HEAD moved."""
-        if self._nested is None:
-            self._snapshots.follow(self._references.head().commit)
-            git = self._snapshots.ready()
-            embedded = self._snapshots.survey().embedded
-            self._nested = find_nested(self._layout, git, embedded)
-        return self._nested
+    def _nested(self) -> Nested:
+        """Return the nested repositories and settings, found once per HEAD."""
+        if self._found_nested is None:
+            self._snapshots.set_head(self._references.head().commit)
+            git = self._snapshots.head_index()
+            embedded = self._snapshots.status().embedded
+            self._found_nested = find_nested(self._layout, git, embedded)
+        return self._found_nested
 
-    def _is_whole(self) -> bool:
-        """Whether every object that HEAD needs can be read."""
+    def _is_complete(self) -> bool:
+        """Return True if every object that HEAD needs is readable."""
         head = self._references.head().commit
         if head is None:
             return True

@@ -1,7 +1,7 @@
-"""References: what HEAD and branches are, and moving them only from where they are expected.
+"""References: read HEAD and branches, and move a reference only from its expected value.
 
-Reading opens git's own small files and starts no process; where they look unusual (reftable, a chain of symbolic
-references) git is asked. This is the references door: nothing here looks at the work tree's content.
+Reading opens git's own small files without a process; unusual ones (reftable, chains of symbolic references) are
+left to git. This is the references door: it never reads the work tree's content.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the checkout stands. `commit` is None before the first commit, `branch` None where detached."""
+    """HEAD of a checkout. `commit` is None before the first commit, `branch` is None if HEAD is detached."""
 
     commit: str | None
     branch: str | None
 
 
 def is_id(text: str) -> bool:
-    """Whether `text` is a whole object id, and so can be no option and no expression."""
+    """Return True if `text` is a complete object id, and therefore not an option or an expression."""
     return _ID.fullmatch(text) is not None
 
 
-def checked_id(text: str) -> str:
-    """`text`, an object id.
+def require_id(text: str) -> str:
+    """Return `text`, which must be an object id.
 
     Raises:
-        GitError: it is something else.
+        GitError: it is not one.
     """
     if not is_id(text):
-        raise GitError(f"{text!r} is no object id")
+        raise GitError(f"{text!r} is not an object id")
     return text
 
 
@@ -57,32 +57,32 @@ def single_line(text: str) -> str:
 
 
 class References:
-    """The references of one repository. `git` is the command that works through this door."""
+    """The references of one repository. `git` is the command of the references door."""
 
     def __init__(self, layout: Layout, git: GitCommand) -> None:
         self._layout = layout
         self.git = git
 
     def head(self) -> Head:
-        """HEAD as it is now."""
+        """Return the current HEAD."""
         content = _read(self._layout.git_dir / "HEAD")
         if content is not None and is_id(content):
             return Head(content, None)
         if content is None or not content.startswith(f"ref: {HEADS}") or content.endswith("/.invalid"):
-            return self._asked_head()
+            return self._head_from_git()
         ref = content.removeprefix("ref: ")
         return Head(self.tip(ref), ref.removeprefix(HEADS))
 
     def tip(self, ref: str) -> str | None:
-        """The object a full reference name (`refs/…`) points at, or None where it does not exist."""
-        loose = _read(self._layout.common_dir / ref) if _plain(ref) else None
+        """Return the object of a full reference name (`refs/…`), or None if it does not exist."""
+        loose = _read(self._layout.common_dir / ref) if _is_file_name(ref) else None
         if loose is not None and is_id(loose):
             return loose
         answer = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, accept=(0, 1, 128))
         return answer.text if is_id(answer.text) else None
 
     def resolve(self, name: str) -> str | None:
-        """The commit of an id, of `HEAD`, of a full reference name or of a branch name; None where there is none."""
+        """Return the commit of an id, `HEAD`, a full reference name or a branch name; None if there is none."""
         if is_id(name):
             return name
         if name == "HEAD":
@@ -90,29 +90,29 @@ class References:
         return self.tip(name if name.startswith("refs/") else HEADS + name)
 
     def reachable(self, commit: str, from_ref: str) -> bool:
-        """Whether `commit` is an ancestor of `from_ref` or the same. An unknown commit is not reachable."""
+        """Return True if `commit` is `from_ref` or its ancestor. An unknown commit is not reachable."""
         start = self.resolve(from_ref)
         if start is None:
             return False
-        answer = self.git.run("merge-base", "--is-ancestor", checked_id(commit), start, accept=(0, 1, 128))
+        answer = self.git.run("merge-base", "--is-ancestor", require_id(commit), start, accept=(0, 1, 128))
         return answer.exit_code == 0
 
     def move(self, ref: str, new: str, old: str | None, reason: str) -> None:
-        """Point `ref` at `new`, if it still is at `old` (None: does not exist yet); durable on return.
+        """Move `ref` from `old` (None: it does not exist yet) to `new`; durable on return.
 
         Raises:
-            RefMoved: it is elsewhere.
+            RefMoved: it is not at `old`.
         """
-        expected = self._layout.nothing if old is None else old
-        durable = self.git.having(config={"core.fsync": "committed,index,reference"})
+        expected = self._layout.null_id if old is None else old
+        durable = self.git.with_options(config={"core.fsync": "committed,index,reference"})
         durable.run("update-ref", "-m", f"lopen: {single_line(reason)}", ref, new, expected)
 
     def attach_head(self, branch: str) -> None:
-        """Make HEAD speak of `branch`; index and work tree stay as they are."""
+        """Point HEAD to `branch`; the index and the work tree do not change."""
         self.git.run("symbolic-ref", "-m", f"lopen: work on {branch}", "HEAD", HEADS + branch)
 
     def names(self, prefix: str) -> list[str]:
-        """The full names of all references under `prefix`, sorted."""
+        """Return the full names of all references under `prefix`, sorted."""
         return self.git.run("for-each-ref", "--format=%(refname)", prefix).text.split("\n")
 
     def next_backup_name(self, session_id: str) -> str:
@@ -122,7 +122,7 @@ class References:
         return f"{prefix}{max((int(n) for n in taken if n.isdecimal()), default=0) + 1}"
 
     def checked_out_elsewhere(self, branch: str) -> Path | None:
-        """The git folder of another work tree whose HEAD is on `branch`."""
+        """Return the git folder of another work tree whose HEAD is on `branch`, or None."""
         common = self._layout.common_dir
         others = [common, *sorted((common / "worktrees").glob("*"))]
         for folder in others:
@@ -133,18 +133,18 @@ class References:
                 return folder
         return None
 
-    def _asked_head(self) -> Head:
+    def _head_from_git(self) -> Head:
         symbolic = self.git.run("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)).text
         return Head(self.tip("HEAD"), symbolic.removeprefix(HEADS) or None)
 
 
-def _plain(ref: str) -> bool:
-    """Whether a reference may be looked up as a file: no way out of the folder."""
+def _is_file_name(ref: str) -> bool:
+    """Return True if the reference may be read as a file inside the git folder."""
     return ref.startswith("refs/") and ".." not in ref
 
 
 def _read(path: Path) -> str | None:
-    """A small text file without its line end; None where there is none or it is something else."""
+    """Return a small text file without its line end; None if it does not exist or is not text."""
     try:
         return path.read_text("utf-8").rstrip("\n") if path.is_file() else None
     except (OSError, UnicodeDecodeError):

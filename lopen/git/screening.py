@@ -1,7 +1,7 @@
-"""Files of the work tree that would add a secret to the history: found before a byte of them is stored.
+"""Find secrets in changed files before git stores them.
 
-A snapshot that holds one is written to a quarantine beside the private folder, never to the repository's objects,
-so that a refused commit leaves nothing of it behind.
+A snapshot with a secret is written to a quarantine beside the private folder, never to the repository's objects, so
+that a refused commit leaves no trace of it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _LOOKED_OVER = (
     1024 * 1024
 )  # of a longer file only known values are looked for: what looks random in data is data
 
-Values = Callable[[], Sequence[str]]
+KnownValues = Callable[[], Sequence[str]]
 Before = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """One place of a secret that the last commit does not hold. `kind` says what it looks like.
+    """One place of a secret that is not in the last commit. `kind` is the kind of secret.
 
-    `line` 0 is the path itself, which is shown without it.
+    `line` 0 means that the path itself contains the secret, which `path` then hides.
     """
 
     path: str
@@ -43,25 +43,25 @@ class Leak:
         return f"{self.path}:{self.line}" if self.line else f"the name of {self.path}"
 
 
-class Screen:
-    """Looks over files, each once for as long as it stays the same. `known` are the values known as secrets."""
+class SecretScreen:
+    """Searches files for secrets, each once while it is unchanged. `known` returns the known secret values."""
 
-    def __init__(self, root: Path, known: Values = tuple) -> None:
+    def __init__(self, root: Path, known: KnownValues = tuple) -> None:
         self._root = root
         self._known = known
         self._clean: dict[str, tuple[object, ...]] = {}  # path → what it was when nothing was found
 
     def leaks(self, paths: Iterable[str], before: Before) -> tuple[Leak, ...]:
-        """Every secret that `paths` would add. `before` is what the last commit has at a path."""
+        """Return every secret that `paths` would add. `before` returns the last commit's content of a path."""
         known = tuple(self._known())
         return tuple(leak for path in paths for leak in self._in(path, before, known))
 
     def stored(
         self, blobs: Iterable[tuple[str, str]], form: str, read: Callable[[str], bytes], before: Before
     ) -> tuple[Leak, ...]:
-        """Every secret in what git stored: (path, blob id) pairs, `form` being "sha1" or "sha256".
+        """Return every secret in stored (path, blob id) pairs; `form` is "sha1" or "sha256".
 
-        A filter, a hook or another process may have made it something else than what was looked over.
+        A filter, a hook or another process may have stored other content than that of the files.
         """
         known = tuple(self._known())
         pairs = list(blobs)
@@ -87,7 +87,7 @@ class Screen:
             if found and old:
                 found = self._places(place, old, known)
         except OSError as error:
-            return (Leak(redact(path, known), 1, f"cannot be looked into: {error.strerror or error}"),)
+            return (Leak(redact(path, known), 1, f"cannot be read: {error.strerror or error}"),)
         if named and old is None:
             return (Leak(redact(path, known), 0, named[0][1]),)
         if not found:
@@ -104,7 +104,7 @@ class Screen:
 
 
 def _places(file: BinaryIO, before: bytes, known: tuple[str, ...]) -> list[tuple[int, str]]:
-    """(line, kind) of every secret in a file that `before` did not hold."""
+    """Return (line, kind) of every secret in a file that `before` does not contain."""
     text = _in_text(before, file.read(_LOOKED_OVER + 1), known)
     file.seek(0)
     values = _search(file, spelt_in_bytes(known))
@@ -113,7 +113,7 @@ def _places(file: BinaryIO, before: bytes, known: tuple[str, ...]) -> list[tuple
 
 
 def _blob_id(path: Path, form: str) -> str:
-    """The id that the file or link as it lies there would have, empty where there is none."""
+    """Return the blob id of the file's or link's current content; empty if it is not readable."""
     try:
         file = _opened(path)
         if file is None:
@@ -129,7 +129,7 @@ def _blob_id(path: Path, form: str) -> str:
 
 
 def _in_text(before: bytes, after: bytes, known: tuple[str, ...]) -> list[tuple[int, str]]:
-    """By value and by looks, in a text of bearable length; bytes that are none hold nothing by looks."""
+    """Find known values and secret formats in a text of limited length; binary data has no secret formats."""
     if len(after) > _LOOKED_OVER:
         return []
     text = _text(after)
@@ -137,14 +137,14 @@ def _in_text(before: bytes, after: bytes, known: tuple[str, ...]) -> list[tuple[
 
 
 def _text(raw: bytes) -> str | None:
-    """The text that the bytes are: UTF-8, or UTF-16 that says so; None where they are none."""
+    """Decode UTF-8, or UTF-16 with a byte order mark; None for binary data."""
     if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return raw.decode("utf-16", "replace")
     return None if b"\0" in raw else raw.decode("utf-8", "replace")
 
 
 def _search(file: BinaryIO, wanted: Sequence[bytes]) -> dict[bytes, int]:
-    """Which of `wanted` stand in a file, and in which line first; a block at a time, however long it is."""
+    """Find the first line of each of `wanted` in a file, reading one block at a time."""
     found: dict[bytes, int] = {}
     overlap = max(map(len, wanted), default=1) - 1
     window, line = b"", 1
@@ -159,7 +159,11 @@ def _search(file: BinaryIO, wanted: Sequence[bytes]) -> dict[bytes, int]:
 
 
 def _opened(path: Path) -> BinaryIO | None:
-    """What git would store of a file or a link; None of what is neither, or gone. OSError where it cannot be read."""
+    """Open the content that git would store for a file or a link; None for anything else, or if it is missing.
+
+    Raises:
+        OSError: the file is not readable.
+    """
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):

@@ -1,4 +1,4 @@
-"""Snapshots of a folder that has no repository, or where `git.enabled = false`: a private history, no branches."""
+"""Snapshots of a folder without a repository, or with `git.enabled = false`: a private history without branches."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, write_commit
 from lopen.git.errors import GitError
 from lopen.git.layout import Layout, check_version
-from lopen.git.private import Carried, PrivateFolder, read_head
+from lopen.git.private import CopiedConfig, PrivateFolder, read_head
 from lopen.git.protection import GitFolderGuard
 from lopen.git.refs import Head
-from lopen.git.screening import Screen, Values
+from lopen.git.screening import KnownValues, SecretScreen
 from lopen.git.snapshot import Snapshots
 from lopen.storage.temporary import TemporaryFolder
 
-# A shadow's commits are shown to nobody; they only keep the latest tree.
-_NOBODY = {f"GIT_{who}_{what}": "lopen" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+# Nobody sees a shadow's commits; they only keep the latest tree.
+_IDENTITY = {f"GIT_{who}_{what}": "lopen" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 class ShadowTree(Checkout):
-    """A work tree whose base is its own latest snapshot, so that unchanged files are not read again."""
+    """A work tree based on its own latest snapshot, so that unchanged files are not read again."""
 
-    def __init__(self, private: PrivateFolder, guard: GitFolderGuard, known: Values = tuple) -> None:
-        screen = Screen(private.layout.root, known)
+    def __init__(self, private: PrivateFolder, guard: GitFolderGuard, known: KnownValues = tuple) -> None:
+        screen = SecretScreen(private.layout.root, known)
         snapshots = Snapshots(private, seed=None, screen=screen)
         super().__init__(private, snapshots, guard, base=lambda: read_head(private.path))
 
     def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
-        """The tree id of the folder as it is now. What is ignored or excluded by now leaves it again."""
-        self._forget(exclude)
+        """Return the tree id of the folder's current content, without files that are now ignored or excluded."""
+        self._remove_from_base(exclude)
         tree = super().snapshot(exclude)
         base = self._base()
         if not self.leaks and (base is None or trees.tree_of(self._private.git(), base) != tree):
-            self._keep(tree)
+            self._set_base(tree)
         return tree
 
     def head(self) -> Head:
@@ -57,7 +57,7 @@ class ShadowTree(Checkout):
     ) -> list[CommitInfo]:
         return []
 
-    def reached(self, within: str, *, since: str | None = None) -> frozenset[str]:
+    def commit_ids(self, within: str, *, since: str | None = None) -> frozenset[str]:
         return frozenset()
 
     def ignore_suggestion(self) -> tuple[str, ...]:
@@ -78,11 +78,11 @@ class ShadowTree(Checkout):
     ) -> HookOutcome:
         return HookOutcome(True, "", tree, message)
 
-    def _forget(self, exclude: Mapping[str, str]) -> None:
-        """Take out of the base what must not be in the next snapshot merely because the last one had it."""
+    def _remove_from_base(self, exclude: Mapping[str, str]) -> None:
+        """Remove ignored and excluded files from the base, which would otherwise keep them in the next snapshot."""
         base = self._base()
-        self._snapshots.follow(base)
-        git = self._snapshots.ready()
+        self._snapshots.set_head(base)
+        git = self._snapshots.head_index()
         out = git.run("ls-files", "-z", "--cached", "--ignored", "--exclude-standard").fields()
         if base is not None and exclude:
             out += [
@@ -91,20 +91,20 @@ class ShadowTree(Checkout):
         if out:
             listed = b"".join(os.fsencode(path) + b"\0" for path in out)
             git.run("update-index", "-z", "--force-remove", "--stdin", stdin=listed)
-            self._keep(git.run("write-tree").text)
+            self._set_base(git.run("write-tree").text)
 
-    def _keep(self, tree: str) -> None:
+    def _set_base(self, tree: str) -> None:
         """Make `tree` the base of the next snapshot."""
-        git = self._private.git().having(_NOBODY)
+        git = self._private.git().with_options(_IDENTITY)
         self._private.prepare(write_commit(git, tree, None, "Snapshot\n", sign=False))
 
 
 def shadow(
-    root: Path, git_dir: Path, *, clock: Clock, guard: GitFolderGuard, known: Values = tuple
+    root: Path, git_dir: Path, *, clock: Clock, guard: GitFolderGuard, known: KnownValues = tuple
 ) -> ShadowTree:
-    """The shadow of `root`, kept in `git_dir`, which can be deleted at any time and is made anew.
+    """Return the shadow of `root`, stored in `git_dir`, which can be deleted at any time.
 
-    `guard` keeps the repository that is there, though lopen is not to use it.
+    `guard` protects an existing repository that lopen does not use.
 
     Raises:
         GitError: git is missing or too old.
@@ -114,8 +114,8 @@ def shadow(
     check_version(git)
     (folder / "objects").mkdir(parents=True, exist_ok=True)
     layout = Layout(top, folder, folder, folder / "objects", "sha1")
-    own = TemporaryFolder()  # not beside the rest: that is kept
-    private = PrivateFolder(folder, layout, git, settings=Carried(), info=None, own=own.path)
+    own = TemporaryFolder()  # scratch indexes stay outside `git_dir`, which commands may reach
+    private = PrivateFolder(folder, layout, git, settings=CopiedConfig(), info=None, own=own.path)
     _check_history(private)
     tree = ShadowTree(private, guard, known)
     weakref.finalize(tree, own.remove)
@@ -123,7 +123,7 @@ def shadow(
 
 
 def _check_history(private: PrivateFolder) -> None:
-    """Begin anew where a part of the cache was deleted."""
+    """Start with an empty history if a part of the cache was deleted."""
     head = read_head(private.path)
     private.prepare(head)
     if head is None:

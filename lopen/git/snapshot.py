@@ -1,8 +1,8 @@
-"""The work tree as a tree id, made through scratch indexes; the user's own index is only copied.
+"""Snapshots of the work tree as tree ids, made with scratch indexes; the user's own index is only copied.
 
-`base` is an index that holds what HEAD holds, with git's cache of file times, so that one `git status` finds the
-differences without reading unchanged files. What differs is added to a copy of it, and the copy is written as a
-tree: three processes, one where nothing differs.
+The index `base` equals HEAD and caches file times, so that one `git status` finds the changes without reading
+unchanged files. Changed files are added to a copy of it, and the copy is written as a tree: three processes, or
+one if nothing changed.
 """
 
 from __future__ import annotations
@@ -20,73 +20,75 @@ from lopen.git.errors import GitError, GitTimedOut
 from lopen.git.git_files import copy_index
 from lopen.git.ignores import in_build_folder, is_build_folder, is_internal
 from lopen.git.private import PrivateFolder
-from lopen.git.screening import Leak, Screen
+from lopen.git.screening import Leak, SecretScreen
 from lopen.git.trees import file_at
 
 
 class Snapshots:
-    """Takes snapshots of one work tree. `follow` says which commit counts as HEAD."""
+    """Takes snapshots of one work tree, relative to the commit of `set_head`."""
 
-    def __init__(self, private: PrivateFolder, *, seed: Path | None, screen: Screen | None = None) -> None:
+    def __init__(
+        self, private: PrivateFolder, *, seed: Path | None, screen: SecretScreen | None = None
+    ) -> None:
         self._private = private
         self._layout = private.layout
-        self._seed = seed  # the user's index, whose cache of file times saves reading every file once
-        self._wanted = self._layout.empty_tree  # what HEAD holds: a commit, or the empty tree
-        self._base_of: str | None = None  # what `base` was built from in this process
-        self._base_tree: str | None = None  # its tree id, once it was asked for
-        self._screen = screen or Screen(private.layout.root)
+        self._seed = seed  # the user's index, whose cached file times avoid reading every file once
+        self._head = self._layout.empty_tree  # a commit, or the empty tree
+        self._base_of: str | None = None  # the head from which this process built `base`
+        self._base_tree: str | None = None  # its tree id, if known
+        self._screen = screen or SecretScreen(private.layout.root)
         self.latest = ""  # the tree of the latest snapshot
         self.leaks: tuple[Leak, ...] = ()  # secrets that the latest snapshot would add to the history
 
     @property
     def base(self) -> Path:
-        """The scratch index that holds what HEAD holds."""
+        """The scratch index that equals HEAD."""
         return self._private.indexes / "index"
 
-    def follow(self, head: str | None) -> None:
+    def set_head(self, head: str | None) -> None:
         """Prepare the content door for work on top of the commit `head`."""
         self._private.prepare(head)
-        self._wanted = head or self._layout.empty_tree
+        self._head = head or self._layout.empty_tree
 
-    def survey(self) -> Survey:
-        """What differs between HEAD and the work tree. A scratch index that cannot be read is made anew."""
-        git = self.ready()
+    def status(self) -> WorkTreeStatus:
+        """Return the differences between HEAD and the work tree. An unreadable scratch index is rebuilt."""
+        git = self.head_index()
         try:
-            return survey(git, self._layout.root)
+            return read_status(git, self._layout.root)
         except GitTimedOut:
-            raise  # it would only take as long again
+            raise  # a second attempt would take as long
         except GitError:
             self._rebuild(git, seeded=False)
-            return survey(git, self._layout.root)
+            return read_status(git, self._layout.root)
 
-    def survey_users_index(self) -> Survey:
-        """What differs from HEAD, through a copy of the user's index, so that what is only staged is seen too."""
+    def user_index_status(self) -> WorkTreeStatus:
+        """Return the differences from HEAD according to the user's index, including changes that are only staged."""
         copy = self.base.with_name("index.user")
         if self._seed is not None and copy_index(self._seed, copy):
             git = self._private.git(copy)
             try:
                 self._clear_flags(git)
-                return survey(git, self._layout.root)
-            except GitError:  # a split index cannot be read from elsewhere
+                return read_status(git, self._layout.root)
+            except GitError:  # a split index is not readable in another folder
                 pass
-        return self.survey()
+        return self.status()
 
-    def ready(self) -> GitCommand:
-        """git on the base index, which holds what HEAD holds."""
+    def head_index(self) -> GitCommand:
+        """Return git on the base index, which equals HEAD."""
         git = self._private.git(self.base)
-        if self._base_of != self._wanted or not self.base.is_file():
+        if self._base_of != self._head or not self.base.is_file():
             self._rebuild(git, seeded=True)
         return git
 
-    def tree(self, exclude: Mapping[str, str]) -> tuple[str, Survey]:
-        """The tree id of the work tree, and what it differs from HEAD in.
+    def write_tree(self, exclude: Mapping[str, str]) -> tuple[str, WorkTreeStatus]:
+        """Write the work tree; return its tree id and its differences from HEAD.
 
-        `exclude`: path → blob id; a path is left as HEAD has it while its content is still that blob. A tree
-        that would add a secret (`leaks`) lies in quarantine: it can be looked at, and not be committed.
+        `exclude`: path → blob id; a path with exactly this content stays as in HEAD. A tree with a new secret
+        (`leaks`) is quarantined: it can be read, but not committed.
         """
-        found = self.survey()
-        unchanged = self._still(exclude, found.changed)
-        paths = [path for path in found.changed if path not in unchanged]
+        found = self.status()
+        excluded = self._matching(exclude, found.changed)
+        paths = [path for path in found.changed if path not in excluded]
         self.leaks = self._screen.leaks(paths, self._committed)
         if not paths and self._base_tree is not None:
             self.latest = self._base_tree
@@ -103,60 +105,60 @@ class Snapshots:
         return tree, found
 
     def _committed(self, path: str) -> bytes | None:
-        return file_at(self._private.git(), self._wanted, path)
+        return file_at(self._private.git(), self._head, path)
 
     def refreshed(self) -> Path:
-        """The base index, with the file times of the work tree as it is now."""
-        # Exit code 1 says that files differ from HEAD, which is no failure here.
-        self.ready().run("update-index", "-q", "--refresh", accept=(0, 1))
+        """Return the base index, with the current file times of the work tree."""
+        # Exit code 1 means that files differ from HEAD, which is not a failure here.
+        self.head_index().run("update-index", "-q", "--refresh", accept=(0, 1))
         return self.base
 
     def _rebuild(self, git: GitCommand, *, seeded: bool) -> None:
-        """Make `base` hold what HEAD holds, keeping what is known about file times.
+        """Make `base` equal HEAD, with the known file times.
 
-        Once there is one, `base` itself knows: a command may have reached the user's index since. Of a sparse
-        checkout only the user's tells what a new HEAD leaves out.
+        After the first time they come from `base` itself, because a command may have changed the user's index.
+        In a sparse checkout only the user's index knows which files a new HEAD leaves out.
         """
         known = seeded and self._base_of is not None and not self._private.is_sparse
         self._base_of = self._base_tree = None
-        self.base.with_name("index.lock").unlink(missing_ok=True)  # ours alone; its process was ended
+        self.base.with_name("index.lock").unlink(missing_ok=True)  # left by a terminated process of lopen
         if not known:
             self.base.unlink(missing_ok=True)
         if seeded and (self.base.is_file() or (self._seed is not None and copy_index(self._seed, self.base))):
             try:
-                git.run("read-tree", "--reset", self._wanted)
+                git.run("read-tree", "--reset", self._head)
                 if not known:
                     self._clear_flags(git)
-            except GitError:  # a split, damaged or newer index: only the time it saves is lost
+            except GitError:  # a split, damaged or newer index, which would only have saved time
                 self.base.unlink(missing_ok=True)
         if not self.base.is_file():
             self._check_not_sparse()
-            git.run("read-tree", "--reset", self._wanted)
-        self._base_of = self._wanted
+            git.run("read-tree", "--reset", self._head)
+        self._base_of = self._head
 
     def _clear_flags(self, git: GitCommand) -> None:
-        """Take from an index the marks that hide changes: assume-unchanged, and skip-worktree where nothing is sparse."""
+        """Clear flags that hide changes: assume-unchanged and, unless the checkout is sparse, skip-worktree."""
         entries = git.run("ls-files", "-v", "-z").fields()
         _update(git, [e[2:] for e in entries if e[0].islower()], "--no-assume-unchanged")
         if not self._private.is_sparse:
             _update(git, [e[2:] for e in entries if e[0] in "Ss"], "--no-skip-worktree")
 
     def _check_not_sparse(self) -> None:
-        """Only the user's index knows which files a sparse checkout leaves out; without it they look deleted."""
+        """Refuse a sparse checkout, whose missing files would look deleted without the user's index."""
         if self._private.is_sparse:
             raise GitError(
-                "the index of this sparse checkout cannot be read",
+                "cannot read the index of this sparse checkout",
                 hint="repair it: git sparse-checkout reapply",
             )
 
-    def _still(self, exclude: Mapping[str, str], changed: Iterable[str]) -> set[str]:
-        """Those of `changed` whose content still is the blob that `exclude` names."""
+    def _matching(self, exclude: Mapping[str, str], changed: Iterable[str]) -> set[str]:
+        """Return the paths of `changed` whose content is the blob in `exclude`."""
         candidates = [path for path in changed if path in exclude]
         blobs = self.blobs(candidates) if candidates else {}
         return {path for path in candidates if blobs.get(path) == exclude[path]}
 
     def blobs(self, paths: Iterable[str]) -> dict[str, str]:
-        """path → the blob id that the file or link would have in a snapshot; what is neither is left out."""
+        """Return path → blob id of the current content of files and links; other paths are left out."""
         files: list[str] = []
         found: dict[str, str] = {}
         for path in paths:
@@ -184,7 +186,7 @@ def _update(git: GitCommand, paths: Sequence[str], *how: str) -> None:
 
 
 def _behind_links(root: Path, paths: Iterable[str]) -> set[str]:
-    """Those of `paths` above which a symbolic link now stands where a folder was: they are gone, whatever it shows."""
+    """Return the paths with a symbolic link in place of a parent folder; git counts them as deleted."""
 
     @cache
     def linked(folder: str) -> bool:
@@ -202,32 +204,32 @@ def _mode(path: Path) -> int:
 
 
 def _quoted(path: str) -> bytes:
-    """A path as git's line-based input wants it where it contains a line break or begins with a quote."""
+    """Quote a path for git's line-based input, which allows line breaks and leading quotes in it."""
     raw = os.fsencode(path)
     return b'"' + b"".join(b"\\%03o" % byte for byte in raw) + b'"'
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """Paths that differ from HEAD, whether staged or not, sorted.
+class WorkTreeStatus:
+    """Paths that differ from HEAD, staged or not, sorted.
 
-    Left out: what git ignores, lopen's own state, well-known caches that are not tracked. A folder inside the
-    work tree that is a repository of its own is in `embedded` alone: its files belong to that repository.
+    Ignored files, lopen's own state and untracked well-known caches are left out. A folder that is a repository
+    of its own is only in `embedded`, because its files belong to that repository.
     """
 
     changed: tuple[str, ...]
     embedded: tuple[str, ...]  # folders, without a slash at the end
 
 
-def survey(git: GitCommand, root: Path) -> Survey:
-    """One look at the work tree, through the content door, against its index and HEAD."""
+def read_status(git: GitCommand, root: Path) -> WorkTreeStatus:
+    """Compare the work tree with `git`'s index and HEAD."""
     answer = git.run(
         "status",
         "--porcelain=v2",
         "-z",
         "--untracked-files=all",
         "--ignored=no",
-        "--ignore-submodules=dirty",  # looking inside would run git under the submodule's own configuration
+        "--ignore-submodules=dirty",  # otherwise git runs with the submodule's own configuration
         "--no-renames",
         "--no-ahead-behind",
     )
@@ -241,15 +243,15 @@ def survey(git: GitCommand, root: Path) -> Survey:
             embedded.add(path.rstrip("/"))
         else:
             changed.add(path)
-    return Survey(tuple(sorted(changed)), tuple(sorted(embedded)))
+    return WorkTreeStatus(tuple(sorted(changed)), tuple(sorted(embedded)))
 
 
-# How many blanks stand before the path in a line of `status --porcelain=v2`, by the line's first letter.
+# Number of spaces before the path in a line of `status --porcelain=v2`, by the line's first letter
 _FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
 
 
 def _entries(fields: list[str]) -> Iterator[tuple[str, bool]]:
-    """(path, tracked) of every line; a folder's path ends in `/`."""
+    """Yield (path, tracked) of every line; a folder's path ends in `/`."""
     for field in fields:
         if field.startswith("? "):
             yield field[2:], False

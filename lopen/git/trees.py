@@ -1,4 +1,4 @@
-"""Comparing and reading trees by their ids. Every command goes through the content door and writes nothing."""
+"""Compare and read trees by their ids, through the content door and without writing."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Literal
 
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
-from lopen.git.refs import checked_id
+from lopen.git.refs import require_id
 
 Kind = Literal["added", "modified", "deleted"]
 
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted"}
 GITLINK = "160000"
-_BIG_FILE = "2m"  # a larger file counts as binary in a diff that is read by a model or a person
+_BIG_FILE = "2m"  # larger files count as binary in a diff
 
 
 @dataclass(frozen=True, slots=True)
 class TreeChange:
-    """One path that differs between two trees. Ids and modes are None on the side where it does not exist."""
+    """One path that differs between two trees. Ids and modes are None on a side where it does not exist."""
 
     path: str
     kind: Kind
@@ -38,21 +38,21 @@ class TreeEntry:
 
     @property
     def is_submodule(self) -> bool:
-        """Whether it is no file but a pointer into another repository."""
+        """True if the entry is a pointer to a commit of another repository."""
         return self.mode == GITLINK
 
 
-def is_own_path(path: str) -> bool:
-    """Whether `path` may be a file's in a tree: relative, as git writes it, nowhere inside a `.git`."""
+def is_work_tree_path(path: str) -> bool:
+    """Return True if `path` can be a file in a tree: relative, in git's notation, and not inside a `.git`."""
     parts = path.split("/")
     return "\0" not in path and not any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
 
 
 def changes(git: GitCommand, before: str, after: str) -> tuple[TreeChange, ...]:
-    """What turns one tree into the other, by path. Renames are a deletion and an addition."""
+    """Return the changes from one tree to the other, by path. A rename is a deletion and an addition."""
     if before == after:
         return ()
-    fields = git.run("diff-tree", "-r", "-z", "--no-renames", checked_id(before), checked_id(after)).fields()
+    fields = git.run("diff-tree", "-r", "-z", "--no-renames", require_id(before), require_id(after)).fields()
     return tuple(_change(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
 
 
@@ -64,10 +64,10 @@ def diff(
     paths: Sequence[str] | None = None,
     max_chars: int | None = None,
 ) -> str:
-    """The unified diff of two trees; binary files are named only. Longer than `max_chars` it is cut and says so."""
+    """Return the unified diff of two trees, cut at `max_chars` with a note. Binary files are only named."""
     if before == after or (paths is not None and not paths):
         return ""
-    answer = git.having(config={"core.bigFileThreshold": _BIG_FILE}).run(
+    answer = git.with_options(config={"core.bigFileThreshold": _BIG_FILE}).run(
         "diff-tree",
         "-r",
         "-p",
@@ -79,8 +79,8 @@ def diff(
         "--submodule=short",
         "--src-prefix=a/",
         "--dst-prefix=b/",
-        checked_id(before),
-        checked_id(after),
+        require_id(before),
+        require_id(after),
         "--",
         *(paths or ()),
     )
@@ -88,9 +88,9 @@ def diff(
 
 
 def entries(git: GitCommand, tree: str) -> dict[str, TreeEntry]:
-    """path → entry of every file of a tree."""
+    """Return every file of a tree: path → entry."""
     found = {}
-    for field in git.run("ls-tree", "-r", "-z", "--full-tree", checked_id(tree)).fields():
+    for field in git.run("ls-tree", "-r", "-z", "--full-tree", require_id(tree)).fields():
         meta, path = field.split("\t", 1)
         mode, _, blob = meta.split(" ")
         found[path] = TreeEntry(mode, blob)
@@ -98,10 +98,10 @@ def entries(git: GitCommand, tree: str) -> dict[str, TreeEntry]:
 
 
 def file_at(git: GitCommand, tree: str, path: str) -> bytes | None:
-    """A file's content as it is stored in the tree (of a link: its target); None where there is no such file."""
-    if not is_own_path(path):
+    """Return a file's content in the tree (a link's target); None if there is no such file."""
+    if not is_work_tree_path(path):
         return None
-    fields = git.run("ls-tree", "-z", "--full-tree", checked_id(tree), "--", path).fields()
+    fields = git.run("ls-tree", "-z", "--full-tree", require_id(tree), "--", path).fields()
     found = [field for field in fields if field.split("\t", 1)[1] == path]
     if not found:
         return None
@@ -110,14 +110,14 @@ def file_at(git: GitCommand, tree: str, path: str) -> bytes | None:
 
 
 def tree_of(git: GitCommand, commit: str) -> str:
-    """The tree of a commit.
+    """Return the tree of a commit.
 
     Raises:
-        GitError: there is no such commit.
+        GitError: the commit does not exist.
     """
-    answer = git.run("rev-parse", "--verify", "--quiet", f"{checked_id(commit)}^{{tree}}", accept=(0, 1, 128))
+    answer = git.run("rev-parse", "--verify", "--quiet", f"{require_id(commit)}^{{tree}}", accept=(0, 1, 128))
     if answer.exit_code:
-        raise GitError(f"there is no commit {commit}", hint="see: git log --all", stderr=answer.stderr)
+        raise GitError(f"commit {commit} does not exist", hint="see: git log --all", stderr=answer.stderr)
     return answer.text
 
 
@@ -135,7 +135,7 @@ def _change(meta: str, path: str) -> TreeChange:
 
 
 def _cut(text: str, max_chars: int | None) -> str:
-    """`text`, cut at the end of a line where it is too long, with a last line that says so."""
+    """Return `text`, cut at the end of a line if it is too long, with a final line that says so."""
     if max_chars is None or len(text) <= max_chars:
         return text
     kept = text[: text.rfind("\n", 0, max_chars) + 1] or text[:max_chars] + "\n"

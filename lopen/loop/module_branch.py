@@ -11,10 +11,10 @@ from lopen.base.errors import LopenError
 from lopen.base.events import Committed, Event, Notice
 from lopen.git.branches import require_commit
 from lopen.git.commits import approval_message
-from lopen.git.errors import OtherWork
+from lopen.git.errors import BranchConflict
 from lopen.git.ignores import hide_state
 from lopen.git.refs import Head
-from lopen.git.repository import Repository, versioned
+from lopen.git.repository import Repository, require_repository
 from lopen.settings.schema import Git
 from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
@@ -45,7 +45,7 @@ class ModuleBranch:
 
     def begin(self, module: str) -> list[Event]:
         """Put HEAD on the module's branch and make its first commit; each once, also if the process died between."""
-        session, repository = self.journal.session, versioned(self.place.repository)
+        session, repository = self.journal.session, require_repository(self.place.repository)
         branch = self.name(module)
         head = repository.head()
         if not on_own_branch(repository, session.id, branch):
@@ -74,7 +74,7 @@ class ModuleBranch:
         branch = self.journal.session.branch
         if branch is None or self.is_checked_out(branch):
             return
-        repository = versioned(self.place.repository)
+        repository = require_repository(self.place.repository)
         refuse_dirt(repository, self.journal.session.module)
         repository.branches.start(branch)
 
@@ -83,7 +83,7 @@ class ModuleBranch:
 
         Raises `LopenError` where the branch exists and HEAD is elsewhere.
         """
-        repository = versioned(self.place.repository)
+        repository = require_repository(self.place.repository)
         head = repository.head()
         if head.branch != branch and repository.branch_tip(branch) is not None:
             folder = f"-C {shlex.quote(str(self.place.root))} " if self.place.linked else ""
@@ -101,15 +101,15 @@ class ModuleBranch:
 
     def align_index(self) -> None:
         """Bring the index to HEAD after a commit was adopted."""
-        versioned(self.place.repository).align_index()
+        require_repository(self.place.repository).align_index()
 
     def _stacked(self, head: Head, branch: str, begin_at: str) -> Iterator[Notice]:
         """Report that the branch begins on another module's, whose work comes along."""
         below = head.branch or ""
         if self.place.linked or below == branch or not below.startswith(self.settings.branch_prefix):
             return
-        repository, module = versioned(self.place.repository), self.journal.session.module
-        home = shlex.quote(repository.branches.likely_home(below) or "BRANCH")
+        repository, module = require_repository(self.place.repository), self.journal.session.module
+        home = shlex.quote(repository.branches.likely_base(below) or "BRANCH")
         aside = f"git branch -m {branch} {repository.branches.free_name(branch)}"
         yield Notice(
             "info",
@@ -129,7 +129,7 @@ class ModuleBranch:
 
     def _first_commit(self, module: str, branch: str, parent: str) -> str:
         """Make the branch's first commit; return the one that is there if the process died after it."""
-        session, repository = self.journal.session, versioned(self.place.repository)
+        session, repository = self.journal.session, require_repository(self.place.repository)
         made = [c.sha for c in repository.session_commits(session.id, within=branch) if c.task is None]
         if made:
             repository.align_index()
@@ -151,7 +151,7 @@ class CheckedBranch(ModuleBranch):
         """Refuse what `ModuleBranch.begin` refuses."""
         if self.apart:
             return []
-        repository, branch = versioned(self.place.repository), self.name(module)
+        repository, branch = require_repository(self.place.repository), self.name(module)
         if not on_own_branch(repository, self.journal.session.id, branch):
             refuse_dirt(repository, module)
         check_branch(repository, module, branch)
@@ -173,7 +173,7 @@ def check_branch(repository: Repository, module: str, branch: str) -> None:
     """Refuse to begin on the module's branch while it holds work that the person's head has not."""
     try:
         repository.branches.check(branch)
-    except OtherWork as error:
+    except BranchConflict as error:
         error.hint = how_to_go_on(repository, module, branch)
         raise
 

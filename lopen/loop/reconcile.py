@@ -117,7 +117,7 @@ def _reopened(session: Session, repository: Checkout) -> tuple[Session, list[Eve
     whole = content_hash("\n".join((at, *(t.commit or "" for t in committed))))
     if whole == session.whole:
         return session, []
-    there = repository.reached(at, since=session.start_commit)
+    there = repository.commit_ids(at, since=session.start_commit)
     missing = [t for t in committed if t.commit not in there]
     if not missing:
         return replace(session, whole=whole), []

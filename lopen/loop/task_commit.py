@@ -13,7 +13,7 @@ from lopen.base.events import Committed, Notice, TaskChanged
 from lopen.git.checkout import Checkout
 from lopen.git.commit_hooks import HooksSnapshot, Runner
 from lopen.git.commits import completion_message
-from lopen.git.repository import versioned
+from lopen.git.repository import require_repository
 from lopen.guardrails.repeated_failures import after_success
 from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
@@ -68,7 +68,7 @@ class Committer:
         assert parent is not None
         assert bench.session.branch is not None
         bench.journal.change(commit_intent=CommitIntent(task.id, tree, parent, text))
-        sha = versioned(self.repository).commit(tree, parent, text, bench.session.branch)
+        sha = require_repository(self.repository).commit(tree, parent, text, bench.session.branch)
         _record(bench, task, sha, Committed(sha, text.splitlines()[0], bench.session.branch))
         return sha
 
@@ -101,10 +101,10 @@ class Committer:
 
     def _planted(self) -> ToolResult | None:
         """No commit carries settings of other tools, or of lopen, that a command put into a folder further down."""
-        if not self.repository.planted:
+        if not self.repository.changed_protected_paths:
             return None
         return failed(
-            f"{', '.join(self.repository.planted[:5])}: the person's alone to write; not committed",
+            f"{', '.join(self.repository.changed_protected_paths[:5])}: the person's alone to write; not committed",
             "remove what was added there and put back what was changed (run_command), then complete",
             outcome="refused",
         )
@@ -190,7 +190,7 @@ def adopt(session: Session, repository: Checkout) -> tuple[Session, tuple[Commit
     if intent is None:
         return session, ()
     task = session.tree.task(intent.task_id)
-    repository = versioned(repository)
+    repository = require_repository(repository)
     found = repository.find_commit(session.id, intent.task_id, within=session.branch or "HEAD")
     same = found is not None and (found.tree, found.parent) == (intent.tree, intent.parent)
     if task is None or found is None or not same or task.state is not State.IN_PROGRESS:

@@ -16,7 +16,7 @@ from lopen.base.errors import LopenError
 from lopen.base.events import AlertRaised, Event
 from lopen.base.stat_cache import signature_at
 from lopen.git.checkout import Checkout
-from lopen.git.protection import NOTHING
+from lopen.git.protection import NO_TAMPERING
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.sandbox.protected import ProtectedPaths, RestoreFailed
 from lopen.storage.database import Database, storage_error
@@ -52,8 +52,12 @@ class Commands:
         files = self.protected.snapshot()
         # Where the sandbox keeps .git from being written, only a new specification can appear.
         held = self.sandbox.name == "bwrap"
-        state = None if held and not self.repository.scattered() else self.repository.protected_state()
-        if exposed := self.repository.exposed():
+        state = (
+            None
+            if held and not self.repository.has_several_git_folders()
+            else self.repository.protected_state()
+        )
+        if exposed := self.repository.read_only_paths():
             command = replace(command, guarded=exposed)
         database, watched = _identity(self._database), [*map(_identity, self.watched)]
         if not held:
@@ -61,7 +65,7 @@ class Commands:
         try:
             return self.sandbox.run(command)
         finally:
-            tampering = self.repository.put_back(state) if state is not None else NOTHING
+            tampering = self.repository.restore_protected(state) if state is not None else NO_TAMPERING
             self.restored = (*self.protected.restore(files), *tampering.restored)
             if not held:  # before anything is written there again
                 require_plain(self.protected.state)

@@ -17,7 +17,7 @@ from lopen.git import creation
 from lopen.git.branches import require_commit
 from lopen.git.checkout import Checkout
 from lopen.git.errors import GitError
-from lopen.git.repository import Repository, versioned
+from lopen.git.repository import Repository, require_repository
 from lopen.storage.folder import ignore_state
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
@@ -59,7 +59,9 @@ class WorkTree:
 
     def merge_command(self, module: str, branch: str, start: str | None) -> str:
         """Return the shell command that merges the branch; `start` is the user's branch when the work started."""
-        return " && ".join([*_switch_steps(versioned(self.repository), branch, start), f"git merge {branch}"])
+        return " && ".join(
+            [*_switch_steps(require_repository(self.repository), branch, start), f"git merge {branch}"]
+        )
 
     def close(self, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> str:
         """Finish with the work tree after the session's end; return a message for the user.
@@ -151,7 +153,7 @@ def _switch_steps(repository: Repository, branch: str, start: str | None) -> lis
     Without any such branch, the command creates one before the session's first commit.
     """
     known = start if start not in (None, branch) and repository.branch_tip(start or "") else None
-    if target := known or repository.branches.likely_home(branch):
+    if target := known or repository.branches.likely_base(branch):
         return [f"git switch {shlex.quote(target)}"]
     first = repository.session_commits(within=branch)
     return [f"git switch -c main {first[0].sha[:12]}~1"] if first else []

@@ -317,7 +317,7 @@ def test_nothing_is_made_for_a_session_that_cannot_begin(lopen: Lopen, tmp_path:
     (folder / "specs" / "calc").mkdir(parents=True)
     (folder / SPEC).write_text(specification())
     done = lopen("run", "calc", cwd=folder)
-    assert (done.returncode, "is no git repository" in done.stderr) == (1, True)
+    assert (done.returncode, "is not a git repository" in done.stderr) == (1, True)
     assert [path.name for path in folder.iterdir()] == ["specs"]
 
 

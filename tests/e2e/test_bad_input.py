@@ -172,7 +172,7 @@ def test_an_operation_of_git_under_way_is_ended_first(make_project: MakeProject)
     project.specify()
     (project.root / ".git" / "MERGE_HEAD").write_text(project.git("rev-parse", "HEAD") + "\n")
 
-    told(project.approved_run(), 1, "a merge is under way", "git merge --")
+    told(project.approved_run(), 1, "a merge is in progress", "git merge --")
 
     assert project.git("branch", "--show-current") == "main"
     assert requests(project) == []
@@ -183,7 +183,7 @@ def test_nobody_to_commit_as_is_told_before_anything_is_made(make_project: MakeP
     project.specify()
     (Path(os.environ["HOME"]) / ".gitconfig").unlink()
 
-    told(project.approved_run(), 1, "in whose name to commit", "git config --global user.name")
+    told(project.approved_run(), 1, "no identity to commit with", "git config --global user.name")
 
     assert project.git("branch", "--format=%(refname:short)") == "main"
     assert requests(project) == []
@@ -206,7 +206,7 @@ def plain_folder(tmp_path: Path, endpoint: ScriptedEndpoint, **variables: str) -
 def test_no_repository_and_a_bare_one_are_told(tmp_path: Path) -> None:
     with ScriptedEndpoint() as endpoint:
         project = plain_folder(tmp_path, endpoint)
-        told(project.approved_run(), 1, "is no git repository", "git -C", "init")
+        told(project.approved_run(), 1, "is not a git repository", "git -C", "init")
         subprocess.run(["git", "init", "-q", "--bare", "."], cwd=project.root, check=True)
         told(project.lopen("run", "calc"), 1, "a bare repository", "clone")
         assert endpoint.requests == []

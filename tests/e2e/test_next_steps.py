@@ -137,7 +137,7 @@ def test_both_ways_out_beside_an_unmerged_branch_work(
         project.git("commit", "-q", "-m", "Specify")
     warned = project.lopen("approve", "calc")
     assert (warned.code, warned.last_line.startswith("to start afresh")) == (0, False)
-    assert "exists already and its files differ" in warned.err
+    assert "already exists and its files differ" in warned.err
     refused = project.lopen("run", "calc", "--dry-run")
     assert refused.code == 1
     assert refused.err == project.lopen("run", "calc").err

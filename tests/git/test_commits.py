@@ -82,19 +82,19 @@ def test_an_existing_branch_with_other_files_is_refused(root: Path, repository: 
 
 def test_a_branch_called_like_the_prefix_is_in_the_way(root: Path, repository: Repository) -> None:
     run_git(root, "branch", "lopen")
-    with pytest.raises(GitError, match="name is taken"):
+    with pytest.raises(GitError, match="name conflicts with"):
         repository.branches.start("lopen/m")
 
 
 @pytest.mark.parametrize("name", ["-x", "a..b", "a b", "x.lock", ""])
 def test_a_name_that_git_does_not_take_is_refused(repository: Repository, name: str) -> None:
-    with pytest.raises(GitError, match="no name for a branch"):
+    with pytest.raises(GitError, match="invalid branch name"):
         repository.branches.start(name)
 
 
 def test_an_unfinished_merge_is_in_the_way(root: Path, repository: Repository) -> None:
     (root / ".git" / "MERGE_HEAD").write_text(run_git(root, "rev-parse", "HEAD"))
-    with pytest.raises(GitError, match="merge is under way"):
+    with pytest.raises(GitError, match="merge is in progress"):
         repository.branches.start("lopen/m")
 
 
@@ -215,8 +215,8 @@ def test_commits_are_found_by_their_trailers(root: Path, repository: Repository)
         ("m-20260102-1", "t2", "passed (high)"),
     ]
     by_hand = run_git(root, "rev-parse", "lopen/m")
-    assert repository.reached("lopen/m", since=start) == {*(c.sha for c in found), by_hand}
-    assert repository.reached("lopen/m", since="0" * 40) >= {start, by_hand}
+    assert repository.commit_ids("lopen/m", since=start) == {*(c.sha for c in found), by_hand}
+    assert repository.commit_ids("lopen/m", since="0" * 40) >= {start, by_hand}
     assert found[1].sha == first
     assert found[1].parent == found[0].sha
     assert found[1].tree == run_git(root, "rev-parse", f"{first}^{{tree}}")
@@ -295,7 +295,7 @@ def test_head_stays_a_file_whatever_the_repository_says(root: Path, repository: 
 
 def test_unknown_commits_are_not_reachable_and_options_are_no_commits(repository: Repository) -> None:
     assert not repository.reachable("1" * 40, "main")
-    with pytest.raises(GitError, match="no object id"):
+    with pytest.raises(GitError, match="not an object id"):
         repository.reachable("--all", "main")
 
 

@@ -111,7 +111,7 @@ def everything(root: Path) -> None:
     assert not repository.reachable(sha, "lopen/m")
     before = repository.protected_state()
     (root / ".git" / "HEAD").write_text("nonsense")
-    repository.put_back(before)
+    repository.restore_protected(before)
     repository.hooks_snapshot()
     linked = creation.add_work_tree(repository, root.parent / "linked", "lopen/other")
     linked.snapshot()
@@ -180,7 +180,7 @@ def test_a_private_folder_replaced_by_a_link_is_refused(root: Path, tmp_path: Pa
     scratch = tmp_path / "scratch"
     repository = Repository.open(root, clock=FakeClock(), scratch=scratch)
     scratch.symlink_to(tmp_path)
-    with pytest.raises(GitError, match="link"):
+    with pytest.raises(GitError, match="is not a folder"):
         repository.snapshot()
 
 
@@ -268,5 +268,5 @@ def test_a_pipe_in_the_place_of_git_files_does_not_hold_the_protection(
     before = repository.protected_state()
     (root / ".git" / "config").unlink()
     os.mkfifo(root / ".git" / "config")
-    repository.put_back(before)
+    repository.restore_protected(before)
     assert run_git(root, "config", "core.bare") == "false"

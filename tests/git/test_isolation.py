@@ -92,7 +92,7 @@ def test_what_others_move_meanwhile_is_not_put_back(
     (linked.root / ".git").write_text(f"gitdir: {root}/.git\n")
     run_git(root, "config", "core.fsmonitor", "evil")
 
-    restored = linked.put_back(before).restored
+    restored = linked.restore_protected(before).restored
     own = f"{root}/.git/worktrees/m"
     assert set(restored) == {f"{linked.root}/.git", f"{root}/.git/config", f"{root}/.git/refs/heads/lopen/m"}
     assert Path(own, "HEAD").read_text() == "ref: refs/heads/lopen/m\n"
@@ -104,7 +104,7 @@ def test_a_work_tree_of_another_repository_is_not_taken(
     root: Path, repository: Repository, tmp_path: Path
 ) -> None:
     run_git(root, "init", "-q", str(tmp_path / "foreign"))
-    with pytest.raises(GitError, match="no work tree of"):
+    with pytest.raises(GitError, match="not a work tree of"):
         repository.linked(tmp_path / "foreign", "lopen/m")
 
 

@@ -17,9 +17,9 @@ from tests.git.conftest import run_git
 def restored(repository: Repository, change: Callable[[], object]) -> list[str]:
     before = repository.protected_state()
     change()
-    found = repository.put_back(before)
+    found = repository.restore_protected(before)
     assert not found.objects_vanished
-    assert not repository.put_back(before).found
+    assert not repository.restore_protected(before).found
     return [os.path.relpath(path, repository.root) for path in found.restored]
 
 
@@ -166,7 +166,7 @@ def test_no_process_is_started_where_nothing_vanished(root: Path, spawned: Calla
     spawned()
     before = repository.protected_state()
     (root / ".git" / "HEAD").write_text("x")
-    repository.put_back(before)
+    repository.restore_protected(before)
     assert spawned() == []
 
 
@@ -174,7 +174,7 @@ def test_vanished_objects_are_noticed(root: Path, repository: Repository) -> Non
     before = repository.protected_state()
     blob = run_git(root, "rev-parse", "HEAD:README")
     (root / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    found = repository.put_back(before)
+    found = repository.restore_protected(before)
     assert found.objects_vanished
     assert found.restored == ()
 
@@ -183,13 +183,13 @@ def test_a_vanished_pack_is_noticed(root: Path, repository: Repository) -> None:
     run_git(root, "gc", "-q")
     before = repository.protected_state()
     shutil.rmtree(root / ".git/objects/pack")
-    assert repository.put_back(before).objects_vanished
+    assert repository.restore_protected(before).objects_vanished
 
 
 def test_repacking_is_no_loss(root: Path, repository: Repository) -> None:
     before = repository.protected_state()
     run_git(root, "gc", "-q")
-    found = repository.put_back(before)
+    found = repository.restore_protected(before)
     assert not found.objects_vanished
     assert run_git(root, "status", "--porcelain") == ""
 
@@ -197,7 +197,7 @@ def test_repacking_is_no_loss(root: Path, repository: Repository) -> None:
 def test_a_deleted_git_folder_is_noticed(root: Path, repository: Repository) -> None:
     before = repository.protected_state()
     shutil.rmtree(root / ".git")
-    assert repository.put_back(before).objects_vanished
+    assert repository.restore_protected(before).objects_vanished
 
 
 @pytest.fixture
@@ -258,5 +258,8 @@ def test_a_git_folder_in_the_project_is_guarded_where_it_lies(root: Path, clock:
     (root / ".git").rename(root / "meta.git")
     (root / ".git").write_text("gitdir: meta.git\n")
     repository = Repository.open(root, clock=clock)
-    assert (repository.exposed(), repository.scattered()) == ((str(root / "meta.git"),), True)
+    assert (repository.read_only_paths(), repository.has_several_git_folders()) == (
+        (str(root / "meta.git"),),
+        True,
+    )
     assert restored(repository, lambda: run_git(root, "config", "core.fsmonitor", "x")) == ["meta.git/config"]

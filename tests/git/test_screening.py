@@ -15,7 +15,7 @@ import pytest
 from lopen.base.clock import FakeClock
 from lopen.git.errors import GitError
 from lopen.git.repository import Repository
-from lopen.git.screening import Screen
+from lopen.git.screening import SecretScreen
 from tests.git.conftest import run_git
 
 KNOWN = "a-known-value-1"
@@ -159,7 +159,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_place(
     monkeypatch.setattr("lopen.git.screening.os.open", failing)
     screened.snapshot()
     assert [(str(leak), leak.kind) for leak in screened.leaks] == [
-        ("torn.txt:1", "cannot be looked into: Input/output error")
+        ("torn.txt:1", "cannot be read: Input/output error")
     ]
 
 
@@ -194,14 +194,14 @@ def test_what_changed_since_it_was_looked_over_is_looked_over_again(
 ) -> None:
     path = root / "new.txt"
     path.write_text("nothing\n")
-    looked = Screen.leaks
+    looked = SecretScreen.leaks
 
-    def then_changed(self: Screen, *given: Any) -> Any:
+    def then_changed(self: SecretScreen, *given: Any) -> Any:
         found = looked(self, *given)
         path.write_text(f"one\n{KNOWN}\n")
         return found
 
-    monkeypatch.setattr(Screen, "leaks", then_changed)
+    monkeypatch.setattr(SecretScreen, "leaks", then_changed)
     start = screened.head().commit
     tree = screened.snapshot()
     monkeypatch.undo()

@@ -38,13 +38,13 @@ def session(repository: Repository) -> Session:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The commits whose history git was asked for."""
     commits: list[str] = []
-    real = Repository.reached
+    real = Repository.commit_ids
 
-    def reached(self: Repository, within: str, *, since: str | None = None) -> frozenset[str]:
+    def commit_ids(self: Repository, within: str, *, since: str | None = None) -> frozenset[str]:
         commits.append(within)
         return real(self, within, since=since)
 
-    monkeypatch.setattr(Repository, "reached", reached)
+    monkeypatch.setattr(Repository, "commit_ids", commit_ids)
     return commits
 
 

@@ -189,7 +189,7 @@ class World:
         result = self.run(mode, line.format(**self.words()))
         left = processes_with(self.token)
         if repository and state:
-            repository.put_back(state)
+            repository.restore_protected(state)
         protected.restore(taken)
         achieved = [f"left running: {line}" for line in left]
         achieved += [f"changed outside: {name}" for name in differing(outside, self.outside())]

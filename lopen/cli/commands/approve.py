@@ -69,8 +69,8 @@ def warn_of_branch(context: CommandContext, store: SessionStore, module: str) ->
     """Say at once what a run would refuse: the module's branch holds work that was not merged."""
     from lopen.application.work_trees import apart, checkout_of
     from lopen.base.clock import SystemClock
-    from lopen.git.errors import OtherWork
-    from lopen.git.repository import versioned
+    from lopen.git.errors import BranchConflict
+    from lopen.git.repository import require_repository
     from lopen.loop.module_branch import check_branch
     from lopen.sandbox.known_secrets import KnownSecrets
 
@@ -81,8 +81,8 @@ def warn_of_branch(context: CommandContext, store: SessionStore, module: str) ->
         if apart(settings) or not (settings.git.enabled and settings.git.auto_commit):
             return
         secrets = KnownSecrets(context.root, os.environ)
-        repository = versioned(checkout_of(context.root, settings, SystemClock(), secrets))
+        repository = require_repository(checkout_of(context.root, settings, SystemClock(), secrets))
         try:
             check_branch(repository, module, settings.git.branch_prefix + module)
-        except OtherWork as error:
+        except BranchConflict as error:
             context.warn(f"lopen run will refuse: {error.message}\n{error.hint}")

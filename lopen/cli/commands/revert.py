@@ -115,7 +115,7 @@ def _standing(
     """The repository the session works in, its HEAD on the session's branch."""
     from lopen.application.work_trees import workplace_of
     from lopen.base.clock import SystemClock
-    from lopen.git.repository import versioned
+    from lopen.git.repository import require_repository
     from lopen.sandbox.known_secrets import KnownSecrets
 
     if session.branch is None:
@@ -125,7 +125,7 @@ def _standing(
         )
     secrets = KnownSecrets(context.root, os.environ)
     place = workplace_of(context, settings, store, session, SystemClock(), secrets)
-    repository = versioned(place.repository)
+    repository = require_repository(place.repository)
     if repository.branch_tip(session.branch) is None:
         raise LopenError(f"there is no branch {session.branch} any more", hint="what was merged: git revert")
     if repository.head().branch != session.branch:
