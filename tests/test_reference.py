@@ -10,7 +10,7 @@ import pytest
 
 from lopen.base.errors import ExitCode
 from lopen.claude_hooks.guard import EVENTS
-from lopen.cli.app import listed
+from lopen.cli.app import installed
 from lopen.guardrails.pipeline import GUARDRAILS
 from lopen.limits.circuits.rules import RULES
 from lopen.sandbox.choice import Mode
@@ -84,7 +84,7 @@ def test_the_page_of_the_circuits_has_every_rule_with_its_threshold() -> None:
 
 
 def test_the_pages_of_the_command_line_and_the_hooks_name_all_there_is() -> None:
-    for entry in listed():
+    for entry in installed():
         assert f"`lopen {entry.name}" in page("command-line"), entry.name
     for event in EVENTS:
         assert f"| `{event}` |" in page("claude-code-hooks")

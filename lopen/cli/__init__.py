@@ -1,1 +1,1 @@
-"""The command line: one file a command, one place that maps failures, one that draws."""
+"""The command line: one file per command, one module that reports failures, one package that draws."""

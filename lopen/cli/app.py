@@ -1,6 +1,6 @@
-"""The root command: a table of commands, each loaded only when it is the one that was asked for.
+"""The root command: a table of commands, each loaded only when it is called.
 
-`lopen --help` reads the table alone. A command of the table whose module does not exist is not listed.
+`lopen --help` reads only the table. A command whose module is not installed is not listed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lopen.cli.parameters import Invocation, ProjectOption, VerboseOption
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """One command: where it lives (`module:attribute`, a function or a `Typer`), and one line on it."""
+    """One command: its place (`module:attribute`, a function or a `Typer`) and a one-line description."""
 
     name: str
     place: str
@@ -30,99 +30,111 @@ class CommandEntry:
     group: str
 
 
-BUILD, DECIDE, LOOK, GUARD, SET_UP = (
+BUILD, DECIDE, INSPECT, GUARD, SET_UP = (
     "Build",
-    "Decide (a person's commands)",
-    "Look",
+    "Decide (only a person may run these)",
+    "Inspect",
     "Guard",
     "Set up",
 )
 
 COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry(
-        "init", "lopen.cli.commands.init:init", "Lay out a project, with verify commands detected", SET_UP
+        "init", "lopen.cli.commands.init:init", "Set up a project and detect its verify commands", SET_UP
     ),
     CommandEntry(
         "doctor",
         "lopen.cli.commands.doctor:doctor",
-        "What works here, proved by trying, and how to mend it",
+        "Try everything that lopen needs, and say how to fix it",
         SET_UP,
     ),
     CommandEntry(
-        "config", "lopen.cli.commands.config:app", "Every setting with the source it came from", SET_UP
+        "config", "lopen.cli.commands.config:app", "Show settings with their sources, and set them", SET_UP
     ),
     CommandEntry(
         "demo",
         "lopen.cli.commands.demo:demo",
-        "Build the bundled example from a recording, without a key",
+        "Build the bundled example from a recording, without an API key",
         SET_UP,
     ),
     CommandEntry(
-        "spec", "lopen.cli.commands.run:spec", "Draft or refine a specification in conversation", BUILD
+        "spec", "lopen.cli.commands.run:spec", "Draft or refine a specification with the model", BUILD
     ),
     CommandEntry("check", "lopen.cli.commands.check:check", "Validate specifications", BUILD),
     CommandEntry(
         "run",
         "lopen.cli.commands.run:run",
-        "The whole workflow: to the gate, and from the gate to the end",
+        "Build a module: up to your approval, then to the end",
         BUILD,
     ),
     CommandEntry(
-        "resume", "lopen.cli.commands.run:resume", "Go on after an interruption, a pause or a crash", BUILD
+        "resume", "lopen.cli.commands.run:resume", "Continue after an interruption, a pause or a crash", BUILD
     ),
-    CommandEntry("plan", "lopen.cli.commands.run:plan", "Only the planning phase", BUILD),
-    CommandEntry("build", "lopen.cli.commands.run:build", "Only the building phase", BUILD),
+    CommandEntry("plan", "lopen.cli.commands.run:plan", "Run only the planning phase", BUILD),
+    CommandEntry("build", "lopen.cli.commands.run:build", "Run only the building phase", BUILD),
     CommandEntry(
-        "approve", "lopen.cli.commands.approve:approve", "Open the gate for a specification", DECIDE
+        "approve",
+        "lopen.cli.commands.approve:approve",
+        "Approve a specification, so that it can be built",
+        DECIDE,
     ),
     CommandEntry("answer", "lopen.cli.commands.answer:answer", "Answer the model's pending question", DECIDE),
     CommandEntry(
-        "confirm", "lopen.cli.commands.confirm:confirm", "Answer a pause that asks for confirmation", DECIDE
+        "confirm",
+        "lopen.cli.commands.confirm:confirm",
+        "Let a session continue that asks for confirmation",
+        DECIDE,
     ),
-    CommandEntry("skip", "lopen.cli.commands.skip:skip", "Give a task up; its criteria stay open", DECIDE),
+    CommandEntry("skip", "lopen.cli.commands.skip:skip", "Skip a task; its criteria stay open", DECIDE),
     CommandEntry(
-        "revert", "lopen.cli.commands.revert:revert", "Back to the last completed task's commit", DECIDE
+        "revert",
+        "lopen.cli.commands.revert:revert",
+        "Go back to the commit of the last completed task",
+        DECIDE,
     ),
     CommandEntry(
-        "modules", "lopen.cli.commands.modules:modules", "Every module, its state, progress and cost", LOOK
+        "modules", "lopen.cli.commands.modules:modules", "List modules with state, progress and cost", INSPECT
     ),
     CommandEntry(
         "status",
         "lopen.cli.commands.status:status",
-        "Task tree, step, budget, and what waits for a person",
-        LOOK,
+        "Show tasks, step, budgets, and what waits for you",
+        INSPECT,
     ),
-    CommandEntry("log", "lopen.cli.commands.log:log", "What happened, in order", LOOK),
+    CommandEntry("log", "lopen.cli.commands.log:log", "Show what happened, in order", INSPECT),
     CommandEntry(
         "session",
         "lopen.cli.commands.session:app",
         "List, show, resume, delete, prune or export sessions",
-        LOOK,
+        INSPECT,
     ),
     CommandEntry(
-        "replay", "lopen.cli.commands.replay:replay", "Rebuild a session in a scratch clone and compare", LOOK
+        "replay",
+        "lopen.cli.commands.replay:replay",
+        "Rebuild a session in a scratch clone and compare the result",
+        INSPECT,
     ),
-    CommandEntry("serve", "lopen.cli.serve:serve", "REST API, dashboard and metrics", LOOK),
-    CommandEntry("diagram", "lopen.cli.commands.diagram:diagram", "The state machine as Mermaid", LOOK),
+    CommandEntry("serve", "lopen.cli.serve:serve", "Serve the REST API, the dashboard and metrics", INSPECT),
+    CommandEntry(
+        "diagram", "lopen.cli.commands.diagram:diagram", "Print the workflow as a Mermaid diagram", INSPECT
+    ),
     CommandEntry("budget", "lopen.cli.commands.budget:app", "Show, extend or reset budgets", GUARD),
     CommandEntry("circuit", "lopen.cli.commands.circuit:app", "Show, acknowledge or reset circuits", GUARD),
     CommandEntry("alerts", "lopen.cli.commands.alerts:app", "Show or acknowledge alerts", GUARD),
+    CommandEntry("memory", "lopen.cli.commands.memory:app", "Show and clean what lopen keeps on disk", GUARD),
     CommandEntry(
-        "memory", "lopen.cli.commands.memory:app", "What lopen keeps on disk, and cleaning it", GUARD
+        "hooks", "lopen.cli.commands.hooks:app", "Apply the same limits to Claude Code sessions", GUARD
     ),
-    CommandEntry(
-        "hooks", "lopen.cli.commands.hooks:app", "Guard Claude Code sessions with the same limits", GUARD
-    ),
-)  # `lopen hook` never comes here: see `lopen.__main__`
+)  # `lopen hook` is handled in `lopen.__main__`
 
 
-def listed() -> list[CommandEntry]:
-    """The commands that exist."""
+def installed() -> list[CommandEntry]:
+    """Return the commands whose modules are installed."""
     return [entry for entry in COMMANDS if find_spec(entry.place.partition(":")[0]) is not None]
 
 
-def _loaded(entry: CommandEntry) -> Any:
-    """The real command behind an entry."""
+def _load(entry: CommandEntry) -> Any:
+    """Load the command of an entry."""
     module, _, attribute = entry.place.partition(":")
     found: typer.Typer | Callable[..., Any] = getattr(importlib.import_module(module), attribute)
     if isinstance(found, typer.Typer):
@@ -135,27 +147,27 @@ def _loaded(entry: CommandEntry) -> Any:
 
 
 class LazyCommand(TyperCommand):
-    """Stands in the listing for a command; becomes the real one when it is called."""
+    """An entry in the listing that loads its command when it is called."""
 
     def __init__(self, entry: CommandEntry) -> None:
         super().__init__(entry.name, short_help=entry.help, help=entry.help, rich_markup_mode=None)
         self.entry = entry
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        """The real command's context: everything after this point is its own."""
-        return _loaded(self.entry).make_context(*args, **extra)
+        """Return the context of the loaded command, which handles the rest."""
+        return _load(self.entry).make_context(*args, **extra)
 
 
 class LazyGroup(TyperGroup):
-    """The root: its commands are the table's."""
+    """The root command, whose commands are those of the table."""
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
-        self.commands = {entry.name: LazyCommand(entry) for entry in listed()}
+        self.commands = {entry.name: LazyCommand(entry) for entry in installed()}
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """One section a group, in the order of the work."""
-        for group in (SET_UP, BUILD, DECIDE, LOOK, GUARD):
+        """Write one section per group, in the order of the work."""
+        for group in (SET_UP, BUILD, DECIDE, INSPECT, GUARD):
             rows = [(e.name, e.help) for e in COMMANDS if e.group == group and e.name in self.commands]
             if rows:
                 with formatter.section(group):
@@ -171,7 +183,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
-VersionOption = Annotated[bool, typer.Option("--version", help="Print the version.")]
+VersionOption = Annotated[bool, typer.Option("--version", help="Print the version and exit.")]
 
 
 @app.callback()
@@ -181,7 +193,7 @@ def root(
     verbose: VerboseOption = False,
     version: VersionOption = False,
 ) -> None:
-    """Builds a module from its specification: seven steps, one human gate, verified commits."""
+    """Build a module from its specification: seven steps, one approval by a person, verified commits."""
     invocation = ctx.ensure_object(Invocation)
     invocation.project = project
     invocation.verbose = verbose or invocation.verbose
@@ -193,6 +205,6 @@ def root(
 
 
 def run(arguments: Sequence[str], invocation: Invocation) -> ExitCode:
-    """Run one command line; failures are raised, never printed."""
+    """Run one command line; raise failures instead of printing them."""
     result = get_command(app).main(list(arguments), prog_name="lopen", standalone_mode=False, obj=invocation)
     return ExitCode(result or 0)

@@ -110,7 +110,7 @@ def test_an_existing_hook_is_left_alone(lopen: Lopen, project: Path) -> None:
     (project / "Makefile").write_text("test:\n\ttrue\n")
     hook = project / ".git" / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\n")
-    assert "kept .git/hooks/pre-commit (was there)" in lopen("init", "--pre-commit-hook").stdout
+    assert "kept .git/hooks/pre-commit (exists)" in lopen("init", "--pre-commit-hook").stdout
     assert hook.read_text() == "#!/bin/sh\n"
 
 
@@ -210,7 +210,7 @@ def test_check_warns_of_another_name_and_makes_nothing(lopen: Lopen, project: Pa
 def test_why_there_is_no_recording_is_said_as_it_is() -> None:
     approval = Approval("me", datetime.now(UTC), NOTE, "", {}, {})
     played = Session("tariff-20260101-1", "tariff", datetime.now(UTC), approval=approval)
-    assert "lopen brings along" in no_recording(played).message
+    assert "the bundled one" in no_recording(played).message
     assert "--model replay:FILE" in no_recording(replace(played, approval=None)).hint
 
 
@@ -233,9 +233,9 @@ def test_status_helps_with_a_name_it_does_not_know(lopen: Lopen) -> None:
     lopen("init", "calc")
     near, other, calc = (lopen("status", name) for name in ("cal", "nosuch", "calc"))
     assert (near.returncode, other.returncode, calc.returncode) == (1, 1, 1)
-    assert near.stderr == "lopen: there is no module cal\n  did you mean calc?\n"
-    assert other.stderr == "lopen: there is no module nosuch\n  begin it: lopen init nosuch\n"
-    assert calc.stderr == "lopen: calc has no session yet\n  lopen run calc starts one\n"
+    assert near.stderr == "lopen: no module named cal\n  did you mean calc?\n"
+    assert other.stderr == "lopen: no module named nosuch\n  to create it: lopen init nosuch\n"
+    assert calc.stderr == "lopen: calc has no session yet\n  to start one: lopen run calc\n"
 
 
 def test_config_shows_every_value_with_its_source(lopen: Lopen, project: Path) -> None:
@@ -245,7 +245,7 @@ def test_config_shows_every_value_with_its_source(lopen: Lopen, project: Path) -
     assert 'models.planning = "mine"  (environment, LOPEN_MODELS__PLANNING)' in done.stdout
     assert f'models.building = "huge"  (project, {project}/.lopen/config.toml:2)' in done.stdout
     assert "(default)" in done.stdout
-    assert "models.building is named by the repository" in done.stderr
+    assert "models.building is set by the repository" in done.stderr
 
 
 def test_config_shows_no_password(lopen: Lopen) -> None:
@@ -275,7 +275,7 @@ def test_config_set_writes_and_says_where(lopen: Lopen, project: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == f"budget.session_tokens is set in {project}/.lopen/config.toml\n"
     done = lopen("config", "set", "--user", "sandbox.mode", "none", env={"LOPEN_SANDBOX__MODE": "bwrap"})
-    assert "LOPEN_SANDBOX__MODE sets it too, and wins" in done.stderr
+    assert "LOPEN_SANDBOX__MODE overrides this value" in done.stderr
 
 
 def test_config_set_takes_no_address_that_is_none(lopen: Lopen) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.cli.commands.status import Counter, counters, kept_habits
+from lopen.cli.commands.status import Counter, counters, stored_habits
 from lopen.guardrails.call_history import Habits
 from lopen.guardrails.calls import ToolFact
 from lopen.limits.circuits.circuit import CircuitState
@@ -30,7 +30,7 @@ def session() -> Session:
     )  # fmt: skip
 
 
-def test_every_counter_stands_against_its_limit() -> None:
+def test_every_counter_has_its_limit() -> None:
     habits = Habits().after(ToolFact("write_file", "a.py", edited=("a.py",)))
     circuit = CircuitState("session:s", iteration_count=12, duplicate_call_count=2)
     told = [str(c) for c in counters(session(), Settings(), habits, circuit)]
@@ -55,12 +55,12 @@ def test_a_failing_step_is_counted_under_its_name() -> None:
 
 def test_habits_that_cannot_be_read_count_as_none(tmp_path: Path) -> None:
     database = Database(tmp_path / "state.db")
-    assert kept_habits(database, "s") == Habits()
+    assert stored_habits(database, "s") == Habits()
     with database.transaction() as connection:
         connection.execute(
             "INSERT INTO sessions (id, module, status, created_at, updated_at, body) VALUES (?, ?, ?, ?, ?, ?)",
             ("s", "m", "running", "x", "x", "{}"),
         )
         connection.execute("INSERT INTO habits (session, body) VALUES ('s', 'nonsense')")
-    assert kept_habits(database, "s") == Habits()
+    assert stored_habits(database, "s") == Habits()
     database.close()

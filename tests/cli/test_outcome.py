@@ -48,7 +48,7 @@ def fails(context: CommandContext, how: str) -> ExitCode | None:
 RUNNER = """
 import sys
 from lopen.cli import app
-app.COMMANDS += (app.CommandEntry("fails", "trials:fails", "Fails", app.LOOK),)
+app.COMMANDS += (app.CommandEntry("fails", "trials:fails", "Fails", app.INSPECT),)
 from lopen.__main__ import main
 sys.exit(main())
 """
@@ -230,7 +230,7 @@ def test_a_failure_is_told_also_where_its_json_cannot_be_written(
     project: Path, surroundings: dict[str, str]
 ) -> None:
     done = _with_full_stdout(project, surroundings, "check", "nosuch", "--json")
-    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "lopen: there is no module nosuch")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "lopen: no module named nosuch")
     assert "Traceback" not in done.stderr
 
 
@@ -250,7 +250,7 @@ def test_a_failure_is_told_to_programs_also_where_no_person_can_be_told(
             check=False,
         )
     (line,) = json_lines(done.stdout)
-    assert (done.returncode, line["message"]) == (1, "there is no module nosuch")
+    assert (done.returncode, line["message"]) == (1, "no module named nosuch")
 
 
 def test_a_program_that_runs_lopen_keeps_its_own_streams(project: Path, surroundings: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lopen import __version__
 from lopen.base.events import Notice
-from lopen.cli.app import COMMANDS, listed
+from lopen.cli.app import COMMANDS, installed
 from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
 from tests.cli.conftest import Lopen
@@ -118,7 +118,7 @@ def test_no_command_shows_the_help(lopen: Lopen) -> None:
 
 def test_every_listed_command_is_one_that_loads(lopen: Lopen) -> None:
     shown = lopen("--help").stdout
-    for entry in listed():
+    for entry in installed():
         assert entry.help in shown.replace("\n" + " " * 11, " ")
     for name in ("init", "check", "config", "doctor", "diagram"):
         assert lopen(name, "--help").returncode == 0
@@ -127,10 +127,10 @@ def test_every_listed_command_is_one_that_loads(lopen: Lopen) -> None:
 def test_a_command_without_its_module_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     from lopen.cli import app
 
-    missing = app.CommandEntry("nowhere", "lopen.cli.nowhere:nowhere", "Not there", app.LOOK)
+    missing = app.CommandEntry("nowhere", "lopen.cli.nowhere:nowhere", "Not there", app.INSPECT)
     monkeypatch.setattr(app, "COMMANDS", (*COMMANDS, missing))
-    assert "nowhere" not in {entry.name for entry in app.listed()}
-    assert "init" in {entry.name for entry in app.listed()}
+    assert "nowhere" not in {entry.name for entry in app.installed()}
+    assert "init" in {entry.name for entry in app.installed()}
 
 
 def test_the_table_holds_every_command() -> None:

@@ -69,7 +69,7 @@ def test_a_specification_that_cannot_be_used_is_refused_everywhere(make_project:
 def test_a_specification_that_is_no_file_is_refused(make_project: MakeProject) -> None:
     project = make_project()
     told(project.lopen("run", "calc"), 1, "SPECIFICATION.md does not exist", "lopen spec")
-    told(project.lopen("check", "calc"), 1, "there is no module calc", "lopen init calc")
+    told(project.lopen("check", "calc"), 1, "no module named calc", "lopen init calc")
     (project.root / SPEC).mkdir(parents=True)
     told(project.lopen("run", "calc"), 1, "is a folder")
     (project.root / SPEC).rmdir()
@@ -285,7 +285,7 @@ def test_without_git_the_work_stays_in_the_folder_and_tree_ids_are_recorded(tmp_
         diff = str(endpoint.oracle_requests[1]["messages"])
         assert "+++ b/other.py" in diff
         assert "+++ b/calc.py" not in diff
-        told(project.lopen("revert", "calc"), 1, "no commits to go back to", "git.enabled")
+        told(project.lopen("revert", "calc"), 1, "no commits to revert to", "git.enabled")
 
 
 def test_git_may_be_hidden_in_a_repository_and_is_not_touched(make_project: MakeProject) -> None:

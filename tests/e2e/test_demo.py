@@ -143,8 +143,8 @@ def test_a_place_that_is_taken_is_refused_and_left_alone(taken: str, tmp_path: P
     file.write_text("mine")
     ran = run_demo(str(place), cwd=tmp_path)
     assert ran.returncode == 1
-    assert f"lopen: {place} " in ran.stderr
-    assert "name a folder that does not exist yet" in ran.stderr
+    assert f"{place}" in ran.stderr
+    assert "name a new folder" in ran.stderr
     assert file.read_text() == "mine"
 
 
@@ -166,7 +166,7 @@ def test_an_interrupted_demo_says_where_it_lies_and_how_to_begin_again(tmp_path:
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
-    assert f"what was built so far lies in {folder}; to begin again: lopen demo" in out
+    assert f"unfinished work is in {folder}; to start again: lopen demo" in out
     assert "paused\n" in out
     assert "lopen resume" not in out  # nothing goes on in the middle of a recording
 

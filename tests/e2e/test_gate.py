@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lopen.cli.app import listed
+from lopen.cli.app import installed
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tools
@@ -140,7 +140,7 @@ ESCAPES = (
 
 
 def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project: MakeProject) -> None:
-    known = {entry.name for entry in listed()}
+    known = {entry.name for entry in installed()}
     personal = [line for line in PERSONAL if line.split()[0] in known]
     project: Project
 

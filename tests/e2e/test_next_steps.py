@@ -264,9 +264,9 @@ def test_revert_says_what_it_set_back_and_names_no_command_that_does_nothing(
     done = project.lopen("revert", "calc")
     assert done.code == 0, done.err
     assert "lopen resume" not in done.out
-    assert "nothing is open again" in done.last_line
-    line = next(line for line in done.out.splitlines() if "SPECIFICATION.md was set back too" in line)
-    old = pasted(project, line.rpartition("as it was before: ")[2])
+    assert "no task was reopened" in done.last_line
+    line = next(line for line in done.out.splitlines() if "SPECIFICATION.md was reverted too" in line)
+    old = pasted(project, line.rpartition("previous version: ")[2])
     assert old.stdout == edited
 
 
@@ -281,8 +281,8 @@ def test_revert_names_a_paper_as_one_word_of_the_shell(make_project: MakeProject
 
     done = run_lopen(below, project.environment(), ["revert", "calc"])
     assert done.code == 0, done.err
-    line = next(line for line in done.out.splitlines() if f"{name} was set back too" in line)
-    command = line.rpartition("as it was before: ")[2]
+    line = next(line for line in done.out.splitlines() if f"{name} was reverted too" in line)
+    command = line.rpartition("previous version: ")[2]
     assert f"-C {project.root} " in command
     old = pasted(project, command)
     assert old.stdout == "found out\n"
@@ -304,8 +304,8 @@ def test_revert_names_a_command_that_holds_for_every_name_a_file_can_have(
         project.write(each, "mine\n")
 
     done = project.lopen("revert", "calc", "--to", "calc-t1")
-    line = next(line for line in done.out.splitlines() if "put aside" in line)
-    back = pasted(project, line.rpartition("to have it back: ")[2])
+    line = next(line for line in done.out.splitlines() if "uncommitted work was removed" in line)
+    back = pasted(project, line.rpartition("to restore it: ")[2])
     assert back.returncode == 0, line + back.stderr
     assert {project.read(each) for each in names} == {"mine\n"}
     assert not (project.root / "more.py").exists()  # what was committed stays reverted
@@ -328,8 +328,8 @@ def test_revert_names_the_command_that_brings_uncommitted_files_back(
     assert done.code == 0, done.err
     assert not (project.root / "sub").exists()  # where the person stood
     assert project.git("status", "--porcelain") == ""
-    line = next(line for line in done.out.splitlines() if "put aside" in line)
-    back = pasted(project, line.rpartition("to have it back: ")[2])
+    line = next(line for line in done.out.splitlines() if "uncommitted work was removed" in line)
+    back = pasted(project, line.rpartition("to restore it: ")[2])
     assert back.returncode == 0, line + back.stderr
     assert [project.read(name) for name in names] == names
     assert project.read("calc.py") == "mine\n"
@@ -338,4 +338,4 @@ def test_revert_names_the_command_that_brings_uncommitted_files_back(
 
     project.git("add", "-A")
     project.git("reset", "-q", "--hard")
-    assert "put aside" not in project.lopen("revert", "calc").out
+    assert "uncommitted work was removed" not in project.lopen("revert", "calc").out

@@ -152,7 +152,7 @@ def test_a_recording_that_cannot_be_written_is_said(make_project: MakeProject, t
     for place in ("/nonexistent/x", str(tmp_path)):
         refused = project.lopen("session", "export", session, "--recording", place)
         assert refused.code == 1
-        assert f"{place} cannot be written: " in refused.err
+        assert f"cannot write {place}: " in refused.err
 
 
 def test_a_module_that_is_not_there_is_named_as_such(make_project: MakeProject) -> None:

@@ -62,7 +62,7 @@ def test_a_task_that_was_given_up_is_not_counted_as_failing(make_project: MakePr
     assert last_lines(project)[-1].startswith("next: lopen confirm ")
     assert project.lopen("skip", "calc-t1", "--reason", "no use").code == 0
     shown = last_lines(project)
-    assert any("(given up: no use)" in line for line in shown)
+    assert any("(skipped: no use)" in line for line in shown)
     assert not any("in a row" in line and "calc-t1" in line for line in shown)
     assert shown[-1] == f"next: lopen resume {project.status()['session']}"
 

@@ -482,7 +482,7 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
     assert on.code == 3, on.out + on.err
     assert "open criteria: AC-1" in on.out
     assert on.last_line == "next: lopen run calc --new"
-    assert "given up: not needed any more" in project.lopen("status", "calc").out
+    assert "skipped: not needed any more" in project.lopen("status", "calc").out
     assert project.subjects()[-1] == "feat(calc): complete Report in report"
     done = project.lopen("skip", "calc-t2", "--reason", "late")
     assert done.code == 1

@@ -147,7 +147,7 @@ def test_commands_say_what_a_person_did_wrong(kept_in: dict[str, str], make_proj
         (*extend, "--tokens", "-5"): "between 1 and 1,000,000 tokens, not -5",
         (*extend, "1000001"): "between 1 and 1,000,000 tokens, not 1,000,001",
         (*extend, "many"): "Invalid value for 'tokens'",
-        extend: "say how many tokens",
+        extend: "missing number of tokens",
         ("budget", "extend", session, "500"): "--reason",
         ("budget", "extend", session, "500", "--reason", "  "): "needs a reason",
     }
@@ -165,7 +165,7 @@ def test_commands_say_what_a_person_did_wrong(kept_in: dict[str, str], make_proj
         ("alerts", "ack", "none"): "there is no alert none",
         ("session", "show", "none"): "there is no session none",
         ("log", "none"): "there is no session none",
-        ("skip", "none-t1", "--reason", "x"): "there is no task none-t1",
+        ("skip", "none-t1", "--reason", "x"): "no task named none-t1",
         ("check", "none"): "there is no module none",
     }
     for arguments, words in unknown.items():

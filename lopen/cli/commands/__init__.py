@@ -1,1 +1,1 @@
-"""One file a command. Each is loaded only when it is called."""
+"""One file per command, loaded only when the command is called."""

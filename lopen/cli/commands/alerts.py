@@ -1,4 +1,4 @@
-"""`lopen alerts`: what a person should know, and that they have seen it."""
+"""`lopen alerts`: show and acknowledge alerts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lopen.cli.command import command, group, open_context, with_options
 from lopen.cli.parameters import JsonOption, ProjectOption, VerboseOption
 
 app = group("Alerts of budgets, circuits and protected paths.")
-AlertId = Annotated[str, typer.Argument(help="As `lopen alerts` shows it, or `all`.")]
-BudgetOption = Annotated[str | None, typer.Option("--budget", help="Only this budget's.")]
-NewOption = Annotated[bool, typer.Option("--new/--all", help="Without those already acknowledged.")]
+AlertId = Annotated[str, typer.Argument(help="Alert id as `lopen alerts` shows it, or `all`.")]
+BudgetOption = Annotated[str | None, typer.Option("--budget", help="Only alerts of this budget.")]
+NewOption = Annotated[bool, typer.Option("--new/--all", help="Only alerts that are not acknowledged.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -25,7 +25,7 @@ def bare(
     json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    """Without a command: the list."""
+    """List new alerts if no subcommand is given."""
     invocation = with_options(ctx, project, json=json, verbose=verbose)
     if ctx.invoked_subcommand is None:
         _list(open_context(invocation), None, new=True)
@@ -34,7 +34,7 @@ def bare(
 @app.command("list")
 @command
 def listing(context: CommandContext, budget: BudgetOption = None, new: NewOption = False) -> ExitCode:
-    """Alerts, oldest first; new ones are marked."""
+    """List alerts, oldest first; new ones are marked."""
     return _list(context, budget, new=new)
 
 
@@ -45,7 +45,7 @@ def _list(context: CommandContext, budget: str | None, *, new: bool) -> ExitCode
         alerts = store.alerts(budget, False if new else None)
     for alert in alerts:
         context.emit("alert", **report.alert_object(alert))
-    none = ["No new alerts; lopen alerts list shows those already seen."] if new else ["No alerts."]
+    none = ["No new alerts; lopen alerts list shows acknowledged ones."] if new else ["No alerts."]
     tell(context, report.alert_lines(alerts) or none)
     return ExitCode.OK
 
@@ -53,7 +53,7 @@ def _list(context: CommandContext, budget: str | None, *, new: bool) -> ExitCode
 @app.command()
 @command
 def ack(context: CommandContext, alert_id: AlertId) -> ExitCode:
-    """Mark an alert, or all, as seen."""
+    """Acknowledge an alert, or all of them."""
     from lopen.application.person_only import require_person
     from lopen.limits import admin_actions, report
 

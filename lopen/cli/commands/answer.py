@@ -1,4 +1,4 @@
-"""`lopen answer`: the answer to the model's one pending question."""
+"""`lopen answer`: answer the model's pending question."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="Your answer."
 
 @command
 def answer(context: CommandContext, session: SessionArgument, text: TextArgument) -> ExitCode:
-    """Answer the question a session waits with; then `lopen resume` goes on. Until then another answer replaces it."""
+    """Answer the question that a session waits for. Until `lopen resume`, a new answer replaces it."""
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
     from lopen.base.events import QuestionAsked
@@ -35,20 +35,20 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
     with module_lock(context.root, store.load(session).module):
         found = store.load(session)
         question = found.question
-        if question is None:  # a run that took the answer up closed it
-            raise LopenError(f"{session} has no question open", hint=f"lopen status {found.module}")
+        if question is None:  # a run closes the question when it uses the answer
+            raise LopenError(f"{session} has no open question", hint=f"lopen status {found.module}")
         if not text.strip():
             raise _empty(session, question)
         answered = replace(question, answer=text)
         notes = tuple(n for n in found.notes if question.answer is None or n != _note(question))
-        waits = None if found.pause is not None and found.pause.kind == "question" else found.pause
+        pause = None if found.pause is not None and found.pause.kind == "question" else found.pause
         event = QuestionAsked(question.text, question.options, question.default, text)
         body = KnownSecrets(context.root, os.environ).redact(event.body())
         now = datetime.now(UTC)
         with store.database.transaction():
-            store.save(replace(found, question=answered, notes=(*notes, _note(answered)), pause=waits), now)
+            store.save(replace(found, question=answered, notes=(*notes, _note(answered)), pause=pause), now)
             store.append_event(session, now, event.name, body)
-    instead = "" if question.answer is None else f", instead of: {question.answer}"
+    instead = "" if question.answer is None else f" (replaces: {question.answer})"
     context.say(f"answered: {question.text}{instead}")
     context.emit("answered", session=session, question=question.text, answer=text)
     context.say(f"next: lopen resume {session}")
@@ -56,11 +56,11 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
 
 
 def _note(question: Question) -> str:
-    """What the model's next prompt says of the answer."""
+    """Return the note on the answer for the model's next prompt."""
     return f"You asked: {question.text} The person answered: {question.answer}"
 
 
 def _empty(session: str, question: Question) -> WrongUsage:
     default = question.default
-    how = f"to take the default: lopen answer {session} {shlex.quote(default)}" if default.strip() else ""
-    return WrongUsage(f"an empty answer tells the model nothing; it asks: {question.text}", hint=how)
+    hint = f"to use the default: lopen answer {session} {shlex.quote(default)}" if default.strip() else ""
+    return WrongUsage(f"the answer is empty; the question is: {question.text}", hint=hint)

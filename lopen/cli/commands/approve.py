@@ -1,4 +1,4 @@
-"""`lopen approve`: a person opens the gate for one exact specification."""
+"""`lopen approve`: a person approves one exact specification."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lopen.cli.parameters import ModuleArgument
 if TYPE_CHECKING:
     from lopen.storage.sessions import SessionStore
 
-NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Kept with the approval.")]
+NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note to store with the approval.")]
 ExpectOption = Annotated[
     str | None,
-    typer.Option("--expect", metavar="HASH", help="Refuse if the specification is another by now."),
+    typer.Option("--expect", metavar="HASH", help="Fail if the specification has changed."),
 ]
-RunOption = Annotated[bool, typer.Option("--run", help="Go on with the run at once.")]
+RunOption = Annotated[bool, typer.Option("--run", help="Run the module afterwards.")]
 
 
 @command
@@ -32,9 +32,9 @@ def approve(
     expect: ExpectOption = None,
     run: RunOption = False,
 ) -> ExitCode:
-    """Approve a module's specification as it is now: its criteria and its verify commands.
+    """Approve a module's specification: its criteria and its verify commands.
 
-    Only a person gives this command; it refuses to run under a lopen session's own processes.
+    Only a person may run this command; it refuses to run inside a lopen session.
     """
     from lopen.application.approval import checked, record, show, specification
     from lopen.application.open_store import open_store
@@ -48,8 +48,8 @@ def approve(
     digest = show(context, spec)
     if expect is not None and not (len(expect) >= 8 and digest.startswith(expect)):
         raise LopenError(
-            f"the specification is another by now: its hash is {digest}, expected {expect}",
-            hint="read it again, then approve what you read",
+            f"the specification has changed: its hash is {digest}, expected {expect}",
+            hint=f"read it again, then: lopen approve {module} --expect {digest[:16]}",
         )
     record(store, spec, note)
     context.say(f"approved {module} ({digest[:16]})")
@@ -66,7 +66,7 @@ def approve(
 
 
 def warn_of_branch(context: CommandContext, store: SessionStore, module: str) -> None:
-    """Say at once what a run would refuse: the module's branch holds work that was not merged."""
+    """Warn now that a run will be refused because the module's branch has unmerged work."""
     from lopen.application.work_trees import apart, checkout_of
     from lopen.base.clock import SystemClock
     from lopen.git.errors import BranchConflict
@@ -76,7 +76,7 @@ def warn_of_branch(context: CommandContext, store: SessionStore, module: str) ->
 
     if store.latest(module=module, unfinished=True) is not None:
         return
-    with suppress(LopenError):  # whatever else is wrong, the run says it
+    with suppress(LopenError):  # the run reports other problems
         settings = context.load().settings
         if apart(settings) or not (settings.git.enabled and settings.git.auto_commit):
             return
@@ -85,4 +85,4 @@ def warn_of_branch(context: CommandContext, store: SessionStore, module: str) ->
         try:
             check_branch(repository, module, settings.git.branch_prefix + module)
         except BranchConflict as error:
-            context.warn(f"lopen run will refuse: {error.message}\n{error.hint}")
+            context.warn(f"lopen run will fail: {error.message}\n{error.hint}")

@@ -1,7 +1,8 @@
-"""`lopen budget`: what was used of what is allowed, and a person's extension or reset."""
+"""`lopen budget`: show budgets, and let a person extend or reset one."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,15 +20,19 @@ GRANTED = ("extension", "reset")
 app = group("Token budgets of modules, sessions and tasks.")
 BudgetId = Annotated[str, typer.Argument(help="module:NAME, session:ID or task:ID")]
 OneBudget = Annotated[str | None, typer.Argument(help="Only this budget.", show_default=False)]
-TokensArgument = Annotated[int | None, typer.Argument(help="1 to 1,000,000 more tokens.", show_default=False)]
-TokensOption = Annotated[int | None, typer.Option("--tokens", metavar="N", help="The same, as an option.")]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it is kept.")]
+TokensArgument = Annotated[
+    int | None, typer.Argument(help="Additional tokens, 1 to 1,000,000.", show_default=False)
+]
+TokensOption = Annotated[
+    int | None, typer.Option("--tokens", metavar="N", help="Additional tokens, as an option.")
+]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Reason, stored with the extension.")]
 
 
 @app.command()
 @command
 def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
-    """Every budget with its use, status and cost; one by name with what was granted it, and why."""
+    """Show budgets with usage, status and cost; for a single budget also its extensions and their reasons."""
     from lopen.limits import report
 
     with opened_limits(context) as (store, _):
@@ -45,7 +50,7 @@ def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
 
 
 def _with_cost(store: LimitsStore, state: BudgetState) -> BudgetState:
-    """The hooks count tokens alone: their cost is told here, where a price is known by now."""
+    """Add the cost of tokens counted by hooks, which know no prices."""
     if not state.unpriced_tokens:
         return state
     from lopen.limits.report import priced
@@ -67,14 +72,17 @@ def extend(
     tokens: TokensArgument = None,
     given: TokensOption = None,
 ) -> ExitCode:
-    """Grant a budget more tokens. A person's command."""
+    """Grant a budget more tokens. Only a person may run this."""
     from lopen.application.person_only import require_person
     from lopen.limits import admin_actions, report
 
     require_person("budget extend", context.root)
     granted = tokens if given is None else given
     if granted is None:
-        raise WrongUsage("say how many tokens", hint=f"lopen budget extend {budget_id} TOKENS --reason TEXT")
+        raise WrongUsage(
+            "missing number of tokens",
+            hint=f"for example: lopen budget extend {budget_id} 100000 --reason {shlex.quote(reason)}",
+        )
     with opened_limits(context) as (store, _):
         state = admin_actions.extend_budget(store, budget_id, granted, reason, now())
     context.emit("budget_extended", reason=reason, additional_tokens=granted, **report.budget_object(state))
@@ -85,7 +93,7 @@ def extend(
 @app.command()
 @command
 def reset(context: CommandContext, budget_id: BudgetId) -> ExitCode:
-    """Count a budget from nothing again. A person's command."""
+    """Set the usage of a budget to zero. Only a person may run this."""
     from lopen.application.person_only import require_person
     from lopen.limits import admin_actions, report
 

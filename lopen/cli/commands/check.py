@@ -1,4 +1,4 @@
-"""`lopen check`: every problem of the specifications, as `path:line: message`."""
+"""`lopen check`: report the problems of specifications as `path:line: message`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
-    """One line of the report."""
+    """A problem or a warning of a specification."""
 
     severity: Literal["problem", "warning"]
     line: int
@@ -28,7 +28,7 @@ class SpecProblem:
 
 @command
 def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
-    """Validate specifications; the exit code is 1 if any has a problem. Warnings do not count."""
+    """Validate specifications. Exit code 1: a specification has a problem (warnings do not count)."""
     from lopen.documents.spec import misnamed_folders, spec_path
 
     problems = warnings = 0
@@ -40,7 +40,7 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
         _tell(context, "", stray.path.relative_to(context.root), found)
     for name in modules:
         path = spec_path(context.root, name)
-        for finding in _examined(context, path, name):
+        for finding in _findings(context, path, name):
             problems += finding.severity == "problem"
             warnings += finding.severity == "warning"
             _tell(context, name, path.relative_to(context.root), finding)
@@ -62,30 +62,28 @@ def _modules(root: Path, module: str | None, strays: Sequence[Problem]) -> list[
     if module is None and (known or strays):
         return known
     if module is None:
-        raise LopenError(
-            f"there is no specification in {root / 'specs'}", hint="begin one: lopen init MODULE"
-        )
+        raise LopenError(f"no specification in {root / 'specs'}", hint="to write one: lopen init MODULE")
     require_known(module, known)
     return [module]
 
 
 def require_known(module: str, known: Sequence[str]) -> None:
-    """Refuse a module that has no specification, and name the one that may be meant."""
+    """Raise `LopenError` for a module without a specification; suggest a similar name."""
     from lopen.documents.spec import module_name
 
     if module_name(module) not in known:
         near = get_close_matches(module, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"begin it: lopen init {module}"
-        raise LopenError(f"there is no module {module}", hint=hint)
+        hint = f"did you mean {near[0]}?" if near else f"to create it: lopen init {module}"
+        raise LopenError(f"no module named {module}", hint=hint)
 
 
-def _examined(context: CommandContext, path: Path, module: str) -> Iterator[SpecProblem]:
+def _findings(context: CommandContext, path: Path, module: str) -> Iterator[SpecProblem]:
     from lopen.documents.source import UnreadableSource
     from lopen.documents.spec import load_specification
 
     try:
         specification = load_specification(path, module=module)
-    except UnreadableSource as error:  # one unreadable file must not hide what is wrong with the others
+    except UnreadableSource as error:  # an unreadable file must not hide the problems of others
         yield SpecProblem("problem", error.line or 1, f"{error.problem}; {error.hint}")
         return
     found = [

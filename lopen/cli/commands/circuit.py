@@ -1,4 +1,4 @@
-"""`lopen circuit`: what tripped and until when, and a person's acknowledgement or reset."""
+"""`lopen circuit`: show circuits, and let a person acknowledge or reset one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ app = group("Circuit breakers.")
 CircuitId = Annotated[str, typer.Argument(help="session:ID")]
 OneCircuit = Annotated[str | None, typer.Argument(help="Only this circuit.", show_default=False)]
 OneOwner = Annotated[
-    str | None, typer.Argument(help="Only this circuit's, or this budget's.", show_default=False)
+    str | None, typer.Argument(help="Only incidents of this circuit or budget.", show_default=False)
 ]
 
 
 @app.command()
 @command
 def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
-    """Every circuit, its resources, and what happened in the last 24 hours."""
+    """Show every circuit, its resources, and the incidents of the last 24 hours."""
     from lopen.limits import report
     from lopen.limits.circuits.call_events import read_agents
 
@@ -49,7 +49,7 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
 @app.command()
 @command
 def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
-    """The incident log: trips, extensions, overrides, acknowledgements and resets, oldest first, with reasons."""
+    """List incidents, oldest first: trips, extensions, overrides, acknowledgements and resets with reasons."""
     from lopen.limits import report
 
     with opened_limits(context) as (store, _):
@@ -66,16 +66,16 @@ def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
 @app.command()
 @command
 def ack(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
-    """Let one call through; its success closes the circuit. A person's command."""
+    """Let one call through; its success closes the circuit. Only a person may run this."""
     from lopen.application.person_only import require_person
     from lopen.limits import admin_actions, report
 
     require_person("circuit ack", context.root)
     with opened_limits(context) as (store, _):
         state = admin_actions.acknowledge_circuit(store, circuit_id, now())
-    resume = _lifted(context, circuit_id)
+    resume = _cleared(context, circuit_id)
     context.emit("circuit_acknowledged", **report.circuit_object(state))
-    nothing = [] if state.state == "half_open" else ["It was not open: there is nothing to acknowledge."]
+    nothing = [] if state.state == "half_open" else ["The circuit is not open: nothing to acknowledge."]
     tell(context, [*nothing, *report.circuit_lines(state, now()), *resume])
     return ExitCode.OK
 
@@ -83,23 +83,23 @@ def ack(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
 @app.command()
 @command
 def reset(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
-    """Close a circuit and forget its counts. A person's command."""
+    """Close a circuit and reset its counters. Only a person may run this."""
     from lopen.application.person_only import require_person
     from lopen.limits import admin_actions, report
 
     require_person("circuit reset", context.root)
     with opened_limits(context) as (store, _):
         state = admin_actions.reset_circuit(store, circuit_id, now())
-    resume = _lifted(context, circuit_id)
+    resume = _cleared(context, circuit_id)
     context.emit("circuit_reset", **report.circuit_object(state))
     tell(context, [*report.circuit_lines(state, now()), *resume])
     return ExitCode.OK
 
 
-def _lifted(context: CommandContext, circuit_id: str) -> list[str]:
-    """The session no longer waits for its circuit: that is kept, and the line that tells how to go on.
+def _cleared(context: CommandContext, circuit_id: str) -> list[str]:
+    """Clear the session's pause for this circuit; return the line that names the next command.
 
-    Nothing where it goes on already or waits for something else, nor for a session of Claude Code.
+    Return nothing for a session that runs, that waits for something else, or that belongs to Claude Code.
     """
     from lopen.application.open_store import open_store
     from lopen.storage.lock import Locked, module_lock

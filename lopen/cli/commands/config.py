@@ -1,4 +1,4 @@
-"""`lopen config`: every setting with the source it came from, and setting one."""
+"""`lopen config`: show settings with their sources, and set one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command, group
 
-app = group("Every setting with the source it came from.")
+app = group("Show settings with their sources, and set them.")
 
 VALUE_CHARACTERS = 200
 
@@ -20,17 +20,15 @@ def _keys(incomplete: str) -> list[str]:
     return [name for name in keys() if name.startswith(incomplete)]
 
 
-KeyArgument = Annotated[
-    str, typer.Argument(help="The key, such as budget.session_tokens.", autocompletion=_keys)
-]
-Prefix = Annotated[str, typer.Argument(help="Only keys that start so.", autocompletion=_keys)]
-ForUser = Annotated[bool, typer.Option("--user", help="In your own file, for all your projects.")]
+KeyArgument = Annotated[str, typer.Argument(help="Key, such as budget.session_tokens.", autocompletion=_keys)]
+Prefix = Annotated[str, typer.Argument(help="Only keys with this prefix.", autocompletion=_keys)]
+ForUser = Annotated[bool, typer.Option("--user", help="Write to your own file, for all your projects.")]
 
 
 @app.command("show")
 @command
 def show(context: CommandContext, prefix: Prefix = "") -> None:
-    """Every value in force, with where it came from."""
+    """Show effective values and their sources."""
     from lopen.base.errors import WrongUsage
     from lopen.settings.keys import nearest, shown, value_of
 
@@ -39,7 +37,7 @@ def show(context: CommandContext, prefix: Prefix = "") -> None:
     if not wanted:
         near = nearest(prefix)
         raise WrongUsage(
-            f"no setting begins with {prefix!r}",
+            f"no setting starts with {prefix!r}",
             hint=f"did you mean {near}?" if near else "lopen config show",
         )
     for key, source in wanted.items():
@@ -50,26 +48,26 @@ def show(context: CommandContext, prefix: Prefix = "") -> None:
         else:
             context.say(f"{key} = {value}  ({place})")
     for model in loaded.unconfirmed:
-        context.warn(f"{model.key} is named by the repository; lopen asks you once before it is used")
+        context.warn(f"{model.key} is set by the repository; lopen asks you once before it is used")
 
 
 @app.command("path")
 @command
 def path(context: CommandContext) -> None:
-    """The files that are read, the project's first."""
+    """Show the configuration files, the project's first."""
     from lopen.settings.sources import project_file, user_file
 
     for scope, file in (("project", project_file(context.root)), ("user", user_file())):
         if context.json:
             context.emit("config_file", scope=scope, path=str(file), exists=file.exists())
         else:
-            context.say(f"{scope}: {file}{'' if file.exists() else ' (none yet)'}")
+            context.say(f"{scope}: {file}{'' if file.exists() else ' (missing)'}")
 
 
 @app.command("set")
 @command
 def set_(context: CommandContext, key: KeyArgument, value: str, user: ForUser = False) -> None:
-    """Set one value, in the project's file, or in your own with --user; lists are written as JSON."""
+    """Set one value in the project's file, or in your own with --user. Write lists as JSON."""
     from lopen.application.person_only import require_person
     from lopen.settings.sources import set_value
 
@@ -80,4 +78,4 @@ def set_(context: CommandContext, key: KeyArgument, value: str, user: ForUser = 
         context.say(f"{key} is set in {file}")
     now = context.load().provenance[key]
     if not now.location.startswith(str(file)):
-        context.warn(f"{now.location or now.name} sets it too, and wins")
+        context.warn(f"{now.location or now.name} overrides this value")

@@ -1,4 +1,4 @@
-"""`lopen confirm`: the answer to a pause that asks for confirmation."""
+"""`lopen confirm`: let a session continue that asks for confirmation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import SessionArgument
 
-NoteOption = Annotated[
-    str, typer.Option("--note", metavar="TEXT", help="Told to the model in its next prompt.")
-]
+NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note for the model's next prompt.")]
 
 
 @command
 def confirm(context: CommandContext, session: SessionArgument, note: NoteOption = "") -> ExitCode:
-    """Say that a session may go on; then `lopen resume` goes on."""
+    """Confirm that a session may continue; `lopen resume` continues it."""
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
     from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
@@ -34,7 +32,9 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
         found = store.load(session)
         pause = found.pause
         if pause is None or not pause.subject or pause.kind not in ("confirmation", "guardrail"):
-            raise LopenError(f"{session} asks for no confirmation", hint=f"lopen status {found.module}")
+            raise LopenError(
+                f"{session} does not wait for a confirmation", hint=f"lopen status {found.module}"
+            )
         notes = (
             (*found.notes, f"A person looked at this ({pause.message}) and says: {note}")
             if note

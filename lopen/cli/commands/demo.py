@@ -1,4 +1,4 @@
-"""`lopen demo`: the bundled example, built here and now from recorded answers; everything but those is real."""
+"""`lopen demo`: build the bundled example from recorded answers; everything else is real."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ NOTE = "the specification is bundled with lopen; approved by `lopen demo` on the
 
 FolderArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="[DIR]", help="An empty or new folder; without it a new temporary one."),
+    typer.Argument(metavar="[DIR]", help="New or empty folder (default: a new temporary one)."),
 ]
 
 
 class ExampleContext(CommandContext):
-    """The demo is the same for everybody: lopen's defaults and the demo's own options, nobody's configuration.
+    """The context of a demo: only defaults and the demo's options, no configuration.
 
-    A recording is played from its beginning: nothing goes on in the middle.
+    A demo cannot be resumed: a recording is played from its start.
     """
 
     resumable = False
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
-        """The defaults, with `flags` over them."""
+        """Return the defaults, overridden by `flags`."""
         from lopen.settings.keys import nest
         from lopen.settings.schema import Settings
         from lopen.settings.sources import Loaded
@@ -69,24 +69,26 @@ def demo(
 ) -> ExitCode:
     """Build the bundled example in a new git repository, from recorded answers: no key, no network.
 
-    Tools, tests, verifications and commits are real. Without `--sandbox` the best one that works here is taken.
+    Tools, tests, verifications and commits are real. The default sandbox is the best that works here.
     """
     from lopen.application.driving import drive_module
     from lopen.application.person_only import require_person
     from lopen.example import MODULE, RECORDING
 
     require_person("demo", context.root)
-    mode, how = (sandbox, "as asked for") if sandbox else best_sandbox()
+    mode, how = (sandbox, "as requested") if sandbox else best_sandbox()
     options = RunOptions(model=f"replay:{RECORDING}", quiet=quiet, no_color=no_color, sandbox=mode)
-    options.flags()  # a wrong mode is said before anything is made
+    options.flags()  # rejects a wrong mode before anything is created
     context = ExampleContext(fresh_folder(folder), context.json, context.verbose, context.presentation)
-    context.say(f"lopen demo: builds the module {MODULE} in {context.root}")
-    context.say("The model's answers are recorded; no key is used and nothing is sent anywhere.")
-    context.say("Tools, tests, verifications and commits are real. Cost and tokens are the recording's.")
+    context.say(f"lopen demo: building the module {MODULE} in {context.root}")
+    context.say("The model's answers are recorded: no API key is used, and nothing is sent anywhere.")
+    context.say(
+        "Tools, tests, verifications and commits are real. Cost and tokens are those of the recording."
+    )
     context.say("The specification is bundled with lopen, so the demo approves it on your behalf.")
     context.say(f"sandbox for commands: {mode} ({how})\n")
     context.emit("demo_started", folder=str(context.root), module=MODULE, sandbox=mode, recorded=True)
-    typed = own_command()  # before PATH is changed
+    typed = own_command()  # before `prepare` changes PATH
     prepare(context)
     code = ExitCode.FAILED
     try:
@@ -96,29 +98,29 @@ def demo(
         raise
     finally:  # also where it was interrupted
         if code is not ExitCode.OK:
-            context.say(f"what was built so far lies in {context.root}; to begin again: {AGAIN}")
+            context.say(f"unfinished work is in {context.root}; to start again: {AGAIN}")
     if code is not ExitCode.OK:
         return code
-    return _shown(context, mode, typed)
+    return _show(context, mode, typed)
 
 
 def fresh_folder(wanted: Path | None) -> Path:
-    """An empty folder: the wanted one, made where it is missing, or a new temporary one."""
+    """Return an empty folder: `wanted`, created if missing, or a new temporary one."""
     if wanted is None:
         return Path(os.path.realpath(tempfile.mkdtemp(prefix="lopen-demo-")))
-    another = "name a folder that does not exist yet, or none: lopen demo"
+    another = "name a new folder, or none: lopen demo"
     try:
         wanted.mkdir(parents=True, exist_ok=True)
-        taken = any(wanted.iterdir())
+        is_empty = not any(wanted.iterdir())
     except OSError as error:
-        raise LopenError(f"{wanted} cannot be used: {error.strerror}", hint=another) from error
-    if taken:
+        raise LopenError(f"cannot use {wanted}: {error.strerror}", hint=another) from error
+    if not is_empty:
         raise LopenError(f"{wanted} is not empty", hint=another)
     return Path(os.path.realpath(wanted))
 
 
 def best_sandbox() -> tuple[str, str]:
-    """The strongest sandbox that works here, and what was seen; none where none does."""
+    """Return the strongest sandbox that works here, with a remark; "none" if no sandbox works."""
     from lopen.sandbox.choice import probe
 
     if probe("bwrap").works:
@@ -126,15 +128,15 @@ def best_sandbox() -> tuple[str, str]:
     if probe("landlock").works:
         return (
             "landlock",
-            "bubblewrap does not work here; files outside are safe, the network is not shut off",
+            "bubblewrap does not work here; landlock protects other files, but does not block the network",
         )
-    return "none", "NO SANDBOX WORKS HERE: the example's commands run unprotected; see lopen doctor"
+    return "none", "NO SANDBOX WORKS HERE: commands run unprotected; see lopen doctor"
 
 
 def prepare(context: CommandContext) -> None:
-    """Lay the example out in the context's folder as a repository with one commit, and approve its specification.
+    """Create the example in the context's folder as a repository with one commit, and approve its specification.
 
-    From here on commands find the interpreter that runs lopen first.
+    Put the interpreter that runs lopen first in PATH.
     """
     from lopen.application.approval import checked, record, specification
     from lopen.application.open_store import open_store
@@ -151,9 +153,8 @@ def prepare(context: CommandContext) -> None:
     store.database.close()
 
 
-def _shown(context: CommandContext, mode: str, typed: str) -> ExitCode:
-    """What was built, and its tests once more; the exit code is theirs."""
-
+def _show(context: CommandContext, mode: str, typed: str) -> ExitCode:
+    """Show the result, run its tests once more and return their exit code."""
     result = built(context, mode)
     for line in lines(result, typed, shutil.get_terminal_size((100, 24)).columns):
         context.say(line)
@@ -180,7 +181,7 @@ def _emit(context: CommandContext, result: Built) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A finished session as its repository and its state tell it."""
+    """A finished session: its commits, its verdicts, and a new run of its tests."""
 
     root: Path
     session: str
@@ -193,7 +194,7 @@ class Built:
 
 
 def built(context: CommandContext, mode: str) -> Built:
-    """Read it back, and run the test command of the approved specification."""
+    """Read the finished session back, and run the test command of its specification."""
     from lopen.application.confinement import sandbox_for
     from lopen.application.open_store import open_store
     from lopen.base.clock import SystemClock
@@ -220,7 +221,7 @@ def built(context: CommandContext, mode: str) -> Built:
 
 
 def own_command() -> str:
-    """How a person gives lopen's commands here: by its name where PATH finds it, else by where it lies."""
+    """Return the command that starts lopen here: its name if PATH has it, else its path."""
     beside = INTERPRETER.with_name("lopen")
     if shutil.which("lopen"):
         return "lopen"
@@ -228,23 +229,23 @@ def own_command() -> str:
 
 
 def lines(result: Built, lopen: str, width: int) -> Iterator[str]:
-    """For people, wrapped at `width` characters. `lopen` is what they type for it."""
-    yield f"\nCommits on {result.branch}, one a task:"
+    """Yield the report, wrapped at `width` characters. `lopen` is the command that starts lopen."""
+    yield f"\nCommits on {result.branch}, one per task:"
     for commit in result.commits:
         yield f"  {commit.sha[:8]} {commit.subject}"
-    yield "\nVerdicts, in the order in which they were given:"
+    yield "\nVerdicts, in order:"
     for verdict in result.verdicts:
         yield from _verdict(verdict, width)
     passed = result.tests.exit_code == 0
-    yield f"\nThe module's tests, run once more, now:\n  $ {result.command}"
+    yield f"\nThe module's tests, run again:\n  $ {result.command}"
     yield textwrap.indent(result.tests.output.strip("\n"), "  ")
     yield f"  {'passed' if passed else 'FAILED'} (exit code {result.tests.exit_code})"
-    yield "\nThe model's answers were recorded. Everything else happened here, in this repository:"
+    yield "\nThe model's answers were recorded. Everything else happened in this repository:"
     yield f"  cd {shlex.quote(str(result.root))}"
     yield f"  git log\n  {lopen} status {result.module}\n  {lopen} log"
 
 
 def _verdict(verdict: VerdictGiven, width: int) -> Iterator[str]:
-    word = "passed" if verdict.passed else "FAILED"
-    text = f"{word} {verdict.scope} {verdict.subject}: {verdict.summary}"
+    result = "passed" if verdict.passed else "FAILED"
+    text = f"{result} {verdict.scope} {verdict.subject}: {verdict.summary}"
     yield textwrap.fill(text, width, initial_indent="  ", subsequent_indent=" " * 9)

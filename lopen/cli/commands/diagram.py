@@ -1,4 +1,4 @@
-"""`lopen diagram`: the state machine as Mermaid."""
+"""`lopen diagram`: print the workflow as a Mermaid diagram."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lopen.cli.command import command
 
 @command
 def diagram(context: CommandContext) -> None:
-    """Print the workflow's table as a Mermaid state diagram."""
+    """Print the workflow as a Mermaid state diagram."""
     from lopen.workflow.machine import mermaid
 
     if context.json:

@@ -1,4 +1,4 @@
-"""`lopen doctor`: what works here, proved by trying, and how to mend what does not."""
+"""`lopen doctor`: try everything that lopen needs, and say how to fix it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 
-Online = Annotated[
-    bool, typer.Option("--online", help="Also ask every model for a word; costs next to nothing.")
-]
+Online = Annotated[bool, typer.Option("--online", help="Also send each model a one-word request.")]
 
 
 @command
 def doctor(context: CommandContext, online: Online = False) -> ExitCode:
-    """What works here, proved by trying, and how to mend what does not."""
+    """Try everything that lopen needs, and say how to fix what does not work."""
     from lopen.application.doctor import examine
     from lopen.application.doctor_report import CheckResult, Examined
 
     try:
         loaded = context.load()
-        configuration = CheckResult("configuration", "ok", "every value is allowed")
+        configuration = CheckResult("configuration", "ok", "valid")
     except LopenError as error:
         loaded, configuration = None, CheckResult("configuration", "fail", error.message, error.hint)
     failed = False

@@ -1,4 +1,4 @@
-"""`lopen hooks`: put lopen's guards into a project's Claude Code settings, or take them out."""
+"""`lopen hooks`: install lopen's guards in a project's Claude Code settings, or remove them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ app = group("Guards for Claude Code sessions.")
 @app.command()
 @command
 def install(context: CommandContext) -> ExitCode:
-    """Write the hooks into .claude/settings.json; what else stands there stays. A person's command.
+    """Add the hooks to .claude/settings.json and keep its other contents. Only a person may run this.
 
-    They count in .lopen/, which is made where there is none.
+    The hooks store their counters in .lopen/, which is created if it is missing.
     """
     from lopen.application.person_only import require_person
     from lopen.claude_hooks import install as hooks
@@ -26,29 +26,29 @@ def install(context: CommandContext) -> ExitCode:
     new = not (context.root / ".lopen").exists()
     folder = state_folder(context.root)
     if new:
-        context.say(f"made {folder}, where they keep what they count")
+        context.say(f"created {folder} for the hooks' counters")
     path, backup = hooks.install(context.root)
-    return _said(context, "hooks_installed", "installed in", path, backup)
+    return _report(context, "hooks_installed", "installed in", path, backup)
 
 
 @app.command()
 @command
 def uninstall(context: CommandContext) -> ExitCode:
-    """Take lopen's hooks out of .claude/settings.json. A person's command."""
+    """Remove lopen's hooks from .claude/settings.json. Only a person may run this."""
     from lopen.application.person_only import require_person
     from lopen.claude_hooks import install as hooks
 
     require_person("hooks uninstall", context.root)
-    path, taken_out, backup = hooks.uninstall(context.root)
-    what = "are not in"
-    if taken_out:
-        what = "taken out of" if path.exists() else "taken out; nothing else stood in"
-    return _said(context, "hooks_uninstalled", what, path, backup)
+    path, removed, backup = hooks.uninstall(context.root)
+    what = "are not installed in"
+    if removed:
+        what = "removed from" if path.exists() else "removed, with the empty file"
+    return _report(context, "hooks_uninstalled", what, path, backup)
 
 
-def _said(context: CommandContext, event: str, what: str, path: Path, backup: Path | None) -> ExitCode:
+def _report(context: CommandContext, event: str, what: str, path: Path, backup: Path | None) -> ExitCode:
     context.emit(event, path=str(path), backup=str(backup) if backup else None)
     context.say(f"lopen's hooks {what} {path}")
     if backup is not None:
-        context.say(f"an earlier one is kept as {backup}")
+        context.say(f"backup of the previous file: {backup}")
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""`lopen init`: lay out a project. Writes what is missing, overwrites nothing, says what it did."""
+"""`lopen init`: set up a project. Creates missing files and overwrites nothing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.documents import scaffold as placeholder
 
-NewModule = Annotated[str | None, typer.Argument(help="Also write an example specification for this module.")]
+NewModule = Annotated[str | None, typer.Argument(help="Module to write an example specification for.")]
 PreCommit = Annotated[
-    bool, typer.Option("--pre-commit-hook", help="Also run lint and tests before each commit.")
+    bool, typer.Option("--pre-commit-hook", help="Also make git run lint and tests before each commit.")
 ]
 
 
@@ -28,7 +28,7 @@ PreCommit = Annotated[
 def init(
     context: CommandContext, module: NewModule = None, pre_commit_hook: PreCommit = False
 ) -> ExitCode | None:
-    """Lay out a project, with verify commands detected from its files."""
+    """Set up a project, with verify commands detected from its files."""
     specification = _specification_path(context.root, module) if module is not None else None
     root, detected = context.root, detect(listing(context.root))
     _write(context, root / ".lopen" / ".gitignore", GITIGNORE)
@@ -37,10 +37,10 @@ def init(
         _write(context, specification, specification_text(module, detected))
     if pre_commit_hook:
         _pre_commit(context, detected)
-    _warn_of_no_repository(context)
+    _warn_without_repository(context)
     _report(context, detected, module)
     if not (pre_commit_hook or context.json or detected.missing) and (context.root / ".git").exists():
-        context.say("lopen init --pre-commit-hook has git run lint and tests before each commit")
+        context.say("to run lint and tests before each commit: lopen init --pre-commit-hook")
     return None
 
 
@@ -51,23 +51,23 @@ def _specification_path(root: Path, module: str) -> Path:
 
 
 def _write(context: CommandContext, path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Make the file unless it exists. A link anywhere below the project's root is not followed."""
+    """Create the file unless it exists. Follow no symbolic link below the project's root."""
     shown = path.relative_to(context.root) if path.is_relative_to(context.root) else path
     for folder in path.parents:
         if folder == context.root:
             break
         if folder.is_symlink():
-            raise LopenError(f"{folder} is a symbolic link", hint="replace it by an ordinary folder")
+            raise LopenError(f"{folder} is a symbolic link", hint="replace it with an ordinary folder")
         if folder.exists() and not folder.is_dir():
             raise LopenError(f"{folder} is not a folder", hint="rename or remove it, then try again")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     except FileExistsError:
-        _tell(context, "kept", str(shown), "was there")
+        _tell(context, "kept", str(shown), "exists")
         return
     except OSError as error:
-        raise LopenError(f"{path}: {error.strerror}", hint="make the folder writable") from error
+        raise LopenError(f"{path}: {error.strerror}", hint=f"make {path.parent} writable") from error
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
     _tell(context, "wrote", str(shown))
@@ -81,24 +81,24 @@ def _tell(context: CommandContext, did: str, path: str, why: str = "") -> None:
 
 def _pre_commit(context: CommandContext, detected: Detected) -> None:
     if not any(detected.commands[name] for name in ("verify-lint", "verify-tests")):
-        context.warn("no pre-commit hook: there is no test runner and no linter for it to run")
+        context.warn("no pre-commit hook written: neither a test runner nor a linter was found")
         return
     folder = _hooks_folder(context.root)
     if folder is None:
         context.warn(
-            "no pre-commit hook: this is no git repository, or its hooks lie outside it; see git init"
+            "no pre-commit hook written: this is not a git repository, or its hooks folder is outside of it"
         )
         return
     _write(context, folder / "pre-commit", pre_commit(detected), mode=0o755)
 
 
 def _hooks_folder(root: Path) -> Path | None:
-    """Where git looks for this repository's hooks; None where that is not the repository's own folder."""
+    """Return the repository's hooks folder; None if git uses a folder outside of the repository."""
     from lopen.git.command import find_git
     from lopen.git.errors import GitError
 
     environment = os.environ | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
-    asked = [
+    query = [
         "-C",
         str(root),
         "rev-parse",
@@ -108,7 +108,7 @@ def _hooks_folder(root: Path) -> Path | None:
         "hooks",
     ]
     try:
-        argv = [find_git(root), *asked]
+        argv = [find_git(root), *query]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, env=environment, check=False)
     except (GitError, OSError, subprocess.TimeoutExpired):
         return None
@@ -118,19 +118,19 @@ def _hooks_folder(root: Path) -> Path | None:
     return hooks if hooks.is_relative_to(common) else None
 
 
-def _warn_of_no_repository(context: CommandContext) -> None:
-    """Say at once what a run would refuse."""
+def _warn_without_repository(context: CommandContext) -> None:
+    """Warn now that a run will fail without a git repository."""
     from lopen.base.clock import SystemClock
     from lopen.git.errors import NotARepository
     from lopen.git.repository import Repository
 
-    with suppress(LopenError):  # whatever else is wrong, the run says it
+    with suppress(LopenError):  # the run reports other problems
         if not context.load().settings.git.enabled:
             return
         try:
             Repository.open(context.root, clock=SystemClock())
         except NotARepository as error:
-            context.warn(f"lopen run will refuse: {error.message}; {error.hint}")
+            context.warn(f"lopen run will fail: {error.message}; {error.hint}")
 
 
 def _report(context: CommandContext, detected: Detected, module: str | None) -> None:
@@ -140,20 +140,20 @@ def _report(context: CommandContext, detected: Detected, module: str | None) -> 
         if not context.json:
             context.say(f"{name}: {found or 'none found'}")
     for what in detected.missing:
-        context.warn(f"no {what} found: name one under Skills & Hooks, or say none")
+        context.warn(f"no {what} found: name its command under Skills & Hooks, or write none")
     if not context.json:
         specification = f"write specs/{module}/SPECIFICATION.md, then: lopen check {module}"
-        context.say(f"next: {specification if module else 'lopen init MODULE, or lopen spec MODULE -p TEXT'}")
+        context.say(f"next: {specification if module else 'lopen init MODULE'}")
 
 
 GITIGNORE = "*\n!.gitignore\n!config.toml\n"
 
 CONFIG = """\
-# Settings of this project for lopen; may be committed. Every key and its value: lopen config show
-# A project may tighten limits, not loosen them; endpoint, sandbox, hooks and notification are each person's own.
+# Settings of this project for lopen; may be committed. All keys and values: lopen config show
+# A project may only tighten limits. Endpoint, sandbox, hooks and notification are set by each person.
 
 [budget]
-# session_tokens = 400000        # less than your own; a person's limits: lopen config set --user
+# session_tokens = 400000        # at most your own limit, set with: lopen config set --user
 # token_budget_per_module = 0
 # max_cost_usd = 0.0
 
@@ -167,7 +167,7 @@ CONFIG = """\
 
 
 def specification_text(module: str, detected: Detected) -> str:
-    """An example of a specification that `lopen check` accepts, to be rewritten."""
+    """Return an example specification that `lopen check` accepts, to be rewritten."""
     title = module.replace("-", " ").replace("_", " ").capitalize()
     return f"""\
 ---
@@ -207,8 +207,8 @@ def _hooks(detected: Detected) -> Iterator[str]:
 
 
 def pre_commit(detected: Detected) -> str:
-    """A git hook that runs lint and tests before each commit."""
-    lines = ["#!/bin/sh", "# Written by lopen init: a commit is made only when these pass."]
+    """Return a git hook that runs lint and tests before each commit."""
+    lines = ["#!/bin/sh", "# Written by lopen init: a commit needs all of these to pass."]
     for name in ("verify-lint", "verify-tests"):
         command = detected.commands[name]
         if command:

@@ -1,4 +1,4 @@
-"""`lopen log`: what happened in a session, in order."""
+"""`lopen log`: show what happened in a session, in order."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from lopen.cli.command import command
 from lopen.cli.parameters import OptionalSession
 
 FollowOption = Annotated[
-    bool, typer.Option("-f", "--follow", help="Go on as things happen, until the session waits or ends.")
+    bool, typer.Option("-f", "--follow", help="Follow the session until it pauses or ends.")
 ]
-GuardrailsOption = Annotated[bool, typer.Option("--guardrails", help="Only what the guardrails said.")]
+GuardrailsOption = Annotated[
+    bool, typer.Option("--guardrails", help="Only events of guardrails, budgets and circuits.")
+]
 GUARDRAIL_EVENTS = (GuardrailRaised, EscalationChanged, CircuitChanged, AlertRaised)
-# Another process writes these rows, and SQLite tells nobody of a write: they are looked for. A person sees no delay.
+# Another process writes the rows, and SQLite does not announce writes: poll often enough for a reader.
 POLL_S = 0.3
 
 
@@ -31,7 +33,7 @@ def log(
     follow: FollowOption = False,
     guardrails: GuardrailsOption = False,
 ) -> ExitCode:
-    """What happened: turns, tool calls, verdicts, guardrails, commits. The latest session without a name."""
+    """Show turns, tool calls, verdicts, guardrails and commits of a session."""
     from lopen.application.open_store import holding, one_session, open_store
     from lopen.application.waiting import CUT_OFF
     from lopen.cli.rendering import subscriber

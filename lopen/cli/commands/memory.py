@@ -1,4 +1,4 @@
-"""`lopen memory`: what lopen keeps on disk against its limits, and cleaning it now."""
+"""`lopen memory`: show what lopen keeps on disk against its limits, and clean it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command, group
 
-app = group("What lopen keeps on disk, and cleaning it.")
+app = group("Show and clean what lopen keeps on disk.")
 
 
 @app.command()
 @command
 def report(context: CommandContext) -> ExitCode:
-    """What is kept, against its limits, and what the last cleaning freed."""
+    """Show disk usage against its limits, and what the last cleanup freed."""
     from lopen.application.open_store import open_store
     from lopen.limits.stores.opening import open_limits
     from lopen.retention.policy import retention_policy
@@ -35,7 +35,7 @@ def report(context: CommandContext) -> ExitCode:
 @app.command()
 @command
 def clean(context: CommandContext) -> ExitCode:
-    """Rotate logs, archive finished sessions, move older rows and give space back: what happens by itself, now."""
+    """Run the automatic cleanup now: rotate logs, archive finished sessions and older rows, free space."""
     from lopen.application.open_store import cleaned
     from lopen.retention.report import cleanup_line
 

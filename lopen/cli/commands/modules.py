@@ -1,4 +1,4 @@
-"""`lopen modules`: every module, its state, progress, tokens and cost."""
+"""`lopen modules`: list modules with state, progress, tokens and cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lopen.workflow.assess import standing
 
 @command
 def modules(context: CommandContext) -> ExitCode:
-    """Every module that has a specification, and how far it is."""
+    """List every module that has a specification, with its progress."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
     from lopen.base.money import cost_text
@@ -47,5 +47,5 @@ def modules(context: CommandContext) -> ExitCode:
     if names and limits.lines:
         context.say(limits.lines[0])
     if not names:
-        context.say("no module yet: write specs/<module>/SPECIFICATION.md, or: lopen run MODULE -p TEXT")
+        context.say("no modules yet; to start one: lopen init MODULE")
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""`lopen replay SESSION`: rebuild a session in a scratch clone from its recording, and compare what comes of it."""
+"""`lopen replay SESSION`: rebuild a session in a scratch clone from its recording, and compare the trees."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The recorded session's tree and the rebuilt one's, and what differs."""
+    """The trees of the recorded and the rebuilt session, and their differences."""
 
     recorded: str
     rebuilt: str
@@ -39,9 +39,9 @@ def replay(
     sandbox: o.SandboxOption = "",
     allow_network: NetworkOption = False,
 ) -> ExitCode:
-    """Rebuild a session in a scratch clone from its recorded answers. Exit code 0: the same files came of it.
+    """Rebuild a session in a scratch clone from its recorded answers. Exit code 0: the files are the same.
 
-    Tools, verifications and commits happen for real, in the clone alone; the project itself is not touched.
+    Tools, verifications and commits are real, but run only in the clone; the project is not changed.
     """
     from lopen.application.confinement import recording_path
     from lopen.application.open_store import one_session, open_store
@@ -70,50 +70,50 @@ def replay(
         result = rebuilt(scratch, loaded, options, found, tuple(store.events(found.id)))
         copy = Repository.open(scratch.context.root, clock=clock)
         now = last_tree(copy, result)
-        return _say(context, found, Comparison(recorded, now, differing(copy.changes(recorded, now))))
+        return _report(context, found, Comparison(recorded, now, differing(copy.changes(recorded, now))))
 
 
 def no_recording(session: Session) -> LopenError:
-    """Why there is nothing to play or to export, as far as it can be told."""
+    """Return the error for a session without a recording, with the likely reason."""
     from lopen.cli.commands.demo import NOTE
 
     if session.approval is not None and session.approval.note == NOTE:
         return LopenError(
-            f"{session.id} has no recording of its own: its answers came from the one that lopen brings along",
-            hint="lopen demo plays that one again, in a new folder",
+            f"{session.id} has no recording of its own: its answers came from the bundled one",
+            hint="to play that one again in a new folder: lopen demo",
         )
     return LopenError(
         f"{session.id} has no recording",
-        hint="none is made where recording.enabled is false or the answers are played (--model replay:FILE);"
-        " or it was cleaned up",
+        hint="recording.enabled is false, the answers were replayed (--model replay:FILE), or a cleanup deleted it",
     )
 
 
 def differing(changes: Iterable[TreeChange]) -> tuple[TreeChange, ...]:
-    """Without lopen's own folder: `.lopen/.gitignore` is on no branch that was built beside the checkout."""
+    """Return the changes outside of `.lopen/`, whose `.gitignore` work trees do not have."""
     return tuple(change for change in changes if not change.path.startswith(".lopen/"))
 
 
 def last_tree(repository: Repository, session: Session) -> str:
-    """The tree of the session's last commit; where it makes none, the one its last task was completed on.
+    """Return the tree of the session's last commit, or of its last completed task if it makes no commits.
 
-    Raises `LopenError` where neither is left.
+    Raises:
+        LopenError: the session has neither.
     """
     commits = repository.session_commits(session.id, within=_tip(repository, session))
     if commits:
         return commits[-1].tree
-    kept = [task.commit for task in session.tree.tasks if task.commit]
-    if kept:
-        return kept[-1]
-    raise LopenError(f"{session.id} left no commit to compare with", hint="it completed no task")
+    completed = [task.commit for task in session.tree.tasks if task.commit]
+    if completed:
+        return completed[-1]
+    raise LopenError(f"{session.id} has no commit to compare with", hint="it did not complete a task")
 
 
 def _tip(repository: Repository, session: Session) -> str:
-    merged_and_gone = session.branch is None or repository.branch_tip(session.branch) is None
-    return "HEAD" if merged_and_gone or session.branch is None else session.branch
+    branch = session.branch
+    return branch if branch is not None and repository.branch_tip(branch) is not None else "HEAD"
 
 
-def _say(context: CommandContext, session: Session, compared: Comparison) -> ExitCode:
+def _report(context: CommandContext, session: Session, compared: Comparison) -> ExitCode:
     same = not compared.changes
     first = compared.changes[0] if compared.changes else None
     context.emit(
@@ -125,15 +125,15 @@ def _say(context: CommandContext, session: Session, compared: Comparison) -> Exi
         differences=[change.path for change in compared.changes],
     )
     if first is None:
-        context.say(f"{session.id} gives the same tree again ({compared.rebuilt[:12]})")
+        context.say(f"{session.id}: the replay gives the same tree ({compared.rebuilt[:12]})")
         return ExitCode.OK
-    words = {
-        "added": "is there now, was not then",
-        "deleted": "was there then, is not now",
+    difference = {
+        "added": "exists only in the replay",
+        "deleted": "is missing in the replay",
         "modified": "differs",
     }
     more = f", and {len(compared.changes) - 1} more" if len(compared.changes) > 1 else ""
     raise LopenError(
-        f"{session.id} gives another tree: {first.path} {words[first.kind]}{more}",
-        hint=f"recorded {compared.recorded[:12]}, rebuilt {compared.rebuilt[:12]}; was something changed by hand?",
+        f"{session.id}: the replay gives a different tree: {first.path} {difference[first.kind]}{more}",
+        hint=f"recorded {compared.recorded[:12]}, rebuilt {compared.rebuilt[:12]}; files changed by hand or reverted are not in a recording",
     )

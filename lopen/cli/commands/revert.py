@@ -1,4 +1,4 @@
-"""`lopen revert`: back to the last task-completion commit, or to a task's. Nothing is lost: a backup ref first."""
+"""`lopen revert`: go back to the last task-completion commit, or to that of a task, after a backup."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
     from lopen.settings.schema import Settings
     from lopen.storage.sessions import SessionStore
 
-MOST_NAMED = 10  # files in one command
+MAX_LISTED = 10  # files in one command
 ToOption = Annotated[
-    str | None, typer.Option("--to", metavar="TASK", help="Back to this task's commit.", autocompletion=tasks)
+    str | None,
+    typer.Option("--to", metavar="TASK", help="Go back to the commit of this task.", autocompletion=tasks),
 ]
 
 
 @command
 def revert(context: CommandContext, module: LatestModule = None, to: ToOption = None) -> ExitCode:
-    """Go back to the module's last task-completion commit; with --to, to that task's.
+    """Go back to the module's last task-completion commit, or with --to to the commit of that task.
 
-    What was there, committed or not, is kept under refs/lopen/backup first. Tasks whose commits are gone
-    are open again.
+    All work, also uncommitted, is first saved under refs/lopen/backup. Tasks whose commits are removed are
+    open again.
     """
     from lopen.application.open_store import one_session, open_store
     from lopen.application.person_only import require_person
@@ -56,26 +57,26 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
     settings = context.load().settings
     with module_lock(context.root, session.module, checkout=not apart(settings)):
         session = store.load(session.id)
-        repository = _standing(context, settings, store, session)
+        repository = _open_repository(context, settings, store, session)
         intent = intent_of(session, repository, to)
         before = module_documents(context.root, session.module)
-        # From here on until the record has followed the branch, a process that dies is heard of.
+        # If this process dies before the state follows the branch, the next command finds the intent.
         store.save(replace(session, revert_intent=intent), datetime.now(UTC))
         try:
             repository.reset_to(intent.commit)
         except LopenError:
-            store.save(session, datetime.now(UTC))  # it is told now, and can be tried again
-            context.warn(f"what was there is kept in {intent.backup}")
+            store.save(session, datetime.now(UTC))  # the failure is reported, and the command can be repeated
+            context.warn(f"backup: {intent.backup}")
             raise
         after = module_documents(context.root, session.module)
         changed_papers = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
         changed, event = recorded(store, session, repository, intent)
         write_plan(context.root, changed)
     uncommitted = sorted(put_aside(repository, intent) - set(changed_papers))
-    _told(context, changed, event, {path: path in before for path in changed_papers})
+    _report(context, changed, event, {path: path in before for path in changed_papers})
     if uncommitted:
         back = put_back(repository.root, event.backup, uncommitted)
-        context.say(f"uncommitted work was put aside; to have it back: {back}")
+        context.say(f"uncommitted work was removed; to restore it: {back}")
     context.emit(
         "reverted",
         session=session.id,
@@ -86,33 +87,37 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
         uncommitted=uncommitted,
     )
     if changed.finished:
-        context.say(f"nothing is open again: {session.id} is complete")
+        context.say(f"no task was reopened: {session.id} is complete")
     else:
         context.say(f"next: lopen resume {session.id}")
     return ExitCode.OK
 
 
-def _told(context: CommandContext, session: Session, event: Reverted, papers: Mapping[str, bool]) -> None:
-    """What was reverted; `papers` that were set back, and whether they had been there."""
+def _report(context: CommandContext, session: Session, event: Reverted, papers: Mapping[str, bool]) -> None:
+    """Report the revert, and the documents in `papers` that it changed (path → existed before)."""
     context.say(
-        f"{session.module} (session {session.id}) reverted to {event.to[:12]}; what was there is kept in {event.backup}"
+        f"{session.module} (session {session.id}) reverted to {event.to[:12]}; backup: {event.backup}"
     )
     if event.reopened:
-        context.say(f"open again: {', '.join(event.reopened)}")
+        context.say(f"reopened: {', '.join(event.reopened)}")
     git = _git_in(context.root)
     for path, was_there in papers.items():
         before_it = (
-            f"as it was before: {git} show {shlex.quote(f'{event.backup}:{path}')}"
+            f"previous version: {git} show {shlex.quote(f'{event.backup}:{path}')}"
             if was_there
-            else "it was not there before"
+            else "it did not exist before"
         )
-        context.say(f"{inert(path)} was set back too; {before_it}")
+        context.say(f"{inert(path)} was reverted too; {before_it}")
 
 
-def _standing(
+def _open_repository(
     context: CommandContext, settings: Settings, store: SessionStore, session: Session
 ) -> Repository:
-    """The repository the session works in, its HEAD on the session's branch."""
+    """Return the session's repository with HEAD on the session's branch.
+
+    Raises:
+        LopenError: the session has no branch, or HEAD is elsewhere.
+    """
     from lopen.application.work_trees import workplace_of
     from lopen.base.clock import SystemClock
     from lopen.git.repository import require_repository
@@ -120,14 +125,16 @@ def _standing(
 
     if session.branch is None:
         raise LopenError(
-            f"{session.module} has no commits to go back to",
-            hint="work is committed from the gate on, unless git.enabled or git.auto_commit is off",
+            f"{session.module} has no commits to revert to",
+            hint="commits start after the approval, unless git.enabled or git.auto_commit is false",
         )
     secrets = KnownSecrets(context.root, os.environ)
     place = workplace_of(context, settings, store, session, SystemClock(), secrets)
     repository = require_repository(place.repository)
     if repository.branch_tip(session.branch) is None:
-        raise LopenError(f"there is no branch {session.branch} any more", hint="what was merged: git revert")
+        raise LopenError(
+            f"branch {session.branch} does not exist any more", hint="to undo merged work: git revert COMMIT"
+        )
     if repository.head().branch != session.branch:
         where = f"-C {shlex.quote(str(place.root))} " if place.linked else ""
         raise LopenError(
@@ -137,7 +144,7 @@ def _standing(
 
 
 def put_aside(repository: Repository, intent: RevertIntent) -> set[str]:
-    """The files whose content was not committed, and lies there no more."""
+    """Return the files whose uncommitted content the revert removed."""
     kept = repository.references.tip(intent.backup)
     if kept is None or kept == intent.head:
         return set()
@@ -146,18 +153,18 @@ def put_aside(repository: Repository, intent: RevertIntent) -> set[str]:
 
 
 def put_back(root: Path, backup: str, paths: Sequence[str]) -> str:
-    """The command that makes `paths` again what they are in the backup."""
+    """Return the shell command that restores `paths` from the backup."""
     git = _git_in(root)
     restore = f"{git} --literal-pathspecs restore --source={backup}"  # a file may be called `*` or `:!x`
-    if len(paths) <= MOST_NAMED and all(inert(path) == path for path in paths):
+    if len(paths) <= MAX_LISTED and all(inert(path) == path for path in paths):
         return f"{restore} -- {shlex.join(paths)}"
-    # Many, or a name that cannot be shown as it is (a line break, bytes that are no text): git names them itself.
+    # Too many, or a name that cannot be shown (a line break, invalid UTF-8): git lists them itself.
     changed = f"{git} diff --name-only --diff-filter=d -z {backup}^ {backup}"
     return f"{changed} | {restore} --pathspec-from-file=- --pathspec-file-nul"
 
 
 def _git_in(root: Path) -> str:
-    """git at work in `root`, also where the person stands below it: that folder the revert may have taken away."""
+    """Return the git command for `root`, also if the current folder is below it: the revert may remove that."""
     try:
         here = Path.cwd() == root
     except FileNotFoundError:
@@ -166,21 +173,21 @@ def _git_in(root: Path) -> str:
 
 
 def intent_of(session: Session, repository: Repository, to: str | None) -> RevertIntent:
-    """What is to be done, once what is there now is kept. A revert that was cut off is taken up where nothing else is said.
+    """Back up the current state and return the intent. Without `to`, an interrupted revert is continued.
 
-    The first backup is the one that is named: files may be half reverted since.
+    An interrupted revert keeps its first backup, which was made before files changed.
     """
-    cut_off = session.revert_intent
+    interrupted = session.revert_intent
     commits = [c.sha for c in repository.session_commits(session.id)]
-    commit = cut_off.commit if cut_off is not None and to is None else target(session, commits, to)
+    commit = interrupted.commit if interrupted is not None and to is None else target(session, commits, to)
     head = repository.head().commit
     assert head is not None
     backup = repository.backup(session.id)
-    return RevertIntent(commit, cut_off.backup if cut_off is not None else backup, head)
+    return RevertIntent(commit, interrupted.backup if interrupted is not None else backup, head)
 
 
 def target(session: Session, commits: list[str], to: str | None) -> str:
-    """The commit to go back to: a task's, else the newest of the session's."""
+    """Return the commit to go back to: that of the task `to`, else of the newest completed task."""
     if to is not None:
         task = session.tree.task(to)
         if task is None or task.commit is None:
@@ -188,10 +195,16 @@ def target(session: Session, commits: list[str], to: str | None) -> str:
                 f"{to} has no commit in session {session.id}", hint=f"lopen status {session.module}"
             )
         if task.commit not in commits:
-            raise LopenError(f"{to}'s commit {task.commit[:12]} is not in this branch's history")
+            raise LopenError(
+                f"the commit {task.commit[:12]} of {to} is not in this branch's history",
+                hint=f"lopen status {session.module}",
+            )
         return task.commit
     done = [t.commit for t in session.tree.tasks if t.commit in commits]
     newest = next((c for c in reversed(commits) if c in done), None) or session.start_commit
     if newest is None:
-        raise LopenError(f"{session.id} has no commit to go back to")
+        raise LopenError(
+            f"{session.id} has no commit to revert to",
+            hint="no task is complete and the first commit is unknown",
+        )
     return newest

@@ -1,4 +1,4 @@
-"""`lopen run`: the whole workflow, to the gate, and from the gate to the end."""
+"""`lopen run`, `resume`, `plan`, `build` and `spec`: drive a session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lopen.cli.parameters import ModuleArgument, OptionalSession
 
 DryRunOption = Annotated[
     bool,
-    typer.Option("--dry-run", help="Show what would be sent first and what it would cost; send nothing."),
+    typer.Option("--dry-run", help="Show the first request and its maximum cost; send nothing."),
 ]
 
 
@@ -25,10 +25,10 @@ def run(
     options: RunOptions,
     dry_run: DryRunOption = False,
 ) -> ExitCode:
-    """Build a module from its specification: to the gate, and from the gate to the end.
+    """Build a module from its specification: up to your approval, then to the end.
 
-    Goes on with the module's unfinished session, if there is one. Without a specification, `-p` says what
-    to draft. Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
+    An unfinished session of the module is resumed. Without a specification, describe with -p what to draft.
+    Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
     """
     from lopen.application.driving import drive_module
 
@@ -41,7 +41,7 @@ def resume(
     options: ResumeOptions,
     session: OptionalSession = None,
 ) -> ExitCode:
-    """Go on with a session: after an interruption, a pause or a crash. Without a name, the latest unfinished one."""
+    """Continue a session after an interruption, a pause or a crash (default: the latest unfinished one)."""
     from lopen.application.driving import drive_session
 
     return drive_session(context, session, options)
@@ -53,7 +53,7 @@ def plan(
     module: ModuleArgument,
     options: RunOptions,
 ) -> ExitCode:
-    """Only the planning phase: up to the first component's tasks. The gate holds here too."""
+    """Run only the planning phase, up to the tasks of the first component. It needs your approval too."""
     from lopen.application.driving import drive_module
 
     return drive_module(context, module, options, only="planning")
@@ -65,9 +65,9 @@ def build(
     module: ModuleArgument,
     options: RunOptions,
 ) -> ExitCode:
-    """Only the building phase, on a plan that `lopen plan` or `lopen run` recorded.
+    """Run only the building phase, on a plan that `lopen plan` or `lopen run` recorded.
 
-    Components that are not broken down yet are planned on the way.
+    Components without tasks are planned on the way.
     """
     from lopen.application.driving import drive_module
 
@@ -80,7 +80,7 @@ def spec(
     module: ModuleArgument,
     options: RunOptions,
 ) -> ExitCode:
-    """Draft a module's specification, or refine the one there is, in conversation. `-p` says what you want."""
+    """Draft a module's specification, or refine it, in conversation with the model; describe the request with -p."""
     from lopen.application.driving import drive_module
 
     return drive_module(context, module, options, only="requirement_gathering")

@@ -14,21 +14,24 @@ from lopen.application.run_options import ResumeOptions
 from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command, group
 from lopen.cli.parameters import SessionArgument
+from lopen.cli.rendering.lines import counted
 from lopen.workflow.assess import standing
 
 app = group("List, show, resume, delete, prune or export sessions.")
 
-FormatOption = Annotated[Literal["md", "json", "yaml"], typer.Option("--format", help="md, json or yaml.")]
-RecordingOption = Annotated[
-    Path | None, typer.Option("--recording", metavar="FILE", help="Write the session's recording to FILE.")
+FormatOption = Annotated[
+    Literal["md", "json", "yaml"], typer.Option("--format", help="Output format: md, json or yaml.")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+RecordingOption = Annotated[
+    Path | None, typer.Option("--recording", metavar="FILE", help="File to write the recording to.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Also delete an unfinished session.")]
 
 
 @app.command("list")
 @command
 def listing(context: CommandContext) -> ExitCode:
-    """Every session, newest first; archived ones after the others."""
+    """List sessions, newest first; archived ones last."""
     from lopen.application.open_store import open_store
     from lopen.storage.archives import archived_sessions
     from lopen.workflow.task_tree import progress
@@ -47,8 +50,8 @@ def listing(context: CommandContext) -> ExitCode:
         context.say(
             f"{session.id}: {session.status}, {standing(session).value}, {done.tasks_done}/{done.tasks} tasks"
         )
-    kept_apart = archived_sessions(store.database)
-    for old in kept_apart:
+    in_archive = archived_sessions(store.database)
+    for old in in_archive:
         fields = {
             "module": old.module,
             "status": "archived",
@@ -57,15 +60,15 @@ def listing(context: CommandContext) -> ExitCode:
         }
         context.emit("session", session=old.session, archived_at=old.archived_at, **fields)
         context.say(f"{old.session}: archived, complete, {old.tasks_done}/{old.tasks} tasks")
-    if not store.ids() and not kept_apart:
-        context.say("no session yet; lopen run MODULE starts one")
+    if not store.ids() and not in_archive:
+        context.say("no sessions yet; to start one: lopen run MODULE")
     return ExitCode.OK
 
 
 @app.command()
 @command
 def show(context: CommandContext, session: SessionArgument, format: FormatOption = "md") -> ExitCode:
-    """One session: its plan, verdicts and limits, archived ones too. `lopen log SESSION` has its history."""
+    """Show the plan, verdicts and limits of a session, also of an archived one."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import holding, open_store
     from lopen.cli.commands.status import fields, lines
@@ -91,7 +94,7 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
 @app.command()
 @command
 def resume(context: CommandContext, session: SessionArgument, options: ResumeOptions) -> ExitCode:
-    """As `lopen resume SESSION`."""
+    """Continue a session, as `lopen resume SESSION` does."""
     from lopen.application.driving import drive_session
 
     return drive_session(context, session, options)
@@ -100,7 +103,7 @@ def resume(context: CommandContext, session: SessionArgument, options: ResumeOpt
 @app.command()
 @command
 def delete(context: CommandContext, session: SessionArgument, yes: YesOption = False) -> ExitCode:
-    """Delete a session's record, archived or not. Its commits and its branch stay."""
+    """Delete a session's record, archived or not. Its commits and its branch remain."""
     from lopen.application.open_store import holding, open_store
     from lopen.application.person_only import require_person
     from lopen.storage.archives import erase_session
@@ -109,11 +112,11 @@ def delete(context: CommandContext, session: SessionArgument, yes: YesOption = F
     require_person("session delete", context.root)
     store = open_store(context)
     found = holding(store, session).load(session)
-    with module_lock(context.root, found.module):  # what a run works on is not taken from below it
+    with module_lock(context.root, found.module):  # never while a run uses it
         if not found.finished and not yes:
             raise WrongUsage(
                 f"{session} is not finished",
-                hint=f"lopen session delete {session} --yes deletes it all the same",
+                hint=f"to delete it anyway: lopen session delete {session} --yes",
             )
         erase_session(store, found)
     context.say(f"deleted {session}")
@@ -130,7 +133,7 @@ def prune(context: CommandContext) -> ExitCode:
 
     require_person("session prune", context.root)
     count = cleaned(context).sessions_archived
-    context.say(f"archived {count} finished sessions; lopen session list names them")
+    context.say(f"archived {counted(count, 'finished session')}; lopen session list shows them")
     context.emit("pruned", sessions_archived=count)
     return ExitCode.OK
 
@@ -138,14 +141,17 @@ def prune(context: CommandContext) -> ExitCode:
 @app.command()
 @command
 def export(context: CommandContext, session: SessionArgument, recording: RecordingOption = None) -> ExitCode:
-    """Write a session's recording to a file, to be played with `--model replay:FILE`."""
+    """Write a session's recording to a file, for `--model replay:FILE`."""
     from lopen.application.confinement import recording_path
     from lopen.application.open_store import holding, open_store
     from lopen.cli.commands.replay import no_recording
 
     found = holding(open_store(context), session).load(session)
     if recording is None:
-        raise WrongUsage("say where to: --recording FILE")
+        raise WrongUsage(
+            "missing option --recording",
+            hint=f"for example: lopen session export {session} --recording {session}.jsonl.gz",
+        )
     path = recording_path(context.root, found.id)
     if not path.exists():
         raise no_recording(found)
@@ -153,7 +159,7 @@ def export(context: CommandContext, session: SessionArgument, recording: Recordi
         shutil.copyfile(path, recording)
     except OSError as error:
         raise LopenError(
-            f"{recording} cannot be written: {error.strerror or error}", hint="name a file that can be"
+            f"cannot write {recording}: {error.strerror or error}", hint="name a writable file"
         ) from error
     context.say(f"wrote {recording}")
     context.emit("exported", session=session, recording=str(recording))

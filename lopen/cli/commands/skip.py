@@ -1,4 +1,4 @@
-"""`lopen skip`: a person gives a task up."""
+"""`lopen skip`: a person skips a task."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import State
 
-ReasonOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept and reported.")]
+ReasonOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, stored and reported.")]
 
 
 @command
 def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption) -> ExitCode:
-    """Give a task up. Its criteria stay open, and the report says so."""
+    """Skip a task. Its criteria stay open, and the report says so."""
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
     from lopen.storage.lock import module_lock
@@ -29,12 +29,14 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption) -> E
 
     require_person("skip", context.root)
     store = open_store(context)
-    with module_lock(context.root, owning(store, task).module):
-        session = owning(store, task)
+    with module_lock(context.root, session_with(store, task).module):
+        session = session_with(store, task)
         found = session.tree.task(task)
         assert found is not None
         if found.state is State.COMPLETE:
-            raise LopenError(f"{task} is complete", hint=f"to take work back: lopen revert {session.module}")
+            raise LopenError(
+                f"{task} is complete", hint=f"to undo completed work: lopen revert {session.module}"
+            )
         given_up = replace(found, given_up=" ".join(reason.split()) or "no reason given", state=State.FAILED)
         answered = session.pause is not None and session.pause.subject == task
         session = replace(
@@ -50,10 +52,10 @@ def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption) -> E
     return ExitCode.OK
 
 
-def owning(store: SessionStore, task: str) -> Session:
-    """The newest session that has the task."""
+def session_with(store: SessionStore, task: str) -> Session:
+    """Return the newest session that has the task."""
     for session_id in store.ids():
         session = store.load(session_id)
         if session.tree.task(task) is not None:
             return session
-    raise LopenError(f"there is no task {task}", hint="lopen status shows the tasks")
+    raise LopenError(f"no task named {task}", hint="lopen status shows the tasks")

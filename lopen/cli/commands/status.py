@@ -1,9 +1,9 @@
-"""`lopen status`: the task tree, step, budgets, circuits, last verdicts, and what waits for a person."""
+"""`lopen status`: show tasks, step, budgets, circuits, last verdicts, and what waits for a person."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,30 +12,25 @@ from lopen.application.waiting import standstill, standstill_lines
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import UnfinishedModule
+from lopen.cli.rendering.lines import MARKS, step_title
+from lopen.guardrails.call_history import Habits
+from lopen.limits.circuits.circuit import CircuitState
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.assess import scope_of, standing
+from lopen.workflow.pauses import FAILURES_TO_ASK
 from lopen.workflow.session import Session
-from lopen.workflow.steps import number, phase_of
+from lopen.workflow.steps import phase_of
 from lopen.workflow.task_tree import State, TaskTree, progress
 
 if TYPE_CHECKING:
     from lopen.application.limits import ProjectLimits
 
 
-from dataclasses import dataclass
-
-from lopen.guardrails.call_history import Habits
-from lopen.limits.circuits.circuit import CircuitState
-from lopen.settings.schema import Settings
-from lopen.storage.database import Database
-from lopen.workflow.pauses import FAILURES_TO_ASK
-
-MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
-
-
 @command
 def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode:
-    """Where a module's session stands, and what waits for you."""
+    """Show the state of a module's session, and what waits for you."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
     from lopen.cli.commands.check import require_known
@@ -48,11 +43,11 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
     if not sessions:
         if module is not None:
             require_known(module, find_modules(context.root))
-            raise LopenError(f"{module} has no session yet", hint=f"lopen run {module} starts one")
-        context.say("no session yet; lopen run MODULE starts one")
+            raise LopenError(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
+        context.say("no sessions yet; to start one: lopen run MODULE")
     for session in sessions:
         limits = looked_up(context, store.database)
-        counted = counter_objects(session_counters(context, store, session, limits))
+        counted = [asdict(c) for c in session_counters(context, store, session, limits)]
         still = standstill(context.root, store, session) if session.status == "failed" else None
         context.emit(
             "status",
@@ -66,7 +61,7 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
 
 
 def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
-    """The module's newest session; without a module, every unfinished one and else the newest."""
+    """Return the module's newest session; without a module, all unfinished ones, else the newest."""
     if module is not None:
         found = store.latest(module=module)
         return [found] if found else []
@@ -76,25 +71,24 @@ def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
 
 
 def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
-    """The status of a session for a person."""
+    """Return the status of a session as lines for a person."""
     done, scope = progress(session.tree), scope_of(session)
-    told = [
-        f"{session.module}: {session.status} (session {session.id})",
-    ]
+    told = [f"{session.module}: {session.status} (session {session.id})"]
     if not session.finished:
-        step = standing(session)
-        told.append(f"step {number(step)} {step.value}, phase {phase_of(step)}")
-    if scope.original is not None:
-        told.append(f"scope: {scope.completed} of {scope.original} criteria and components complete")
-    if done.tasks:
+        told.append(f"{step_title(standing(session))} ({phase_of(standing(session)).replace('_', ' ')})")
+    if done.components:
+        criteria = scope.completed - done.components_done
         told.append(
-            f"tasks: {done.tasks_done} of {done.tasks}; components: {done.components_done} of {done.components}"
+            f"criteria {criteria}/{len(session.criteria)} · components {done.components_done}/{done.components}"
+            f" · tasks {done.tasks_done}/{done.tasks}"
         )
     told += tree_lines(session.tree, session.selected)
     told += limits_lines(context, store, session, limits)
-    for verdict in [v for v in store.verdicts(session.id) if _stands(session, v)][-3:]:
-        word = "passed" if verdict["passed"] else "failed"
-        told.append(f"verdict on {verdict['scope']} {verdict['subject']}: {word} ({verdict['confidence']})")
+    for verdict in [v for v in store.verdicts(session.id) if _is_current(session, v)][-3:]:
+        result = "passed" if verdict["passed"] else "failed"
+        told.append(
+            f"verdict on {verdict['scope']} {verdict['subject']}: {result} ({verdict['confidence']} confidence)"
+        )
     if session.branch:
         told.append(f"branch: {session.branch}")
     told += work_tree_lines(context, session)
@@ -103,17 +97,17 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
 
 
 def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
-    """Where the session works, where that is beside the person's checkout."""
+    """Name the session's work tree if it does not work in the person's checkout."""
     if session.finished or context.load().settings.git.isolation != "worktree":
         return []
-    from lopen.application.work_trees import trees_folder  # loads all that git needs
+    from lopen.application.work_trees import trees_folder  # imports git
 
     path = trees_folder(context.root) / session.module
     return [f"works in: {path}"] if path.is_dir() else []
 
 
-def _stands(session: Session, verdict: Mapping[str, Any]) -> bool:
-    """Whether a verdict says something of what is there now: what passed and is open again has to pass anew."""
+def _is_current(session: Session, verdict: Mapping[str, Any]) -> bool:
+    """False for a passed verdict on work that was reopened since: it has to pass again."""
     if not verdict["passed"] or verdict["scope"] == "module":
         return not verdict["passed"] or session.finished
     done = {t.id for t in session.tree.tasks if t.state is State.COMPLETE}
@@ -122,14 +116,14 @@ def _stands(session: Session, verdict: Mapping[str, Any]) -> bool:
 
 
 def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:
-    """The task tree with its marks; the selected component in front of the others by an arrow."""
+    """Return the task tree with marks; an arrow marks the selected component."""
     told = []
     for component in tree.components:
         arrow = ">" if component.id == selected else " "
         told.append(f"{arrow} {MARKS[component.state]} {component.name}")
         told += [
             f"    {MARKS[t.state]} {t.id} {t.name}"
-            + (f" (given up: {t.given_up})" if t.given_up else "")
+            + (f" (skipped: {t.given_up})" if t.given_up else "")
             + (f" (failed {t.failures} in a row)" if t.failures and not t.given_up else "")
             for t in component.tasks
         ]
@@ -139,7 +133,7 @@ def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:
 def limits_lines(
     context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
 ) -> list[str]:
-    """Budgets and circuits against their limits."""
+    """Return budgets, circuits and counters against their limits."""
     from lopen.limits.report import budget_lines, circuit_lines
 
     task = session.task
@@ -154,14 +148,13 @@ def limits_lines(
 def session_counters(
     context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
 ) -> list[Counter]:
-    """The guardrails' counters against their limits."""
-
+    """Return the counters of the guardrails against their limits."""
     circuit = next((c for c in limits.circuits if c.circuit_id == f"session:{session.id}"), None)
-    return counters(session, context.load().settings, kept_habits(store.database, session.id), circuit)
+    return counters(session, context.load().settings, stored_habits(store.database, session.id), circuit)
 
 
 def fields(store: SessionStore, session: Session) -> dict[str, Any]:
-    """The status of a session for a program."""
+    """Return the status of a session for a program."""
     scope = scope_of(session)
     return {
         "session": session.id,
@@ -201,7 +194,7 @@ def fields(store: SessionStore, session: Session) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """One count and what it may reach before lopen acts; `rung` is the escalation that was recorded for it."""
+    """A counter and the limit at which lopen acts; `rung` is its recorded escalation."""
 
     name: str
     used: int
@@ -215,7 +208,7 @@ class Counter:
 def counters(
     session: Session, settings: Settings, habits: Habits, circuit: CircuitState | None
 ) -> list[Counter]:
-    """Every counter, the worst failures by their task."""
+    """Return every counter; failures are counted per task."""
     confirmed = session.confirmed
     found = [
         Counter("iterations", session.iterations, session.iterations_granted),
@@ -260,15 +253,10 @@ def _failures(session: Session, threshold: int) -> list[Counter]:
     ]
 
 
-def kept_habits(database: Database, session_id: str) -> Habits:
-    """The habits counted so far; none where nothing readable is kept."""
+def stored_habits(database: Database, session_id: str) -> Habits:
+    """Return the stored habits; empty if none are stored or readable."""
     row = database.connection.execute("SELECT body FROM habits WHERE session=?", (session_id,)).fetchone()
     try:
         return Habits.from_json(row["body"]) if row else Habits()
     except ValueError:
         return Habits()
-
-
-def counter_objects(found: list[Counter]) -> list[dict[str, Any]]:
-    """For programs."""
-    return [asdict(c) for c in found]

@@ -10,12 +10,11 @@ from rich.text import Text
 from lopen.base import events as e
 from lopen.base.escape import clipped
 from lopen.base.money import dollars
-from lopen.cli.rendering.lines import line, step_title
+from lopen.cli.rendering.lines import MARKS, line, step_title
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 TAIL_CHARACTERS = 400  # of streamed text
 WARNINGS = 3
-MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
 ASCII_MARKS = {State.PENDING: "o", State.IN_PROGRESS: ">", State.COMPLETE: "+", State.FAILED: "x"}
 STYLES = {State.PENDING: "dim", State.IN_PROGRESS: "bold cyan", State.COMPLETE: "green", State.FAILED: "red"}
 BAR_WIDTH = 20
@@ -223,6 +222,6 @@ def _component(component: Component, width: int, marks: dict[State, str]) -> Tex
 
 
 def _task(task: Task, width: int, marks: dict[State, str]) -> Text:
-    given_up = " (given up)" if task.given_up else ""
+    given_up = " (skipped)" if task.given_up else ""
     label = clipped(f"{task.id} {task.name}", max(4, width - 4 - len(given_up)))
     return Text(f"  {marks[task.state]} {label}{given_up}", STYLES[task.state])

@@ -16,6 +16,7 @@ from lopen.base import events as e
 from lopen.base.escape import inert
 from lopen.base.money import dollars
 from lopen.workflow.steps import Step, number
+from lopen.workflow.task_tree import State
 
 TEXT_LINES = 40  # of the model's text per turn; -v shows all
 STEPS = 7  # `Step.COMPLETE` is not a step
@@ -29,6 +30,7 @@ STEP_TITLES = {
     Step.REPEAT: "checking for remaining components",
     Step.COMPLETE: "complete",
 }
+MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
 # Tools whose success has an event of its own: the end of the call adds nothing.
 TOOLS_WITH_EVENTS = (
     "log_research",
