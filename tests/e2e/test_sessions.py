@@ -160,5 +160,5 @@ def test_a_module_that_is_not_there_is_named_as_such(make_project: MakeProject) 
     project.specify(text=specification())
     refused = project.lopen("revert", "clac")
     assert refused.code == 1
-    assert "there is no module clac" in refused.err
+    assert "no module named clac" in refused.err
     assert "did you mean calc?" in refused.err

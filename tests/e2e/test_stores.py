@@ -166,7 +166,7 @@ def test_commands_say_what_a_person_did_wrong(kept_in: dict[str, str], make_proj
         ("session", "show", "none"): "there is no session none",
         ("log", "none"): "there is no session none",
         ("skip", "none-t1", "--reason", "x"): "no task named none-t1",
-        ("check", "none"): "there is no module none",
+        ("check", "none"): "no module named none",
     }
     for arguments, words in unknown.items():
         ran = project.lopen(*arguments)
