@@ -14,7 +14,7 @@ from lopen.documents.spec import Specification
 from lopen.guardrails.completion import OFFER
 from lopen.loop.context import SessionContext
 from lopen.loop.project_context import lacks
-from lopen.workflow.decide import entered
+from lopen.workflow.decide import enter_step
 from lopen.workflow.pauses import gate_pause
 from lopen.workflow.session import MOVED, Approval, Progress, waits
 from lopen.workflow.steps import Trigger
@@ -57,6 +57,6 @@ def pass_gate(context: SessionContext, spec: Specification, given: Approval) -> 
 def take_approval(context: SessionContext, given: Approval, *told: Event) -> None:
     """Stand in step 2 with what was approved; nothing of the repository changes."""
     session = replace(context.record.journal.session, approval=given, planned=dict(given.sections))
-    decision = entered(session, Trigger.SPEC_APPROVED)
+    decision = enter_step(session, Trigger.SPEC_APPROVED)
     context.record.journal.save(decision.session, *told, *decision.events)
     context.take_commands(given.commands)

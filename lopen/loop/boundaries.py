@@ -17,8 +17,8 @@ from lopen.loop.oracle_calls import BoundaryVerdict, Oracle
 from lopen.oracle.verdict import Finding, Scope
 from lopen.tools.workbench import Workbench
 from lopen.workflow.assess import scope_of
-from lopen.workflow.decide import entered
-from lopen.workflow.pauses import BOUNDARY, asks, scope_pause
+from lopen.workflow.decide import enter_step
+from lopen.workflow.pauses import BOUNDARY, review_pause, scope_pause
 from lopen.workflow.session import MOVED, Pause, Progress, Session, waits
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
@@ -32,7 +32,7 @@ def close_component(bench: Workbench, oracle: Oracle, component: Component) -> P
     told = ComponentComplete(component.id, component.name)
     session = _component_passed(bench.session, component)
     if session.step is Step.ITERATE_THROUGH_TASKS:
-        decision = entered(session, Trigger.COMPONENT_COMPLETE)
+        decision = enter_step(session, Trigger.COMPONENT_COMPLETE)
         bench.journal.save(decision.session, told, *decision.events)
     else:
         bench.journal.save(session, told)
@@ -79,7 +79,7 @@ def close_module(bench: Workbench, oracle: Oracle) -> Progress:
     scope = scope_of(bench.session)
     if not scope.reached:
         return waits(scope_pause(bench.session, scope))
-    decision = entered(bench.session, Trigger.MODULE_VERIFIED)
+    decision = enter_step(bench.session, Trigger.MODULE_VERIFIED)
     session = replace(
         decision.session,
         status="complete",
@@ -115,7 +115,7 @@ def _add_task(
         f"adds {task.id}, which takes up what it found",
     )
     bench.journal.save(session, told, raised)
-    pause = asks(session)
+    pause = review_pause(session)
     return waits(pause) if pause else MOVED
 
 

@@ -24,7 +24,7 @@ from lopen.prompts.prompt import build
 from lopen.tools.results import ToolResult
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
-from lopen.workflow.decide import entered
+from lopen.workflow.decide import enter_step
 from lopen.workflow.pauses import gate_pause, iterations_pause, stuck_pause
 from lopen.workflow.session import MOVED, NEEDS_MODEL, Pause, Progress, Session, waits
 from lopen.workflow.steps import Step, Trigger
@@ -68,7 +68,7 @@ def advance_without_model(context: SessionContext) -> Progress:
         case Step.ITERATE_THROUGH_TASKS:
             return _close_component(context)
         case Step.REPEAT:
-            decision = entered(replace(session, selected=None), Trigger.COMPONENTS_REMAIN)
+            decision = enter_step(replace(session, selected=None), Trigger.COMPONENTS_REMAIN)
             context.record.journal.save(decision.session, *decision.events)
             return MOVED
         case _:
@@ -123,8 +123,8 @@ def _select(context: SessionContext) -> Progress:
     if waiting is None:
         return NEEDS_MODEL
     session = replace(context.record.journal.session, selected=waiting.id)
-    selected = entered(session, Trigger.COMPONENT_SELECTED)
-    broken = entered(selected.session, Trigger.TASKS_BROKEN_DOWN)
+    selected = enter_step(session, Trigger.COMPONENT_SELECTED)
+    broken = enter_step(selected.session, Trigger.TASKS_BROKEN_DOWN)
     context.record.journal.save(broken.session, *selected.events, *broken.events)
     return MOVED
 

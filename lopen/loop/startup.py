@@ -9,7 +9,7 @@ from lopen.base.errors import LopenError
 from lopen.base.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
-from lopen.workflow.pauses import asks
+from lopen.workflow.pauses import review_pause
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import State
 
@@ -63,7 +63,7 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
 
 def unanswered(context: SessionContext) -> Pause | None:
     """What still waits for a person's word."""
-    return _question(context) or asks(context.record.journal.session)
+    return _question(context) or review_pause(context.record.journal.session)
 
 
 def _warnings(context: SessionContext) -> Iterator[Notice]:

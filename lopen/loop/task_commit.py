@@ -17,7 +17,7 @@ from lopen.git.repository import require_repository
 from lopen.guardrails.repeated_failures import after_success
 from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
-from lopen.workflow.decide import entered
+from lopen.workflow.decide import enter_step
 from lopen.workflow.session import CommitIntent, Session
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import State, Task
@@ -178,7 +178,7 @@ def completed(session: Session, task: Task, commit: str) -> Session:
     session = replace(session, tree=tree, commit_intent=None, corrections=(), notes=(), confirmed=confirmed)
     owner = tree.owner(task.id)
     if session.step is Step.ITERATE_THROUGH_TASKS and owner is not None and owner.open_tasks:
-        return entered(session, Trigger.TASK_ITERATION_COMPLETE).session
+        return enter_step(session, Trigger.TASK_ITERATION_COMPLETE).session
     return session
 
 

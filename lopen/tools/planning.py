@@ -13,7 +13,7 @@ from lopen.tools.inputs import ComponentInput
 from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow.assess import assess, facts_of
-from lopen.workflow.decide import entered
+from lopen.workflow.decide import enter_step
 from lopen.workflow.session import Dependency, Session
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree, find_cycle, selectable
@@ -24,11 +24,11 @@ def _advance(bench: Workbench, session: Session, trigger: Trigger, told: Event, 
 
     Returns the tool's result with `fields` and the step; the planning conversation ends where building begins.
     """
-    decision = entered(session, trigger)
+    decision = enter_step(session, trigger)
     events: list[Event] = [told, *decision.events]
     session = decision.session
     if session.step is Step.BREAK_INTO_TASKS and assess(facts_of(session, approved=True)) is not session.step:
-        decision = entered(session, Trigger.TASKS_BROKEN_DOWN)
+        decision = enter_step(session, Trigger.TASKS_BROKEN_DOWN)
         session, events = decision.session, [*events, *decision.events]
     bench.journal.save(session, *events)
     ended = session.step is Step.ITERATE_THROUGH_TASKS or _nothing_to_build(session)

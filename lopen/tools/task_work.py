@@ -12,8 +12,8 @@ from lopen.oracle.verdict import Scope
 from lopen.tools import inputs
 from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
-from lopen.workflow.decide import entered
-from lopen.workflow.pauses import asks
+from lopen.workflow.decide import enter_step
+from lopen.workflow.pauses import review_pause
 from lopen.workflow.steps import Trigger
 from lopen.workflow.task_tree import State, Task
 
@@ -49,7 +49,7 @@ def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
     owner = session.tree.owner(task.id)
     ended = replace(task.to(State.FAILED), failures=task.failures + 1, note=note[:2_000])
     session = replace(session, tree=session.tree.with_task(ended))
-    decision = entered(session, Trigger.TASK_ITERATION_COMPLETE)
+    decision = enter_step(session, Trigger.TASK_ITERATION_COMPLETE)
     told = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, note[:500])
     bench.journal.save(decision.session, told, *decision.events)
     return replace(done(task_id=task.id, status="failed"), recorded=True)
@@ -110,7 +110,7 @@ def add_task(bench: Workbench, wanted: inputs.AddTask) -> ToolResult:
     )
     told = TaskChanged(task.id, task.name, component.name, State.PENDING.value, wanted.reason[:500])
     bench.journal.change(told, tree=bench.session.tree.with_added(component.id, task))
-    return replace(done(task_id=task.id), pause=asks(bench.session))
+    return replace(done(task_id=task.id), pause=review_pause(bench.session))
 
 
 def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult:

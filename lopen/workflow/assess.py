@@ -1,7 +1,4 @@
-"""Assessment: the step a session is in, computed from facts, never from its saved step. Pure.
-
-See docs/reference/workflow.md.
-"""
+"""Compute the step of a session from facts, never from its saved step (docs/reference/workflow.md). Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ from lopen.workflow.task_tree import Component, State
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What observation found. `approved`: a person opened the gate for this session.
+    """The observed facts about a session. `approved`: a person approved the specification for this session.
 
-    `components`: step 3 is recorded, with a scope to compare with; what was only rebuilt from a plan is not.
+    `components`: step 3 is recorded with a scope to compare with; a plan rebuilt from `plan.md` does not count.
     """
 
     approved: bool
@@ -28,7 +25,7 @@ class Facts:
 
 
 def facts_of(session: Session, *, approved: bool) -> Facts:
-    """The facts that lie in the session's own record."""
+    """Return the facts in the session's own record."""
     return Facts(
         approved=approved,
         dependencies=session.dependencies is not None,
@@ -38,19 +35,19 @@ def facts_of(session: Session, *, approved: bool) -> Facts:
     )
 
 
-def standing(session: Session) -> Step:
-    """The step an unfinished session stands in for whoever looks at it: a revert leaves none that is complete."""
+def displayed_step(session: Session) -> Step:
+    """Return the step to display for a session. After a revert an unfinished session is never in the last step."""
     if session.finished or session.step is not Step.COMPLETE:
         return session.step
     return assess(facts_of(session, approved=session.approval is not None))
 
 
 def assess(facts: Facts) -> Step:
-    """The step these facts put a session in: the earliest one whose result is not there."""
+    """Return the earliest step whose result is missing."""
     step = _from_plan(facts)
     if facts.replan is not None and ORDER.index(facts.replan) < ORDER.index(step):
         step = facts.replan
-    # No landing but where the table leads: without an approval nothing lies beyond the gate.
+    # Only steps that the table leads to: without an approval no step after the gate.
     allowed = reachable(Step.DRAFT_SPECIFICATION, past_gate=facts.approved)
     return step if step in allowed else Step.DRAFT_SPECIFICATION
 
@@ -74,29 +71,29 @@ def _from_plan(facts: Facts) -> Step:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Completed and original scope: acceptance criteria and components."""
+    """The completed and the original scope: numbers of acceptance criteria and components."""
 
     completed: int
     original: int | None
 
     @property
     def known(self) -> bool:
-        """There is a scope to compare with; zero counts as unknown."""
+        """True if there is an original scope; zero counts as unknown."""
         return bool(self.original)
 
     @property
     def reached(self) -> bool:
-        """Everything of the original scope is done."""
+        """True if the whole original scope is complete."""
         return self.original is not None and self.known and self.completed >= self.original
 
 
 def scope_of(session: Session) -> Scope:
-    """What of the original scope is verified: a criterion holds once every component covering it is complete."""
+    """Return the verified part of the scope. A criterion is met when every component that covers it is complete."""
     components = session.tree.components
     done = {c.id for c in components if c.state is State.COMPLETE}
-    held = sum(
+    met = sum(
         any(criterion in c.criteria for c in components)
         and all(c.id in done for c in components if criterion in c.criteria)
         for criterion in session.criteria
     )
-    return Scope(len(done) + held, session.original_scope)
+    return Scope(len(done) + met, session.original_scope)

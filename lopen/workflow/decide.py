@@ -1,4 +1,4 @@
-"""Decisions: what an iteration's outcome does to the session. Pure; the orchestrator saves the result."""
+"""Apply an iteration's outcome to the session. Pure; the caller saves the result."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lopen.workflow.session import ATTEMPT_FAILED, Pause, Session
 from lopen.workflow.steps import Step, Trigger, number, phase_of
 from lopen.workflow.task_tree import State
 
-STEPS = frozenset(step.value for step in Step)  # as subjects of a confirmation
-SMALLEST_CONTEXT = 4  # context levels: each halves the room for sections and excerpts
+STEPS = frozenset(step.value for step in Step)  # the steps as subjects of a confirmation
+MAX_CONTEXT_LEVEL = 4  # each level halves the size of sections and excerpts
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a conversation ended. `recorded`: the step's result lies in the session already."""
+    """The end of a conversation. `recorded`: the session already contains the step's result."""
 
     kind: Literal["recorded", "failed", "overflow", "paused"]
     reason: str = ""
@@ -27,14 +27,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The session as it goes on, and what is told of it."""
+    """The changed session and the events about the change."""
 
     session: Session
     events: tuple[Event, ...] = ()
 
 
-def entered(session: Session, trigger: Trigger) -> Decision:
-    """The session after `trigger` fired."""
+def enter_step(session: Session, trigger: Trigger) -> Decision:
+    """Apply `trigger` to the session."""
     step = advance(session.step, trigger)
     return Decision(
         replace(session, step=step), (StepEntered(step.value, number(step), phase_of(step), trigger.value),)
@@ -42,47 +42,49 @@ def entered(session: Session, trigger: Trigger) -> Decision:
 
 
 def decide(session: Session, outcome: Outcome) -> Decision:
-    """What to do after a conversation: go on, count a failure, shrink the context, or wait."""
+    """Decide what follows a conversation: continue, count a failure, shrink the context, or pause."""
     match outcome.kind:
         case "recorded":
-            return Decision(_recorded(session))
+            return Decision(_after_result(session))
         case "paused":
             assert outcome.pause is not None
-            return Decision(_paused(session, outcome.pause))
+            return Decision(_pause(session, outcome.pause))
         case "overflow":
-            return _smaller(session)
+            return _shrink_context(session)
         case "failed":
-            return _failed(session, outcome.reason)
+            return _count_failure(session, outcome.reason)
         case _:
             assert_never(outcome.kind)
 
 
-def _recorded(session: Session) -> Session:
-    """What was told is done with; a confirmation was good for one row of failures of a step only."""
+def _after_result(session: Session) -> Session:
+    """Clear the messages for the model and the confirmations of steps, which hold for one series of failures."""
     confirmed = {subject: level for subject, level in session.confirmed.items() if subject not in STEPS}
     return replace(session, corrections=(), notes=(), step_failures=0, context_level=0, confirmed=confirmed)
 
 
-def _paused(session: Session, pause: Pause) -> Session:
-    """Waiting. What a circuit stopped is told to the model once a person let it go on."""
+def _pause(session: Session, pause: Pause) -> Session:
+    """Pause the session; after a circuit's pause the next prompt tells the model the reason."""
     if pause.kind == "circuit":
         session = replace(session, corrections=(*session.corrections, f"circuit_breaker: {pause.message}"))
     return session.paused(pause)
 
 
-def _smaller(session: Session) -> Decision:
-    if session.context_level >= SMALLEST_CONTEXT:
-        return _failed(session, "the prompt is too long for the model even at its smallest")
+def _shrink_context(session: Session) -> Decision:
+    if session.context_level >= MAX_CONTEXT_LEVEL:
+        return _count_failure(session, "the prompt is too long for the model even at its smallest size")
     return Decision(replace(session, context_level=session.context_level + 1))
 
 
-def _failed(session: Session, reason: str) -> Decision:
+def _count_failure(session: Session, reason: str) -> Decision:
     session = replace(session, corrections=(*session.corrections, ATTEMPT_FAILED + reason))
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     if task is None:
         return Decision(replace(session, step_failures=session.step_failures + 1))
     owner = session.tree.owner(task.id)
     failed = replace(task.to(State.FAILED), failures=task.failures + 1, note=reason)
-    decision = entered(replace(session, tree=session.tree.with_task(failed)), Trigger.TASK_ITERATION_COMPLETE)
-    told = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, reason)
-    return Decision(decision.session, (told, *decision.events))
+    decision = enter_step(
+        replace(session, tree=session.tree.with_task(failed)), Trigger.TASK_ITERATION_COMPLETE
+    )
+    changed = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, reason)
+    return Decision(decision.session, (changed, *decision.events))

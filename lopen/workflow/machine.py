@@ -1,4 +1,4 @@
-"""The machine over the table: which trigger may fire where. The only importer of `transitions`."""
+"""The state machine over the table of steps. The only importer of `transitions`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lopen.workflow.steps import ORDER, TRANSITIONS, Step, Trigger, phase_of
 
 
 class IllegalTransition(LopenError):
-    """A trigger that the table does not list for this step. A bug in lopen, never a person's fault."""
+    """A trigger that the table does not list for the step: a bug in lopen."""
 
 
 class _Model:
-    """What `transitions` hangs its state on."""
+    """The object on which `transitions` stores its state."""
 
     state: str
 
@@ -30,7 +30,11 @@ def _machine(step: Step) -> Machine:
 
 
 def advance(step: Step, trigger: Trigger) -> Step:
-    """The step that `trigger` leads to from `step`; `IllegalTransition` where the table has no such row."""
+    """Return the step to which `trigger` leads from `step`.
+
+    Raises:
+        IllegalTransition: the table has no such row.
+    """
     machine = _machine(step)
     try:
         machine.events[trigger.value].trigger(machine.models[0])
@@ -40,7 +44,7 @@ def advance(step: Step, trigger: Trigger) -> Step:
 
 
 def reachable(start: Step, *, past_gate: bool) -> frozenset[Step]:
-    """Every step the table leads to from `start` (itself included); the gate only with `past_gate`."""
+    """Return every step that can follow `start`, including `start`; those after the gate only with `past_gate`."""
     found = {start}
     frontier = [start]
     while frontier:
@@ -56,7 +60,7 @@ def reachable(start: Step, *, past_gate: bool) -> frozenset[Step]:
 
 
 def mermaid() -> str:
-    """The table as a Mermaid state diagram, phases as composite states."""
+    """Return the table as a Mermaid state diagram with the phases as composite states."""
     lines = ["stateDiagram-v2", f"    [*] --> {Step.DRAFT_SPECIFICATION.value}"]
     for phase in ("requirement_gathering", "planning", "building"):
         members = [s for s in ORDER if s is not Step.COMPLETE and phase_of(s) == phase]

@@ -1,4 +1,4 @@
-"""Why a run waits, in words, and the command that lets it go on. Pure."""
+"""The messages of pauses and the commands that continue after them. Pure."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import Component
 
 
-def gate_pause(module: str, why: str) -> Pause:
-    """A specification wants a person's approval."""
-    return Pause("gate", why, f"lopen approve {module} --run")
+def gate_pause(module: str, reason: str) -> Pause:
+    """Return the pause for a specification that needs a person's approval."""
+    return Pause("gate", reason, f"lopen approve {module} --run")
 
 
 def endpoint_pause(session: Session, message: str, until: datetime | None) -> Pause:
-    """The endpoint cannot be reached, or asked to wait long."""
-    when = f"after {until:%Y-%m-%d %H:%M} UTC" if until else "when it is back"
+    """Return the pause for an endpoint that is not reachable or asks for a long wait."""
+    when = f"after {until:%Y-%m-%d %H:%M} UTC" if until else "when it is available again"
     return Pause(
-        "endpoint", f"the model cannot be reached ({message}); go on {when}", f"lopen resume {session.id}"
+        "endpoint", f"the model cannot be reached ({message}); continue {when}", f"lopen resume {session.id}"
     )
 
 
 def circuit_pause(session: Session, message: str, command: str) -> Pause:
-    """A circuit is open that only a person closes."""
+    """Return the pause for an open circuit that only a person closes."""
     return Pause("circuit", message, command or f"lopen resume {session.id}")
 
 
 def iterations_pause(session: Session) -> Pause:
-    """The granted iterations are used up."""
+    """Return the pause for a session that used all granted iterations."""
     return Pause(
         "iterations",
-        f"{session.iterations} iterations are used up",
+        f"the session used all {session.iterations} iterations",
         f"lopen resume {session.id}",
     )
 
 
-def confirmation_pause(session: Session, subject: str, level: int, why: str) -> Pause:
-    """Something wants a person's word before the run goes on."""
-    return Pause("confirmation", why, confirm_command(session), subject=subject, level=level)
+def confirmation_pause(session: Session, subject: str, level: int, reason: str) -> Pause:
+    """Return the pause for something that a person must confirm."""
+    return Pause("confirmation", reason, confirm_command(session), subject=subject, level=level)
 
 
 def confirm_command(session: Session) -> str:
@@ -47,24 +47,24 @@ def confirm_command(session: Session) -> str:
 
 
 def interrupted_pause(session: Session) -> Pause:
-    """A signal ended the run; everything is saved."""
+    """Return the pause for a run that a signal ended."""
     return Pause("interrupted", "interrupted; everything is saved", f"lopen resume {session.id}")
 
 
-def stuck_pause(session: Session, left: Sequence[Component]) -> Pause:
-    """What is left was given up, or waits for what was given up."""
-    names = ", ".join(c.name for c in left)
-    criteria = ", ".join(i for c in left for i in c.criteria) or "none"
+def stuck_pause(session: Session, remaining: Sequence[Component]) -> Pause:
+    """Return the pause for remaining components that are given up or depend on such a component."""
+    names = ", ".join(c.name for c in remaining)
+    criteria = ", ".join(i for c in remaining for i in c.criteria) or "none"
     return Pause(
         "guardrail",
-        f"not complete: {names} cannot go on because tasks were given up; open criteria: {criteria}; "
-        "a new session plans what is left",
+        f"not complete: {names} cannot continue because tasks were given up; open criteria: {criteria}; "
+        "a new session plans the remaining work",
         f"lopen run {session.module} --new",
     )
 
 
 def scope_pause(session: Session, scope: Scope) -> Pause:
-    """Everything is verified, and yet less than was planned, or nobody knows how much was."""
+    """Return the pause for a verified module with less than the planned scope, or without a known scope."""
     known = "unknown" if scope.original is None else str(scope.original)
     return Pause(
         "guardrail",
@@ -75,12 +75,12 @@ def scope_pause(session: Session, scope: Scope) -> Pause:
 
 
 FAILURES_TO_ASK = 3
-BOUNDARY = "boundary"  # what a person confirms after failed boundaries: the failures in a row
-ADDED = "added"  # what a person confirms after much added work: the number of added tasks
+BOUNDARY = "boundary"  # the confirmed level is the number of consecutive failed boundary verifications
+ADDED = "added"  # the confirmed level is the number of added tasks
 
 
-def asks(session: Session) -> Pause | None:
-    """The pause that asks a person to look before more is spent; None if nothing speaks for it."""
+def review_pause(session: Session) -> Pause | None:
+    """Return the pause for a person's review before lopen spends more, None if there is no reason for one."""
     failed = session.failed_boundaries
     if failed >= session.confirmed.get(BOUNDARY, 0) + FAILURES_TO_ASK:
         return confirmation_pause(

@@ -1,6 +1,6 @@
-"""A session: everything of one drive of one module that must outlive the process. A value, saved whole.
+"""The session: the state of building one module, which outlives the process. A value that is saved as a whole.
 
-Only `lopen.storage` writes it down; only the journal replaces it.
+Only `lopen.storage` writes it; only the journal replaces it.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ PauseKind = Literal[
     "interrupted",
 ]
 
-ATTEMPT_FAILED = "The last attempt ended without its result: "  # begins the correction that gives the reason
+ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of the correction with the reason
 
 
 def is_session_id(text: str, module: str) -> bool:
-    """Whether lopen could have made `text` for the module: what a repository says is tried first."""
+    """Return True if `text` has the form of a session id of the module; a repository could contain any text."""
     return re.fullmatch(rf"{re.escape(module)}-[0-9]{{8}}-[1-9][0-9]{{0,8}}", text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Why a session waits, and the command that lets it go on."""
+    """The reason why a session waits, and the command that continues it."""
 
     kind: PauseKind
     message: str
     command: str
-    subject: str = ""  # what exactly is to be confirmed: a task's id, "budget", "boundary"
-    level: int = 0  # how far the confirmation holds: failures of a task, percent of a budget
+    subject: str = ""  # the subject to confirm: a task's id, "budget", "boundary"
+    level: int = 0  # the extent of the confirmation: failures of a task, percent of a budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +66,20 @@ def waits(pause: Pause) -> Progress:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A person's word for one exact specification."""
+    """A person's approval of one exact specification."""
 
     who: str
     at: datetime
     note: str
     spec_hash: str
     sections: Mapping[str, str]
-    commands: Mapping[str, str | None]  # verify command name → command line, None where there is none
-    seal: str = ""  # shows that it is this person's (`lopen.base.owner_seal`); the store sets and checks it
+    commands: Mapping[str, str | None]  # verify command name → command line, None if there is none
+    seal: str = ""  # proof of the person (`lopen.base.owner_seal`), which the store sets and checks
 
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """What the module needs, as step 2 recorded it."""
+    """A dependency of the module, as step 2 recorded it."""
 
     name: str
     kind: Literal["library", "module", "service", "tool"]
@@ -89,7 +89,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The one question the model may have open."""
+    """The model's question; only one can be open."""
 
     text: str
     options: tuple[str, ...]
@@ -99,7 +99,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class CommitIntent:
-    """A commit about to be made, recorded first: if the process dies between, the trailer tells."""
+    """A commit to create, recorded before; if the process dies in between, the commit's trailer shows the result."""
 
     task_id: str
     tree: str
@@ -109,16 +109,16 @@ class CommitIntent:
 
 @dataclass(frozen=True, slots=True)
 class RevertIntent:
-    """A person's revert about to move the branch, recorded first: if the process dies, the next one tells or ends it."""
+    """A person's revert, recorded before it moves the branch; if the process dies, the next one reports or ends it."""
 
-    commit: str  # where to
-    backup: str  # the reference that keeps what was there
-    head: str  # the branch's tip before
+    commit: str  # the target
+    backup: str  # the reference to the previous content
+    head: str  # the branch's previous tip
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One drive of one module through the workflow."""
+    """The state of one module on its way through the workflow."""
 
     id: str
     module: str
@@ -126,9 +126,9 @@ class Session:
     step: Step = Step.DRAFT_SPECIFICATION
     status: Status = "running"
     pause: Pause | None = None
-    request: str = ""  # the person's own words
+    request: str = ""  # the text that the person gave
     approval: Approval | None = None
-    planned: Mapping[str, str] = field(default_factory=dict)  # section path → hash the plan rests on
+    planned: Mapping[str, str] = field(default_factory=dict)  # section path → hash at planning time
     dependencies: tuple[Dependency, ...] | None = None
     tree: TaskTree = field(default_factory=TaskTree)
     selected: str | None = None  # component id
@@ -136,33 +136,37 @@ class Session:
     criteria: Mapping[str, str] = field(default_factory=dict)  # id → text, as step 3 recorded them
     replan: Step | None = None  # drift: this planning step must be recorded again
     branch: str | None = None
-    start_branch: str | None = None  # what HEAD was on before, for the merge command
+    start_branch: str | None = None  # the branch that HEAD was on before, for the merge command
     start_commit: str | None = None
     iterations: int = 0
     iterations_granted: int = 0
-    max_cost_usd: float | None = None  # as the last `--max-cost` said; None: as the settings say
+    max_cost_usd: float | None = None  # the last `--max-cost`; None: the settings' value
     question: Question | None = None
     clarifications: int = 0
     assumptions: tuple[str, ...] = ()
-    corrections: tuple[str, ...] = ()  # told to the model in the next prompt
-    notes: tuple[str, ...] = ()  # a person's notes, reverts and drift: told once to the model
+    corrections: tuple[str, ...] = ()  # for the model's next prompt
+    notes: tuple[str, ...] = ()  # a person's notes, reverts and drift, shown to the model once
     confirmed: Mapping[str, int] = field(default_factory=dict)  # subject → level a person confirmed
     boundary_failures: int = 0  # consecutive failed verifications of a component
     module_failures: int = 0  # consecutive failed verifications of the module
     planned_tasks: int = 0
     step_failures: int = 0  # consecutive failures of a planning step
-    pressure: Mapping[str, str] = field(default_factory=dict)  # task or step → rung of its failures, if any
-    budget_told: int = 0  # percent of the module's budget that the guard last told people of
-    context_level: int = 0  # 0 whole; each context overflow makes the next prompt smaller
-    whole: str = ""  # hash of the branch's tip and the tasks' commits that were all seen to be in its history
+    pressure: Mapping[str, str] = field(
+        default_factory=dict
+    )  # task or step → escalation of its failures, if any
+    budget_told: int = 0  # percent of the module's budget in the guard's last report
+    context_level: int = 0  # 0: full size; each context overflow makes the next prompt smaller
+    whole: str = ""  # hash of the branch's tip and the tasks' commits, all found in its history
     commit_intent: CommitIntent | None = None
     revert_intent: RevertIntent | None = None
-    leftovers: Mapping[str, str] = field(default_factory=dict)  # what verify commands left: path → blob id
-    hooks: str = ""  # the repository's commit hooks as they were when the session began, as JSON
+    leftovers: Mapping[str, str] = field(
+        default_factory=dict
+    )  # files that verify commands left behind: path → blob id
+    hooks: str = ""  # the repository's commit hooks at the session's start, as JSON
 
     @property
     def finished(self) -> bool:
-        """Nothing more will be done in it."""
+        """True if the session is complete."""
         return self.status == "complete"
 
     @property
@@ -180,10 +184,10 @@ class Session:
 
     @property
     def last_failure(self) -> str:
-        """Why the latest attempt failed, without what the guardrails made of it; empty where none did."""
+        """The reason of the latest failure, without the guardrails' additions; "" if no attempt failed."""
         failures = [c for c in self.corrections if c.startswith(ATTEMPT_FAILED)]
         return failures[-1].removeprefix(ATTEMPT_FAILED) if failures else ""
 
     def paused(self, pause: Pause) -> Session:
-        """This session, waiting."""
+        """Return this session with the status `paused`."""
         return replace(self, status="paused", pause=pause)

@@ -1,4 +1,4 @@
-"""Steps, phases, triggers and the one table that connects them (docs/reference/workflow.md). Data only."""
+"""Steps, phases, triggers and the table that connects them (docs/reference/workflow.md). Data only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Phase = Literal["requirement_gathering", "planning", "building"]
 
 
 class Step(StrEnum):
-    """Where a session stands. `COMPLETE` is the end, not a step of its own."""
+    """A step of the workflow. `COMPLETE` is the end of the workflow rather than a step."""
 
     DRAFT_SPECIFICATION = "draft_specification"
     DETERMINE_DEPENDENCIES = "determine_dependencies"
@@ -23,7 +23,7 @@ class Step(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What moves a session on."""
+    """An event that moves a session to another step."""
 
     SPEC_APPROVED = "spec_approved"
     DEPENDENCIES_DETERMINED = "dependencies_determined"
@@ -48,12 +48,12 @@ PLANNING_STEPS: frozenset[Step] = frozenset(
 
 
 def number(step: Step) -> int:
-    """1 to 7 as people count them; 8 for complete."""
+    """Return the number of a step, from 1 to 7; 8 for complete."""
     return ORDER.index(step) + 1
 
 
 def phase_of(step: Step) -> Phase:
-    """The phase a step belongs to; a complete session counts as building."""
+    """Return the phase of a step; a complete session is in the building phase."""
     if step is Step.DRAFT_SPECIFICATION:
         return "requirement_gathering"
     return "planning" if step in PLANNING_STEPS else "building"
@@ -61,7 +61,7 @@ def phase_of(step: Step) -> Phase:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One row of the table: `trigger` leads from `source` to `target`."""
+    """A row of the table: `trigger` leads from `source` to `target`."""
 
     source: Step
     trigger: Trigger

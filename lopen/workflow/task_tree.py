@@ -1,7 +1,7 @@
-"""The tree of work, as values: every change returns a new tree that shares what did not change.
+"""The module's components and tasks as values: every change returns a new tree that shares the unchanged parts.
 
-State moves only along `MOVES` (docs/reference/workflow.md); a complete task may be reopened by a revert,
-a vanished commit or drift, which is `reopen`, never an ordinary move.
+Tasks change their state along `MOVES` only. A revert, a missing commit or drift can open a complete task again;
+that is `reopen`, not an ordinary move.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lopen.base.errors import LopenError
 
 
 class State(StrEnum):
-    """Where a piece of work stands."""
+    """The state of a task, a component or the module."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -40,16 +40,9 @@ class IllegalMove(LopenError):
     """A state change that the table does not allow."""
 
 
-def moved(current: State, target: State) -> State:
-    """`target`, if a piece of work may go there from `current`; else `IllegalMove`."""
-    if (current, target) not in MOVES:
-        raise IllegalMove(f"a task cannot go from {current.value} to {target.value}")
-    return target
-
-
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """A line of a task's checklist."""
+    """An entry of a task's checklist."""
 
     name: str
     done: bool = False
@@ -57,10 +50,10 @@ class Subtask:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An atomic step of a component: one commit.
+    """The smallest unit of work in a component; it results in one commit.
 
     `failures` counts consecutive failures (a success resets it). `commit` is the commit (or, with
-    `git.auto_commit = false`, the tree) that completed it. `given_up` holds a person's reason to skip it.
+    `git.auto_commit = false`, the tree) that completed it. `given_up` is a person's reason to skip it.
     """
 
     id: str
@@ -73,30 +66,36 @@ class Task:
     added: bool = False
     failures: int = 0
     commit: str | None = None
-    base: str | None = None  # tree id when work on it began: what its diff is taken from
+    base: str | None = None  # the tree id at the start of the task, the base of its diff
     note: str = ""
     given_up: str = ""
 
     @property
     def open(self) -> bool:
-        """Still to be worked on."""
+        """True if the task still needs work."""
         return self.state is not State.COMPLETE and not self.given_up
 
     def to(self, target: State) -> Task:
-        """This task after an ordinary move."""
-        return replace(self, state=moved(self.state, target))
+        """Return this task in the state `target`.
+
+        Raises:
+            IllegalMove: the table has no such move.
+        """
+        if (self.state, target) not in MOVES:
+            raise IllegalMove(f"a task cannot change from {self.state.value} to {target.value}")
+        return replace(self, state=target)
 
     def reopen(self) -> Task:
-        """This task pending again, its commit forgotten (recorded as such by the caller)."""
+        """Return this task as pending, without its commit; the caller records the change."""
         return replace(self, state=State.PENDING, commit=None, base=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of the module. `depends_on` and `criteria` hold component ids and criterion ids.
+    """A part of the module. `depends_on` and `criteria` contain component ids and criterion ids.
 
-    `found` is what step 3 saw in the code base; `broken_down` says that step 5 has been through for the
-    criteria it now has; `verified` is set by lopen's own passing verification.
+    `found` is the component's state in the code base according to step 3. `broken_down` is True after step 5 for the
+    current criteria. Only a passing verification by lopen sets `verified`.
     """
 
     id: str
@@ -110,11 +109,11 @@ class Component:
     tasks: tuple[Task, ...] = ()
     broken_down: bool = False
     verified: bool = False
-    base: str | None = None  # tree id when work on it began
+    base: str | None = None  # the tree id at the start of the component
 
     @property
     def state(self) -> State:
-        """Rolled up from the tasks; complete only where all of them are and the component's verification passed."""
+        """The combined state of the tasks; complete only if all are and the component's verification passed."""
         rolled = roll_up([t.state for t in self.tasks])
         if self.verified and (rolled is State.COMPLETE or not self.tasks):
             return State.COMPLETE
@@ -122,12 +121,12 @@ class Component:
 
     @property
     def open_tasks(self) -> tuple[Task, ...]:
-        """Tasks that still want work, in order."""
+        """The tasks that still need work, in order."""
         return tuple(t for t in self.tasks if t.open)
 
 
 def roll_up(states: Sequence[State]) -> State:
-    """The state of a whole from its parts: failed, then all complete, all pending, else in progress."""
+    """Combine the states of parts: failed if any is, complete if all are, pending if all are, else in progress."""
     if any(s is State.FAILED for s in states):
         return State.FAILED
     if states and all(s is State.COMPLETE for s in states):
@@ -139,23 +138,23 @@ def roll_up(states: Sequence[State]) -> State:
 
 @dataclass(frozen=True, slots=True)
 class TaskTree:
-    """The module's components, in the order in which they were recorded."""
+    """The module's components in the order of recording."""
 
     components: tuple[Component, ...] = ()
 
     @property
     def state(self) -> State:
-        """The module's rolled-up state."""
+        """The combined state of the components."""
         return roll_up([c.state for c in self.components])
 
     @property
     def tasks(self) -> Iterator[Task]:
-        """All tasks, component by component."""
+        """The tasks of all components, in order."""
         for component in self.components:
             yield from component.tasks
 
     def component(self, name_or_id: str) -> Component | None:
-        """The component of that id, else of that name (case and outer blanks do not count)."""
+        """Return the component with that id, else with that name; ignore case and surrounding whitespace."""
         wanted = name_or_id.strip()
         for component in self.components:
             if component.id == wanted:
@@ -164,15 +163,15 @@ class TaskTree:
         return next((c for c in self.components if c.name.casefold() == folded), None)
 
     def task(self, task_id: str) -> Task | None:
-        """The task of that id."""
+        """Return the task with that id."""
         return next((t for t in self.tasks if t.id == task_id), None)
 
     def owner(self, task_id: str) -> Component | None:
-        """The component that holds the task."""
-        place = self._place(task_id)
-        return place[0] if place else None
+        """Return the component of the task."""
+        position = self._position(task_id)
+        return position[0] if position else None
 
-    def _place(self, task_id: str) -> tuple[Component, int] | None:
+    def _position(self, task_id: str) -> tuple[Component, int] | None:
         for component in self.components:
             for n, task in enumerate(component.tasks):
                 if task.id == task_id:
@@ -180,19 +179,19 @@ class TaskTree:
         return None
 
     def with_component(self, changed: Component) -> TaskTree:
-        """This tree with the component of the same id replaced."""
+        """Return this tree with the component of the same id replaced."""
         return TaskTree(tuple(changed if c.id == changed.id else c for c in self.components))
 
     def with_task(self, changed: Task) -> TaskTree:
-        """This tree with the task of the same id replaced."""
-        place = self._place(changed.id)
-        if place is None:
+        """Return this tree with the task of the same id replaced."""
+        position = self._position(changed.id)
+        if position is None:
             raise LopenError(f"there is no task {changed.id}")
-        owner, n = place
+        owner, n = position
         return self.with_component(replace(owner, tasks=(*owner.tasks[:n], changed, *owner.tasks[n + 1 :])))
 
     def with_added(self, component_id: str, task: Task) -> TaskTree:
-        """This tree with `task` at the end of the component, which wants verifying again."""
+        """Return this tree with `task` at the end of the component, which needs verification again."""
         owner = self.component(component_id)
         if owner is None:
             raise LopenError(f"there is no component {component_id}")
@@ -200,16 +199,18 @@ class TaskTree:
 
 
 def reopened(tree: TaskTree, ids: Collection[str]) -> TaskTree:
-    """`tree` with those complete tasks open again: their commits are gone.
+    """Return `tree` with those complete tasks open again, because their commits are missing.
 
-    What was in progress starts from what is there now, and what was verified no longer is.
+    Their components are no longer verified. Tasks in progress get a new base.
     """
     for component in tree.components:
         if not any(t.id in ids for t in component.tasks):
             continue
         tasks = tuple(t.reopen() if t.id in ids else t for t in component.tasks)
-        begun = any(t.state is State.COMPLETE for t in tasks)
-        changed = replace(component, tasks=tasks, verified=False, base=component.base if begun else None)
+        has_complete = any(t.state is State.COMPLETE for t in tasks)
+        changed = replace(
+            component, tasks=tasks, verified=False, base=component.base if has_complete else None
+        )
         tree = tree.with_component(changed)
     for task in [t for t in tree.tasks if t.state is State.IN_PROGRESS]:
         tree = tree.with_task(replace(task, base=None))
@@ -218,7 +219,7 @@ def reopened(tree: TaskTree, ids: Collection[str]) -> TaskTree:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counts for people: tasks and components done of those known."""
+    """The numbers of complete and of all tasks and components."""
 
     tasks_done: int = 0
     tasks: int = 0
@@ -227,7 +228,7 @@ class Progress:
 
 
 def progress(tree: TaskTree) -> Progress:
-    """How far the tree is."""
+    """Count the tree's tasks and components."""
     tasks = list(tree.tasks)
     return Progress(
         sum(t.state is State.COMPLETE for t in tasks),
@@ -238,22 +239,22 @@ def progress(tree: TaskTree) -> Progress:
 
 
 def next_task(component: Component) -> Task | None:
-    """What to work on next: the task already in progress, else the first open one in order.
+    """Return the task in progress, else the first open one.
 
-    A failed task is retried before later ones, since those were planned to build on it.
+    A failed task comes before later ones, which may build on it.
     """
     open_tasks = component.open_tasks
     return next((t for t in open_tasks if t.state is State.IN_PROGRESS), None) or next(iter(open_tasks), None)
 
 
 def selectable(tree: TaskTree) -> tuple[Component, ...]:
-    """Components that may be selected now: not complete, with every dependency complete."""
+    """Return the incomplete components whose dependencies are all complete."""
     done = {c.id for c in tree.components if c.state is State.COMPLETE}
     return tuple(c for c in tree.components if c.id not in done and all(d in done for d in c.depends_on))
 
 
 def find_cycle(depends_on: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """One cycle in a dependency graph: the names along it, first repeated last; empty if there is none."""
+    """Return the names along a cycle of a dependency graph, the first repeated last; empty without a cycle."""
     try:
         tuple(TopologicalSorter(depends_on).static_order())
     except CycleError as error:

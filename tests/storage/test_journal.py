@@ -16,7 +16,7 @@ from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import TaskTree
-from tests.tasks.examples import tree_of
+from tests.workflow.trees import tree_of
 
 ID = "calc-20260301-1"
 

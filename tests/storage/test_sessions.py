@@ -21,7 +21,7 @@ from lopen.workflow.session import Approval, CommitIntent, Dependency, Pause, Qu
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 from tests.storage.conftest import statements, writes
-from tests.tasks.examples import TEXTS, tree_of, trees
+from tests.workflow.trees import TEXTS, tree_of, trees
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 TIMES = st.datetimes(timezones=st.just(UTC))

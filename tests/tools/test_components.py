@@ -12,8 +12,8 @@ from lopen.tools.inputs import ComponentInput
 from lopen.tools.planning import by_name, component_id, component_problems, merged
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, find_cycle, progress
-from tests.tasks.examples import completed, trees
 from tests.workflow.examples import CRITERIA, session
+from tests.workflow.trees import completed, trees
 
 DONE = Task("t1", "First", state=State.COMPLETE, commit="c" * 40)
 OPEN = Task("t2", "Second")

@@ -14,9 +14,9 @@ from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
-from tests.tasks.examples import completed
 from tests.tools.examples import Bench, bench
 from tests.workflow.examples import APPROVAL, session
+from tests.workflow.trees import completed
 
 DEPENDENCY = {"name": "math", "kind": "library", "reason": "sums", "available": True}
 

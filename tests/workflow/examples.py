@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
-from tests.tasks.examples import trees
+from tests.workflow.trees import trees
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 APPROVAL = Approval("me", NOW, "", "hash", {}, {"verify-tests": "pytest -q"})

@@ -13,8 +13,8 @@ from lopen.workflow.machine import reachable
 from lopen.workflow.session import Session
 from lopen.workflow.steps import ORDER, PLANNING_STEPS, Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, next_task, selectable
-from tests.tasks.examples import completed, components
 from tests.workflow.examples import APPROVAL, CRITERIA, building, session, sessions
+from tests.workflow.trees import completed, components
 
 QUICK = settings(deadline=None, max_examples=60)
 FACTS = st.builds(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.base.events import StepEntered, TaskChanged
-from lopen.workflow.decide import SMALLEST_CONTEXT, Decision, Outcome, decide, entered
+from lopen.workflow.decide import MAX_CONTEXT_LEVEL, Decision, Outcome, decide, enter_step
 from lopen.workflow.machine import IllegalTransition
 from lopen.workflow.pauses import circuit_pause, iterations_pause
 from lopen.workflow.session import Session
@@ -21,11 +21,11 @@ QUICK = settings(deadline=None, max_examples=60)
 
 
 def test_entering_a_step_is_told_with_the_trigger() -> None:
-    decision = entered(session(), Trigger.SPEC_APPROVED)
+    decision = enter_step(session(), Trigger.SPEC_APPROVED)
     assert decision.session.step is Step.DETERMINE_DEPENDENCIES
     assert decision.events == (StepEntered("determine_dependencies", 2, "planning", "spec_approved"),)
     with pytest.raises(IllegalTransition):
-        entered(session(), Trigger.MODULE_VERIFIED)
+        enter_step(session(), Trigger.MODULE_VERIFIED)
 
 
 def test_a_recorded_result_clears_what_was_told_and_counted() -> None:
@@ -61,14 +61,14 @@ def test_a_pause_waits_where_the_session_stands() -> None:
 
 def test_an_overflow_makes_the_next_prompt_smaller_and_is_no_failure() -> None:
     before = building()
-    for level in range(1, SMALLEST_CONTEXT + 1):
+    for level in range(1, MAX_CONTEXT_LEVEL + 1):
         decision = decide(before, Outcome("overflow", "the context window is full"))
         assert decision == Decision(replace(before, context_level=level))
         before = decision.session
 
 
 def test_an_overflow_of_the_smallest_prompt_is_a_failure() -> None:
-    before = building(context_level=SMALLEST_CONTEXT)
+    before = building(context_level=MAX_CONTEXT_LEVEL)
     task = decide(before, Outcome("overflow")).session.tree.task("calc-t1")
     assert task is not None
     assert (task.state, task.failures) == (State.FAILED, 1)

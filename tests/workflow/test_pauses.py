@@ -23,7 +23,7 @@ ID = "calc-20260301-1"
             pauses.endpoint_pause(session(), "503", None),
             "endpoint",
             f"lopen resume {ID}",
-            "cannot be reached (503); go on when it is back",
+            "cannot be reached (503); continue when it is available again",
         ),
         (
             pauses.endpoint_pause(session(), "429", datetime(2026, 3, 1, 9, 30, tzinfo=UTC)),
@@ -61,7 +61,7 @@ def test_a_pause_says_why_and_what_lets_it_go_on(pause: Pause, kind: str, comman
 def test_what_was_given_up_is_named_with_its_open_criteria() -> None:
     left = [Component("a", "A", criteria=("AC-1",)), Component("b", "B", criteria=("AC-2", "AC-3"))]
     pause = pauses.stuck_pause(session(), left)
-    assert "A, B cannot go on" in pause.message
+    assert "A, B cannot continue" in pause.message
     assert "open criteria: AC-1, AC-2, AC-3;" in pause.message
     assert pause.command == "lopen run calc --new"
 
@@ -74,11 +74,11 @@ def test_three_failed_boundaries_in_a_row_ask_and_a_confirmation_is_good_for_thr
     failures: int, confirmed: int, asked: bool
 ) -> None:
     wanted = building(boundary_failures=failures, confirmed={"boundary": confirmed}, planned_tasks=2)
-    pause = pauses.asks(wanted)
+    pause = pauses.review_pause(wanted)
     assert (pause is not None) == asked
     if pause is not None:
         assert (pause.kind, pause.subject, pause.level) == ("confirmation", "boundary", failures)
-        assert pauses.asks(replace(wanted, confirmed={pause.subject: pause.level})) is None
+        assert pauses.review_pause(replace(wanted, confirmed={pause.subject: pause.level})) is None
 
 
 def with_added(added: int, planned: int, confirmed: int = 0) -> Session:
@@ -102,13 +102,13 @@ def with_added(added: int, planned: int, confirmed: int = 0) -> Session:
     ],
 )
 def test_more_added_than_planned_tasks_ask(added: int, planned: int, confirmed: int, asked: bool) -> None:
-    pause = pauses.asks(with_added(added, planned, confirmed))
+    pause = pauses.review_pause(with_added(added, planned, confirmed))
     assert (pause is not None) == asked
     if pause is not None:
         assert pause.message == f"{added} tasks were added to {planned} planned ones"
-        assert pauses.asks(with_added(added, planned, pause.level)) is None
+        assert pauses.review_pause(with_added(added, planned, pause.level)) is None
 
 
 def test_a_fresh_session_asks_for_nothing() -> None:
-    assert pauses.asks(session()) is None
-    assert pauses.asks(building()) is None
+    assert pauses.review_pause(session()) is None
+    assert pauses.review_pause(building()) is None

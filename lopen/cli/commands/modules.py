@@ -5,7 +5,7 @@ from __future__ import annotations
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command
-from lopen.workflow.assess import standing
+from lopen.workflow.assess import displayed_step
 
 
 @command
@@ -37,7 +37,7 @@ def modules(context: CommandContext) -> ExitCode:
             session=session.id if session else "",
             module=name,
             state=state,
-            step=standing(session).value if session else None,
+            step=displayed_step(session).value if session else None,
             tasks_done=done.tasks_done if done else 0,
             tasks=done.tasks if done else 0,
             **(dict.fromkeys(used) if limits.unknown else used),

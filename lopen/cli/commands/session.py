@@ -15,7 +15,7 @@ from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command, group
 from lopen.cli.parameters import SessionArgument
 from lopen.cli.rendering.lines import counted
-from lopen.workflow.assess import standing
+from lopen.workflow.assess import displayed_step
 
 app = group("List, show, resume, delete, prune or export sessions.")
 
@@ -45,10 +45,10 @@ def listing(context: CommandContext) -> ExitCode:
             session=session.id,
             module=session.module,
             status=session.status,
-            step=standing(session).value,
+            step=displayed_step(session).value,
         )
         context.say(
-            f"{session.id}: {session.status}, {standing(session).value}, {done.tasks_done}/{done.tasks} tasks"
+            f"{session.id}: {session.status}, {displayed_step(session).value}, {done.tasks_done}/{done.tasks} tasks"
         )
     in_archive = archived_sessions(store.database)
     for old in in_archive:

@@ -18,7 +18,7 @@ from lopen.limits.circuits.circuit import CircuitState
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
-from lopen.workflow.assess import scope_of, standing
+from lopen.workflow.assess import displayed_step, scope_of
 from lopen.workflow.pauses import FAILURES_TO_ASK
 from lopen.workflow.session import Session
 from lopen.workflow.steps import phase_of
@@ -75,7 +75,8 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
     done, scope = progress(session.tree), scope_of(session)
     told = [f"{session.module}: {session.status} (session {session.id})"]
     if not session.finished:
-        told.append(f"{step_title(standing(session))} ({phase_of(standing(session)).replace('_', ' ')})")
+        step = displayed_step(session)
+        told.append(f"{step_title(step)} ({phase_of(step).replace('_', ' ')})")
     if done.components:
         criteria = scope.completed - done.components_done
         told.append(
@@ -160,8 +161,8 @@ def fields(store: SessionStore, session: Session) -> dict[str, Any]:
         "session": session.id,
         "module": session.module,
         "status": session.status,
-        "step": standing(session).value,
-        "phase": phase_of(standing(session)),
+        "step": displayed_step(session).value,
+        "phase": phase_of(displayed_step(session)),
         "iterations": {"used": session.iterations, "granted": session.iterations_granted},
         "scope": {"completed": scope.completed, "original": scope.original},
         "branch": session.branch,
