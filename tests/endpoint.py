@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
-from lopen.llm.fake_api import sse
+from lopen.llm.fake_api import responses
 from lopen.llm.fake_api.server import Answer, Message, MessagesEndpoint, NoResponse, Raw, Status
 from lopen.llm.messages import Json, Usage
-from lopen.llm.recorded_calls import result_fields, result_text
+from lopen.llm.recorder import result_fields, result_text
 
 Body = dict[str, Any]
 Turn = Answer | Callable[[Body], Answer]
@@ -201,14 +201,14 @@ def status(code: int, message: str = "", **headers: str) -> Status:
 
 def cut_stream(answer: Message | None = None, *, events: int | None = None) -> Raw:
     """A message that hangs up after `events` events; by default just before `message_stop`."""
-    whole = [sse.encode(event) for event in _events(answer or text("never finished"))]
+    whole = [responses.encode(event) for event in _events(answer or text("never finished"))]
     return Raw(whole[:-1] if events is None else whole[:events], then="hang_up")
 
 
 def error_event(kind: str = "overloaded_error", message: str = "Overloaded", *, after: int = 3) -> Raw:
     """An error event after the first `after` events of a message."""
-    begun = [sse.encode(event) for event in _events(text("never finished"))][:after]
-    return Raw([*begun, sse.encode({"type": "error", "error": {"type": kind, "message": message}})])
+    begun = [responses.encode(event) for event in _events(text("never finished"))][:after]
+    return Raw([*begun, responses.encode({"type": "error", "error": {"type": kind, "message": message}})])
 
 
 def invalid_sse() -> Raw:
@@ -223,7 +223,7 @@ def reset() -> NoResponse:
 
 def silence(answer: Message | None = None, *, events: int = 3) -> Raw:
     """A message that falls silent after `events` events, until the endpoint closes."""
-    begun = [sse.encode(event) for event in _events(answer or text("never finished"))]
+    begun = [responses.encode(event) for event in _events(answer or text("never finished"))]
     return Raw(begun[:events], then="silence")
 
 
@@ -232,7 +232,7 @@ def _events(answer: Message) -> Iterable[Json]:
         {"id": f"toolu_raw_{i}", **b} if b["type"] == "tool_use" else b for i, b in enumerate(answer.content)
     ]
     whole = {"id": "msg_raw", "model": "raw", "content": blocks, "stop_reason": answer.stop_reason}
-    return sse.message_events(whole, answer.usage or Usage(10, 10))
+    return responses.message_events(whole, answer.usage or Usage(10, 10))
 
 
 # What came back

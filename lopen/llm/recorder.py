@@ -9,8 +9,9 @@ import errno
 import hashlib
 import json
 import os
+import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,12 +19,29 @@ from typing import Any, Final
 from lopen.base.clock import Clock
 from lopen.base.events import Event, Notice
 from lopen.llm.messages import Json, Model, OnText, Request, Response
-from lopen.llm.recorded_calls import calls_since, last_assistant
-from lopen.llm.recording import RecordedExchange, exchange_line, header_line, member, read_members
-from lopen.llm.replay_matching import masked
+from lopen.llm.recording import (
+    RecordedCall,
+    RecordedExchange,
+    exchange_line,
+    header_line,
+    member,
+    read_members,
+)
 
 Redact = Callable[[str], str]
 KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature"})  # of a content block
+# Patterns of text that differs from run to run without a meaning, and their replacements
+MASKS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (
+        re.compile(r"(?:/private)?(?:/var/folders|/tmp|/var/tmp|/dev/shm)/[^\s'\"`:;,)\]}]+"),
+        "<temporary path>",
+    ),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"), "<time>"),
+    (re.compile(r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), "<time>"),
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<hash>"),
+    (re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,128}\b"), "<hash>"),
+    (re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|milliseconds?|s|secs?|seconds?|min|minutes?)\b"), "<duration>"),
+)
 
 
 class Recorder:
@@ -124,6 +142,13 @@ class RecordingModel:
         return response
 
 
+def masked(text: str) -> str:
+    """`text` with what differs from run to run replaced."""
+    for pattern, instead in MASKS:
+        text = pattern.sub(instead, text)
+    return text
+
+
 def opening(request: Request) -> str:
     """A digest of the conversation's first message, with what differs from run to run masked."""
     content = request.messages[0]["content"] if request.messages else ""
@@ -158,3 +183,61 @@ def _walked(value: Any, redact: Redact) -> Any:
     if isinstance(value, (list, tuple)):
         return [_walked(inner, redact) for inner in value]
     return value
+
+
+def calls_since(messages: Sequence[Json]) -> tuple[RecordedCall, ...]:
+    """The calls of the last assistant message, in its order, with the results that follow it.
+
+    Whatever came earlier in the conversation was part of an earlier request.
+    """
+    at = last_assistant(messages)
+    if at is None:
+        return ()
+    results = {b.get("tool_use_id"): b for message in messages[at + 1 :] for b in _blocks(message)}
+    return tuple(
+        _call(block, results[block["id"]])
+        for block in _blocks(messages[at])
+        if block.get("type") == "tool_use" and block.get("id") in results
+    )
+
+
+def last_assistant(messages: Sequence[Json]) -> int | None:
+    """Where the last assistant message stands."""
+    return next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "assistant"), None)
+
+
+def result_fields(block: Json) -> dict[str, Any]:
+    """The JSON object on the first line of a tool result; empty where there is none."""
+    line = result_text(block).partition("\n")[0]
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def result_text(block: Json) -> str:
+    """A tool result's text, whole."""
+    content = block.get("content", "")
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+
+
+def _call(use: Json, result: Json) -> RecordedCall:
+    fields = result_fields(result)
+    ok = fields.get("ok")
+    passed, exit_code = fields.get("passed"), fields.get("exit_code")
+    return RecordedCall(
+        tool=str(use.get("name", "")),
+        input=use.get("input") or {},
+        ok=ok if isinstance(ok, bool) else not result.get("is_error", False),
+        passed=passed if isinstance(passed, bool) else None,
+        exit_code=exit_code if isinstance(exit_code, int) and not isinstance(exit_code, bool) else None,
+    )
+
+
+def _blocks(message: Json) -> Iterator[Json]:
+    content = message["content"]
+    if not isinstance(content, str):
+        yield from content

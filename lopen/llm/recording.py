@@ -18,7 +18,6 @@ from typing import Any, Final, cast, get_args
 from lopen.base.atomic_files import replace_file
 from lopen.base.errors import LopenError
 from lopen.llm.messages import Json, StopReason, Usage
-from lopen.llm.recorded_calls import RecordedCall
 
 VERSION: Final = 1
 MOST_FILE_BYTES: Final = 64 * 2**20
@@ -26,6 +25,17 @@ MOST_LINE_BYTES: Final = 32 * 2**20
 CHUNK: Final = 16 * 1024
 MOST_EXCHANGES: Final = 100_000
 MOST_TOTAL_BYTES: Final = 512 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One tool call with its result. `passed` and `exit_code` are None where the tool gives none."""
+
+    tool: str
+    input: Json
+    ok: bool
+    passed: bool | None = None
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ before lopen hears of it.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import ssl
 import zlib
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Final
+from urllib.request import getproxies
 
 import httpcore2
 import httpx2
@@ -20,7 +22,6 @@ import httpx2
 from lopen.base.errors import LopenError
 from lopen.llm.deadline import PIECE_BYTES, Deadline, DeadlineNetwork
 from lopen.llm.messages import Rejected, TransientFailure
-from lopen.llm.proxies import environment_proxies
 
 MOST_BYTES: Final = 64 * 2**20  # of one answer, decoded; the longest real one is a third of it
 MOST_ERROR_BYTES: Final = 2**20  # of one that is not 200: the rest is not read
@@ -37,6 +38,7 @@ _CORE_ERRORS: Final = (
     httpcore2.ProxyError,
     httpcore2.UnsupportedProtocol,
 )
+ALL_HOSTS: Final = "*"
 TOO_LONG: Final = "the endpoint's answer is longer than any real one; it was dropped"
 
 
@@ -48,6 +50,41 @@ def bounded_client(deadline: Deadline, *, proxies: bool) -> httpx2.Client:
         if _is_pattern(pattern):
             mounts[pattern] = _Transport(deadline, secured, _proxy(address)) if address else None
     return httpx2.Client(transport=_Transport(deadline, secured), mounts=mounts, follow_redirects=False)
+
+
+def environment_proxies() -> dict[str, str | None]:
+    """Return proxy addresses by pattern of the addresses they serve; None for addresses reached directly.
+
+    The patterns are those of `httpx2.Client(mounts=)`.
+    """
+    named = getproxies()
+    direct = [host.strip() for host in named.get("no", "").split(",")]
+    if ALL_HOSTS in direct:
+        return {}
+    proxies: dict[str, str | None] = {}
+    for scheme in ("http", "https", "all"):
+        if address := named.get(scheme):
+            proxies[f"{scheme}://"] = address if "://" in address else f"http://{address}"
+    return proxies | dict.fromkeys(filter(None, map(_no_proxy_pattern, direct)))
+
+
+def _no_proxy_pattern(host: str) -> str:
+    """Return the pattern of one entry of NO_PROXY; "" for an entry that names no host."""
+    if "://" in host:
+        return host
+    try:
+        network = ipaddress.ip_network(host, strict=False)
+    except ValueError:
+        if not host or "/" in host:
+            return ""
+        exact = host.lower() == "localhost" or host.startswith(("[", "*."))
+        return (
+            f"all://{host}" if exact else f"all://*{host}"
+        )  # `.example.org` stands for its subdomains alone
+    if network.version == 4:
+        return f"all://{host}"
+    address, slash, size = host.partition("/")
+    return f"all://[{address}]{slash}{size}"
 
 
 def _is_pattern(pattern: str) -> bool:

@@ -93,9 +93,9 @@ def test_a_fault_that_passes_costs_its_requests_and_nothing_else(first: int, mee
 
 
 def test_a_slow_answer_is_waited_for(meeting: Meeting) -> None:
-    from lopen.llm.fake_api import sse
+    from lopen.llm.fake_api import responses
 
-    slow = [sse.encode(event) for event in events(EVIL)]
+    slow = [responses.encode(event) for event in events(EVIL)]
     meeting.model.once = [Raw(Dripping(slow, 0.03))]
     meeting.site.variables = PATIENCE
     with meeting.site.project() as root:

@@ -66,7 +66,7 @@ def test_the_line_to_paste_quotes_the_file_s_name(root: Path, screened: Reposito
     (root / "a; touch PWNED").write_text(f"{KNOWN}\n")
     with pytest.raises(GitError) as caught:
         screened.backup("s")
-    line = caught.value.hint.rpartition("have git ignore the file: ")[2]
+    line = caught.value.hint.rpartition("ignore the file: ")[2]
     subprocess.run(["bash", "-c", line], cwd=root, check=True)
     assert not (root / "PWNED").exists()
     assert (root / ".gitignore").read_text().splitlines()[-1] == "/a; touch PWNED"

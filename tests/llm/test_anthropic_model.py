@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lopen.base.errors import ExitCode, Stopped
-from lopen.llm.fake_api import sse
+from lopen.llm.fake_api import responses
 from lopen.llm.messages import TransientFailure, Usage
 from tests.endpoint import (
     Raw,
@@ -150,7 +150,7 @@ class TestToolInput:
     )
     def test_a_call_that_nothing_can_answer_spoils_the_response(self, reach: Reach, block: Any) -> None:
         whole = events({"type": "tool_use", "input": {}, **block})
-        assert isinstance(failure(reach, Raw([sse.encode(e) for e in whole])), TransientFailure)
+        assert isinstance(failure(reach, Raw([responses.encode(e) for e in whole])), TransientFailure)
 
     def test_two_calls_with_one_id_spoil_the_response(self, reach: Reach) -> None:
         block = {"type": "tool_use", "id": "t1", "name": "write_file", "input": {}}
@@ -166,12 +166,12 @@ class TestUsage:
             "input_tokens": 10**15,
             "cache_creation_input_tokens": True,
         }
-        assert sent(reach, Raw([sse.encode(e) for e in spoiled])).usage == Usage(100, 40)
+        assert sent(reach, Raw([responses.encode(e) for e in spoiled])).usage == Usage(100, 40)
 
     def test_missing_usage_counts_nothing(self, reach: Reach) -> None:
         bare = events({"type": "text", "text": "x"})
         del bare[0]["message"]["usage"], bare[-2]["usage"]
-        assert sent(reach, Raw([sse.encode(e) for e in bare])).usage == Usage()
+        assert sent(reach, Raw([responses.encode(e) for e in bare])).usage == Usage()
 
 
 class TestHangingUp:
@@ -216,4 +216,4 @@ def raw_tool_call(raw: str, stop_reason: str = "tool_use") -> Raw:
     whole = events({"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {}})
     whole[3]["delta"] = {"type": "input_json_delta", "partial_json": raw}
     whole[-2]["delta"]["stop_reason"] = stop_reason
-    return Raw([sse.encode(event) for event in whole])
+    return Raw([responses.encode(event) for event in whole])

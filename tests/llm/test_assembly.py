@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.llm.fake_api import sse
+from lopen.llm.fake_api import responses
 from lopen.llm.messages import Response, TransientFailure, Usage
 from lopen.llm.stream_parser import Assembly, parse_input
 
@@ -42,7 +42,7 @@ def test_a_streamed_message_is_put_together_as_it_was(content: list[dict[str, An
     numbered = [{**b, "id": f"t{i}"} if b["type"] == "tool_use" else b for i, b in enumerate(content)]
     message = {"id": "msg_1", "model": "m", "content": numbered, "stop_reason": "end_turn"}
     shown: list[str] = []
-    response = assembled(sse.message_events(message, Usage(1, 2, 3, 4)), shown)
+    response = assembled(responses.message_events(message, Usage(1, 2, 3, 4)), shown)
     assert list(response.content) == numbered
     assert response.usage == Usage(1, 2, 3, 4)
     assert "".join(shown) == response.text

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lopen.llm.fake_api.prompt_cache import PromptCache
+from lopen.llm.fake_api.responses import PromptCache
 from lopen.llm.fake_api.server import Message, MessagesEndpoint
 from lopen.llm.messages import Rejected, Response, SystemBlock, ToolSpec, Usage
 from lopen.llm.request_body import body_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lopen.base.clock import FakeClock
-from lopen.llm.fake_api import sse
+from lopen.llm.fake_api import responses
 from lopen.llm.messages import ContextTooLong, Rejected, TransientFailure
 from tests.endpoint import (
     NoResponse,
@@ -63,7 +63,7 @@ class TestBrokenStreams:
 
     def test_a_block_that_is_not_closed_spoils_the_response(self, reach: Reach) -> None:
         unclosed = [e for e in events({"type": "text", "text": "x"}) if e["type"] != "content_block_stop"]
-        assert "inside a content block" in str(failure(reach, Raw([sse.encode(e) for e in unclosed])))
+        assert "inside a content block" in str(failure(reach, Raw([responses.encode(e) for e in unclosed])))
 
     def test_silence_longer_than_the_limit_can_be_tried_again(self, reach: Reach) -> None:
         assert isinstance(failure(reach, silence(), silence_timeout_s=0.2), TransientFailure)
@@ -87,7 +87,7 @@ class TestBrokenStreams:
             assert "ANTHROPIC_BASE_URL" in str(found.value)
 
     def test_a_stream_that_breaks_is_told_as_that_whatever_it_is_called(self, reach: Reach) -> None:
-        cut = [sse.encode(e) for e in events({"type": "text", "text": "x"})][:3]
+        cut = [responses.encode(e) for e in events({"type": "text", "text": "x"})][:3]
         for pieces in (cut, [*cut, b"event: content_block_delta\ndata: {no json\n\n"]):
             said = str(failure(reach, Raw(pieces, content_type="text/plain")))
             assert "not with an event stream" not in said
@@ -174,4 +174,4 @@ class TestRefusals:
 def _pings(clock: FakeClock) -> Iterator[bytes]:
     for _ in range(100):
         clock.advance(60)
-        yield sse.encode({"type": "ping"})
+        yield responses.encode({"type": "ping"})

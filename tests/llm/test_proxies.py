@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.llm.proxies import environment_proxies
+from lopen.llm.transport import environment_proxies
 
 
 @pytest.mark.parametrize(

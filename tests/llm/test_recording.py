@@ -18,9 +18,17 @@ from lopen.base.clock import FakeClock
 from lopen.base.events import Event, Notice
 from lopen.llm import recording as format_
 from lopen.llm.messages import Json, ModelError, Response, ScriptedModel, ToolUse, TransientFailure, Usage
-from lopen.llm.recorded_calls import RecordedCall, calls_since
-from lopen.llm.recorder import Recorder, RecordingModel
-from lopen.llm.recording import RecordedExchange, Recording, UnreadableRecording, load, member, merge, save
+from lopen.llm.recorder import Recorder, RecordingModel, calls_since
+from lopen.llm.recording import (
+    RecordedCall,
+    RecordedExchange,
+    Recording,
+    UnreadableRecording,
+    load,
+    member,
+    merge,
+    save,
+)
 from tests.llm.conftest import ignore, request
 
 SECRET = "sk-ant-api03-very-secret"

@@ -12,11 +12,9 @@ import pytest
 
 from lopen.base.clock import FakeClock, SystemClock
 from lopen.llm.messages import Json, Model, Request, Response, ToolSpec, Usage
-from lopen.llm.recorded_calls import RecordedCall
-from lopen.llm.recorder import Recorder, RecordingModel
-from lopen.llm.recording import Recording, load
-from lopen.llm.replay import ReplayMismatch, ReplayModel
-from lopen.llm.replay_matching import first_difference, masked
+from lopen.llm.recorder import Recorder, RecordingModel, masked
+from lopen.llm.recording import RecordedCall, Recording, load
+from lopen.llm.replay import ReplayMismatch, ReplayModel, first_difference
 from tests.endpoint import Message, ScriptedEndpoint, message, text, tools, verdict
 from tests.llm.conftest import Reach, ignore, request
 from tests.llm.test_anthropic_model import raw_tool_call

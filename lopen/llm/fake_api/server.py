@@ -20,8 +20,7 @@ from http.server import BaseHTTPRequestHandler
 from types import TracebackType
 from typing import Any, Final, Literal, assert_never
 
-from lopen.llm.fake_api import sse
-from lopen.llm.fake_api.prompt_cache import PromptCache, estimated_tokens
+from lopen.llm.fake_api.responses import PromptCache, encode, estimated_tokens, message_events
 from lopen.llm.fake_api.validation import refusal
 from lopen.llm.messages import Json, Usage
 
@@ -246,8 +245,8 @@ class _Connection(BaseHTTPRequestHandler):
             "stop_reason": answer.stop_reason,
         }
         self._head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"}, number)
-        for event in sse.message_events(message, usage, answer.unparsed):
-            self._chunk(sse.encode(event))
+        for event in message_events(message, usage, answer.unparsed):
+            self._chunk(encode(event))
         self._finish("end")
 
     def _estimated(self, answer: Message, body: dict[str, Any]) -> Usage:
