@@ -113,6 +113,23 @@ def _comparison(left: str, operator: str, right: str) -> int:
     return OPEN
 
 
+def split_arguments(text: str) -> list[str]:
+    """The parts of a text between its top-level commas."""
+    parts, depth, start, quote = [], 0, 0, ""
+    for at, sign in enumerate(text):
+        if quote:
+            quote = "" if sign == quote and text[at - 1] != "\\" else quote
+        elif sign == '"':
+            quote = sign
+        elif sign == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+        else:
+            depth += (sign in _OPENERS) - (sign in _CLOSERS)
+    last = text[start:].strip()
+    return [*parts, last] if last else parts
+
+
 def is_literal(text: str) -> bool:
     """Whether a text is one literal value."""
     return bool(_LITERAL.match(text))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lopen.test_integrity.bindings import bound_name, refers, row_count
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
-from lopen.test_integrity.literal_tables import row_count
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, Check, Skip, called
 from lopen.test_integrity.syntax import (
-    BINDINGS,
     BRANCHES,
     CALLS,
     FUNCTIONS,
@@ -22,6 +20,7 @@ from lopen.test_integrity.syntax import (
     TRIES,
     Link,
     Source,
+    ancestors,
     may_fail,
 )
 
@@ -135,14 +134,13 @@ class Flow:
             body = body.named_children[0]
         if body is None or body.type not in {"return_statement", "return_expression"}:
             return False
-        return not body.named_child_count and self.ends_test(body)
+        nothing = not body.named_child_count or self.source.of(body) == "return Ok(())"
+        return nothing and self.ends_test(body)
 
     def ends_test(self, node: Node) -> bool:
         """Whether a return leaves the walk's root, and not a function in it."""
-        parent = node.parent
-        while parent is not None and parent.type not in FUNCTIONS:
-            parent = parent.parent
-        return parent is not None and parent.start_byte == self.root.start_byte
+        around = (parent for parent in ancestors(node) if parent == self.root or parent.type in FUNCTIONS)
+        return next(around, None) == self.root
 
     def skip(self, name: str, node: Node, place: Place) -> None:
         """Note a skip, unless its condition never holds or it is not reached."""
@@ -155,6 +153,14 @@ class Flow:
     def check(self, check: Check, place: Place) -> None:
         """Note a check."""
         self.checks.append(self.placed(check, place))
+
+    def asserted(self, check: Check, links: Sequence[Link], place: Place) -> None:
+        """Note a check that is a call, unless all that it expects is that an assertion in it fails."""
+        before = len(self.checks)
+        self.arguments(links, place)
+        inner = self.checks[before:]
+        if place.kind == "swallowed" or all(each.kind != "swallowed" for each in inner):
+            self.checks.insert(before, self.placed(check, place))
 
     def placed(self, check: Check, place: Place) -> Check:
         """A check of the kind that its place gives it."""
@@ -202,8 +208,8 @@ class Flow:
 
     def _nested(self, node: Node, place: Place) -> None:
         """A function that is not an argument: it is followed if something refers to it."""
-        name = self.bound_name(node)
-        used = not name or self._refers(name, node)
+        name = bound_name(self.source, node)
+        used = not name or refers(self.source, self.root, name, node)
         before = len(self.checks)
         self._inner(node, place.worse("real" if used else "unreachable"))
         self._local[name] = self.checks[before:]
@@ -212,28 +218,6 @@ class Flow:
         body = node.child_by_field_name("body")
         if body is not None:
             self.walk(body, place)
-
-    def bound_name(self, node: Node) -> str:
-        """The name under which a function can be called; "" where it has none."""
-        if (own := node.child_by_field_name("name")) is not None:
-            return self.source.name(own)
-        parent = node.parent
-        while parent is not None and parent.type in {"parenthesized_expression", "expression_list"}:
-            parent = parent.parent
-        if parent is None or parent.type not in BINDINGS:
-            return ""
-        bound = self.source.of(parent.child_by_field_name(BINDINGS[parent.type]))
-        return bound if re.fullmatch(r"[\w$]+", bound) else ""
-
-    def _refers(self, name: str, node: Node) -> bool:
-        """Whether the test mentions a name outside the function that has it (and that function's declaration)."""
-        pattern = re.compile(rb"(?<![\w$])" + re.escape(name.encode()) + rb"(?![\w$])")
-        code, root = self.source.code, self.root
-        before = len(pattern.findall(code, root.start_byte, node.start_byte))
-        after = len(pattern.findall(code, node.end_byte, root.end_byte))
-        declared = 0 if node.child_by_field_name("name") is not None else 1
-        decorated = node.parent is not None and node.parent.type == "decorated_definition"
-        return decorated or before + after > declared
 
     def _loop(self, node: Node, place: Place) -> None:
         table = next(

@@ -1,275 +1,222 @@
-"""Java tests: JUnit 3, 4 and 5, TestNG; assertions of JUnit, AssertJ, Hamcrest, Truth and Mockito."""
+"""Java tests: JUnit 3, 4 and 5, TestNG."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from lopen.test_integrity.braces import (
-    Helpers,
-    Region,
-    chosen,
-    definitions,
-    enclosing_condition,
-    helper_cases,
-    regions,
-    shallow,
-    skip_calls,
-    texts,
-)
-from lopen.test_integrity.java_checks import find_checks, helper_checks
-from lopen.test_integrity.lexing import Source, lex
-from lopen.test_integrity.suite import CLOSE, Case, Check, Language, Skip, Suite, numbered
+from lopen.test_integrity.flow import Helpers
+from lopen.test_integrity.java_checks import Body, helper_checks
+from lopen.test_integrity.place import Place
+from lopen.test_integrity.suite import CLOSE, Case, Check, Language, Skip, Suite, numbered, support_cases
+from lopen.test_integrity.syntax import COMMENTS, Source
 
-_ANNOTATION = re.compile(r"@(?!interface\b)(?P<name>[\w.]+)\s*(?P<open>\()?")
-_MODIFIERS = (
-    r"\s*(?:(?:public|protected|private|static|final|abstract|synchronized|default|sealed|strictfp)\s+)*"
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
+
+_PATH = re.compile(
+    r"(?:^|/)(?:test|tests|it|integrationTest)/|(?:Test|Tests|TestCase|IT|Spec)\.java$|/Test\w+\.java$"
 )
-_METHOD = re.compile(
-    _MODIFIERS
-    + r"(?:<[^>{]*>\s*)?[\w.<>\[\],?]{1,100}(?:\s[\w.<>\[\],?]{1,100}){0,3}?\s+(?P<name>\w+)\s*\([^)]*\)\s*(?:throws\s+[\w., \n]+)?\{"
+_CLASSES = frozenset({"class_declaration", "interface_declaration", "record_declaration", "enum_declaration"})
+_TESTS = frozenset({"Test", "ParameterizedTest", "RepeatedTest", "TestFactory", "TestTemplate", "Property"})
+_SETTING_UP = frozenset(
+    {"Before", "BeforeEach", "BeforeAll", "BeforeClass", "BeforeMethod", "BeforeTest", "BeforeSuite"}
 )
-_CLASS = re.compile(_MODIFIERS + r"(?:class|interface|record)\s+(?P<name>\w+)[^{;]{0,2000}\{")
-_ANY_CLASS = re.compile(r"\b(?:class|interface|record)\s+(?P<name>\w+)(?P<heritage>[^{;]{0,2000})\{")
-_PARENT = re.compile(r"\bextends\s+(?:\w+\.)*(\w+)")
+_TABLES = frozenset({"CsvSource", "ValueSource", "EnumSource"})
+_CONDITIONAL = re.compile(r"^(?:Disabled|Enabled)(?:On|If|For)\w*$")
 _TURNED = re.compile(
     r"\bexpected\s*=\s*(?:[\w.]+\.)?(?:AssertionError|ComparisonFailure|Throwable|Error)\.class"
 )
-_JUNIT3 = re.compile(r"\bpublic\s+void\s+(?P<name>test\w*)\s*\(\s*\)\s*(?:throws\s+[\w., ]+)?\{")
-_TESTS = frozenset({"Test", "ParameterizedTest", "RepeatedTest", "TestFactory", "TestTemplate", "Property"})
-_SKIPPING = frozenset({"Disabled", "Ignore"})
-_CONDITIONAL = re.compile(r"^(?:Disabled|Enabled)(?:On|If|For)\w*$")
-_SWALLOWING = re.compile(r"\b(?:Throwable|AssertionError|AssertionFailedError|Error)\b")
-
-
-@dataclass(frozen=True, slots=True)
-class _Annotation:
-    """An annotation: its last name, its arguments as text, where its bracket opens, where it starts."""
-
-    name: str
-    arguments: str
-    opening: int | None
-    start: int
-
-
-_Run = tuple[tuple[_Annotation, ...], int]  # annotations, and where what they stand before starts
+_FOREIGN = re.compile(r"\b(?:WINDOWS|MAC|AIX|SOLARIS)\b|[Ww]indows|mac os")
+_FIELDS = "(variable_declarator name: (identifier) @name value: (_) @value)"
+_LISTING = re.compile(r"(?:Stream|List|Set|Arrays)\.(?:of|asList)$")
 
 
 def covers(path: str) -> bool:
     """Whether a file holds tests: by folder or by name."""
-    return path.endswith(".java") and bool(
-        re.search(
-            r"(?:^|/)(?:test|tests|it|integrationTest)/|(?:Test|Tests|TestCase|IT|Spec)\.java$|/Test\w+\.java$",
-            path,
-        )
-    )
+    return path.endswith(".java") and bool(_PATH.search(path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Annotation:
+    """An annotation: its last name, its arguments as text, its node."""
+
+    name: str
+    arguments: str
+    node: Node
+
+
+@dataclass(slots=True)
+class _Class:
+    """A class: its name and those of the classes around it, what it extends, and what keeps its tests from running."""
+
+    names: tuple[str, ...]
+    parents: tuple[str, ...]
+    skips: list[Skip] = field(default_factory=list)
+    methods: list[Node] = field(default_factory=list)
 
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; methods that assert, in whichever of the files, count where they are called."""
-    sources = {path: lex(text, "java") for path, text in files.items()}
-    helpers = helper_checks(list(sources.values()))
-    runs = {path: _annotated_outermost(source) for path, source in sources.items()}
-    marks = {path: _class_marks(source, runs[path]) for path, source in sources.items()}
-    shared = {name: skips for found in marks.values() for name, skips in found.items()}
-    return {
-        path: _suite(source, runs[path], {**shared, **marks[path]}, helpers)
-        for path, source in sources.items()
-    }
+    parsed = {path: _File(Source(text, "java")) for path, text in files.items()}
+    helpers = {name: checks for file in parsed.values() for name, checks in file.helpers.items()}
+    marks = {owner.names[-1]: owner.skips for file in parsed.values() for owner in file.classes}
+    return {path: file.suite(helpers, marks) for path, file in parsed.items()}
 
 
-def _classes(source: Source) -> list[tuple[re.Match[str], int]]:
-    return [(m, source.closing(m.end() - 1)) for m in _ANY_CLASS.finditer(source.code)]
+class _File:
+    """A file's classes."""
 
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.named = {source.name(f["name"]): f["value"] for f in source.matches(_FIELDS)}
+        self.helpers = dict(helper_checks(source, self.named))
+        self.classes: list[_Class] = []
+        self._collect(source.root, ())
 
-def _class_marks(source: Source, runs: Sequence[_Run]) -> dict[str, tuple[Skip, ...]]:
-    """What keeps the tests of each class from running: annotations, static blocks, methods that set up."""
-    classes = _classes(source)
-    marks = {m["name"]: list(static_skips(source, m.end(), close)) for m, close in classes}
-    for run, end in runs:
-        owner = _CLASS.match(source.code, end)
-        method = _METHOD.match(source.code, end)
-        if owner:
-            marks.setdefault(owner["name"], []).extend(_skips(source, run))
-        elif method and any(a.name in SETTING_UP for a in run):
-            around = _around(classes, method.start("name"))
-            skips = body_skips(source, method.end(), source.closing(method.end() - 1))
-            named = [replace(skip, text=f"{method['name']}'s {skip.text}") for skip in skips]
-            marks.setdefault(around[-1]["name"] if around else "", []).extend(named)
-    return {name: tuple(skips) for name, skips in marks.items()}
+    def _collect(self, body: Node, names: tuple[str, ...]) -> None:
+        for node in body.named_children:
+            inner = node.child_by_field_name("body")
+            if node.type in _CLASSES and inner is not None and len(names) < 10:
+                owner = self._class(node, inner, names)
+                self.classes.append(owner)
+                self._collect(inner, owner.names)
 
+    def _class(self, node: Node, body: Node, names: tuple[str, ...]) -> _Class:
+        source = self.source
+        heritage = source.of(node.child_by_field_name("superclass")).removeprefix("extends ")
+        parent = re.sub(r"<.*", "", heritage).rpartition(".")[2]
+        name = source.name(node.child_by_field_name("name"))
+        owner = _Class((*names, name), (parent,) if parent else ())
+        owner.skips += [s for annotation in self.annotations(node) for s in self._skips(annotation)]
+        for member in body.named_children:
+            if member.type == "static_initializer":
+                owner.skips += self._body(member, {}).skips
+            elif member.type == "method_declaration":
+                owner.methods.append(member)
+                if any(each.name in _SETTING_UP for each in self.annotations(member)):
+                    owner.skips += self._set_up(member)
+        return owner
 
-def _suite(
-    source: Source,
-    runs: Sequence[_Run],
-    marks: Mapping[str, tuple[Skip, ...]],
-    helpers: Helpers,
-) -> Suite:
-    classes = _classes(source)
-    cases = []
-    seen = set()
-    for run, end in runs:
-        method = _METHOD.match(source.code, end)
-        if method and any(a.name in _TESTS for a in run) and not _CLASS.match(source.code, end):
-            seen.add(method.end())
-            cases.append(_case(source, run, method, _around(classes, method.start("name")), marks, helpers))
-    for method in definitions(source, _JUNIT3):
-        around = _around(classes, method.start())
-        if method.end() not in seen and any("TestCase" in m["heritage"] for m in around):
-            cases.append(_case(source, (), method, around, marks, helpers))
-    return Suite(numbered([*cases, *helper_cases(helper_checks([source]), cases)]))
+    def _set_up(self, method: Node) -> Iterator[Skip]:
+        name = self.source.name(method.child_by_field_name("name"))
+        for skip in self._body(method, {}).skips:
+            if not skip.text.startswith("return"):
+                yield Skip(f"{name}'s {skip.text}", skip.line, skip.certain)
 
+    def _body(self, method: Node, helpers: Helpers) -> Body:
+        body = Body(self.source, method, helpers, self.named)
+        body.block(method.child_by_field_name("body") or method.named_children[-1], Place())
+        return body
 
-def _annotated_outermost(source: Source) -> list[_Run]:
-    return shallow(_annotated(source), lambda found: (found[0][0].start, _end(source, found[1])))
+    def annotations(self, node: Node) -> list[_Annotation]:
+        """The annotations of a class or method."""
+        modifiers = [child for child in node.named_children if child.type == "modifiers"]
+        found = []
+        for each in modifiers[0].named_children if modifiers else ():
+            if each.type in {"annotation", "marker_annotation"}:
+                name = self.source.of(each.child_by_field_name("name")).rpartition(".")[2]
+                arguments = self.source.of(each.child_by_field_name("arguments"))
+                found.append(_Annotation(name, arguments.removeprefix("(").removesuffix(")"), each))
+        return found
 
-
-def _end(source: Source, at: int) -> int:
-    """Where the class or method that starts at `at` ends."""
-    found = _CLASS.match(source.code, at) or _METHOD.match(source.code, at)
-    return source.closing(found.end() - 1) if found else at
-
-
-def _around(classes: Sequence[tuple[re.Match[str], int]], at: int) -> list[re.Match[str]]:
-    return [m for m, close in classes if m.start() < at < close]
-
-
-def _annotated(source: Source) -> Iterator[_Run]:
-    """Runs of annotations and where what they annotate starts."""
-    at = 0
-    while found := _ANNOTATION.search(source.code, at):
-        run = []
-        following: re.Match[str] | None = found
-        while following:
-            opening = following.end() - 1 if following["open"] else None
-            end = source.closing(opening) + 1 if opening is not None else following.end()
-            arguments = source.span(opening + 1, end - 1) if opening is not None else ""
-            run.append(
-                _Annotation(
-                    following["name"].rpartition(".")[2], arguments, opening, following.start("name") - 1
-                )
-            )
-            at = end
-            following = re.compile(_MODIFIERS + _ANNOTATION.pattern).match(source.code, at)
-        yield tuple(run), at
-
-
-def _case(
-    source: Source,
-    run: Sequence[_Annotation],
-    method: re.Match[str],
-    around: Sequence[re.Match[str]],
-    marks: Mapping[str, tuple[Skip, ...]],
-    helpers: Helpers,
-) -> Case:
-    start, end = method.end(), source.closing(method.end() - 1)
-    line = source.line(method.start("name"))
-    idle: list[Region] = regions(source, start, end, swallowing=_SWALLOWING)
-    owners = [name for owner in around for name in (owner["name"], *_PARENT.findall(owner["heritage"]))]
-    skips = [skip for name in owners for skip in marks.get(name, ())]
-    skips += _skips(source, run)
-    skips += body_skips(source, start, end)
-    annotations = " ".join(f"@{a.name}({a.arguments})" for a in run)
-    return Case(
-        "::".join([*(owner["name"] for owner in around), method["name"]]),
-        line,
-        f"{annotations} {source.span(start, end)}",
-        (*_expected(run, line), *chosen(find_checks(source, start, end, helpers), idle)),
-        tuple(skips),
-        _rows(source, run),
-        not source.code[start:end].strip(),
-        turned=next(
-            (f"@Test({a.arguments})" for a in run if a.name == "Test" and _TURNED.search(a.arguments)), ""
-        ),
-    )
-
-
-def _skips(source: Source, run: Sequence[_Annotation]) -> Iterator[Skip]:
-    for annotation in run:
-        line = source.line(annotation.start)
-        if annotation.name in _SKIPPING:
+    def _skips(self, annotation: _Annotation) -> Iterator[Skip]:
+        line = self.source.line(annotation.node)
+        if annotation.name in {"Disabled", "Ignore"}:
             yield Skip(f"@{annotation.name}", line)
         elif annotation.name == "Test" and re.search(r"\benabled\s*=\s*false", annotation.arguments):
             yield Skip("@Test(enabled = false)", line)
         elif _CONDITIONAL.match(annotation.name):
             yield Skip(f"@{annotation.name}({annotation.arguments})", line, not _is_foreign(annotation))
 
+    def suite(self, helpers: Helpers, marks: Mapping[str, Sequence[Skip]]) -> Suite:
+        """The file's tests and helpers."""
+        own = {**marks, **{owner.names[-1]: owner.skips for owner in self.classes}}
+        parents = {owner.names[-1]: owner.parents for owner in self.classes}
+        cases = []
+        for owner in self.classes:
+            around = [name for each in owner.names for name in (each, *parents.get(each, ()))]
+            skips = [skip for name in around for skip in own.get(name, ())]
+            for method in owner.methods:
+                if self._is_test(method, owner):
+                    cases.append(self._case(method, owner, skips, helpers))
+        tests = {case.short for case in cases}
+        support = {name: checks for name, checks in self.helpers.items() if name not in tests}
+        return Suite(numbered([*cases, *support_cases(support)]))
+
+    def _is_test(self, method: Node, owner: _Class) -> bool:
+        if any(each.name in _TESTS for each in self.annotations(method)):
+            return True
+        name = self.source.name(method.child_by_field_name("name"))
+        return "TestCase" in "".join(owner.parents) and bool(re.match(r"test(?![a-z])", name))
+
+    def _case(self, method: Node, owner: _Class, skips: Sequence[Skip], helpers: Helpers) -> Case:
+        source, inner = self.source, method.child_by_field_name("body")
+        name = method.child_by_field_name("name") or method
+        line, run = source.line(name), self.annotations(method)
+        body = self._body(method, helpers)
+        expected = [
+            Check(f"@Test({each.arguments})", "an exception", CLOSE, line)
+            for each in run
+            if each.name == "Test" and "expected" in each.arguments
+        ]
+        own = [skip for each in run for skip in self._skips(each)]
+        rows = self._rows(run)
+        return Case(
+            "::".join([*owner.names, source.name(name)]),
+            line,
+            f"{' '.join(f'@{a.name}({a.arguments})' for a in run)} {source.of(inner)}",
+            (*expected, *body.checks),
+            (*skips, *own, *dict.fromkeys(body.skips)),
+            body.rows if rows is None else rows,
+            inner is None or not source.of(inner).strip("{} "),
+            turned=next(
+                (f"@Test({a.arguments})" for a in run if a.name == "Test" and _TURNED.search(a.arguments)), ""
+            ),
+        )
+
+    def _rows(self, run: Sequence[_Annotation]) -> int | None:
+        """The rows that annotations spell out, or that the method which they name lists."""
+        for each in run:
+            lists = self.source.find("(element_value_array_initializer) @list", "list", each.node)
+            if each.name in _TABLES:
+                block = re.search(r'textBlock = """(.*)"""', self.source.name(each.node), re.DOTALL)
+                if block:
+                    return len([line for line in block[1].splitlines() if line.strip()])
+                return len([c for c in lists[0].named_children if c.type not in COMMENTS]) if lists else 1
+            provider = re.search(r'(?:dataProvider = )?"(\w+)"', each.arguments)
+            if provider and (each.name == "MethodSource" or "dataProvider" in each.arguments):
+                return self._provided(provider[1])
+        return None
+
+    def _provided(self, name: str) -> int | None:
+        """The rows of a method that lists them, or of a data provider of that name."""
+        for owner in self.classes:
+            for method in owner.methods:
+                own = self.source.name(method.child_by_field_name("name"))
+                marked = any(
+                    f'"{name}"' in a.arguments for a in self.annotations(method) if a.name == "DataProvider"
+                )
+                if own == name or marked:
+                    return self._listed(method)
+        return None
+
+    def _listed(self, method: Node) -> int | None:
+        for call in self.source.find("(method_invocation) @call", "call", method):
+            links = self.source.chain(call)
+            if _LISTING.search(".".join(link.name for link in links[:2])) and len(links) == 2:
+                return len(links[1].arguments or ())
+        tables = self.source.find("(array_initializer) @list", "list", method)
+        return len([c for c in tables[0].named_children if c.type not in COMMENTS]) if tables else None
+
 
 def _is_foreign(annotation: _Annotation) -> bool:
     """Whether a condition on the platform leaves Linux in."""
     if annotation.name.startswith("Enabled"):
         return "LINUX" in annotation.arguments
-    return bool(FOREIGN.search(annotation.arguments)) and "LINUX" not in annotation.arguments
-
-
-def _expected(run: Sequence[_Annotation], line: int) -> Iterator[Check]:
-    for annotation in run:
-        if annotation.name == "Test" and "expected" in annotation.arguments:
-            yield Check(f"@Test({annotation.arguments})", "an exception", CLOSE, line)
-
-
-def _rows(source: Source, run: Sequence[_Annotation]) -> int | None:
-    """The rows that annotations spell out (`@CsvSource({…})`, `@ValueSource(ints = {…})`)."""
-    for annotation in run:
-        if annotation.name in {"CsvSource", "ValueSource"} and annotation.opening is not None:
-            close = source.closing(annotation.opening)
-            brace = source.code.find("{", annotation.opening, close)
-            return len(source.arguments(brace)) if brace >= 0 else 1
-    return None
+    return bool(_FOREIGN.search(annotation.arguments)) and "LINUX" not in annotation.arguments
 
 
 LANGUAGE = Language("Java", covers, covers, read)
-
-
-SETTING_UP = frozenset(
-    ["Before", "BeforeEach", "BeforeAll", "BeforeClass", "BeforeMethod", "BeforeTest", "BeforeSuite"]
-)
-FOREIGN = re.compile(r"\b(?:WINDOWS|MAC|AIX|SOLARIS)\b|[Ww]indows|mac os")
-_ASSUME = re.compile(
-    r"(?<![\w$])(?:(?:Assume|Assumptions)\s*\.\s*)?(?P<name>assume(?:True|False|That|NotNull|NoException)|abort)\s*\("
-)
-_THROWN = re.compile(
-    r"\bthrow\s+new\s+(?:SkipException|TestAbortedException|TestSkippedException|(?:Internal)?AssumptionViolatedException)\b"
-)
-_EXIT = re.compile(
-    r"(?<![\w$.])(?:System\s*\.\s*exit|Runtime\s*\.\s*getRuntime\s*\(\s*\)\s*\.\s*(?:exit|halt))\s*\(\s*0\s*\)"
-)
-_STATIC = re.compile(r"\bstatic\s*\{")
-
-
-def body_skips(source: Source, start: int, end: int) -> list[Skip]:
-    """What in a method's body keeps a test from running."""
-    found = [
-        skip for match in _ASSUME.finditer(source.code, start, end) for skip in _assumed(source, start, match)
-    ]
-    found += skip_calls(source, start, end, _THROWN, FOREIGN)
-    found += _exits(source, start, end)
-    return found
-
-
-def _assumed(source: Source, start: int, match: re.Match[str]) -> Iterator[Skip]:
-    """An assumption skips where it does not hold; one that asks for a constant always does, or never."""
-    condition = enclosing_condition(source, start, match.start())
-    asked = [text for text in texts(source, match.end() - 1) if not text.startswith('"')][:1]
-    wanted = {"assumeTrue": "true", "assumeFalse": "false"}.get(match["name"], "")
-    if wanted and asked == [wanted]:
-        return
-    reasons = [condition] if condition else []
-    if asked and asked[0] not in {"true", "false"} and match["name"] != "abort":
-        reasons += asked if wanted == "false" else [f"not ({asked[0]})"]
-    name = " ".join(match.group().rstrip("( \t\n").split())
-    text = f"{name} if {' and '.join(reasons)}" if reasons else name
-    elsewhere = any(FOREIGN.search(a) and (a.startswith("!") or wanted == "false") for a in asked)
-    yield Skip(text, source.line(match.start()), not (elsewhere or FOREIGN.search(condition)))
-
-
-def static_skips(source: Source, start: int, end: int) -> Iterator[Skip]:
-    """Exits in a class's static blocks."""
-    for found in source.top_level(start, end, _STATIC):
-        yield from _exits(source, found.end(), source.closing(found.end() - 1))
-
-
-def _exits(source: Source, start: int, end: int) -> Iterator[Skip]:
-    for found in source.outermost(start, end, _EXIT):
-        yield Skip(re.sub(r"\s", "", found.group()), source.line(found.start()))

@@ -1,33 +1,32 @@
-"""What a Java test checks: assertions of JUnit, AssertJ, Hamcrest and Truth, Mockito's `verify`, helpers."""
+"""What a Java test checks (JUnit, AssertJ, Hamcrest, Truth, Mockito, helpers), and what in its body skips it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from lopen.test_integrity.braces import (
-    Helpers,
-    always_equal,
-    always_true,
-    chain,
-    definitions,
-    helper_calls,
-    is_literal,
-    texts,
-)
-from lopen.test_integrity.lexing import Source
+from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, is_literal, truth
+from lopen.test_integrity.flow import Flow, Helpers
+from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks
+from lopen.test_integrity.syntax import Link, Source, dotted, may_fail
 
-_ASSERT = re.compile(
-    r"(?<![\w$])(?:(?:Assert|Assertions|Assertion|Truth|MatcherAssert)\s*\.\s*)?(?P<name>assert\w*|fail|expectThrows)\s*\("
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
+
+_ASSERT = re.compile(r"^(?:assert\w*|fail|expectThrows)$")
+_MOCK = re.compile(r"^(?:verify\w*|expectMsg\w*)$")
+_EXPECT = re.compile(r"^(?:andExpect|expectStatus|expectBody|expectNext\w*)$")
+_ASSUME = re.compile(r"^(?:assume(?:True|False|That|NotNull|NoException)|abort)$")
+_SKIPPING = re.compile(
+    r"^(?:SkipException|TestAbortedException|TestSkippedException|(?:Internal)?AssumptionViolatedException)$"
 )
-_MOCK = re.compile(r"(?<![\w$])(?:Mockito\s*\.\s*|\w+\s*\.\s*)?(?P<name>verify\w*|expectMsg\w*)\s*\(")
-_EXPECT = re.compile(r"\.\s*(?P<name>andExpect|expectStatus|expectBody|expectNext\w*)\s*\(")
-_FUNCTION = re.compile(r"\b(?:void|boolean|[A-Z]\w*)\s+(?P<name>\w+)\s*\([^)]*\)\s*(?:throws\s+[\w., ]+)?\{")
-_CALLED = re.compile(r"(?<![\w$.])(?:this\s*\.\s*)?(?P<name>[a-z]\w*)\s*\(")
+_SWALLOWING = re.compile(r"\b(?:Throwable|AssertionError|AssertionFailedError|Error)\b")
+_EXITS = frozenset({"System.exit", "Runtime.getRuntime.exit", "Runtime.getRuntime.halt"})
 _RANKS = ranks(
     exact="assertEquals assertSame assertNull assertArrayEquals assertIterableEquals",
-    close="assertLinesMatch assertThrowsExactly assertThrows expectThrows verifyNoMoreInteractions",
+    close="fail assertLinesMatch assertThrowsExactly assertThrows expectThrows verifyNoMoreInteractions",
     loose="assertTrue assertFalse assertNotEquals assertNotSame assertInstanceOf",
     present="assertNotNull assertDoesNotThrow",
 )
@@ -37,43 +36,135 @@ _CHAINED = ranks(
     loose="isNotEqualTo isNotEmpty isNotBlank isNotZero doesNotContain",
     present="isNotNull isPresent isNotSameAs",
 )
+_DESCRIBING = frozenset({"as", "describedAs", "extracting", "withFailMessage", "overridingErrorMessage"})
 
 
-def find_checks(source: Source, start: int, end: int, helpers: Helpers) -> Iterator[tuple[int, Check]]:
-    """The checks in a range, each with its position."""
-    for found in _ASSERT.finditer(source.code, start, end):
-        if found["name"] not in helpers:
-            yield found.start(), _asserted(source, found.start(), found["name"], found.end() - 1)
-    for pattern in (_MOCK, _EXPECT):
-        for found in pattern.finditer(source.code, start, end):
-            _, stop = chain(source, source.closing(found.end() - 1) + 1)
-            text = source.span(found.start(), stop)
-            yield found.start(), Check(text, found["name"], PARTIAL, source.line(found.start()))
-    yield from helper_calls(source, start, end, _CALLED, helpers)
+class Body(Flow):
+    """The walk through the body of a test, a helper or a method that sets up."""
 
+    def __init__(self, source: Source, root: Node, helpers: Helpers, tables: Mapping[str, Node]) -> None:
+        super().__init__(source, root, helpers)
+        self._tables = tables
 
-def _asserted(source: Source, at: int, name: str, opening: int) -> Check:
-    arguments = texts(source, opening)
-    links, stop = chain(source, source.closing(opening) + 1)
-    text, line = source.span(at, stop), source.line(at)
-    if name == "assertThat" and len(arguments) == 1:
-        return _fluent(source, text, arguments[0], links, line)
-    if _is_vacuous(name, arguments):
-        return Check(text, "", 0, line, "vacuous")
-    subject = _subject(name, arguments)
-    rank = _RANKS.get(name, EXACT)  # a helper with a name of its own is given the benefit of the doubt
-    if name == "assertThat" and len(arguments) > 1:
-        rank = _matched(arguments[-1])
-    if name == "assertTrue" and re.search(r"\.equals\(|[^=!<>]==[^=]", subject):
-        rank = EXACT
-    if name == "assertThrows" and arguments and arguments[0] in {"Exception.class", "Throwable.class"}:
-        rank = PRESENT
-    return Check(text, subject, rank, line)
+    def tables(self) -> Mapping[str, Node]:
+        return self._tables
+
+    def swallows(self, handler: Node) -> bool:
+        caught = self.source.of(handler.named_children[0]) if handler.named_child_count else ""
+        return bool(_SWALLOWING.search(caught)) and not may_fail(self.source, handler.named_children[-1])
+
+    def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
+        names = dotted(list(links))
+        if names in _EXITS:
+            code = [self.source.of(argument) for argument in links[-1].arguments or ()]
+            if code == ["0"] and not place.condition and self.ends_test(node):
+                self.skip(f"{names.replace('getRuntime', 'getRuntime()')}(0)", node, place)
+            return True
+        for index, link in enumerate(links):
+            if link.arguments is None or (index and links[index - 1].arguments is not None):
+                continue
+            if _ASSUME.match(link.name):
+                self._assume(node, names, link, place)
+                return True
+            if _ASSERT.match(link.name) and link.name not in self.helpers:
+                self.asserted(self._asserted(node, link, links[index + 1 :]), links, place)
+                return True
+            if _MOCK.match(link.name):
+                self.check(self._plain(node, link.name), place)
+                return False
+        called = [link.name for link in links if link.arguments is not None and _EXPECT.match(link.name)]
+        for name in called:
+            self.check(self._plain(node, name), place)
+        last = links[-1]
+        own = len(links) == 1 or (len(links) == 2 and links[0].arguments is None)
+        if own and last.arguments is not None and last.name in self.helpers:
+            text = self.source.of(node)
+            self.helper(
+                last.name, Check(text, self._first(last) or text, EXACT, self.source.line(node)), place
+            )
+        return False
+
+    def _plain(self, node: Node, name: str) -> Check:
+        return Check(self.source.of(node), name, PARTIAL, self.source.line(node))
+
+    def _first(self, link: Link) -> str:
+        return self.source.of(link.arguments[0]) if link.arguments else ""
+
+    def _assume(self, node: Node, names: str, link: Link, place: Place) -> None:
+        """An assumption skips where it does not hold; one that asks for a constant always does, or never."""
+        asked = [t for a in link.arguments or () if not (t := self.source.of(a)).startswith('"')][:1]
+        if asked and link.name != "abort":
+            wanted = link.name != "assumeFalse"
+            holds = truth(asked[0])
+            if link.name == "assumeTrue" or link.name == "assumeFalse":
+                skipped = ALWAYS - holds if wanted else holds
+                condition = f"not ({asked[0]})" if wanted else asked[0]
+            else:
+                skipped, condition = 2, f"not ({asked[0]})"
+            if place.condition:
+                condition = f"{place.condition} and {condition}"
+            if skipped == NEVER:
+                return
+            place = place.under(condition, skipped)
+        self.skip(names, node, place)
+
+    def _thrown(self, node: Node, place: Place) -> None:
+        thrown = node.named_children[0] if node.named_child_count else None
+        made = thrown.child_by_field_name("type") if thrown is not None else None
+        if made is not None and _SKIPPING.match(self.source.of(made)):
+            self.skip(f"throw new {self.source.of(made)}", node, place)
+        else:
+            super()._thrown(node, place)
+
+    def callback(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
+        link = links[index]
+        if link.name == "assumingThat":
+            condition = self._first(link)
+            return place.under(condition, truth(condition))
+        if link.name in {"assertThrows", "expectThrows", "assertThatThrownBy", "catchThrowable"}:
+            expected = self._first(link) if link.name.endswith("Throws") else "Throwable"
+            broad = re.search(r"\b(?:Throwable|AssertionError|Error)(?:\.class)?$", expected)
+            return place.worse("swallowed" if broad else "real")
+        return place
+
+    def _asserted(self, node: Node, link: Link, rest: Sequence[Link]) -> Check:
+        name, arguments = link.name, [self.source.of(argument) for argument in link.arguments or ()]
+        text, line = self.source.of(node), self.source.line(node)
+        if name == "assertThat" and len(arguments) == 1:
+            return self._fluent(text, arguments[0], rest, line)
+        if _is_vacuous(name, arguments):
+            return Check(text, "", 0, line, "vacuous")
+        subject = _subject(name, arguments)
+        rank = _RANKS.get(name, EXACT)  # a helper with a name of its own is given the benefit of the doubt
+        if name == "assertThat" and len(arguments) > 1:
+            rank = _matched(arguments[-1])
+        if name == "assertTrue" and re.search(r"\.equals\(|[^=!<>]==[^=]", subject):
+            rank = EXACT
+        if name == "assertThrows" and arguments and arguments[0] in {"Exception.class", "Throwable.class"}:
+            rank = PRESENT
+        return Check(text, subject, rank, line)
+
+    def _fluent(self, text: str, subject: str, rest: Sequence[Link], line: int) -> Check:
+        found = [_CHAINED.get(link.name, PARTIAL) for link in rest if link.name not in _DESCRIBING]
+        if not found:
+            return Check(text, subject, 0, line, "vacuous")  # assertThat(x) alone asserts nothing
+        last = rest[-1]
+        arguments = [self.source.of(argument) for argument in last.arguments or ()]
+        same = (
+            last.name in {"isEqualTo", "isSameAs"} and arguments[:1] and always_equal(subject, arguments[0])
+        )
+        if (
+            same
+            or (last.name == "isTrue" and always_true(subject))
+            or (last.name == "isFalse" and subject == "false")
+        ):
+            return Check(text, subject, 0, line, "vacuous")
+        return Check(text, subject, max(found), line)
 
 
 def _matched(matcher: str) -> int:
     """How much a Hamcrest matcher pins down."""
-    name = re.match(r"[\w.]*", matcher)[0].rpartition(".")[2]  # type: ignore[index]  # matches even nothing
+    name = matcher.partition("(")[0].rpartition(".")[2]
     if name in {"is", "equalTo", "sameInstance", "nullValue"}:
         return EXACT
     return {"notNullValue": PRESENT, "not": LOOSE, "instanceOf": LOOSE}.get(name, PARTIAL)
@@ -83,47 +174,25 @@ def _subject(name: str, arguments: Sequence[str]) -> str:
     """What is checked: JUnit puts the expected value first."""
     if name in {"assertEquals", "assertNotEquals", "assertSame", "assertArrayEquals"} and len(arguments) > 1:
         return arguments[0] if is_literal(arguments[1]) else arguments[1]
-    if name in {"assertThrows", "expectThrows"}:
+    if name in {"assertThrows", "expectThrows", "fail"}:
         return "an exception"
     return arguments[0] if arguments else ""
-
-
-def _fluent(
-    source: Source, text: str, subject: str, links: Sequence[tuple[str, int | None]], line: int
-) -> Check:
-    ranks = [
-        _CHAINED.get(name, PARTIAL) for name, _ in links if name not in {"as", "describedAs", "extracting"}
-    ]
-    if not ranks:
-        return Check(text, subject, 0, line, "vacuous")  # assertThat(x) alone asserts nothing
-    name, opening = links[-1]
-    arguments = texts(source, opening) if opening is not None else []
-    same = name in {"isEqualTo", "isSameAs"} and len(arguments) == 1 and always_equal(subject, arguments[0])
-    if same or (name == "isTrue" and always_true(subject)) or (name == "isFalse" and subject == "false"):
-        return Check(text, subject, 0, line, "vacuous")
-    return Check(text, subject, max(ranks), line)
 
 
 def _is_vacuous(name: str, arguments: Sequence[str]) -> bool:
     if name == "assertTrue":
         return any(always_true(argument) for argument in arguments)
     if name == "assertFalse":
-        return "false" in arguments
+        return any(truth(argument) == NEVER for argument in arguments)
     if name in {"assertEquals", "assertSame"} and len(arguments) > 1:
         return always_equal(arguments[0], arguments[1])
-    return (
-        name == "assertNotNull"
-        and len(arguments) == 1
-        and is_literal(arguments[0])
-        and arguments[0] != "null"
-    )
+    literal = len(arguments) == 1 and is_literal(arguments[0]) and arguments[0] != "null"
+    return name == "assertNotNull" and literal
 
 
-def helper_checks(sources: Sequence[Source]) -> dict[str, tuple[Check, ...]]:
+def helper_checks(source: Source, tables: Mapping[str, Node]) -> Iterator[tuple[str, tuple[Check, ...]]]:
     """Methods by name, with what they check."""
-    found: dict[str, tuple[Check, ...]] = {}
-    for source in sources:
-        for match in definitions(source, _FUNCTION):
-            close = source.closing(match.end() - 1)
-            found[match["name"]] = tuple(c for _, c in find_checks(source, match.end(), close, {}))
-    return found
+    for name, method in source.functions("(method_declaration name: (identifier) @name) @function"):
+        body = Body(source, method, {}, tables)
+        body.block(method.child_by_field_name("body"), Place())
+        yield name, tuple(body.checks)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lopen.test_integrity.bindings import bound_name
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.javascript_checks import EXPECTING, Body, Names
@@ -219,7 +220,7 @@ class _File(Flow):
 
     def _nested(self, node: Node, place: Place) -> None:
         """A function that declares tests does so where it is called; most are helpers."""
-        name = self.bound_name(node)
+        name = bound_name(self.source, node)
         if name in self.words.meanings or (
             name and b"it(" not in self.source.code[node.start_byte : node.end_byte]
         ):

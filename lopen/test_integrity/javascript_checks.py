@@ -94,10 +94,7 @@ class Body(Flow):
         found = self._read(node, links)
         if found is not None:
             waits = self._must_be_awaited(links) and not self._is_awaited(node)
-            before = len(self.checks)
-            self.arguments(links, place)
-            if all(check.kind != "swallowed" for check in self.checks[before:]) or place.kind == "swallowed":
-                self.checks.insert(before, self.placed(found, place.worse("unawaited") if waits else place))
+            self.asserted(found, links, place.worse("unawaited") if waits else place)
             return True
         name = self._called_helper(links)
         if name:

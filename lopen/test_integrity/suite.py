@@ -89,8 +89,8 @@ class Case:
 
     @property
     def tokens(self) -> frozenset[str]:
-        """Names and literals in all of it."""
-        return tokens(self.body)
+        """Names and literals in all of it, and the words of its strings: a table's rows may be strings."""
+        return tokens(self.body) | frozenset(re.findall(r"\w+", self.body))
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,8 @@ class Source:
     def __init__(self, text: str, language: str) -> None:
         self.language = language
         self.text = text.encode("utf-8", "replace")
-        self.root = _parser(language).parse(self.text).root_node
+        parsed = _readable_macros(self.text) if language == "rust" else self.text
+        self.root = _parser(language).parse(parsed).root_node
         self._bare = self._code = b""
 
     @property
@@ -224,6 +225,17 @@ class Source:
                 break
             node = inner
         return links[::-1]
+
+
+_MACRO_CALL = re.compile(
+    rb"\b((?:prop_|debug_)?assert(?:_eq|_ne)?|panic|unreachable|unimplemented|todo)!(?=\s*\()"
+)
+
+
+def _readable_macros(text: bytes) -> bytes:
+    """Rust whose usual macros are written as calls, a vector and a module, every byte at its place."""
+    text = _MACRO_CALL.sub(rb"\1_", text)
+    return text.replace(b"vec![", b"   &[").replace(b"proptest! {", b"mod prop_ {")
 
 
 _QUOTING = frozenset({"javascript", "typescript", "tsx", "python", "ruby", "php"})

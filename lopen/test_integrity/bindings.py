@@ -1,4 +1,4 @@
-"""Rows of literal tables: what a test is run for is counted where the source spells it out."""
+"""What names are bound to: functions, and literal tables, whose rows are counted where the source spells them out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.suite import words
-from lopen.test_integrity.syntax import COMMENTS, Source
+from lopen.test_integrity.syntax import BINDINGS, COMMENTS, Source
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -57,3 +57,27 @@ def _literal(source: Source, node: Node, named: Mapping[str, Node]) -> Node | No
         return _literal(source, inner, named) if inner is not None else None
     table = named.get(source.name(node)) if node.type == "identifier" else None
     return _literal(source, table, {}) if table is not None else None
+
+
+def bound_name(source: Source, node: Node) -> str:
+    """The name under which a function can be called; "" where it has none."""
+    if (own := node.child_by_field_name("name")) is not None:
+        return source.name(own)
+    parent = node.parent
+    while parent is not None and parent.type in {"parenthesized_expression", "expression_list"}:
+        parent = parent.parent
+    if parent is None or parent.type not in BINDINGS:
+        return ""
+    bound = source.of(parent.child_by_field_name(BINDINGS[parent.type]))
+    return bound if re.fullmatch(r"[\w$]+", bound) else ""
+
+
+def refers(source: Source, root: Node, name: str, node: Node) -> bool:
+    """Whether a root mentions a name outside the function that has it (and that function's declaration)."""
+    pattern = re.compile(rb"(?<![\w$])" + re.escape(name.encode()) + rb"(?![\w$])")
+    code = source.code
+    before = len(pattern.findall(code, root.start_byte, node.start_byte))
+    after = len(pattern.findall(code, node.end_byte, root.end_byte))
+    declared = 0 if node.child_by_field_name("name") is not None else 1
+    decorated = node.parent is not None and node.parent.type == "decorated_definition"
+    return decorated or before + after > declared
