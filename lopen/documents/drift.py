@@ -61,11 +61,6 @@ class Drift:
         )
 
 
-def address_label(address: str) -> str:
-    """Return a key of `section_hashes` in the form for people."""
-    return address or "front matter"
-
-
 def compare_hashes(planned: Mapping[str, str], current: Mapping[str, str]) -> Drift:
     """Compare the planned hashes with the current ones (both from `section_hashes`)."""
     return Drift(

@@ -85,10 +85,6 @@ class Outline:
         """Return the line of this offset, from 1."""
         return bisect_right(self.line_starts, offset)
 
-    def own_text(self, section: Section) -> str:
-        """Return the section's source without its subsections."""
-        return self.text[section.start : section.end]
-
     def full_text(self, section: Section) -> str:
         """Return the section's source with its subsections."""
         inside = self.descendants(section)

@@ -1,4 +1,4 @@
-"""The sandbox port: commands, their results and limits, and a fake."""
+"""The sandbox port: commands, their results and limits."""
 
 from __future__ import annotations
 
@@ -87,17 +87,3 @@ class Sandbox(Protocol):
     def run(self, command: Command) -> CommandResult:
         """Run until the command ends, times out or exceeds a limit. Raise SandboxFailed if it cannot start."""
         ...
-
-
-@dataclass
-class FakeSandbox:
-    """A fake that returns the given results, then successes, and records the commands."""
-
-    results: list[CommandResult] = field(default_factory=list)
-    commands: list[Command] = field(default_factory=list)
-    name: str = "fake"
-    warning: str = ""
-
-    def run(self, command: Command) -> CommandResult:
-        self.commands.append(command)
-        return self.results.pop(0) if self.results else CommandResult(exit_code=0, output="")

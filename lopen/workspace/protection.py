@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 SPECIFICATION = "specification.md"
-PRIVATE_FOLDERS = frozenset({".git", ".lopen"})
 
 
 @lru_cache(maxsize=16_384)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.documents.sections import AmbiguousSection, NoSuchSection, parse_outline
+from lopen.documents.sections import AmbiguousSection, NoSuchSection, Outline, Section, parse_outline
 from tests.documents.markdown import anything
 
 TEXT = """---
@@ -36,11 +36,16 @@ half even
 """
 
 
+def own_text(document: Outline, section: Section) -> str:
+    """Return a section's source without its subsections."""
+    return document.text[section.start : section.end]
+
+
 @settings(max_examples=500, deadline=None)
 @given(anything)
 def test_preamble_and_sections_put_together_are_the_document(text: str) -> None:
     cut = parse_outline(text)
-    assert text[: cut.preamble_end] + "".join(map(cut.own_text, cut.sections)) == text
+    assert text[: cut.preamble_end] + "".join(own_text(cut, section) for section in cut.sections) == text
 
 
 @settings(max_examples=300, deadline=None)
@@ -51,7 +56,7 @@ def test_offsets_and_lines_agree_with_the_text(text: str) -> None:
         assert section.start < section.body <= section.end
         before = text[: section.start].replace("\r\n", "\n").replace("\r", "\n")
         assert section.line == before.count("\n") + 1 == cut.line_at(section.start)
-        assert cut.full_text(section).startswith(cut.own_text(section))
+        assert cut.full_text(section).startswith(own_text(cut, section))
     for start, end in cut.fences:
         assert 0 <= start <= end <= len(text)
 
@@ -133,7 +138,7 @@ def test_an_unknown_section_of_a_document_without_any_says_so() -> None:
 def test_full_text_holds_the_subsections_and_own_text_does_not() -> None:
     cut = parse_outline(TEXT)
     rounding = cut.find("Behaviour > Rounding")
-    assert cut.own_text(rounding) == "### Rounding\n\nhalf up\n\n"
+    assert own_text(cut, rounding) == "### Rounding\n\nhalf up\n\n"
     assert cut.full_text(rounding) == "### Rounding\n\nhalf up\n\n#### Odd cases\n\nnone\n\n"
     assert cut.full_text(cut.sections[-1]) == "### Rounding\n\nhalf even\n"
 
@@ -151,7 +156,7 @@ def test_line_ends_move_no_heading(end: str) -> None:
     assert [(s.address, s.line) for s in cut.sections] == [
         (s.address, s.line) for s in parse_outline(TEXT).sections
     ]
-    assert cut.own_text(cut.sections[-1]) == f"### Rounding{end}{end}half even{end}"
+    assert own_text(cut, cut.sections[-1]) == f"### Rounding{end}{end}half even{end}"
 
 
 def test_a_byte_order_mark_hides_neither_title_nor_front_matter() -> None:

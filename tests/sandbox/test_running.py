@@ -15,7 +15,7 @@ import pytest
 from lopen.base.errors import ExitCode, Stopped
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.choice import Mode, Unconfined
-from lopen.sandbox.command import Command, CommandLimits, FakeSandbox, Sandbox, SandboxFailed
+from lopen.sandbox.command import Command, CommandLimits, Sandbox, SandboxFailed
 from lopen.sandbox.landlock import Landlock
 from lopen.sandbox.process_tree import descendants
 from tests.needs import require_sandbox
@@ -283,12 +283,6 @@ def zombies() -> list[int]:
     """Children of this process that ended and were not reaped."""
     ours = (p for p in descendants([os.getpid()]) if p.parent == os.getpid())
     return [p.pid for p in ours if Path(f"/proc/{p.pid}/cmdline").read_bytes() == b""]
-
-
-def test_the_fake_keeps_commands_and_answers_from_its_list(tmp_path: Path) -> None:
-    fake = FakeSandbox()
-    assert fake.run(Command("x", tmp_path)).exit_code == 0
-    assert [c.line for c in fake.commands] == ["x"]
 
 
 @pytest.mark.parametrize("kind", ["bwrap", "landlock"])
