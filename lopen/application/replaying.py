@@ -10,7 +10,7 @@ from lopen.application.scratch_clone import Scratch
 from lopen.application.wiring import wired
 from lopen.base.errors import LopenError
 from lopen.base.events import QuestionAsked, Recorded
-from lopen.llm.replay import BrokenOff, RecordingEnded, ReplayModel
+from lopen.llm.replay import RecordingEnded, RecordingInterrupted, ReplayModel
 from lopen.loop.context import SessionContext
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import drive, pause
@@ -84,7 +84,7 @@ def _drive(loop: SessionContext, recorded: Session, *, resumed: bool) -> Session
     try:
         reason = start(loop, resumed=resumed)
         return pause(loop, reason) if reason else drive(loop)
-    except BrokenOff:
+    except RecordingInterrupted:
         return pause(loop, interrupted_pause(loop.record.journal.reload()))
     except RecordingEnded:
         if recorded.finished:

@@ -1,6 +1,6 @@
-"""The `Model` port over the `anthropic` SDK: one attempt, streamed, assembled here, nothing retried.
+"""The `Model` port over the `anthropic` SDK: one streamed attempt without retries.
 
-Light to import: the SDK itself (`lopen.llm.sdk`) is loaded at the first request.
+The SDK itself (`lopen.llm.sdk`) is imported at the first request, so that this module is cheap to import.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lopen.base.clock import Clock
 from lopen.base.gc_pause import not_collecting
 from lopen.llm.messages import OnText, Request, Response, TransientFailure
 from lopen.llm.request_body import body_of
-from lopen.llm.stream_parser import Assembly
+from lopen.llm.stream_parser import StreamParser
 
 if TYPE_CHECKING:
     from lopen.llm.sdk import Sdk
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class AnthropicModel:
-    """Requests to the endpoint that the settings and the SDK's own sources name.
+    """Sends requests to the endpoint of the settings and the SDK's own sources. Thread-safe.
 
-    `env` is the process environment (for `ANTHROPIC_BASE_URL`; the SDK finds keys and cloud credentials
-    itself). `api_key` is for the loopback endpoint of a replay alone. Safe to share between threads.
+    `env` is the process environment (for `ANTHROPIC_BASE_URL`; the SDK finds keys and cloud credentials itself).
+    `api_key` is only for the loopback endpoint of a replay.
     """
 
     def __init__(
@@ -43,34 +43,38 @@ class AnthropicModel:
 
     @property
     def local(self) -> bool:
-        """Whether the endpoint is on this machine's loopback: exempt from the rate circuits."""
+        """True if the endpoint is on this machine's loopback, which is exempt from the rate circuits."""
         return self._settings.provider == "anthropic" and _loopback(self._base_url)
 
     def send(self, request: Request, on_text: OnText) -> Response:
-        """One attempt. Raises `ModelError`, or `LopenError` where a library for the provider is missing.
+        """Send `request` once and return the response.
 
-        Anything else that unwinds through here (`Stopped`, a failing `on_text`) hangs up at once.
+        Any other exception (`Stopped`, a failing `on_text`) closes the connection at once.
+
+        Raises:
+            ModelError: the request failed.
+            LopenError: a library for the provider is missing.
         """
-        assembly = Assembly(on_text)
+        assembly = StreamParser(on_text)
         with self._connected().send(body_of(request)) as exchange:
             named_stream = "eventstream" in exchange.content_type.lower().replace("-", "")
             try:
-                # To the very end, not only to message_stop: only a stream read whole leaves its connection usable.
+                # Beyond message_stop: the connection can only be reused if the stream is read to its end.
                 for event in exchange:
                     assembly.feed(event)
             except TransientFailure:
                 if not assembly.stopped and (named_stream or assembly.started):
-                    raise  # what breaks after message_stop takes nothing away
+                    raise  # after message_stop the response is complete
             if not assembly.started and not named_stream:
                 raise TransientFailure(_no_stream(exchange.content_type, exchange.address))
             return assembly.response(exchange.request_id)
 
     def connect(self) -> None:
-        """Load the SDK and find credentials now, so that `doctor` can say what is missing. Sends nothing."""
+        """Import the SDK and find credentials, so that `doctor` can report missing ones. Sends nothing."""
         self._connected().require_credentials()
 
     def close(self) -> None:
-        """Let go of the kept connections; the next request opens new ones."""
+        """Close all connections; the next request opens new ones."""
         with self._opening:
             sdk, self._sdk = self._sdk, None
         if sdk is not None:
@@ -87,7 +91,7 @@ class AnthropicModel:
         with not_collecting():
             from lopen.llm.sdk import EndpointSettings, Sdk
 
-            if not loaded:  # all that the import made stays: it is never looked at again
+            if not loaded:  # the imported objects stay for good, so the garbage collector can skip them
                 gc.freeze()
 
         settings = self._settings
@@ -104,7 +108,7 @@ class AnthropicModel:
 
 
 def _no_stream(content_type: str, address: str) -> str:
-    """It may pass (a gateway's page), and it may be the wrong address: that is said with the first try."""
+    """Return the message for an answer without a stream: a gateway's temporary page, or the wrong address."""
     return (
         f"{address} answered with {content_type[:80] or 'nothing'!r}, not with an event stream; "
         "is that the model's endpoint? model.base_url or ANTHROPIC_BASE_URL names it"

@@ -1,4 +1,4 @@
-"""The time that one exchange with the endpoint may take, held beneath HTTP: for every byte that comes or goes."""
+"""A time limit for one exchange with the endpoint, enforced below HTTP for every read and write."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lopen.base.clock import Clock
 from lopen.llm.messages import TransientFailure
 
 PIECE_BYTES: Final = 64 * 1024
-TOO_SLOW: Final = "the endpoint's answer took longer than any real one; it was dropped"
+TOO_SLOW: Final = "the endpoint's answer exceeded the time limit and was dropped"
 _KEEP_ALIVE_S: Final = 60
-# A connection that a router forgot is found dead after a few minutes, not after hours
+# Detects a dead connection after a few minutes instead of hours
 _SOCKET_OPTIONS: Final = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     *(
@@ -32,7 +32,7 @@ _SOCKET_OPTIONS: Final = [
 
 
 class Deadline(threading.local):
-    """The moment at which the exchange of this thread has to be over."""
+    """The time at which the exchange of this thread must end."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -42,21 +42,21 @@ class Deadline(threading.local):
         """Start an exchange that may take `seconds`."""
         self._at = self._clock.monotonic() + seconds
 
-    def left(self) -> float:
-        """Return the seconds that are left; raises `TransientFailure` where none are."""
-        left = self._at - self._clock.monotonic()
-        if left <= 0:
+    def remaining(self) -> float:
+        """Return the remaining seconds; raises `TransientFailure` if there are none."""
+        remaining = self._at - self._clock.monotonic()
+        if remaining <= 0:
             raise TransientFailure(TOO_SLOW)
-        return left
+        return remaining
 
     def shorten(self, timeout: float | None) -> float:
-        """Return `timeout` in seconds, or what is left where that is less."""
-        left = self.left()
-        return left if timeout is None else min(timeout, left)
+        """Return the smaller of `timeout` and the remaining seconds."""
+        remaining = self.remaining()
+        return remaining if timeout is None else min(timeout, remaining)
 
 
 class DeadlineNetwork(httpcore2.NetworkBackend):
-    """Opens TCP connections that are held to a deadline."""
+    """Opens TCP connections with a deadline."""
 
     def __init__(self, deadline: Deadline) -> None:
         self._inner = httpcore2.SyncBackend()
@@ -74,7 +74,7 @@ class DeadlineNetwork(httpcore2.NetworkBackend):
 
 
 class _DeadlineStream(httpcore2.NetworkStream):
-    """A connection. A byte now and then keeps it alive, but not beyond the deadline."""
+    """A connection that ends at the deadline, even if bytes still arrive now and then."""
 
     def __init__(self, inner: httpcore2.NetworkStream, deadline: Deadline) -> None:
         self._inner = inner
@@ -84,9 +84,9 @@ class _DeadlineStream(httpcore2.NetworkStream):
         try:
             read = self._inner.read(max_bytes, self._deadline.shorten(timeout))
         except Exception:
-            self._deadline.left()  # raises the deadline's own failure where that was the reason
+            self._deadline.remaining()  # raises the deadline's own failure if that was the reason
             raise
-        self._deadline.left()  # bytes that came too late are not read on
+        self._deadline.remaining()  # rejects bytes that arrived too late
         return read
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:

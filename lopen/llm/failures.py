@@ -1,6 +1,6 @@
-"""What a refused request means: try again, shrink the context, or tell a person. One table for all providers. Pure.
+"""Classification of refused requests: retry, shrink the context, or report. One table for all providers. Pure.
 
-`classify` gets what the endpoint said; the adapter that imports the SDK takes it apart.
+The adapter that imports the SDK takes the endpoint's answer apart and passes it to `classify`.
 
 See docs/reference/model.md.
 """
@@ -18,7 +18,7 @@ from typing import Final
 from lopen.llm.messages import ContextTooLong, ModelError, Rejected, TransientFailure
 
 TRANSIENT_STATUS: Final = frozenset({408, 409, 425, 429})
-PERMANENT_KINDS: Final = {  # error types that name a status of their own, for errors inside a stream
+PERMANENT_KINDS: Final = {  # error type inside a stream → the status it corresponds to
     "invalid_request_error": 400,
     "validationException": 400,
     "authentication_error": 401,
@@ -32,25 +32,25 @@ TOO_LONG: Final = re.compile(
     r"|request_too_large|too many (input )?tokens",
     re.IGNORECASE,
 )
-LONGEST_WAIT_S: Final = 366 * 86_400.0
-LONGEST_MESSAGE: Final = 500
+MAX_WAIT_S: Final = 366 * 86_400.0
+MAX_MESSAGE_CHARS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What came instead of a response. `status` is 200 where an error event ended a stream that had begun."""
+    """The endpoint's answer instead of a response. `status` is 200 if an error event ended a started stream."""
 
     status: int
-    kind: str  # the API's error type, empty where there was none
+    kind: str  # the API's error type, or empty
     message: str
     headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
 
 
 def classify(refusal: Refusal, *, model: str, now: datetime) -> ModelError:
-    """The failure to raise. `now` is for a `retry-after` that is a date."""
+    """Return the failure to raise. `now` is needed for a `retry-after` with a date."""
     in_stream = refusal.status < 300
     status = PERMANENT_KINDS.get(refusal.kind, 500) if in_stream else refusal.status
-    text = _said(refusal)
+    text = _message(refusal)
     if status in TRANSIENT_STATUS or status >= 500:
         return TransientFailure(text, refusal.status, retry_after_s=retry_after_s(refusal.headers, now))
     if status == 413 or (status == 400 and TOO_LONG.search(f"{refusal.kind} {refusal.message}")):
@@ -59,7 +59,7 @@ def classify(refusal: Refusal, *, model: str, now: datetime) -> ModelError:
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds the endpoint asks to wait: `retry-after-ms`, else `retry-after` as seconds or as an HTTP date."""
+    """Return the seconds to wait from `retry-after-ms`, or else `retry-after` (seconds or an HTTP date)."""
     asked = _number(headers.get("retry-after-ms"))
     if asked is not None:
         return _bounded(asked / 1000)
@@ -80,20 +80,20 @@ def _until(date: str, now: datetime) -> float | None:
         then = email.utils.parsedate_to_datetime(date)
     except (ValueError, OverflowError):
         return None
-    if then.tzinfo is None:  # "-0000" says UTC without saying where
+    if then.tzinfo is None:  # "-0000" means UTC without a known location
         then = then.replace(tzinfo=UTC)
     return _bounded((then - now).total_seconds())
 
 
 def _bounded(seconds: float) -> float:
-    return min(max(seconds, 0.0), LONGEST_WAIT_S)
+    return min(max(seconds, 0.0), MAX_WAIT_S)
 
 
-def _said(refusal: Refusal) -> str:
-    """What happened, in one line: the endpoint's own words are data, and are cut short."""
+def _message(refusal: Refusal) -> str:
+    """Return the refusal on one line, with the endpoint's message shortened."""
     where = "the stream" if refusal.status < 300 else f"HTTP {refusal.status}"
-    kind, words = (" ".join(text.split())[:LONGEST_MESSAGE] for text in (refusal.kind, refusal.message))
-    return f"the model endpoint refused ({where}{', ' + kind if kind else ''}): {words or 'no reason given'}"
+    kind, reason = (" ".join(text.split())[:MAX_MESSAGE_CHARS] for text in (refusal.kind, refusal.message))
+    return f"the model endpoint refused ({where}{', ' + kind if kind else ''}): {reason or 'no reason given'}"
 
 
 def _hint(status: int, message: str, model: str) -> str:
@@ -107,7 +107,7 @@ def _hint(status: int, message: str, model: str) -> str:
         return f"Check the model's name ({model}; settings models.*, oracle.model or --model) and the endpoint's address."
     if status == 400:
         return (
-            f"The endpoint found a fault in the request itself, which {model} may not take as it is. Try another with"
-            " --model, or other settings: `lopen config show model` lists them."
+            f"The endpoint rejected the request as invalid; {model} may not support a part of it. Try another model"
+            " with --model, or other settings: `lopen config show model` lists them."
         )
-    return "Run `lopen doctor` to see which part of the connection does not work."
+    return "Run `lopen doctor` to find the part of the connection that does not work."

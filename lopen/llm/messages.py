@@ -1,7 +1,7 @@
-"""The conversation's own vocabulary, independent of any SDK: requests, responses, usage, failures.
+"""Requests, responses, usage and failures of a conversation, independent of any SDK.
 
-Content blocks are kept as the plain JSON objects of the Messages API, because they must be sent back
-unchanged (thinking blocks with their signatures, for one). `Model` is the port; its adapters live beside.
+Content blocks are the plain JSON objects of the Messages API, because they must be sent back unchanged, for example
+thinking blocks with their signatures. `Model` is the port; its adapters are the other modules of this room.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ StopReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request as the endpoint reports them (not weighted)."""
+    """Tokens of one request as the endpoint reports them, not weighted."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -44,7 +44,7 @@ class Usage:
         )
 
     def billed(self, cache_read_weight: float = 0.1) -> int:
-        """Tokens as budgets count them: reads from the cache at their weight, all else whole."""
+        """Return the tokens as budgets count them: cache reads at their weight, all others fully."""
         return (
             self.input_tokens
             + self.output_tokens
@@ -64,7 +64,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class SystemBlock:
-    """One piece of the system prompt. `cached` puts a prompt-cache mark after it (at most four a request)."""
+    """One block of the system prompt. `cached` puts a prompt-cache mark after it (at most four per request)."""
 
     text: str
     cached: bool = False
@@ -85,7 +85,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A tool call the model asked for. `input` is None where its JSON did not parse; `error` says why."""
+    """A tool call by the model. `input` is None if its JSON is not valid; `error` then holds the reason."""
 
     id: str
     name: str
@@ -95,7 +95,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole response: it exists only once `message_stop` has come."""
+    """A complete response, with `message_stop` received."""
 
     id: str
     model: str
@@ -115,26 +115,26 @@ OnText = Callable[[str], None]
 
 
 class Model(Protocol):
-    """One attempt at one request. Raises a `ModelError`; never retries by itself."""
+    """A port that attempts one request. It raises `ModelError` and does not retry."""
 
     def send(self, request: Request, on_text: OnText) -> Response:
-        """Stream `request`; `on_text` gets visible text as it comes. Returns only whole responses."""
+        """Send `request` and return the complete response; `on_text` receives visible text as it arrives."""
         ...
 
     def connect(self) -> None:
-        """Find what is needed to send (libraries, credentials) now; `LopenError` where something lacks. Sends nothing."""
+        """Find libraries and credentials without sending anything; raises `LopenError` if one is missing."""
         ...
 
 
 class NoCredentials(LopenError):
-    """Nothing is there to authenticate a request with."""
+    """There are no credentials for a request."""
 
 
 @dataclass(eq=False)
 class ModelError(Exception):
-    """A request that brought no response. Nothing of it was run, nothing of it counts.
+    """A request without a response. It has no effect and does not count.
 
-    Compared by identity: an exception must stay hashable.
+    Compared by identity, because exceptions must be hashable.
     """
 
     message: str
@@ -146,44 +146,44 @@ class ModelError(Exception):
 
 @dataclass(eq=False)
 class TransientFailure(ModelError):
-    """Worth another try: 408, 409, 429, 5xx, 529, an error event, connection and protocol errors, cut streams."""
+    """A retry may help: 408, 409, 429, 5xx, 529, error events, connection and protocol errors, truncated streams."""
 
     retry_after_s: float | None = None
 
 
 @dataclass(eq=False)
 class ContextTooLong(ModelError):
-    """The prompt does not fit: the iteration starts again from saved state with a smaller context."""
+    """The prompt is too long: the iteration restarts from saved state with a smaller context."""
 
 
 @dataclass(eq=False)
 class Rejected(ModelError):
-    """Another 4xx, or no key: no retry can help. `hint` says what a person can do."""
+    """Another 4xx status, or no key: a retry does not help. `hint` tells the user what to do."""
 
     hint: str = ""
 
 
 @dataclass(eq=False)
 class Unavailable(ModelError):
-    """Every try and every fallback was used up, or the endpoint asked to wait long. `until` where it said so."""
+    """All attempts and fallbacks failed, or the endpoint asked to wait long, `until` the given time."""
 
     until: datetime | None = None
 
 
 @dataclass
 class ScriptedModel:
-    """The port's fake: answers from a list, and keeps what it was sent in `requests`."""
+    """A fake of the port: returns `answers` in order and stores the requests it receives."""
 
     answers: list[Response | ModelError]
     requests: list[Request] = field(default_factory=list)
 
     def connect(self) -> None:
-        """Nothing is needed."""
+        """Do nothing: a scripted model needs no connection."""
 
     def send(self, request: Request, on_text: OnText) -> Response:
         self.requests.append(request)
         if not self.answers:
-            raise Rejected("the scripted model has no answer left")
+            raise Rejected("the scripted model has no more answers")
         answer = self.answers.pop(0)
         if isinstance(answer, ModelError):
             raise answer

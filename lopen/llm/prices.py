@@ -1,4 +1,4 @@
-"""What a request cost. The only importer of `genai_prices`, whose table ships with it: no network is used."""
+"""The cost of a request. The only importer of `genai_prices`, which ships its price table: no network is used."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Final
 from lopen.llm.messages import Usage
 
 PROVIDERS: Final = (None, "aws")  # the second knows ids like `us.anthropic.claude-…`
-SMALL, LARGE = (
-    1_000,
-    1_000_000,
-)  # a single prompt's size that no tier starts below, and that all have started at
+SMALL, LARGE = 1_000, 1_000_000  # prompt sizes below the first price tier and above the last
 
 
 def cost_usd(model: str, usage: Usage) -> float | None:
-    """US dollars for one request at list prices, or None for a model without a known price.
+    """Return the US dollars for one request at list prices, or None for a model without a known price.
 
-    Price it request by request: some models have tiers that go by the size of a single prompt.
+    Call it for each request, because some models have tiers by the size of a single prompt.
     """
     rates = _flat_rates(model)
     if rates is None:
@@ -27,7 +24,7 @@ def cost_usd(model: str, usage: Usage) -> float | None:
 
 @lru_cache(maxsize=64)
 def _flat_rates(model: str) -> tuple[float, ...] | None:
-    """Dollars a token by kind, where they do not depend on how many there are: asking the table is slow."""
+    """Return the dollars per token of each kind if they do not depend on the size; a lookup per request is slow."""
     rates = []
     for kind in range(4):
         small, large = (
@@ -44,11 +41,11 @@ def _counts(usage: Usage) -> tuple[int, int, int, int]:
 
 
 def _priced(model: str, usage: Usage) -> float | None:
-    """As the table has it."""
+    """Return the table's price, or None."""
     import genai_prices
 
     counted = genai_prices.Usage(
-        # The table counts as all input what the Messages API reports as three separate numbers.
+        # The table's input includes all three numbers that the Messages API reports separately.
         input_tokens=usage.input_tokens + usage.cache_write_tokens + usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         cache_read_tokens=usage.cache_read_tokens,

@@ -1,6 +1,6 @@
-"""Writing a recording as the exchanges happen: `RecordingModel` stands in front of any model.
+"""Record exchanges as they happen: `RecordingModel` wraps any model.
 
-A recording is a convenience: where it cannot be written the run goes on without it, and says so once.
+If the recording cannot be written, the run warns once and continues without it.
 """
 
 from __future__ import annotations
@@ -45,29 +45,32 @@ MASKS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
 
 
 class Recorder:
-    """Appends to the recording in `path`, which is made where it is missing. Safe to share between threads.
+    """Appends to the recording in `path`, creating it if it does not exist. Thread-safe.
 
-    `redact` takes secrets out of texts and tool inputs before they are written. Raises `OSError` or `Unreadable` where
-    the file cannot be used.
+    `redact` removes secrets from texts and tool inputs before they are written.
+
+    Raises:
+        OSError: the file is not writable.
+        UnreadableRecording: the file is not a recording.
     """
 
     def __init__(self, path: Path, module: str, *, redact: Redact, clock: Clock) -> None:
         self._path = path
         self._redact = redact
         self._guard = threading.Lock()
-        self._spoken: dict[str, int] = {}  # digest of a response's content → its exchange
-        self._n = self._continued() if path.exists() else 0
+        self._recorded: dict[str, int] = {}  # digest of a response's content → its exchange
+        self._n = self._existing_exchanges() if path.exists() else 0
         if not path.exists() or path.stat().st_size == 0:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._append(header_line(module, clock.now().isoformat(timespec="seconds")))
 
     def record(self, request: Request, response: Response, *, step: str) -> None:
-        """Keep one exchange; it is in the file when this returns."""
+        """Append one exchange to the file."""
         with self._guard:
             exchange = self._exchange(request, response, step)
             self._append(exchange_line(_redacted(exchange, self._redact)))
             self._n = exchange.n
-            self._spoken[_digest(response.content)] = exchange.n
+            self._recorded[_digest(response.content)] = exchange.n
 
     def _exchange(self, request: Request, response: Response, step: str) -> RecordedExchange:
         at = last_assistant(request.messages)
@@ -81,7 +84,7 @@ class Recorder:
             content=tuple(response.content),
             stop_reason=response.stop_reason,
             usage=response.usage,
-            after=0 if at is None else self._spoken.get(_digest(request.messages[at]["content"]), 0),
+            after=0 if at is None else self._recorded.get(_digest(request.messages[at]["content"]), 0),
             opening=opening(request),
             unparsed=tuple(use.id for use in response.tool_uses if use.input is None),
         )
@@ -99,15 +102,15 @@ class Recorder:
         finally:
             os.close(file)
 
-    def _continued(self) -> int:
-        """Exchanges already there. A member that a crash cut off is cut away, or all after it would be lost."""
+    def _existing_exchanges(self) -> int:
+        """Count the exchanges in the file, and remove a member that a crash truncated."""
         ends = [end for _, end in read_members(self._path)]
         os.truncate(self._path, ends[-1] if ends else 0)
         return max(len(ends) - 1, 0)
 
 
 class RecordingModel:
-    """A model whose exchanges are kept. `step` says where the session stands when a response comes."""
+    """A model whose exchanges are recorded. `step` returns the session's current step."""
 
     def __init__(
         self, inner: Model, recorder: Recorder, step: Callable[[], str], notify: Callable[[Event], None]
@@ -119,15 +122,15 @@ class RecordingModel:
 
     @property
     def local(self) -> bool:
-        """As the model behind it."""
+        """Same as in the wrapped model."""
         return bool(getattr(self._inner, "local", False))
 
     def connect(self) -> None:
-        """As the model behind it."""
+        """Same as in the wrapped model."""
         self._inner.connect()
 
     def send(self, request: Request, on_text: OnText) -> Response:
-        """As the model behind it; only whole responses are recorded."""
+        """Send through the wrapped model; record the response if it is complete."""
         step = self._step()
         response = self._inner.send(request, on_text)
         recorder = self._recorder
@@ -137,20 +140,20 @@ class RecordingModel:
             except OSError as error:
                 self._recorder = None
                 self._notify(
-                    Notice("warning", f"the recording ends here: {error}", "The run itself goes on.")
+                    Notice("warning", f"the recording ends here: {error}", "The run itself continues.")
                 )
         return response
 
 
 def masked(text: str) -> str:
-    """`text` with what differs from run to run replaced."""
-    for pattern, instead in MASKS:
-        text = pattern.sub(instead, text)
+    """Return `text` with times, hashes, durations and temporary paths replaced."""
+    for pattern, replacement in MASKS:
+        text = pattern.sub(replacement, text)
     return text
 
 
 def opening(request: Request) -> str:
-    """A digest of the conversation's first message, with what differs from run to run masked."""
+    """Return a digest of the conversation's first message, masked."""
     content = request.messages[0]["content"] if request.messages else ""
     blocks: Sequence[Json] = [{"text": content}] if isinstance(content, str) else content
     text = "\n".join(str(block.get("text", "")) for block in blocks)
@@ -163,7 +166,7 @@ def _digest(content: Any) -> str:
 
 
 def _redacted(exchange: RecordedExchange, redact: Redact) -> RecordedExchange:
-    """What the model said and the tools were given, without secrets. Ids and names hold none, and must stay distinct."""
+    """Redact the model's texts and the tool inputs. Ids and names contain no secrets and must stay distinct."""
     return replace(
         exchange,
         calls=tuple(replace(call, input=_walked(call.input, redact)) for call in exchange.calls),
@@ -175,7 +178,7 @@ def _redacted(exchange: RecordedExchange, redact: Redact) -> RecordedExchange:
 
 
 def _walked(value: Any, redact: Redact) -> Any:
-    """The value with every string in it redacted, keys excepted."""
+    """Redact every string in the value, except keys."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -186,9 +189,9 @@ def _walked(value: Any, redact: Redact) -> Any:
 
 
 def calls_since(messages: Sequence[Json]) -> tuple[RecordedCall, ...]:
-    """The calls of the last assistant message, in its order, with the results that follow it.
+    """Return the calls of the last assistant message, in order, with their results.
 
-    Whatever came earlier in the conversation was part of an earlier request.
+    Earlier calls were part of an earlier request.
     """
     at = last_assistant(messages)
     if at is None:
@@ -202,12 +205,12 @@ def calls_since(messages: Sequence[Json]) -> tuple[RecordedCall, ...]:
 
 
 def last_assistant(messages: Sequence[Json]) -> int | None:
-    """Where the last assistant message stands."""
+    """Return the index of the last assistant message, or None."""
     return next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "assistant"), None)
 
 
 def result_fields(block: Json) -> dict[str, Any]:
-    """The JSON object on the first line of a tool result; empty where there is none."""
+    """Return the JSON object on the first line of a tool result; empty if there is none."""
     line = result_text(block).partition("\n")[0]
     try:
         fields = json.loads(line)
@@ -217,7 +220,7 @@ def result_fields(block: Json) -> dict[str, Any]:
 
 
 def result_text(block: Json) -> str:
-    """A tool result's text, whole."""
+    """Return the complete text of a tool result."""
     content = block.get("content", "")
     if isinstance(content, str):
         return content

@@ -1,8 +1,8 @@
-"""A recording of model exchanges: its values, its file, and reading one that cannot be trusted.
+"""A recording of model exchanges: its values and its file, which is read as untrusted input.
 
-The file is a run of gzip members, each whole in itself: a header line, then one line of JSON an exchange.
-A crash while one is written loses that one. An exchange keeps what is new in it (the calls made since the
-one before, the response), never the conversation so far.
+The file is a sequence of independent gzip members: a header line, then one line of JSON per exchange. A crash while
+one is written loses only that one. An exchange contains only what is new: the tool calls since the previous one and
+the response.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_TOTAL_BYTES: Final = 512 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One tool call with its result. `passed` and `exit_code` are None where the tool gives none."""
+    """One tool call with its result. `passed` and `exit_code` are None if the tool does not return them."""
 
     tool: str
     input: Json
@@ -40,10 +40,10 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class RecordedExchange:
-    """One request and its response. `after` is the exchange before it in its conversation, 0 where it begins one.
+    """One request and its response. `after` is the previous exchange of the conversation, or 0 for its first one.
 
-    `opening` is a digest of the request's first words, by which conversations that run side by side are
-    told apart. `unparsed` names the tool calls whose input was no valid JSON.
+    `opening` is a digest of the first message, which distinguishes parallel conversations. `unparsed` lists the
+    tool calls whose input was not valid JSON.
     """
 
     n: int
@@ -70,38 +70,39 @@ class Recording:
 
 
 class UnreadableRecording(LopenError):
-    """A file is no recording, or a damaged one."""
+    """The file is damaged or is not a recording."""
 
 
 def header_line(module: str, created: str) -> dict[str, Any]:
-    """The first line of a recording."""
+    """Return the first line of a recording."""
     return {"lopen_recording": VERSION, "module": module, "created": created}
 
 
 def exchange_line(exchange: RecordedExchange) -> dict[str, Any]:
-    """An exchange as its line of JSON."""
+    """Return the line of JSON of an exchange."""
     fields = asdict(exchange)
     response = {name: fields.pop(name) for name in ("content", "stop_reason", "usage", "unparsed")}
     return {**fields, "response": response}
 
 
 def member(line: Mapping[str, Any]) -> bytes:
-    """One line as a gzip member of its own, the same bytes for the same line."""
+    """Return a line as a gzip member; the same line always gives the same bytes."""
     text = json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
     return gzip.compress(text.encode(), 6, mtime=0)
 
 
 def load(path: Path) -> Recording:
-    """The recording in `path`. A last member that a crash cut off is left out.
+    """Read the recording in `path`, without a last member that a crash truncated. Time and memory are bounded.
 
-    Raises `Unreadable`, naming the line, for anything else that is not as written here; bounded in time and memory.
+    Raises:
+        UnreadableRecording: the content is not valid; the message names the line.
     """
     lines = enumerate((text for text, _ in read_members(path)), start=1)
     number, first = next(lines, (1, b""))
     header = _object(path, number, first)
     if header.get("lopen_recording") != VERSION or not isinstance(header.get("module"), str):
         raise UnreadableRecording(
-            f"{path}:1: not a recording that this version reads", hint=f"Expected version {VERSION}."
+            f"{path}:1: not a recording that this version of lopen reads", hint=f"Expected version {VERSION}."
         )
     exchanges: list[RecordedExchange] = []
     for number, text in lines:
@@ -118,7 +119,7 @@ def save(path: Path, recording: Recording) -> None:
 
 
 def merge(recordings: Iterable[Recording]) -> Recording:
-    """One recording of several parts of a session, numbered through. The first one's header counts."""
+    """Join the parts of a session's recording, renumbering exchanges. The header is that of the first part."""
     parts = list(recordings)
     exchanges: list[RecordedExchange] = []
     for part in parts:
@@ -129,20 +130,20 @@ def merge(recordings: Iterable[Recording]) -> Recording:
 
 
 def read_members(path: Path) -> Iterator[tuple[bytes, int]]:
-    """Each whole member's text, and where the file goes on after it. Raises `Unreadable` for damaged ones."""
+    """Yield the text of each complete member and its end in the file; raises `UnreadableRecording`."""
     try:
         size = path.stat().st_size
         if size > MOST_FILE_BYTES:
-            raise UnreadableRecording(f"{path} is larger than {MOST_FILE_BYTES // 2**20} MB and is not read")
+            raise UnreadableRecording(f"{path} is larger than {MOST_FILE_BYTES // 2**20} MB")
         data = memoryview(path.read_bytes())
     except OSError as error:
-        raise UnreadableRecording(f"{path} cannot be read: {error.strerror or error}") from error
+        raise UnreadableRecording(f"cannot read {path}: {error.strerror or error}") from error
     at, total, number = 0, 0, 0
     while at < len(data):
         number += 1
         text, used = _inflated(path, number, data, at)
         if used is None:
-            return  # cut off by a crash
+            return  # truncated by a crash
         at, total = at + used, total + len(text)
         if total > MOST_TOTAL_BYTES:
             raise UnreadableRecording(f"{path}:{number}: unpacks to more than {MOST_TOTAL_BYTES // 2**20} MB")
@@ -150,9 +151,9 @@ def read_members(path: Path) -> Iterator[tuple[bytes, int]]:
 
 
 def _inflated(path: Path, number: int, data: memoryview, at: int) -> tuple[bytes, int | None]:
-    """One member, and the bytes it took; None for those where the data ends inside it.
+    """Decompress one member; return its text and compressed size, or None as size if the data ends inside it.
 
-    Fed in small chunks: what a decompressor is given beyond its member's end it copies, each time.
+    The input is split into small chunks, because the decompressor copies all bytes after the member's end.
     """
     unpack = zlib.decompressobj(wbits=31)
     text, place = bytearray(), at
@@ -162,7 +163,7 @@ def _inflated(path: Path, number: int, data: memoryview, at: int) -> tuple[bytes
         try:
             text += unpack.decompress(chunk, MOST_LINE_BYTES + 1 - len(text))
         except zlib.error as error:
-            raise UnreadableRecording(f"{path}:{number}: damaged or no recording ({error})") from error
+            raise UnreadableRecording(f"{path}:{number}: damaged or not a recording ({error})") from error
         if len(text) > MOST_LINE_BYTES:
             raise UnreadableRecording(f"{path}:{number}: a line of more than {MOST_LINE_BYTES // 2**20} MB")
     return bytes(text), place - at - len(unpack.unused_data) if unpack.eof else None
@@ -214,7 +215,7 @@ def _call(line: Json) -> RecordedCall:
 
 
 def _block(block: Json) -> Json:
-    """A content block that can be streamed: the fields its kind lives by are there."""
+    """Return a content block if it has the fields that streaming its kind needs."""
     kind = _typed(block, "type", str)
     for name in {"text": ("text",), "thinking": ("thinking",), "tool_use": ("id", "name")}.get(kind, ()):
         _typed(block, name, str)
@@ -240,12 +241,12 @@ def _count(usage: Json, name: str) -> int:
 def _typed(line: Json, name: str, kind: type) -> Any:
     value = line.get(name)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{name} is missing or no {kind.__name__}")
+        raise ValueError(f"{name} is missing or not of type {kind.__name__}")
     return value
 
 
 def _each(line: Json, name: str, kind: type) -> list[Any]:
     values: list[Any] = _typed(line, name, list)
     if not all(isinstance(value, kind) for value in values):
-        raise ValueError(f"{name} holds something that is no {kind.__name__}")
+        raise ValueError(f"{name} contains a value that is not of type {kind.__name__}")
     return values

@@ -1,7 +1,8 @@
-"""A recording as a model: each request must fit, then the recorded response is streamed through the real adapter.
+"""A recording as a model: each request must match, then the recorded response is streamed through the real adapter.
 
-Turns and oracle requests happen one after another and must come in the recorded order. Research agents may
-run side by side, so each of their conversations is followed on its own.
+Turns and oracle requests are sequential and must come in the recorded order. Research agents may run in parallel,
+so each of their conversations has its own order. Tool calls are compared by position, not by id, and text that
+differs from run to run is masked.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ LONGEST_SHOWN: Final = 60  # characters of a value in a message
 
 
 class ReplayMismatch(LopenError):
-    """A request does not fit the recording; the message names the first difference."""
+    """A request does not match the recording; the message names the first difference."""
 
 
 class RecordingEnded(ReplayMismatch):
     """A request came after the last recorded exchange."""
 
 
-class BrokenOff(ReplayMismatch):
-    """A conversation goes on where the recorded one was broken off: by an interruption, a pause or a crash."""
+class RecordingInterrupted(ReplayMismatch):
+    """The conversation continues where an interruption, a pause or a crash ended the recorded one."""
 
 
 class ReplayModel:
-    """The `Model` port over a recording. A context manager: it owns a loopback endpoint.
+    """The `Model` port over a recording, as a context manager that owns a loopback endpoint.
 
-    `step` says where the session stands. No key is needed, and no other endpoint is reached.
+    `step` returns the session's current step. It needs no key and contacts no other endpoint.
     """
 
     local = True
@@ -48,9 +49,9 @@ class ReplayModel:
         self._step = step
         self._left = list(recording.exchanges)
         self._followed: dict[str, int] = {}  # a tool call's id → the exchange that made it
-        self._turn = threading.Lock()  # one answer at a time waits at the endpoint
-        self._answer: Answer = Status(400, "nothing was asked of the recording")
-        key = secrets.token_urlsafe(24)  # nobody else on this machine gets an answer
+        self._turn = threading.Lock()  # the endpoint holds one answer at a time
+        self._answer: Answer = Status(400, "no request was made to the recording")
+        key = secrets.token_urlsafe(24)  # so that no other process on this machine gets an answer
         self._endpoint = MessagesEndpoint(lambda body: self._answer, key=key)
         self._model = AnthropicModel(
             ModelSettings(provider="anthropic", base_url=self._endpoint.url), {}, clock, api_key=key
@@ -68,17 +69,17 @@ class ReplayModel:
 
     @property
     def left(self) -> int:
-        """Exchanges not played yet; 0 after a whole replay."""
+        """The number of exchanges not replayed yet; 0 after a complete replay."""
         return len(self._left)
 
     def connect(self) -> None:
-        """As the model that plays it."""
+        """Same as in the adapter that streams the responses."""
         self._model.connect()
 
     def send(self, request: Request, on_text: OnText) -> Response:
-        """The recorded response. Raises `ReplayMismatch` where the request does not fit."""
+        """Return the recorded response; raises `ReplayMismatch` if the request does not match."""
         with self._turn:
-            exchange = self._fitting(request)
+            exchange = self._matching(request)
             self._answer = Message(
                 content=exchange.content,
                 stop_reason=exchange.stop_reason,
@@ -91,12 +92,12 @@ class ReplayModel:
             self._followed |= {use.id: exchange.n for use in response.tool_uses}
             return response
 
-    def _fitting(self, request: Request) -> RecordedExchange:
+    def _matching(self, request: Request) -> RecordedExchange:
         candidates = self._candidates(request)
         if not candidates:
             raise RecordingEnded(
-                f"the recording has ended, but a request ({request.purpose}) came",
-                hint="The run goes on longer than the recorded one: the project or lopen itself has changed.",
+                f"the recording has ended, but there is another request ({request.purpose})",
+                hint="The run is longer than the recorded one: the project or lopen itself has changed.",
             )
         found: str | None = None
         for exchange in candidates:
@@ -104,18 +105,18 @@ class ReplayModel:
             if difference is None:
                 return exchange
             found = found or f"exchange {exchange.n}: {difference}"
-        if self._broken_off(candidates[0], request):
-            raise BrokenOff(
-                f"before exchange {candidates[0].n} the recorded run was interrupted, and took its step up anew",
+        if self._is_interrupted(candidates[0], request):
+            raise RecordingInterrupted(
+                f"before exchange {candidates[0].n} the recorded run was interrupted, and restarted its step",
                 hint="lopen replay SESSION interrupts and resumes where the recorded run did.",
             )
         raise ReplayMismatch(
-            found or "the request does not fit the recording",
-            hint="The project, its tools or lopen itself are not as they were when this was recorded.",
+            found or "the request does not match the recording",
+            hint="The project, its tools or lopen itself have changed since the recording.",
         )
 
     def _candidates(self, request: Request) -> Sequence[RecordedExchange]:
-        """What may come next: the next of the main line, or the next of each research conversation."""
+        """Return the possible next exchanges: of the main conversation, or of each research conversation."""
         if request.purpose != "research":
             return [e for e in self._left if e.purpose != "research"][:1]
         before, first = self._before(request), opening(request)
@@ -123,13 +124,13 @@ class ReplayModel:
         following = [e for e in waiting if e.after == before]
         return sorted(following or waiting[:1], key=lambda e: e.opening != first)
 
-    def _broken_off(self, exchange: RecordedExchange, request: Request) -> bool:
-        """A turn of a conversation that has begun, where the recording begins another one."""
-        begun = last_assistant(request.messages) is not None
-        return begun and exchange.after == 0 and (exchange.purpose, request.purpose) == ("turn", "turn")
+    def _is_interrupted(self, exchange: RecordedExchange, request: Request) -> bool:
+        """Return True if a conversation continues where the recording starts a new one."""
+        continues = last_assistant(request.messages) is not None
+        return continues and exchange.after == 0 and (exchange.purpose, request.purpose) == ("turn", "turn")
 
     def _before(self, request: Request) -> int:
-        """The exchange whose response this request goes on from; 0 where it begins a conversation."""
+        """Return the exchange whose response this request continues; 0 if it starts a conversation."""
         at = last_assistant(request.messages)
         content: Any = request.messages[at]["content"] if at is not None else ()
         ids = (block.get("id", "") for block in content if isinstance(block, dict))
@@ -153,7 +154,7 @@ def first_difference(
     offered: Sequence[str],
     calls: Sequence[RecordedCall],
 ) -> str | None:
-    """What is not as in `exchange`, in one line, or None where the request fits."""
+    """Return the first difference from `exchange` in one line, or None if the request matches."""
     return (
         _differs("the kind of request", exchange.purpose, purpose)
         or _differs("the step", exchange.step, step)
@@ -210,12 +211,12 @@ def _differs(what: str, then: Any, now: Any) -> str | None:
 
 
 def _plain(value: Any) -> Any:
-    """Comparable: masked, and with a type, so that true is not 1."""
+    """Return a comparable value: masked, and with its type, so that true is not 1."""
     return masked(value) if isinstance(value, str) else (type(value).__name__, value)
 
 
 def _shown(value: Any) -> str:
-    """Short and inert: `repr` leaves no control character as it is."""
+    """Return a short text in which `repr` escapes control characters."""
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
 

@@ -1,9 +1,9 @@
-"""A request as the JSON body of the Messages API: what is sent, in which order, and where the cache marks go. Pure.
+"""The JSON body of a request to the Messages API, and its cache marks. Pure.
 
-The stable part comes first (tools, then system), so that prompt caching can hold it. The API allows four
-cache marks: the system's own come first, then the last user messages, so that a growing conversation is
-read from the cache and not paid for again each turn. The mark before the last one is where the previous
-request ended: without it a turn of more than twenty blocks would miss its own prefix.
+The stable part (tools, then system) comes first, so that the prompt cache can hold it. The API allows four cache
+marks: first those of the system blocks, then the last user messages, so that a growing conversation is read from the
+cache. The mark before the last one is at the end of the previous request: without it, a turn of more than twenty
+blocks would not find its own prefix.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from lopen.llm.messages import Json, Request, Response, SystemBlock, ToolSpec, T
 MAX_MARKS: Final = 4
 CONVERSATION_MARKS: Final = 2
 MARK: Final[Json] = {"type": "ephemeral"}
-UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})  # the API refuses a mark on these
+UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})  # the API does not allow a mark on these
 
 
 def body_of(request: Request) -> dict[str, Any]:
-    """The body for `POST /v1/messages`, streaming. The request's own objects are never changed."""
+    """Return the body for a streaming `POST /v1/messages`. The request's own objects do not change."""
     system = _system(request.system)
     marks_left = MAX_MARKS - sum("cache_control" in block for block in system)
     messages = _messages(request.messages)
-    if request.purpose != "oracle":  # one question, one answer: nothing will be read again
+    if request.purpose != "oracle":  # a single question, which is not read from the cache again
         _mark_conversation(messages, min(marks_left, CONVERSATION_MARKS))
     body: dict[str, Any] = {
         "model": request.model,
@@ -43,7 +43,7 @@ def body_of(request: Request) -> dict[str, Any]:
 
 
 def _system(blocks: Iterable[SystemBlock]) -> list[dict[str, Any]]:
-    """Blank blocks are left out; of more than four marks the last four stay, for they hold the longest prefixes."""
+    """Return the blocks that are not blank; of more than four marks the last ones stay (the longest prefixes)."""
     kept = [block for block in blocks if block.text.strip()]
     marked = [index for index, block in enumerate(kept) if block.cached][-MAX_MARKS:]
     return [
@@ -57,7 +57,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _messages(messages: Sequence[Json]) -> list[dict[str, Any]]:
-    """Messages with blank text left out, and messages that hold nothing else: the API refuses both."""
+    """Return the messages without blank texts and empty messages, which the API refuses."""
     shown = ({"role": message["role"], "content": _content(message["content"])} for message in messages)
     return [message for message in shown if message["content"]]
 
@@ -72,7 +72,7 @@ def _blank(block: Json) -> bool:
 
 
 def _without_blanks(block: Json) -> Json:
-    """A tool result without blank text inside; every other block as it is."""
+    """Return a tool result without blank texts; other blocks are unchanged."""
     inner = block.get("content")
     if block.get("type") != "tool_result" or not isinstance(inner, (list, tuple)):
         return block
@@ -82,7 +82,7 @@ def _without_blanks(block: Json) -> Json:
 
 
 def _mark_conversation(messages: list[dict[str, Any]], marks: int) -> None:
-    """Marks the last block of the last message and of the user messages before it, `marks` in all."""
+    """Mark the last block of the last message and of the user messages before it, `marks` in total."""
     last = len(messages) - 1
     places = [i for i in range(last, -1, -1) if i == last or messages[i]["role"] == "user"]
     for index in places[:marks]:
@@ -93,46 +93,48 @@ def _mark_conversation(messages: list[dict[str, Any]], marks: int) -> None:
         messages[index]["content"] = content
 
 
-LONGEST_TEXT: Final = 100_000  # characters of one text block that are sent back; only calls move anything
-_NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")  # what the API takes in no tool's name
-_LONGEST_NAME: Final = 128
+MAX_TEXT_CHARS: Final = 100_000  # of one text block that is sent back
+_INVALID_IN_NAME: Final = re.compile(
+    r"[^a-zA-Z0-9_-]"
+)  # characters that the API does not allow in a tool name
+_MAX_NAME_CHARS: Final = 128
 
 
 def text_block(text: str) -> Json:
-    """A text block of a message."""
+    """Return a text block of a message."""
     return {"type": "text", "text": text}
 
 
 def sendable(content: Sequence[Json]) -> list[Json]:
-    """Content blocks as the endpoint takes them back: no blank text, no flood of it, no name that is none."""
-    return [_mended(block) for block in content if not _blank(block)]
+    """Return content blocks that the endpoint accepts: without blank or very long texts and invalid tool names."""
+    return [_sendable(block) for block in content if not _blank(block)]
 
 
 def can_stand_last(content: Sequence[Json]) -> bool:
-    """Whether the endpoint takes a request that ends with this answer: with something, and not with blanks."""
+    """Return True if a request may end with this content: it is not empty and has no trailing whitespace."""
     last = str(content[-1].get("text", "")) if content else " "
     return last == last.rstrip()
 
 
 def cut_call(response: Response) -> ToolUse | None:
-    """The call that `max_tokens` cut: the answer's last block, if that is a call."""
+    """Return the tool call that `max_tokens` truncated: the response's last block, if it is a call."""
     if response.stop_reason != "max_tokens" or not response.tool_uses:
         return None
     last = response.tool_uses[-1]
     return last if response.content[-1].get("id") == last.id else None
 
 
-def _mended(block: Json) -> Json:
+def _sendable(block: Json) -> Json:
     if block.get("type") == "text":
         return _shortened(block)
     if block.get("type") == "tool_use":
-        name = _NO_NAME.sub("_", str(block["name"]))[:_LONGEST_NAME]
+        name = _INVALID_IN_NAME.sub("_", str(block["name"]))[:_MAX_NAME_CHARS]
         return block if name == block["name"] else {**block, "name": name}
     return block
 
 
 def _shortened(block: Json) -> Json:
-    text, half = str(block.get("text", "")), LONGEST_TEXT // 2
+    text, half = str(block.get("text", "")), MAX_TEXT_CHARS // 2
     left_out = len(text) - 2 * half
     if left_out <= 0:
         return block

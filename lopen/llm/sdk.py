@@ -77,7 +77,7 @@ class Sdk:
         if not headers & {"authorization", "x-api-key"}:
             raise NoCredentials(NO_KEY, hint=CREDENTIALS_HINT["anthropic"])
 
-    def send(self, body: Mapping[str, Any]) -> Exchange:
+    def send(self, body: Mapping[str, Any]) -> AnswerStream:
         """Send `body`; returns once the answer's headers are there."""
         self._deadline.begin(self._connection.total_timeout_s)
         model = str(body["model"])
@@ -93,7 +93,7 @@ class Sdk:
                 stream_cls=anthropic.Stream[object],
             ),
         )
-        return Exchange(stream, lambda step: self._translated(model, step))
+        return AnswerStream(stream, lambda step: self._translated(model, step))
 
     def _translated(self, model: str, step: Callable[[], T]) -> T:
         try:
@@ -128,7 +128,7 @@ class Sdk:
         return KEY.sub(SCRUBBED, text)
 
 
-class Exchange:
+class AnswerStream:
     """One answer as it comes: a context manager over its events. Leaving it hangs up, whatever the reason."""
 
     def __init__(
@@ -142,7 +142,7 @@ class Exchange:
         url = stream.response.url  # a name and a password in it are nobody's to read
         self.address = f"{url.scheme}://{url.netloc.decode()}{url.path}"[:LONGEST_ADDRESS]
 
-    def __enter__(self) -> Exchange:
+    def __enter__(self) -> AnswerStream:
         return self
 
     def __exit__(

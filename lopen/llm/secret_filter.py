@@ -1,8 +1,8 @@
-"""What is sent to a model, without the secrets that are known here: the one place all its text goes through.
+"""Remove known secrets from everything that is sent to a model.
 
-A tool may read a file that holds a key, and a command may print one. The model gets `[redacted:known]` in its
-place; a person hears of it once for each. Only known values are taken out: what merely looks like a secret may
-be the very text that the model works on.
+A tool may read a file that contains a key, and a command may print one. The model gets `[redacted:known]` in its
+place, and the user one alert per secret. Only known values are removed: text that merely looks like a secret may be
+the text that the model works on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature", "cach
 
 
 class Secrets(Protocol):
-    """What is known (`lopen.sandbox.known_secrets`)."""
+    """The known secrets (implemented by `lopen.sandbox.known_secrets`)."""
 
     def refresh(self) -> None: ...
 
@@ -29,63 +29,64 @@ class Secrets(Protocol):
 
 
 class SecretFilteringModel:
-    """A model that is never told a known secret. `notify` hears of each the first time it is kept back."""
+    """A model that never receives a known secret. `notify` gets one alert per secret that was removed."""
 
     def __init__(self, inner: Model, secrets: Secrets, session: str, notify: Callable[[Event], None]) -> None:
         self._inner = inner
         self._secrets = secrets
         self._session = session
         self._notify = notify
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     @property
     def local(self) -> bool:
-        """As the model behind it."""
+        """Same as in the wrapped model."""
         return bool(getattr(self._inner, "local", False))
 
     def connect(self) -> None:
-        """As the model behind it."""
+        """Same as in the wrapped model."""
         self._inner.connect()
 
     def send(self, request: Request, on_text: OnText) -> Response:
-        """As the model behind it, with a request that holds no known secret."""
+        """Send through the wrapped model, without known secrets in the request."""
         self._secrets.refresh()
-        held: list[str] = []
-        veiled = replace(
+        found: list[str] = []
+        filtered = replace(
             request,
-            system=[replace(block, text=self._hidden(block.text, held)) for block in request.system],
+            system=[replace(block, text=self._filtered_text(block.text, found)) for block in request.system],
             messages=[
-                {**message, "content": self._walked(message["content"], held)} for message in request.messages
+                {**message, "content": self._filtered(message["content"], found)}
+                for message in request.messages
             ],
         )
-        self._tell({place for text in held for place in self._secrets.sources(text)})
-        return self._inner.send(veiled, on_text)
+        self._report({place for text in found for place in self._secrets.sources(text)})
+        return self._inner.send(filtered, on_text)
 
-    def _hidden(self, text: str, held: list[str]) -> str:
+    def _filtered_text(self, text: str, found: list[str]) -> str:
         clean = self._secrets.hide(text)
         if clean != text:
-            held.append(text)
+            found.append(text)
         return clean
 
-    def _walked(self, value: Any, held: list[str]) -> Any:
-        """The value with every text in it veiled; signed blocks, ids and names as they are."""
+    def _filtered(self, value: Any, found: list[str]) -> Any:
+        """Filter every text in the value; signed blocks, ids and names are unchanged."""
         if isinstance(value, str):
-            return self._hidden(value, held)
+            return self._filtered_text(value, found)
         if isinstance(value, Mapping):
             if value.get("type") in SIGNED:
                 return value
-            return {k: inner if k in KEPT else self._walked(inner, held) for k, inner in value.items()}
+            return {k: inner if k in KEPT else self._filtered(inner, found) for k, inner in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self._walked(inner, held) for inner in value]
+            return [self._filtered(inner, found) for inner in value]
         return value
 
-    def _tell(self, places: set[str]) -> None:
-        for place in sorted(places - self._told):
-            self._told.add(place)
+    def _report(self, places: set[str]) -> None:
+        for place in sorted(places - self._reported):
+            self._reported.add(place)
             self._notify(
                 AlertRaised(
                     "secret",
                     f"session:{self._session}",
-                    f"text for the model held the secret of {place}; it was taken out before it was sent",
+                    f"text for the model contained the secret of {place}; it was removed before sending",
                 )
             )

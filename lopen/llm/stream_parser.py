@@ -1,8 +1,8 @@
-"""From stream events to a response: blocks are gathered here, and nothing counts before `message_stop`. Pure.
+"""Build a response from stream events; it is complete only after `message_stop`. Pure.
 
-Known deltas append to their field (`text`, `thinking`, `partial_json`); a kind of block or delta this
-version does not know is kept the same way, so that it can be sent back. Whatever breaks the order of the
-protocol is a `TransientFailure`: the response is thrown away whole.
+Known deltas append to their field (`text`, `thinking`, `partial_json`). Unknown kinds of blocks and deltas are stored
+the same way, so that they can be sent back. A violation of the protocol's order is a `TransientFailure`, and the
+whole response is discarded.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, Final, NoReturn, cast, get_args
 from lopen.llm.messages import Json, OnText, Response, StopReason, ToolUse, TransientFailure, Usage
 
 STOP_REASONS: Final = frozenset(get_args(StopReason))
-MOST_TOKENS: Final = 100_000_000  # more in one request is a fault of the endpoint, not a count
-REPLACED: Final = frozenset({"signature"})  # comes once, whole; everything else textual is appended
+MAX_TOKENS: Final = 100_000_000  # a larger count for one request is an error of the endpoint
+REPLACED: Final = frozenset({"signature"})  # arrives once and complete; other texts are appended
 USAGE_FIELDS: Final = {
     "input_tokens": "input_tokens",
     "output_tokens": "output_tokens",
@@ -27,8 +27,8 @@ USAGE_FIELDS: Final = {
 }
 
 
-class Assembly:
-    """One response in the making. Feed it every event, then ask for the response."""
+class StreamParser:
+    """Builds one response: pass every event to `feed`, then call `response`."""
 
     def __init__(self, on_text: OnText) -> None:
         self._on_text = on_text
@@ -41,7 +41,7 @@ class Assembly:
         self.stopped = False
 
     def feed(self, event: object) -> None:
-        """Take one event. Kinds this version does not know are passed over, as the API asks of its clients."""
+        """Process one event. Unknown kinds are ignored, as the API requires."""
         if self.stopped:
             return
         fields = _mapping(event, "an event")
@@ -60,7 +60,7 @@ class Assembly:
             self.stopped = True
 
     def response(self, request_id: str = "") -> Response:
-        """The whole response. Raises `TransientFailure` where the stream ended or contradicted itself before."""
+        """Return the complete response; raises `TransientFailure` if the stream was incomplete or inconsistent."""
         if not self.started or not self.stopped:
             _broken("the stream ended before message_stop")
         if not all(block.stopped for block in self._blocks.values()):
@@ -117,13 +117,13 @@ class Assembly:
         self._count(fields.get("usage"))
 
     def _count(self, usage: object) -> None:
-        """Counts are cumulative, so the largest one said is right; what is no sensible count is passed over."""
+        """Update the usage. Counts are cumulative, so the largest is right; invalid ones are ignored."""
         if not isinstance(usage, Mapping):
             return
         for key in USAGE_FIELDS.values():
-            said = usage.get(key)
-            if isinstance(said, int) and not isinstance(said, bool) and 0 <= said <= MOST_TOKENS:
-                self._usage[key] = max(said, self._usage.get(key, 0))
+            count = usage.get(key)
+            if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_TOKENS:
+                self._usage[key] = max(count, self._usage.get(key, 0))
 
     def _finished(self) -> tuple[tuple[Json, ...], tuple[ToolUse, ...]]:
         content: list[Json] = []
@@ -140,7 +140,7 @@ class Assembly:
 
 @dataclass(slots=True)
 class _Block:
-    """A content block in the making. Pieces lie in lists, so that a long one costs no more than its length."""
+    """A content block under construction. Lists of pieces keep the cost linear in its length."""
 
     start: dict[str, Any]
     pieces: dict[str, list[str]] = field(default_factory=dict)
@@ -165,16 +165,16 @@ class _Block:
         if "input" not in block and not raw and block.get("type") not in ("tool_use", "server_tool_use"):
             return block, None
         given, error = parse_input(raw) if raw else parse_input(json.dumps(block.get("input") or {}))
-        block["input"] = given if given is not None else {}  # the API takes nothing but an object back
+        block["input"] = given if given is not None else {}  # the API accepts only an object
         if block.get("type") != "tool_use":
             return block, None
         return block, ToolUse(_name(block, "id"), _name(block, "name"), given, error)
 
 
 def parse_input(raw: str) -> tuple[Json | None, str]:
-    """A tool call's input from its JSON text, and why it cannot be used where it cannot.
+    """Parse a tool call's input; return it and "", or None and the reason why it is not valid.
 
-    Strict: one object, no key twice, no NaN or infinity, no half of a surrogate pair.
+    Strict: one object, no duplicate key, no NaN or infinity, no lone surrogate.
     """
     try:
         value = json.loads(
@@ -215,7 +215,7 @@ def _finite(text: str) -> float:
 
 
 def _whole(text: str) -> str:
-    """Text that can be encoded: surrogate halves that came in two pieces are joined, lone ones replaced."""
+    """Return text that can be encoded: join surrogate pairs that were split, and replace lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -223,10 +223,10 @@ def _whole(text: str) -> str:
     return text
 
 
-def _stop_reason(said: str, tool_uses: tuple[ToolUse, ...]) -> StopReason:
-    """A reason that a later API version adds is read by what came: calls are run, else the turn ended."""
-    if said in STOP_REASONS:
-        return cast(StopReason, said)
+def _stop_reason(reason: str, tool_uses: tuple[ToolUse, ...]) -> StopReason:
+    """Return the reason; an unknown one becomes "tool_use" if there are calls, or else "end_turn"."""
+    if reason in STOP_REASONS:
+        return cast(StopReason, reason)
     return "tool_use" if tool_uses else "end_turn"
 
 
@@ -244,4 +244,4 @@ def _mapping(value: object, what: str) -> Mapping[str, Any]:
 
 
 def _broken(how: str) -> NoReturn:
-    raise TransientFailure(f"the endpoint's answer was broken off or malformed: {how}")
+    raise TransientFailure(f"the endpoint's answer was incomplete or malformed: {how}")

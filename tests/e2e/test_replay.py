@@ -78,7 +78,7 @@ class TestInAnotherProject:
         project.specify()
         ran = project.lopen("run", "calc", "--model", "replay:README.md")
         assert ran.code == 1
-        assert "README.md:1: damaged or no recording" in ran.err
+        assert "README.md:1: damaged or not a recording" in ran.err
 
 
 class TestInAScratchClone:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lopen.llm.fake_api import responses
 from lopen.llm.messages import Response, TransientFailure, Usage
-from lopen.llm.stream_parser import Assembly, parse_input
+from lopen.llm.stream_parser import StreamParser, parse_input
 
 plain = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 values = st.recursive(
@@ -31,7 +31,7 @@ blocks = st.one_of(
 
 
 def assembled(events: Any, shown: list[str] | None = None) -> Response:
-    assembly = Assembly((shown if shown is not None else []).append)
+    assembly = StreamParser((shown if shown is not None else []).append)
     for event in events:
         assembly.feed(event)
     return assembly.response("req_1")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.llm.failures import LONGEST_WAIT_S, Refusal, classify, retry_after_s
+from lopen.llm.failures import MAX_WAIT_S, Refusal, classify, retry_after_s
 from lopen.llm.messages import ContextTooLong, Rejected, TransientFailure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,7 +26,7 @@ def test_every_refusal_becomes_exactly_one_kind_of_failure(status: int, kind: st
 def test_any_retry_after_is_a_sensible_wait_or_none(value: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
         wait = retry_after_s({name: value}, NOW)
-        assert wait is None or 0 <= wait <= LONGEST_WAIT_S
+        assert wait is None or 0 <= wait <= MAX_WAIT_S
 
 
 def test_a_date_gone_by_means_no_wait() -> None:

@@ -197,15 +197,15 @@ class TestHostileFiles:
         [
             (b"", "r:1"),
             (b"plain text", "r:1: damaged"),
-            (member({"lopen_recording": 2, "module": "m"}), "r:1: not a recording that this version reads"),
+            (member({"lopen_recording": 2, "module": "m"}), "r:1: not a recording that this version of lopen reads"),
             (member({"module": "m"}), "r:1"),
             (member(GOOD_HEADER) + b"garbage" * 10, "r:2: damaged"),
             (member(GOOD_HEADER) + gzip.compress(b"[1]\n"), "r:2: not a JSON object"),
             (member(GOOD_HEADER) + gzip.compress(b"{\n"), "r:2: not a line of JSON"),
             (member(GOOD_HEADER) + gzip.compress(b"[" * 100_000), "r:2: not a line of JSON"),
-            (member(GOOD_HEADER) + member(spoiled(n="1")), "r:2: n is missing or no int"),
-            (member(GOOD_HEADER) + member(spoiled(n=True)), "r:2: n is missing or no int"),
-            (member(GOOD_HEADER) + member(spoiled(offered=[1])), "offered holds something that is no str"),
+            (member(GOOD_HEADER) + member(spoiled(n="1")), "r:2: n is missing or not of type int"),
+            (member(GOOD_HEADER) + member(spoiled(n=True)), "r:2: n is missing or not of type int"),
+            (member(GOOD_HEADER) + member(spoiled(offered=[1])), "offered contains a value that is not of type str"),
             (member(GOOD_HEADER) + member(spoiled(calls=[{"tool": "a"}])), "input is missing"),
             (member(GOOD_HEADER) + member(spoiled(response=[])), "response is missing"),
             (member(GOOD_HEADER) + member(spoiled_response(stop_reason="x")), "stop_reason 'x' is unknown"),
@@ -236,7 +236,7 @@ class TestHostileFiles:
         assert said in caught.value.message
 
     def test_a_missing_file_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(UnreadableRecording, match="cannot be read"):
+        with pytest.raises(UnreadableRecording, match="cannot read"):
             load(tmp_path / "none")
 
     def test_a_bomb_is_not_unpacked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
