@@ -1,4 +1,4 @@
-"""The clock as a port: what time it is, and waiting. `SystemClock` is real, `FakeClock` ships beside it."""
+"""The clock port for time and waiting, with a system clock and a fake."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Time in, never read behind a pure function's back."""
+    """A source of time; pure functions get times as arguments instead."""
 
     def now(self) -> datetime:
-        """The current instant, timezone-aware, UTC."""
+        """Return the current time, timezone-aware, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards, for durations."""
+        """Return seconds that never decrease, for durations."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait; a signal that raises ends the wait at once."""
+        """Wait; a signal whose handler raises an exception ends the wait at once."""
         ...
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of the operating system."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -33,11 +33,11 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(max(0.0, seconds))  # a moment that is over already is not waited for
+        time.sleep(max(0.0, seconds))  # a negative wait is no wait
 
 
 class FakeClock:
-    """Stands still until told; `sleep` moves it and keeps what was asked for in `slept`."""
+    """A clock that moves only with `sleep` and `advance`; `slept` records the waits."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._start = start
@@ -55,5 +55,5 @@ class FakeClock:
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Move time on by `seconds`."""
+        """Advance the time by `seconds`."""
         self._elapsed += max(0.0, seconds)

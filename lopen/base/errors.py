@@ -1,8 +1,8 @@
-"""What can go wrong in a way that a person is told about, and the exit code it carries.
+"""Errors with a message for the user, and their exit codes.
 
-Three kinds of failure exist in lopen: a message to the model (a tool's error result, no exception),
-a `LopenError` (a person reads its message and its hint), and a bug (any other exception, which
-propagates). Foreign exceptions are translated once, in the adapter that imports their library.
+lopen has three kinds of failure: a message to the model (a tool's error result, not an exception), a `LopenError`
+(the user reads its message and its hint), and a bug (any other exception, which propagates). The adapter that
+imports a library translates the library's exceptions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
 
 
 class LopenError(Exception):
-    """Something failed. `message` says what happened, `hint` what to do next."""
+    """A failure. `message` describes it, `hint` names the next action."""
 
     exit_code: ExitCode = ExitCode.FAILED
 
@@ -33,7 +33,7 @@ class LopenError(Exception):
 
 
 class StorageError(LopenError):
-    """lopen cannot read or write its state; the message holds the path and the system's own words."""
+    """lopen cannot read or write its state; the message contains the path and the system's error."""
 
 
 class StoreUnreachable(LopenError):
@@ -41,13 +41,13 @@ class StoreUnreachable(LopenError):
 
 
 class WrongUsage(LopenError):
-    """The command line or the configuration asks for something that cannot be."""
+    """The command line or the configuration is not valid."""
 
     exit_code = ExitCode.USAGE
 
 
 class PersonNeeded(LopenError):
-    """Work stopped, saved, until a person gives `command` (exit 3; the last line names it)."""
+    """The work is saved and continues when a person enters `command` (exit code 3; the last line names it)."""
 
     exit_code = ExitCode.PERSON_NEEDED
 
@@ -57,7 +57,7 @@ class PersonNeeded(LopenError):
 
 
 class Stopped(BaseException):
-    """SIGINT or SIGTERM arrived; unwinds, saves, exits. No `except Exception` can swallow it."""
+    """SIGINT or SIGTERM. It unwinds the stack, which saves the work; `except Exception` does not catch it."""
 
     def __init__(self, exit_code: ExitCode) -> None:
         super().__init__(f"stopped ({int(exit_code)})")

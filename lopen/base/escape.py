@@ -1,8 +1,8 @@
-"""Text of the repository, the model or a tool made harmless for a terminal (docs/reference/command-line.md).
+"""Escape text of the repository, the model or a tool for a terminal (docs/reference/command-line.md).
 
-Nothing printable is lost, so that what a person judges (a verify command, say) is what would happen: only
-colour codes vanish; every other control character becomes its picture, and what reorders or hides text
-becomes U+FFFD. Standard library only.
+All printable text stays, so that a person judges exactly what would run (a verify command, for example). Colour
+codes are removed, every other control character becomes its picture, and characters that reorder or hide text become
+U+FFFD. Standard library only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _ONE_LINE = _LINES | {0x0A: " "}
 
 
 def inert(text: str, *, lines: bool = False) -> str:
-    """`text` without any effect on a terminal: on one line, or with its line breaks if `lines`."""
+    """Return `text` without effect on a terminal: on one line, or with its line breaks if `lines`."""
     plain = _BREAKS.sub("\n", _COLOUR.sub("", text))
     return plain.translate(_LINES if lines else _ONE_LINE)
 
 
 def clipped(text: str, width: int) -> str:
-    """One inert line of at most `width` characters."""
+    """Return one line of at most `width` characters without effect on a terminal."""
     line = inert(text).strip()
     return line if len(line) <= width else line[: max(0, width - 1)] + "…"

@@ -1,4 +1,4 @@
-"""Making much that stays: meanwhile Python does not look for garbage in it, over and over, and in vain."""
+"""Pause the garbage collector while a block creates many objects that stay."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def not_collecting() -> Iterator[None]:
-    """Cyclic garbage is not looked for inside, and is again behind it; a second one inside changes nothing.
+    """Disable the cyclic garbage collector inside the block; a nested block has no effect.
 
-    Whoever makes a hundred thousand objects that all stay spends a third of the time on it otherwise.
+    Without it, creating a hundred thousand objects that stay costs a third more time.
     """
     if not gc.isenabled():
         yield

@@ -1,13 +1,13 @@
-"""XxHash128 of content. The only importer of `xxhash`, and lazily: the hook path never needs it.
+"""XxHash128 of content. The only importer of `xxhash`, at the first use because the hook path never needs it.
 
-Not for security: it tells whether content changed, never whether someone forged it.
+Not for security: the hash detects changes of content, not forgery.
 """
 
 from __future__ import annotations
 
 
 class ContentHasher:
-    """`content_hash` of content that comes in pieces."""
+    """Computes `content_hash` of content in pieces."""
 
     def __init__(self) -> None:
         import xxhash
@@ -15,16 +15,16 @@ class ContentHasher:
         self._hash = xxhash.xxh128()
 
     def add(self, data: bytes | str) -> None:
-        """Take the next piece."""
+        """Add the next piece."""
         self._hash.update(_raw(data))
 
     def hexdigest(self) -> str:
-        """The hash of everything taken so far, as 32 hex digits."""
+        """Return the hash of all pieces as 32 hex digits."""
         return str(self._hash.hexdigest())
 
 
 def content_hash(data: bytes | str) -> str:
-    """XxHash128 as 32 hex digits; text is hashed as its UTF-8 bytes (lone surrogates included)."""
+    """Return XxHash128 as 32 hex digits; text counts as its UTF-8 bytes, including lone surrogates."""
     import xxhash
 
     return xxhash.xxh128_hexdigest(_raw(data))

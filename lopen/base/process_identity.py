@@ -1,4 +1,4 @@
-"""Whether a process that was written down still lives. Pids are used again: the start time tells. Standard library only."""
+"""Check if a recorded process still runs, by its pid and start time, since pids are reused. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from functools import lru_cache
 
 
 def start_time(pid: int) -> int | None:
-    """When `pid` was started, in the kernel's clock ticks since boot (proc(5)); None where it is gone or not told."""
+    """Return the start of `pid` in clock ticks since boot (proc(5)), None if it is unknown."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
-            return int(stat.read().rpartition(")")[2].split()[19])  # the name before it may hold anything
+            return int(
+                stat.read().rpartition(")")[2].split()[19]
+            )  # the name before it may contain any character
     except (OSError, IndexError, ValueError):
         return None
 
 
 def lives(pid: int, started: int | None = None) -> bool:
-    """Whether a process of that number lives on this host and, where `started` is known, is the one that was meant."""
+    """Return True if a process with that pid runs on this host and has the start time `started`, if that is known."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # somebody else's, but it lives
+    except PermissionError:  # it runs, as another user
         pass
     return started is None or start_time(pid) == started
 
@@ -31,7 +33,7 @@ MOST_DIGITS = 19
 
 
 def this_process() -> str:
-    """host, pid and start, as one word."""
+    """Return host, pid and start time of this process as one string."""
     return _word(os.getpid())
 
 
@@ -41,9 +43,9 @@ def _word(pid: int) -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """False where the owner is a living process of this host.
+    """Return False if the owner is a running process of this host.
 
-    One on another host counts as gone: whoever asks holds the session's lock, so nobody else works on it.
+    A process on another host counts as gone: the caller holds the session's lock, so no other process works on it.
     """
     host, _, rest = owner.partition("/")
     pid, _, started = rest.partition("/")
@@ -54,5 +56,5 @@ def is_gone(owner: str) -> bool:
 
 
 def _number(text: str) -> int | None:
-    """Digits, and no more of them than a number of the kernel's can have."""
+    """Parse a number of at most as many digits as the kernel's numbers have; None for other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS else None

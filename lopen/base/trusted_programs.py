@@ -1,4 +1,4 @@
-"""Finding the programs that lopen itself starts (git, bwrap): never one that a repository brings along."""
+"""Find the programs that lopen itself starts (git, bwrap), never one from a repository."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _BROUGHT: set[str] = set()  # the projects of this process, links resolved
 
 
 def distrust(project: Path) -> None:
-    """From now on no program in `project` is found: the person stands there, wherever lopen goes on to work.
+    """Exclude the programs in `project` from now on, wherever lopen works later.
 
-    A folder of the project may well be on PATH (its virtual environment, its tools); the demo and a replay work in
-    a folder of their own, with that same PATH.
+    A folder of the project can be on PATH (its virtual environment, its tools). The demo and a replay work in other
+    folders with the same PATH.
     """
     _BROUGHT.add(os.path.realpath(project))
 
 
 def find_program(name: str, folders: Iterable[str], project: Path) -> str | None:
-    """The absolute path of `name` in the first of the absolute `folders` that has it; None where none has.
+    """Return the absolute path of `name` in the first of the absolute `folders` that has it, None if none has.
 
-    Not one in `project`, where whoever wrote the repository, or a command, put it, nor in a distrusted one; links
-    resolved.
+    Skip programs in `project` or in a distrusted project, with links resolved: the repository's author or a command
+    may have put them there.
     """
     for folder in folders:
         found = shutil.which(name, path=folder) if os.path.isabs(folder) else None
@@ -33,7 +33,7 @@ def find_program(name: str, folders: Iterable[str], project: Path) -> str | None
 
 
 def is_brought(program: str, project: Path) -> bool:
-    """Whether the program lies in `project` or in a distrusted one, links resolved."""
+    """Return True if the program is in `project` or in a distrusted project, with links resolved."""
     places = (os.path.join(place, "") for place in (*_BROUGHT, os.path.realpath(project)))
     real = os.path.realpath(program)
     return any(real.startswith(place) for place in places)

@@ -1,7 +1,7 @@
-"""Running commands beside what they may not touch: compared before and after, put back, and said.
+"""Run commands, and restore and report what they change in protected places.
 
-A sandbox that makes protected paths read-only needs none of this; without one, and under Landlock, it is what
-holds them (docs/reference/sandbox.md).
+A sandbox with read-only protected paths needs none of this. Without a sandbox and under Landlock it is the protection
+(docs/reference/sandbox.md).
 """
 
 from __future__ import annotations
@@ -25,21 +25,19 @@ from lopen.storage.journal import Journal
 
 
 class ObjectsVanished(LopenError):
-    """A command destroyed part of the repository's history: nothing goes on over that."""
+    """A command deleted part of the repository's history, so lopen cannot continue."""
 
 
 @dataclass
 class Commands:
-    """The commands of one session."""
+    """Runs the commands of one session."""
 
     sandbox: Sandbox
     repository: Checkout
     protected: ProtectedPaths
     journal: Journal
     restored: tuple[str, ...] = ()  # by the last command
-    watched: tuple[
-        Path, ...
-    ] = ()  # lopen's files that no command has a reason to change, and that are only told
+    watched: tuple[Path, ...] = ()  # lopen's files whose changes by commands are only reported
 
     def __post_init__(self) -> None:
         session = self.journal.session
@@ -47,32 +45,32 @@ class Commands:
         self._records = Records(self.journal.database, session.id, session.module)
 
     def run(self, command: Command) -> CommandResult:
-        """Run it; what it changed of protected paths is put back, told, and kept in `restored`."""
+        """Run a command; restore and report the protected paths that it changed, and list them in `restored`."""
         self.restored = ()
         files = self.protected.snapshot()
-        # Where the sandbox keeps .git from being written, only a new specification can appear.
-        held = self.sandbox.name == "bwrap"
+        # Under bubblewrap .git is read-only, and a command can only add a specification.
+        protects_git = self.sandbox.name == "bwrap"
         state = (
             None
-            if held and not self.repository.has_several_git_folders()
+            if protects_git and not self.repository.has_several_git_folders()
             else self.repository.protected_state()
         )
         if exposed := self.repository.read_only_paths():
             command = replace(command, guarded=exposed)
         database, watched = _identity(self._database), [*map(_identity, self.watched)]
-        if not held:
-            self._records.hold()
+        if not protects_git:
+            self._records.begin()
         try:
             return self.sandbox.run(command)
         finally:
             tampering = self.repository.restore_protected(state) if state is not None else NO_TAMPERING
             self.restored = (*self.protected.restore(files), *tampering.restored)
-            if not held:  # before anything is written there again
+            if not protects_git:  # before lopen writes there again
                 require_plain(self.protected.state)
                 if _identity(self._database) != database:
                     raise RestoreFailed(
                         f"a command moved or replaced {self._database}",
-                        hint="put it back if it still lies somewhere, then: lopen resume",
+                        hint="move it back if it still exists, then: lopen resume",
                     )
                 if forged := self._records.check():
                     listed = ", ".join(forged)
@@ -87,19 +85,19 @@ class Commands:
             if tampering.objects_vanished:
                 raise ObjectsVanished(
                     "a command deleted objects of the git repository",
-                    hint="git fsck shows what is missing; fetch it from another clone before going on",
+                    hint="git fsck shows the missing objects; fetch them from another clone, then: lopen resume",
                 )
 
     def close(self) -> None:
-        """After the last command."""
+        """Close the database after the last command."""
         self._records.close()
 
-    def _alert(self, said: str) -> Event:
-        return AlertRaised("protected_path", f"session:{self.journal.session.id}", said)
+    def _alert(self, message: str) -> Event:
+        return AlertRaised("protected_path", f"session:{self.journal.session.id}", message)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file lies there; None for none."""
+    """Return the device and inode of the file, None if there is none."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -121,12 +119,12 @@ _Seen = tuple[int, tuple[tuple[int, ...] | None, ...]]
 
 
 class RecordsForged(LopenError):
-    """A command changed the database in a way that cannot be put back; nothing goes on over that."""
+    """A command changed the database in a way that lopen cannot revert, so it cannot continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What concerns one session in the database at one moment."""
+    """The schema and the rows of one session in the database at one moment."""
 
     schema: _Rows
     rows: dict[str, _Rows]
@@ -134,7 +132,7 @@ class _Found:
 
 
 class Records:
-    """The rows of one session, watched while a command runs."""
+    """Detects and reverts changes of one session's rows while a command runs."""
 
     def __init__(self, database: Database, session: str, module: str) -> None:
         self._database = database
@@ -143,21 +141,21 @@ class Records:
         self._reader: sqlite3.Connection | None = None
         self._before: _Seen | None = None
 
-    def hold(self) -> None:
-        """Remember the database as it is; to be followed by `check`."""
+    def begin(self) -> None:
+        """Open a read transaction on the current database; `check` follows."""
         if self._reader is None:
             self._reader = sqlite3.connect(self._database.path, isolation_level=None)
-        if self._reader.in_transaction:  # an earlier command was not looked after to its end
+        if self._reader.in_transaction:  # an interruption prevented the previous command's `check`
             self._reader.execute("ROLLBACK")
         self._reader.execute("BEGIN")
-        self._reader.execute("SELECT 1 FROM sessions LIMIT 1").fetchone()  # only now it sees what is there
+        self._reader.execute("SELECT 1 FROM sessions LIMIT 1").fetchone()  # the first read fixes the snapshot
         self._before = self._seen()
 
     def check(self) -> tuple[str, ...]:
-        """What was changed meanwhile, in words; the session's rows are what they were again.
+        """Revert the changes of the session's rows since `begin`; return the names of the changed tables.
 
         Raises:
-            RecordsForged: tables were changed, or rows were, and no connection made that change.
+            RecordsForged: the schema changed, or rows changed without a write by a connection.
         """
         reader, before = self._reader, self._before
         assert reader is not None
@@ -172,27 +170,27 @@ class Records:
                 raise storage_error(self._database.path, error) from error
         finally:
             reader.execute("ROLLBACK")
-        # The files alone change legitimately too: another lopen's checkpoint, or its commit that is just being made.
+        # The files also change legitimately: by a checkpoint or a commit of another lopen.
         changed = [table for table in _ROWS if old.rows[table] != new.rows[table]]
         past_sqlite = bool(changed) and before is not None and now[0] == before[0]
         if past_sqlite or old.schema != new.schema:
             raise RecordsForged(
-                f"a command wrote to {self._database.path}, and what it says cannot be trusted any more",
-                hint=f"move the file aside; the commits stay. Then begin anew: lopen run {self._module} --new",
+                f"a command wrote to {self._database.path}, so its content is not trustworthy any more",
+                hint=f"move the file away; the commits stay. Then start again: lopen run {self._module} --new",
             )
         if changed:
             self._put_back(old, changed)
-        # A person may extend a budget meanwhile, so that is told and left.
+        # A person may extend a budget meanwhile, so report that without reverting it.
         return (*changed, *(["budgets (left as they are)"] if old.budgets != new.budgets else []))
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the reading connection."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
 
     def _seen(self) -> _Seen:
-        """What changes with every write: by other connections, and to the files themselves."""
+        """Return values that change with every write by another connection or to the files."""
         version = self._database.connection.execute("PRAGMA data_version").fetchone()[0]
         path = str(self._database.path)
         return version, (signature_at(path), signature_at(f"{path}-wal"))
@@ -210,7 +208,7 @@ class Records:
                     columns = [row[1] for row in connection.execute("PRAGMA table_info(sessions)")]
                     kept = ", ".join(f"{name}=excluded.{name}" for name in columns if name != "id")
                     names = f"sessions (rowid, {', '.join(columns)})"
-                    # Not deleted first: what belongs to the session would go with it.
+                    # An update instead of a deletion, which would cascade to the session's other rows.
                     end = f" ON CONFLICT (id) DO UPDATE SET {kept}"
                 else:
                     connection.execute(f"DELETE FROM {table} WHERE session=?", (self._session,))  # noqa: S608

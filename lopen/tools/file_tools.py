@@ -1,4 +1,4 @@
-"""The tools that read, write and run: thin over the workspace and the sandbox."""
+"""The tools that read, list, search, write, edit and run, on top of the workspace and the sandbox."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ IGNORED = (
 )
 COMMAND_TIMEOUT_S = 120
 OUTPUT_CHARS = 30_000
-LONGEST_COMMAND = 120_000  # bytes; the kernel takes no single argument of 128 KiB
+LONGEST_COMMAND = 120_000  # bytes; the kernel's limit for one argument is 128 KiB
 
 
 def read_file(bench: Workbench, wanted: inputs.ReadFile) -> ToolResult:
-    """A text file, or the asked-for lines of it."""
+    """Read a text file or some lines of it."""
     read = bench.project.workspace.read(wanted.path, wanted.offset or 1, wanted.limit)
     fields = {"lines": read.lines, "truncated": read.truncated} | noted(read.note)
     return ToolResult(True, fields, read.content, content_hash=read.content_hash)
 
 
 def list_files(bench: Workbench, wanted: inputs.ListFiles) -> ToolResult:
-    """Files that git does not ignore."""
+    """List files that git does not ignore."""
     found = bench.project.workspace.list_files(wanted.path or "", wanted.glob or "")
     fields = {"files": list(found.files), "truncated": found.truncated} | noted(found.note)
     return ToolResult(True, fields, content_hash=content_hash("\n".join(found.files)))
 
 
 def search_files(bench: Workbench, wanted: inputs.SearchFiles) -> ToolResult:
-    """Lines that match."""
+    """Search files for matching lines."""
     found = bench.project.workspace.search(wanted.pattern, wanted.path or "", wanted.glob or "")
     matches = [asdict(m) for m in found.matches]
     fields = {"matches": matches, "truncated": found.truncated} | noted(found.note)
@@ -46,18 +46,18 @@ def search_files(bench: Workbench, wanted: inputs.SearchFiles) -> ToolResult:
 
 
 def noted(note: str) -> dict[str, str]:
-    """What was cut and how to get the rest, where something was."""
+    """Return the note field for a truncated result, nothing for an empty note."""
     return {"note": note} if note else {}
 
 
 def write_file(bench: Workbench, wanted: inputs.WriteFile) -> ToolResult:
-    """A whole file."""
+    """Write a whole file."""
     written = bench.project.workspace.write(wanted.path, wanted.content)
     return done(bytes=written.bytes, **_work(bench, written.path))
 
 
 def edit_file(bench: Workbench, wanted: inputs.EditFile) -> ToolResult:
-    """A replacement inside a file."""
+    """Replace a passage of a file."""
     edited = bench.project.workspace.edit(
         wanted.path, wanted.old_text, wanted.new_text, replace_all=bool(wanted.replace_all)
     )
@@ -65,7 +65,7 @@ def edit_file(bench: Workbench, wanted: inputs.EditFile) -> ToolResult:
 
 
 def _work(bench: Workbench, path: str) -> dict[str, str]:
-    """The file at `path` is the model's work now; a note where that work would be in no commit."""
+    """Record the file as the model's work; return a note if git ignores it, so that no commit would contain it."""
     bench.project.verifier.written(path)
     if not bench.project.commands.repository.ignored([path]):
         bench.evidence.ignored.discard(path)
@@ -75,7 +75,7 @@ def _work(bench: Workbench, path: str) -> dict[str, str]:
 
 
 def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
-    """A shell command; `ok` says that it could be run, `exit_code` how it ended."""
+    """Run a shell command; `ok` is true if it ran, whatever its `exit_code`."""
     _refuse_unrunnable(wanted.command)
     building = bench.session.step is Step.ITERATE_THROUGH_TASKS
     ran = bench.project.commands.run(
@@ -106,9 +106,9 @@ def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
 
 
 def _refuse_unrunnable(command: str) -> None:
-    """What no shell can be given is the model's mistake, not the sandbox's failure."""
+    """Refuse a command that no shell accepts: that is an error of the model, not of the sandbox."""
     if "\0" in command:
-        raise ToolRefused("the command holds a NUL character", "write the data with write_file instead")
+        raise ToolRefused("the command contains a NUL character", "write the data with write_file instead")
     if len(command.encode()) > LONGEST_COMMAND:
         raise ToolRefused(
             f"the command is too long: at most {LONGEST_COMMAND:,} bytes",

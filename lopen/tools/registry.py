@@ -1,7 +1,7 @@
-"""The registry: which tools exist, in a fixed order, which step offers them, and how one is run.
+"""The registry of tools in a fixed order, with the steps that offer them.
 
-Whatever a tool does, it answers: a wrong input, a refusal and an error in the tool's own reach become
-results, never crashes. Only lopen's own failures (a full disk, a lost repository) go on upwards.
+Every call has a result: invalid input, refusals and errors of the tool itself become results, not exceptions. Only
+lopen's own failures (a full disk, a lost repository) propagate.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ BUILDING = frozenset({Step.ITERATE_THROUGH_TASKS})
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: what the model sees of it, in which steps it may run, and its effect.
+    """A tool: its description for the model, the steps that allow it, and its effect.
 
-    `read_only` tools of one turn may run side by side; `run` gets the workbench and the validated input.
+    The `read_only` tools of one turn can run in parallel; `run` gets the workbench and the validated input.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Tool:
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """As offered to the model."""
+        """The tool's definition for the model."""
         return ToolSpec(self.name, self.description, _plain(self.input.model_json_schema()))
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema without pydantic's titles, which cost tokens and say nothing."""
+    """Return a JSON schema without pydantic's titles, which only cost tokens."""
 
     def walk(node: Any, inside_properties: bool = False) -> Any:
         if isinstance(node, dict):
@@ -67,22 +67,22 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 class Registry:
-    """The tools of one session, by name, in the order in which they are always offered."""
+    """The tools of one session by name, in a fixed order."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
 
     def get(self, name: str) -> Tool | None:
-        """The tool of that name."""
+        """Return the tool with that name."""
         return self._tools.get(name)
 
     def offered(self, step: Step) -> tuple[Tool, ...]:
-        """What a step's request offers; the planning steps share one union."""
+        """Return the tools in a step's request; each planning step offers the tools of all planning steps."""
         steps = PLANNING_STEPS if step in PLANNING_STEPS else frozenset({step})
         return tuple(t for t in self._tools.values() if t.steps & steps)
 
     def parse(self, use: ToolUse, step: Step) -> tuple[Tool, Input] | ToolResult:
-        """The tool and its input, or the error that the model is told."""
+        """Return the tool and its validated input, or the error result for the model."""
         tool = self._tools.get(use.name)
         if tool is None:
             names = ", ".join(t.name for t in self.offered(step))
@@ -97,7 +97,7 @@ class Registry:
                 outcome="refused",
             )
         if use.input is None:
-            return failed(use.error or "the input could not be read", "send the call again, whole")
+            return failed(use.error or "the input is not readable", "send the whole call again")
         try:
             return tool, tool.input.model_validate(dict(use.input))
         except ValidationError as error:
@@ -105,7 +105,7 @@ class Registry:
 
     @staticmethod
     def run(tool: Tool, bench: Workbench, parsed: Input) -> ToolResult:
-        """The tool's answer; what it refuses is an answer too."""
+        """Run the tool and return its result; a refusal is a result too."""
         try:
             return tool.run(bench, parsed)
         except ToolRefused as refused:
@@ -113,9 +113,9 @@ class Registry:
 
 
 def _explained(error: ValidationError) -> tuple[str, str]:
-    """Every wrong field with what it should be, in one line."""
-    told = []
+    """Return the invalid fields with the expected values on one line, and a hint."""
+    described = []
     for problem in error.errors(include_url=False, include_context=False)[:8]:
         field = ".".join(str(p) for p in problem["loc"]) or "input"
-        told.append(f"{field}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
-    return "; ".join(told), "mend the named fields and call again"
+        described.append(f"{field}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
+    return "; ".join(described), "correct the named fields and call again"

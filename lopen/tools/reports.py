@@ -1,7 +1,7 @@
-"""The JUnit report of a test command: read only where this very run wrote it, and only to be stricter.
+"""Read the JUnit report of a test command if this run wrote it. A report can only make the verdict stricter.
 
-Exit code and output tell whether the tests passed; a report that names failed tests, or none at all, contradicts a
-success that a shell's `|| true` made up (decisions, "TRX results").
+Exit code and output decide if the tests passed. A report with failed tests, or without any test, contradicts the
+success of a command that ends in `|| true`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from lopen.workspace.protection import ToolRefused
 
 
 class JUnitReport:
-    """The report that one run of `command` may write. Made before the run, asked after it."""
+    """The report of one run of `command`. Create it before the run and read it afterwards."""
 
     def __init__(self, root: Path, command: str) -> None:
         self.path = _relative(root, report_path(command))
         self.counts: Counts | None = None
-        self.problem = ""  # why a report that is there could not be read
+        self.problem = ""  # the reason why an existing report is not readable
         self._root = Root(root)
         self._before = self._look()[0]
 
     def read(self) -> None:
-        """Fill in `counts` if the run wrote a readable report, `problem` if it wrote another."""
+        """Set `counts` if the run wrote a readable report, `problem` if it wrote an unreadable one."""
         identity, data = self._look(read=True)
         if identity is None or identity == self._before:
             return
@@ -37,11 +37,11 @@ class JUnitReport:
 
     @property
     def failed(self) -> int:
-        """Test cases that the report says failed or broke."""
+        """The number of failed and broken test cases in the report."""
         return self.counts.failures + self.counts.errors if self.counts else 0
 
     def line(self) -> str:
-        """What the report says, for the end of the command's output; "" without one."""
+        """Return a summary line for the end of the command's output; "" without a report."""
         if self.problem:
             return f"[{self.path} was not used: {self.problem}]"
         if self.counts is None:
@@ -60,12 +60,12 @@ class JUnitReport:
                 found = os.fstat(descriptor)
                 data = os.read(descriptor, min(found.st_size, MAX_BYTES) + 1) if read else b""
         except (ToolRefused, OSError):
-            return None, b""  # none there, or none that may be read
+            return None, b""  # missing or not readable
         return signature(found), data
 
 
 def _relative(root: Path, path: str | None) -> str | None:
-    """The path from the project's root; None where the report goes elsewhere."""
+    """Return the path relative to the project's root, None if the report is outside of it."""
     if path is None or not os.path.isabs(path):
         return path
     inside = os.path.relpath(path, root)

@@ -1,4 +1,4 @@
-"""What a tool answers: one JSON object on one line, raw text behind it where there is any.
+"""The result of a tool call: one JSON object on one line, followed by raw text if there is any.
 
 See docs/reference/tools.md.
 """
@@ -16,9 +16,9 @@ from lopen.workflow.session import Pause
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to the model, and what the call came to for the iteration.
+    """The answer to the model, and the effect of the call on the iteration.
 
-    `fields` are those beyond `ok`; `raw` is text a model reads without unescaping.
+    `fields` are those besides `ok`; `raw` is text that the model reads without JSON escapes.
     """
 
     ok: bool
@@ -32,7 +32,7 @@ class ToolResult:
     false_claim: bool = False  # the call claimed a completion without what it requires
 
     def text(self) -> str:
-        """As the model gets it."""
+        """Return the text for the model."""
         head: dict[str, Any] = {"ok": self.ok} | dict(self.fields)
         if self.notice:
             head["notice"] = self.notice
@@ -41,10 +41,10 @@ class ToolResult:
 
 
 def done(*, raw: str | None = None, content_hash: str | None = None, **fields: Any) -> ToolResult:
-    """A tool that worked."""
+    """Return the result of a successful call."""
     return ToolResult(True, fields, raw, content_hash=content_hash)
 
 
 def failed(error: str, hint: str = "", *, outcome: Outcome = "error", **fields: Any) -> ToolResult:
-    """A tool that did not; `error` says what is wrong, `hint` what to do instead."""
+    """Return the result of a failed call: `error` describes the failure, `hint` names the alternative."""
     return ToolResult(False, {"error": error, **({"hint": hint} if hint else {}), **fields}, outcome=outcome)

@@ -183,7 +183,7 @@ def test_tables_that_a_command_adds_to_end_the_run(make_project: MakeProject, mo
     ran = project.approved_run()
 
     assert ran.code != 0
-    assert "cannot be trusted any more" in ran.err
+    assert "is not trustworthy any more" in ran.err
     assert "--new" in ran.err
     assert len(project.subjects("lopen/calc")) == 2
 

@@ -48,12 +48,12 @@ def elsewhere(database: Database, sql: str) -> None:
 
 def test_without_a_change_nothing_is_said(records: Records) -> None:
     for _ in range(2):
-        records.hold()
+        records.begin()
         assert records.check() == ()
 
 
 def test_what_other_processes_write_beside_the_session_stays(records: Records, database: Database) -> None:
-    records.hold()
+    records.begin()
     elsewhere(database, f"UPDATE sessions SET status = 'paused' WHERE id = '{OTHER}'")
     elsewhere(database, "INSERT INTO memos VALUES ('a', 'b')")
     assert records.check() == ()
@@ -61,7 +61,7 @@ def test_what_other_processes_write_beside_the_session_stays(records: Records, d
 
 
 def test_a_budget_that_was_extended_is_told_and_stays(records: Records, database: Database) -> None:
-    records.hold()
+    records.begin()
     elsewhere(database, "INSERT INTO budgets VALUES ('module:m', 'now', '{}')")
     assert records.check() == ("budgets (left as they are)",)
     assert database.connection.execute("SELECT count(*) FROM budgets").fetchone()[0] == 1
@@ -84,17 +84,17 @@ def test_the_session_s_rows_are_what_they_were(records: Records, database: Datab
         return [tuple(row) for row in database.connection.execute(every + verdicts)]
 
     before = rows()
-    records.hold()
+    records.begin()
     elsewhere(database, sql)
     assert bool(records.check()) == (not sql.startswith("PRAGMA"))
     assert rows() == before
-    records.hold()
+    records.begin()
     assert records.check() == ()
 
 
 def test_a_checkpoint_of_another_process_is_no_matter(records: Records, database: Database) -> None:
     elsewhere(database, "INSERT INTO memos VALUES ('a', 'b')")
-    records.hold()
+    records.begin()
     other = sqlite3.connect(database.path)
     other.execute("PRAGMA wal_checkpoint(PASSIVE)")
     other.close()
@@ -102,7 +102,7 @@ def test_a_checkpoint_of_another_process_is_no_matter(records: Records, database
 
 
 def test_tables_that_are_added_end_the_run(records: Records, database: Database) -> None:
-    records.hold()
+    records.begin()
     elsewhere(database, "CREATE VIEW v AS SELECT 1")
-    with pytest.raises(RecordsForged, match="cannot be trusted"):
+    with pytest.raises(RecordsForged, match="is not trustworthy"):
         records.check()

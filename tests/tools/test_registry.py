@@ -64,7 +64,7 @@ def test_an_input_that_could_not_be_parsed_is_answered_with_why() -> None:
     result = REGISTRY.parse(ToolUse("call", "read_file", given_input, why), BUILD)
     assert isinstance(result, ToolResult)
     assert str(result.fields["error"]).startswith("the input is not valid JSON: Expecting")
-    assert result.fields["hint"] == "send the call again, whole"
+    assert result.fields["hint"] == "send the whole call again"
 
 
 COMPONENT = {"name": "core", "description": "d"}
@@ -102,7 +102,7 @@ COMPONENT = {"name": "core", "description": "d"}
 def test_a_wrong_input_names_its_field(name: str, given: dict[str, Any], field: str) -> None:
     result = refused(name, given)
     assert str(result.fields["error"]).startswith(field)
-    assert result.fields["hint"] == "mend the named fields and call again"
+    assert result.fields["hint"] == "correct the named fields and call again"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""What happens, as typed, frozen values. One stream; the terminal, JSON lines, log, metrics and dashboard read it.
+"""Events as typed, frozen values in one stream for the terminal, JSON lines, log, metrics and dashboard.
 
-An event says what happened and is never asked for an answer. `to_json` is the shape of `--json` lines and
-of the log. Standard library only: every command loads this package.
+Events report and never expect an answer. `to_json` defines the format of `--json` lines and of the log. Standard
+library only, because every command loads this package.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ EVENTS: Mapping[str, type[Event]] = {cls.name: cls for cls in Event.__subclasses
 
 
 def from_fields(name: str, values: Mapping[str, Any]) -> Event:
-    """The event of that name from stored fields; unknown names (a newer writer) become a notice."""
+    """Return the event of that name from stored fields; an unknown name (from a newer version) becomes a notice."""
     cls = EVENTS.get(name)
     if cls is None:
         return Notice("info", f"{name}: {json.dumps(dict(values), default=str)}")

@@ -1,4 +1,4 @@
-"""What every event is, and how it is recorded and told. Standard library only."""
+"""The base of all events, and recorded events. Standard library only."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened. `name` is its public word; the fields are JSON-able."""
+    """An event. `name` is its public name; the fields are JSON values."""
 
     name: ClassVar[str] = "event"
-    durable: ClassVar[bool] = True  # kept in the session's history, not only shown
+    durable: ClassVar[bool] = True  # True: stored in the session's history, not only displayed
 
     def body(self) -> str:
-        """The event's own fields as one JSON object on one line."""
+        """Return the event's own fields as one JSON object on one line."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         return json.dumps(own, ensure_ascii=False, default=_as_json)
 
@@ -28,9 +28,9 @@ def _as_json(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An event with when and whose: what subscribers get. `seq` orders a session's history (0: not kept).
+    """An event with its time and session, for subscribers. `seq` orders a session's history (0: not stored).
 
-    `body`: its fields as they were kept, without secrets; "" where it was not kept.
+    `body`: the stored fields without secrets; "" if the event is not stored.
     """
 
     ts: datetime
@@ -40,7 +40,7 @@ class Recorded:
     body: str = ""
 
     def to_json(self) -> str:
-        """One JSON object on one line: `ts`, `event`, `session`, then the event's own fields."""
+        """Return one JSON object on one line: `ts`, `event`, `session`, then the event's own fields."""
         head: dict[str, Any] = {
             "ts": self.ts.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "event": self.event.name,

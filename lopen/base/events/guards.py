@@ -1,4 +1,4 @@
-"""Events of what holds the work back, and plain notices to a person."""
+"""Events of guardrails, limits and waiting, and notices to the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GuardrailRaised(Event):
 
 @dataclass(frozen=True, slots=True)
 class EscalationChanged(Event):
-    """The failures in a row of a task (or planning step) reached another rung, or are over."""
+    """The consecutive failures of a task (or planning step) reached another escalation level, or ended."""
 
     name: ClassVar[str] = "escalation"
     subject: str
@@ -52,7 +52,7 @@ class CircuitChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Waiting(Event):
-    """lopen waits by itself (a cooldown, a rate window): why, and how long."""
+    """lopen waits for `seconds` (a cooldown, a rate window)."""
 
     name: ClassVar[str] = "waiting"
     reason: str
@@ -61,7 +61,7 @@ class Waiting(Event):
 
 @dataclass(frozen=True, slots=True)
 class Notice(Event):
-    """A line for a person. `level`: info, warning or error."""
+    """A message for the user. `level`: info, warning or error."""
 
     name: ClassVar[str] = "notice"
     level: Literal["info", "warning", "error"]

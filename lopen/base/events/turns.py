@@ -1,4 +1,4 @@
-"""Events of a conversation: turns of the model, its tools, the verifications and verdicts on what it did."""
+"""Events of a conversation: the model's turns, its tool calls, verifications and verdicts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TurnStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class ModelText(Event):
-    """A piece of visible text as it streams in."""
+    """A piece of visible text from the stream."""
 
     name: ClassVar[str] = "model_text"
     durable: ClassVar[bool] = False
@@ -83,7 +83,7 @@ class ToolEnded(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProgressReported(Event):
-    """The model's own words about what it does: data, shown inert."""
+    """The model's text about its work: data, escaped for display."""
 
     name: ClassVar[str] = "progress_reported"
     message: str

@@ -1,4 +1,4 @@
-"""Events of the work: sessions, steps, the plan, tasks, commits, and what a person was asked."""
+"""Events of the work: sessions, steps, the plan, tasks, commits and questions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SessionComplete(Event):
     branch: str
     merge_command: str
     assumptions: tuple[str, ...] = ()
-    unpriced_tokens: int = 0  # of `tokens`, those that `cost_usd` says nothing of
+    unpriced_tokens: int = 0  # those of `tokens` without a known price, which `cost_usd` does not include
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class DriftFound(Event):
 
 @dataclass(frozen=True, slots=True)
 class PlanRecorded(Event):
-    """`what`: dependencies, components, component, tasks; `names` what was recorded."""
+    """`what`: dependencies, components, component, tasks; `names` are the recorded ones."""
 
     name: ClassVar[str] = "plan_recorded"
     what: str
