@@ -1,7 +1,7 @@
-"""The only importer of `anthropic` and of the HTTP library beneath it; a second to load, so loaded at the first call.
+"""The SDK's clients, and the translation of their exceptions. The only importer of `anthropic`.
 
-Owns the SDK's clients and the translation of everything they raise. No key may reach a message: what is
-said is scrubbed, and the SDK's own exceptions are not chained, for they quote headers and bodies.
+The import takes a second, so it waits for the first call. No key may reach an error message: messages are scrubbed,
+and the SDK's own exceptions are not chained, because they quote headers and bodies.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _Client = (
 
 @dataclass(frozen=True, slots=True)
 class EndpointSettings:
-    """Which endpoint, with which limits. Empty strings leave the choice to the SDK's own sources."""
+    """The endpoint and its time limits. For empty strings, the SDK uses its own sources."""
 
     provider: Provider = "anthropic"
     base_url: str = ""
     api_key: str = ""
-    local: bool = False  # on this machine's loopback: no proxy of the environment is asked
+    local: bool = False  # on this machine's loopback: proxies of the environment are not used
     connect_timeout_s: float = 10.0
     silence_timeout_s: float = 120.0
     total_timeout_s: float = 3600.0
 
 
 class Sdk:
-    """A client that sends one body and gives the events of its answer, raising `ModelError` and nothing foreign."""
+    """A client that sends a body and returns the events of the answer. It translates the SDK's exceptions."""
 
     def __init__(self, connection: EndpointSettings, clock: Clock) -> None:
         self._connection = connection
@@ -65,11 +65,11 @@ class Sdk:
         self._client = self._translated("", lambda: _client(connection, self._deadline))
 
     def close(self) -> None:
-        """Let go of the kept connections."""
+        """Close all connections."""
         self._client.close()
 
     def require_credentials(self) -> None:
-        """`NoCredentials` where a request would go out without any. Only the provider `anthropic` can be asked so early."""
+        """Raise `NoCredentials` if there are none. Only the provider `anthropic` allows this check before a request."""
         client = self._client
         if not isinstance(client, anthropic.Anthropic) or client.credentials is not None:
             return
@@ -78,11 +78,11 @@ class Sdk:
             raise NoCredentials(NO_KEY, hint=CREDENTIALS_HINT["anthropic"])
 
     def send(self, body: Mapping[str, Any]) -> AnswerStream:
-        """Send `body`; returns once the answer's headers are there."""
+        """Send `body`; return when the answer's headers have arrived."""
         self._deadline.begin(self._connection.total_timeout_s)
         model = str(body["model"])
-        # The plain `post` gives each event as the JSON object it is: blocks and deltas that the SDK's
-        # types do not know survive, and no typed object is built for every piece of text.
+        # The plain `post` returns each event as its JSON object: unknown blocks and deltas are preserved, and no
+        # typed object is built for every piece of text.
         stream = self._translated(
             model,
             lambda: self._client.post(
@@ -129,7 +129,7 @@ class Sdk:
 
 
 class AnswerStream:
-    """One answer as it comes: a context manager over its events. Leaving it hangs up, whatever the reason."""
+    """One answer as it arrives: a context manager over its events that closes the connection on exit."""
 
     def __init__(
         self, stream: anthropic.Stream[object], translated: Callable[[Callable[[], Any]], Any]
@@ -139,7 +139,7 @@ class AnswerStream:
         headers = stream.response.headers
         self.request_id: str = headers.get("request-id", "")
         self.content_type: str = headers.get("content-type", "")
-        url = stream.response.url  # a name and a password in it are nobody's to read
+        url = stream.response.url  # shown without a user name and password
         self.address = f"{url.scheme}://{url.netloc.decode()}{url.path}"[:LONGEST_ADDRESS]
 
     def __enter__(self) -> AnswerStream:
@@ -158,7 +158,7 @@ class AnswerStream:
 
 
 def _client(connection: EndpointSettings, deadline: Deadline) -> _Client:
-    """The SDK's own client of the provider. Retries are lopen's (`patience`), and no telemetry leaves from here."""
+    """Return the SDK's client of the provider, without its retries (see `lopen.llm.retry`) and telemetry."""
     timeout = anthropic.Timeout(
         connection.silence_timeout_s,
         connect=connection.connect_timeout_s,
@@ -186,7 +186,7 @@ def _client(connection: EndpointSettings, deadline: Deadline) -> _Client:
 def _unanswered(
     error: Exception, cause: BaseException | None, said: str, connection: EndpointSettings
 ) -> Exception:
-    """The failure where no answer of the endpoint says it."""
+    """Return the failure for a request without an answer from the endpoint."""
     provider = connection.provider
     if isinstance(error, ImportError) or "missing required dependency" in str(error):
         return LopenError(
@@ -195,18 +195,18 @@ def _unanswered(
         )
     if isinstance(cause, httpx2.LocalProtocolError):
         return Rejected(
-            "the key, or another header, holds characters that HTTP does not allow",
+            "the key, or another header, contains characters that HTTP does not allow",
             hint=CREDENTIALS_HINT[provider],
         )
     if isinstance(cause, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
         return Rejected(
-            f"the endpoint's address is not usable: {said}",
+            f"the endpoint's address is not valid: {said}",
             hint="Check model.base_url and ANTHROPIC_BASE_URL.",
         )
     if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.StreamError)):
         return TransientFailure(f"the connection to the model endpoint failed: {said}")
     if isinstance(error, (anthropic.APIError, json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
-        return TransientFailure(f"the endpoint's answer could not be read: {said}")
+        return TransientFailure(f"cannot read the endpoint's answer: {said}")
     if isinstance(error, TypeError) and "authentication method" in str(error):
         return Rejected(NO_KEY, hint=CREDENTIALS_HINT[provider])
     if (
@@ -214,7 +214,7 @@ def _unanswered(
         or provider != "anthropic"
         or isinstance(error, ValueError)
     ):
-        return Rejected(f"the {provider} client could not be used: {said}", hint=CREDENTIALS_HINT[provider])
+        return Rejected(f"cannot use the {provider} client: {said}", hint=CREDENTIALS_HINT[provider])
     return error
 
 

@@ -1,7 +1,7 @@
-"""Bounds on every connection to the endpoint, from its first byte: a deadline, a size, and no other host.
+"""Bounds for every connection to the endpoint from its first byte: a deadline, a size limit, and no redirects.
 
-They lie beneath the SDK, so that they hold for headers and for every status: the SDK reads an error's body whole
-before lopen hears of it.
+They apply below the SDK, and therefore to headers and every status: the SDK reads an error's whole body before it
+raises.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lopen.base.errors import LopenError
 from lopen.llm.deadline import PIECE_BYTES, Deadline, DeadlineNetwork
 from lopen.llm.messages import Rejected, TransientFailure
 
-MOST_BYTES: Final = 64 * 2**20  # of one answer, decoded; the longest real one is a third of it
-MOST_ERROR_BYTES: Final = 2**20  # of one that is not 200: the rest is not read
-MOST_EVENT_BYTES: Final = 4 * 2**20  # the SDK joins the lines of an event one by one, each time anew
+MOST_BYTES: Final = 64 * 2**20  # of one decoded answer; three times the longest real one
+MOST_ERROR_BYTES: Final = 2**20  # of an answer with another status than 200
+MOST_EVENT_BYTES: Final = 4 * 2**20  # the SDK joins an event's lines one by one, copying each time
 MOST_EVENT_LINES: Final = 1_000
 LONGEST_LOCATION: Final = 300
 _BLANK_LINE: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _ZLIB_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-IDLE_S: Final = 5.0  # a kept connection that is idle for longer is not used again
+IDLE_S: Final = 5.0  # a connection that was idle for longer is not reused
 _CORE_ERRORS: Final = (
     httpcore2.TimeoutException,
     httpcore2.NetworkError,
@@ -39,7 +39,7 @@ _CORE_ERRORS: Final = (
     httpcore2.UnsupportedProtocol,
 )
 ALL_HOSTS: Final = "*"
-TOO_LONG: Final = "the endpoint's answer is longer than any real one; it was dropped"
+TOO_LONG: Final = "the endpoint's answer exceeded the size limit and was dropped"
 
 
 def bounded_client(deadline: Deadline, *, proxies: bool) -> httpx2.Client:
@@ -88,7 +88,7 @@ def _no_proxy_pattern(host: str) -> str:
 
 
 def _is_pattern(pattern: str) -> bool:
-    """Whether httpx understands an entry of NO_PROXY; like curl, lopen ignores the others."""
+    """Return True if httpx understands an entry of NO_PROXY; like curl, lopen ignores the others."""
     try:
         httpx2.Client(transport=httpx2.BaseTransport(), mounts={pattern: None})
     except httpx2.InvalidURL:
@@ -121,7 +121,7 @@ def _httpx_errors() -> Iterator[None]:
 
 
 class _Transport(httpx2.BaseTransport):
-    """A pool of connections whose answers are bounded. No redirect is followed, and none passed on."""
+    """A connection pool with bounded answers. A redirect is an error."""
 
     def __init__(
         self, deadline: Deadline, secured: ssl.SSLContext, proxy: httpcore2.Proxy | None = None
@@ -138,7 +138,7 @@ class _Transport(httpx2.BaseTransport):
         answer = self._send(request)
         if answer.is_redirect or 300 <= answer.status_code < 400:
             answer.close()
-            raise _elsewhere(answer)
+            raise _redirect_refused(answer)
         encoding = answer.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity", *_ZLIB_BITS):
             answer.close()
@@ -153,7 +153,7 @@ class _Transport(httpx2.BaseTransport):
         if not answer.is_success:
             pieces = _cut(pieces)
         elif "amazon.eventstream" not in answer.headers.get("content-type", ""):
-            pieces = _apart(pieces)
+            pieces = _limited_events(pieces)
         answer.stream = _Bounded(pieces, answer.stream)
         return answer
 
@@ -182,7 +182,7 @@ class _Transport(httpx2.BaseTransport):
 
 
 class _Body(httpx2.SyncByteStream):
-    """An answer's bytes as they come."""
+    """The raw bytes of an answer."""
 
     def __init__(self, answer: httpcore2.Response) -> None:
         self._answer = answer
@@ -196,7 +196,7 @@ class _Body(httpx2.SyncByteStream):
 
 
 class _Bounded(httpx2.SyncByteStream):
-    """An answer's pieces, decoded, up to a size."""
+    """The decoded pieces of an answer, up to the size limit."""
 
     def __init__(self, pieces: Iterator[bytes], inner: httpx2.SyncByteStream) -> None:
         self._pieces = pieces
@@ -215,7 +215,7 @@ class _Bounded(httpx2.SyncByteStream):
 
 
 def _decoded(stream: httpx2.SyncByteStream, bits: int) -> Iterator[bytes]:
-    """In small pieces, however much a few bytes stand for."""
+    """Yield decompressed data in small pieces, whatever the compression ratio is."""
     decoder = zlib.decompressobj(bits)
     try:
         for raw in stream:
@@ -224,11 +224,11 @@ def _decoded(stream: httpx2.SyncByteStream, bits: int) -> Iterator[bytes]:
                 yield decoder.decompress(rest, PIECE_BYTES)
                 rest = decoder.unconsumed_tail
     except zlib.error as error:
-        raise TransientFailure(f"the endpoint's answer could not be read: {error}") from error
+        raise TransientFailure(f"cannot read the endpoint's answer: {error}") from error
 
 
 def _cut(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """An error's text: its status counts, however long it is."""
+    """Yield the start of an error's body; the status matters more than a long text."""
     left = MOST_ERROR_BYTES
     for piece in pieces:
         yield piece[:left]
@@ -237,8 +237,8 @@ def _cut(pieces: Iterator[bytes]) -> Iterator[bytes]:
             return
 
 
-def _apart(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Pieces of an event stream, as long as every event in it has a bearable size."""
+def _limited_events(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the pieces of an event stream; raises `TransientFailure` if an event is too large."""
     size = lines = 0
     tail = b""  # a blank line may begin in one piece and end in the next
     for piece in pieces:
@@ -255,8 +255,8 @@ def _lines(text: bytes) -> int:
     return text.count(b"\n") + text.count(b"\r")
 
 
-def _elsewhere(answer: httpx2.Response) -> Rejected:
-    """A redirect's target would get the whole prompt: a person decides."""
+def _redirect_refused(answer: httpx2.Response) -> Rejected:
+    """Return the error for a redirect, whose target would receive the whole prompt: the user must decide."""
     location = " ".join(answer.headers.get("location", "").split())[:LONGEST_LOCATION]
     return Rejected(
         f"the model endpoint redirects to {location or 'nowhere'} (HTTP {answer.status_code}); nothing was sent there",

@@ -23,16 +23,16 @@ SMALLEST: Final = 1024
 
 
 def encode(event: Json) -> bytes:
-    """One event on the wire."""
+    """Return the bytes of one event."""
     data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
     return f"event: {event['type']}\ndata: {data}\n\n".encode()
 
 
 def message_events(message: Json, usage: Usage, unparsed: Collection[str] = ()) -> Iterator[Json]:
-    """The events of `message` (`id`, `model`, `content`, `stop_reason`), in order.
+    """Yield the events of `message` (`id`, `model`, `content`, `stop_reason`), in order.
 
-    `unparsed` names tool calls whose input is streamed as JSON that breaks off: a recording of such a
-    call has nothing else to give.
+    `unparsed` lists tool calls whose input is streamed as truncated JSON, because a recording does not have their
+    input.
     """
     start = {
         "id": message["id"],
@@ -57,7 +57,7 @@ def message_events(message: Json, usage: Usage, unparsed: Collection[str] = ()) 
 
 
 def usage_fields(usage: Usage, output: int) -> dict[str, int]:
-    """`usage` in the API's own names."""
+    """Return `usage` with the API's field names."""
     return {
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_write_tokens,
@@ -75,7 +75,7 @@ def _block_events(index: int, block: Json, cut: bool) -> Iterator[Json]:
 
 
 def _apart(block: Json, cut: bool) -> tuple[Json, Iterator[Json]]:
-    """A block as it starts, and the deltas that make it whole. Kinds without deltas come at once."""
+    """Split a block into its start and its deltas. Kinds without deltas are sent at once."""
     kind = block.get("type")
     if kind == "text":
         return {**block, "text": ""}, _pieces("text_delta", "text", block["text"])
@@ -105,7 +105,7 @@ class _Prefix:
 
 
 class PromptCache:
-    """The prefixes seen so far. Safe to use from several threads."""
+    """The prefixes seen so far. Thread-safe."""
 
     def __init__(self, smallest: int = SMALLEST) -> None:
         self._smallest = smallest
@@ -113,7 +113,7 @@ class PromptCache:
         self._lock = threading.Lock()
 
     def input_usage(self, body: Json) -> Usage:
-        """The input tokens of one request, split as the API reports them; its marked prefixes are kept from now on."""
+        """Return the input tokens of one request, split as the API reports them, and store its marked prefixes."""
         prefixes = list(_prefixes(body))
         total = prefixes[-1].tokens if prefixes else 0
         marks = [i for i, prefix in enumerate(prefixes) if prefix.marked and prefix.tokens >= self._smallest]
@@ -124,7 +124,7 @@ class PromptCache:
         return Usage(total - read - written, 0, cache_write_tokens=written, cache_read_tokens=read)
 
     def _found(self, prefixes: list[_Prefix], mark: int) -> int:
-        """Tokens of the longest kept prefix at or shortly before this mark."""
+        """Return the tokens of the longest stored prefix at or shortly before this mark."""
         for prefix in reversed(prefixes[max(0, mark - LOOK_BACK) : mark + 1]):
             if prefix.digest in self._kept:
                 return prefix.tokens
@@ -132,12 +132,12 @@ class PromptCache:
 
 
 def estimated_tokens(text: str) -> int:
-    """A rough count, four characters a token."""
+    """Estimate the tokens of a text: four characters per token."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def _prefixes(body: Json) -> Iterator[_Prefix]:
-    """The prompt up to the end of each block. The digest takes in the model: caches are not shared between models."""
+    """Yield the prompt up to the end of each block. The digest includes the model, because caches are per model."""
     digest = hashlib.blake2b(str(body.get("model")).encode(), digest_size=16)
     tokens = 0
     for where, block in _prompt_blocks(body):

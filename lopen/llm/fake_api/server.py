@@ -1,7 +1,7 @@
-"""An Anthropic-compatible endpoint on this machine's loopback: what a replay talks to, and what the tests script.
+"""An Anthropic-compatible endpoint on this machine's loopback, for replays and tests.
 
-Owns the wire: HTTP with connections kept open, server-sent events, refusals in the API's shape, and for the
-tests every way in which an answer can go wrong. What to answer is the caller's, one function.
+It implements the protocol: HTTP with persistent connections, server-sent events, refusals in the API's format and,
+for tests, every kind of broken answer. The caller's function decides the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lopen.llm.messages import Json, Usage
 
 PATH: Final = "/v1/messages"
 LARGEST_REQUEST: Final = 32 * 2**20
-LONGEST_SILENCE_S: Final = 60.0  # a client that sends nothing for so long is gone
+LONGEST_SILENCE_S: Final = 60.0  # a client that is silent for longer has ended
 PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 POLL_S: Final = 0.02
 KINDS: Final = {
@@ -42,18 +42,18 @@ KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A whole message. Without `usage` the tokens are estimated and the prompt cache is modelled."""
+    """A complete message. Without `usage`, tokens are estimated with a model of the prompt cache."""
 
     content: Sequence[Json]
     stop_reason: str = "end_turn"
     usage: Usage | None = None
     model: str = ""  # the request's own where empty
-    unparsed: frozenset[str] = frozenset()  # ids of tool calls whose input is to break off
+    unparsed: frozenset[str] = frozenset()  # ids of tool calls whose input is sent as truncated JSON
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A refusal: a status with the API's error body for `message`, or with `body` as it is."""
+    """A refusal: a status with the API's error body for `message`, or with `body` unchanged."""
 
     status: int
     message: str = ""
@@ -63,7 +63,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A status 200 and these pieces, then its end: proper, hung up, reset, or silence until the endpoint closes."""
+    """A status 200 with these pieces, then a proper end, a closed or reset connection, or silence."""
 
     pieces: Sequence[bytes] = ()
     then: Literal["end", "hang_up", "reset", "silence"] = "end"
@@ -72,7 +72,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class NoResponse:
-    """No answer at all, not even a status."""
+    """An exchange without any answer, not even a status."""
 
     then: Literal["hang_up", "reset", "silence"] = "reset"
 
@@ -82,9 +82,10 @@ Answering = Callable[[dict[str, Any]], Answer]
 
 
 class MessagesEndpoint:
-    """A context manager; `url` is where it listens. `answer` may be called from several threads at once.
+    """The endpoint as a context manager; it listens at `url`. `answer` may be called from several threads at once.
 
-    With `key`, a request must carry it; else any key will do. What the real API refuses never reaches `answer`.
+    With `key`, a request must have this key; otherwise any key is accepted. Requests that the real API refuses do
+    not reach `answer`.
     """
 
     def __init__(self, answer: Answering, *, key: str = "") -> None:
@@ -103,7 +104,7 @@ class MessagesEndpoint:
 
     @property
     def connections(self) -> int:
-        """Connections open at this moment."""
+        """The number of open connections."""
         return self._server.connections
 
     def __enter__(self) -> MessagesEndpoint:
@@ -120,7 +121,7 @@ class MessagesEndpoint:
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """A thread for each connection; knows the open ones, so that closing ends them at once."""
+    """A server with one thread per connection; it tracks open connections to close them at once."""
 
     allow_reuse_address = True
     request_queue_size = 64
@@ -151,7 +152,7 @@ class _Server(socketserver.ThreadingTCPServer):
             super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up in the middle is no news."""
+        """Ignore a client that closed its connection early."""
 
     def hang_up(self) -> None:
         self.closing.set()
@@ -175,7 +176,7 @@ class _Connection(BaseHTTPRequestHandler):
     server: _Server
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
     def do_POST(self) -> None:  # the name http.server calls
         number = next(self.server.endpoint.numbers)
@@ -218,7 +219,7 @@ class _Connection(BaseHTTPRequestHandler):
         try:
             return self.server.endpoint.answer(body)
         except Exception as error:  # noqa: BLE001  # whatever is wrong with the answer, the client must not wait for it
-            return Status(400, f"the endpoint had no answer: {type(error).__name__}: {error}")
+            return Status(400, f"the endpoint has no answer: {type(error).__name__}: {error}")
 
     def _send(self, answer: Answer, body: dict[str, Any], number: int) -> None:
         match answer:

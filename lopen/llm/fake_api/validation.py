@@ -1,7 +1,7 @@
-"""What the Messages API refuses of a request body, in its own way of saying it. Pure.
+"""The Messages API's checks of a request body, with its own messages. Pure.
 
-Not a schema of everything it takes: the rules that an orchestrator can break. The loopback endpoint
-holds every test and every replay to them.
+It is not a complete schema but contains the rules that an orchestrator can break. The loopback endpoint applies them
+to every test and every replay.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
 
 
 def refusal(body: object) -> str | None:
-    """The message of the 400 that this body would get, or None where it would be taken."""
+    """Return the API's error message for this body, or None if the API accepts it."""
     if not isinstance(body, Mapping):
         return "The request body is not valid JSON"
     return next((problem for check in CHECKS for problem in check(body)), None)
@@ -138,7 +138,7 @@ def _ending(body: Body) -> Iterator[str]:
 
 
 def _tool_pairs(body: Body) -> Iterator[str]:
-    """Every call answered in the next message, before anything else in it; no answer without its call."""
+    """Require that the next message answers every call first, and that every answer has a call."""
     waiting: list[str] = []  # calls of the assistant message just before
     seen: set[str] = set()
     for index, (role, blocks) in _merged(body["messages"]):
@@ -188,7 +188,7 @@ def _marks(body: Body) -> Iterator[str]:
 
 
 def _merged(messages: Sequence[Body]) -> Iterator[tuple[int, tuple[str, list[Body]]]]:
-    """Messages as the API reads them: neighbours of one role are one. With the index of the first of them."""
+    """Yield messages as the API reads them, with adjacent ones of a role merged, and the index of the first."""
     current: tuple[int, tuple[str, list[Body]]] | None = None
     for index, message in enumerate(messages):
         if current is not None and current[1][0] == message["role"]:
