@@ -1,4 +1,4 @@
-"""Tools that tell the model where it stands: the plan, the context, the specification, research, progress."""
+"""Tools for the plan, the context, the specification, research, progress and questions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lopen.workspace.text_files import READ_CHARACTERS
 
 
 def read_spec(bench: Workbench, wanted: inputs.ReadSpec) -> ToolResult:
-    """A section of the specification, or its outline."""
+    """Read a section of the specification, or its outline."""
     try:
         spec = bench.project.load_spec(wanted.module or bench.session.module)
         if wanted.section is None:
@@ -44,12 +44,12 @@ def read_spec(bench: Workbench, wanted: inputs.ReadSpec) -> ToolResult:
 
 
 def paper(module: str) -> str:
-    """Where a module's specification lies, as `read_file` takes it."""
+    """Return the path of a module's specification for `read_file`."""
     return f"specs/{module}/SPECIFICATION.md"
 
 
 def read_research(bench: Workbench, wanted: inputs.ReadResearch) -> ToolResult:
-    """The topics researched so far, or one of them whole."""
+    """List the research topics, or read the note on one of them."""
     folder = bench.project.root / "specs" / bench.session.module
     if wanted.topic is None:
         return done(topics=[t.name for t in topics(folder)])
@@ -61,7 +61,7 @@ def read_research(bench: Workbench, wanted: inputs.ReadResearch) -> ToolResult:
 
 
 def _readable(text: str, path: str, line: int, **fields: Any) -> ToolResult:
-    """Text that begins at `line` of the file `path`, cut where it is too long for one result."""
+    """Return text that starts at `line` of the file `path`, truncated if it is too long for one result."""
     seen = content_hash(text)
     if len(text) <= READ_CHARACTERS:
         return done(raw=text, content_hash=seen, **fields)
@@ -72,7 +72,7 @@ def _readable(text: str, path: str, line: int, **fields: Any) -> ToolResult:
 
 
 def read_plan(bench: Workbench, _: inputs.NoInput) -> ToolResult:
-    """The plan as recorded."""
+    """Return the recorded plan."""
     components = [
         {
             "id": c.id,
@@ -94,7 +94,7 @@ def read_plan(bench: Workbench, _: inputs.NoInput) -> ToolResult:
 
 
 def get_current_context(bench: Workbench, _: inputs.NoInput) -> ToolResult:
-    """Phase, step, component, task, what may be selected, and the scope."""
+    """Return phase, step, component, task, selectable components and the scope."""
     session = bench.session
     component = session.tree.component(session.selected) if session.selected else None
     scope = scope_of(session)
@@ -111,7 +111,7 @@ def get_current_context(bench: Workbench, _: inputs.NoInput) -> ToolResult:
 
 
 def task_fields(task: Task) -> dict[str, Any]:
-    """A task as the model is shown it."""
+    """Return a task's fields for the model."""
     return {
         "id": task.id,
         "name": task.name,
@@ -121,13 +121,13 @@ def task_fields(task: Task) -> dict[str, Any]:
 
 
 def report_progress(bench: Workbench, said: inputs.ReportProgress) -> ToolResult:
-    """Shown to people; moves nothing."""
+    """Display the message to people, without any other effect."""
     bench.journal.tell(ProgressReported(said.message[:2_000]))
     return done()
 
 
 def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
-    """A person's answer; or the question's own default, kept as an assumption."""
+    """Return a person's answer, or the question's default, which is recorded as an assumption."""
     session = bench.session
     options = tuple(wanted.options or ())
     capped = session.step is not Step.DRAFT_SPECIFICATION
@@ -160,7 +160,7 @@ def _assume(bench: Workbench, wanted: inputs.AskUser, options: tuple[str, ...]) 
 
 
 def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> ToolResult:
-    """Writes the specification and answers with what `lopen check` would say of it."""
+    """Write the specification and return the problems that `lopen check` would report."""
     module = bench.session.module
     name = f"specs/{module}/SPECIFICATION.md"
     content = wanted.content if wanted.content.endswith("\n") else wanted.content + "\n"
@@ -171,7 +171,7 @@ def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> ToolResult:
 
 
 def log_research(bench: Workbench, wanted: inputs.LogResearch) -> ToolResult:
-    """Keeps a note beside the specification."""
+    """Write a note beside the specification."""
     text = render_note(
         wanted.topic, wanted.summary, wanted.findings, wanted.sources or (), wanted.relevance or ""
     )
@@ -183,5 +183,5 @@ def log_research(bench: Workbench, wanted: inputs.LogResearch) -> ToolResult:
 
 
 def research(bench: Workbench, wanted: inputs.Research) -> ToolResult:
-    """One sub-agent with the read-only tools; its findings are logged."""
+    """Run a sub-agent with the read-only tools and log its findings."""
     return bench.steps.research(bench, wanted.topic, wanted.question)

@@ -1,7 +1,7 @@
-"""Running the approved verify commands, and what their result is bound to: the work tree's tree id.
+"""Run the approved verify commands and bind their results to the work tree's tree id.
 
-What a command leaves behind neither makes its result stale nor enters a commit (lock files excepted);
-files of the tree that it changed are put back and reported (docs/reference/completion.md).
+Files that a command leaves behind do not make its result stale and do not enter a commit (except lock files). Files of
+the tree that it changes are put back and reported (docs/reference/completion.md).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ FAILED_HINT = "the command exited with success, but {path} tells of {failed} fai
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What a verify command gave, and the tree it gave it on."""
+    """The result of a verify command, and the tree on which it ran."""
 
     tool: str
     command: str
@@ -80,17 +80,17 @@ class Verified:
     left: tuple[str, ...] = ()  # files that it added: they enter no commit
 
     def as_evidence(self) -> VerifyResult:
-        """For the oracle."""
+        """Return the result as evidence for the oracle."""
         return VerifyResult(self.tool, self.command, self.passed, self.exit_code, self.output, self.tree)
 
 
 def tool_name(command: str) -> str:
-    """`verify-tests` → `verify_tests`."""
+    """Return the tool's name of a command: `verify-tests` → `verify_tests`."""
     return command.replace("-", "_")
 
 
 class Verifier:
-    """Runs verify commands and remembers each one's last result."""
+    """Runs verify commands and stores the last result of each."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Verifier:
         self._set_up_for: tuple[tuple[Path, Signature], ...] | None = None
 
     def touch(self) -> None:
-        """The work tree may have changed since it was last hashed."""
+        """Discard the tree id, because the work tree may have changed."""
         self._tree = None
 
     def tree(self) -> str:
@@ -150,12 +150,12 @@ class Verifier:
         self.touch()
 
     def fresh(self, tool: str) -> Verified | None:
-        """The command's result on the present tree, if it was run on it."""
+        """Return the command's result on the current tree, None if it did not run on it."""
         result = self._results.get(tool)
         return result if result is not None and result.tree == self.tree() else None
 
     def run(self, tool: str) -> Verified | None:
-        """Run the command behind a verify tool now; None where the specification says there is none."""
+        """Run the command of a verify tool; return None if the specification has no such command."""
         name = tool.replace("_", "-")
         command = self.commands.get(name)
         if command is None:
@@ -169,12 +169,12 @@ class Verifier:
         return result
 
     def ensured(self, tool: str) -> Verified | None:
-        """The command's fresh result, running it only if there is none."""
+        """Return the command's result on the current tree; run the command if there is none."""
         return self.fresh(tool) or self.run(tool)
 
     def _set_up(self) -> Verified | None:
-        """verify-setup's result, where it had to run: before the first verify command, when a manifest changed,
-        and as long as it fails.
+        """Run verify-setup if necessary: before the first verify command, after a change of a manifest, and as long
+        as it fails. Return its result, None if it did not run.
         """
         if self.commands.get("verify-setup") is None or self._manifests() == self._set_up_for:
             return None
@@ -183,12 +183,12 @@ class Verifier:
         return result
 
     def _manifests(self) -> tuple[tuple[Path, Signature], ...]:
-        """What verify-setup installs by, each as it is; a link counts as itself."""
+        """Return the signatures of the files that determine what verify-setup installs; a link counts as itself."""
         found = sorted(p for p in self._root.iterdir() if p.name in MANIFESTS)
         return tuple((path, signature_at(path)) for path in found)
 
     def _run(self, tool: str, command: str, *, network: bool) -> Verified:
-        self.touch()  # what a person changed meanwhile is no doing of the command's, and is not put back
+        self.touch()  # include a person's changes, which must not be put back
         before = self.tree()
         report = JUnitReport(self._root, command) if tool == "verify_tests" else None
         started = self._clock.monotonic()
@@ -213,7 +213,7 @@ class Verifier:
         return Verified(tool, command, passed, ran.exit_code, output, self.tree(), hint, put_back, left)
 
     def _tidy(self, before: str, tool: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Put back what the command changed of the tree, remember what it left: the paths of either."""
+        """Put back the files that the command changed and record those that it added; return both lists of paths."""
         after = self._repository.snapshot(self.aside)
         if after == before:
             self._tree = after
@@ -233,14 +233,14 @@ class Verifier:
 
 
 def _not_run(tool: str, command: str, setup: Verified) -> Verified:
-    """The failure of a command that was not run, because what installs its needs failed."""
+    """Return the failure of a command that did not run because verify-setup failed."""
     ended = "was stopped" if setup.exit_code is None else f"failed with exit code {setup.exit_code}"
     output = f"not run, because verify-setup ({setup.command}) {ended}:\n{setup.output}"
     return Verified(tool, command, False, None, output, setup.tree, SETUP_HINT)
 
 
 def _why_not(report: JUnitReport, ran: CommandResult, command: str) -> str:
-    """Why a test command that may have exited with success proves nothing; "" where it does."""
+    """Return the reason why a test command's exit code proves nothing, "" if it is valid."""
     report.read()
     if no_tests_collected(ran.exit_code, ran.output, command, report.counts):
         return NO_TESTS_HINT
@@ -250,7 +250,7 @@ def _why_not(report: JUnitReport, ran: CommandResult, command: str) -> str:
 
 
 def _tail(ran: CommandResult, last: str) -> str:
-    """The end of the output, and what the test report said as its `last` line."""
+    """Return the end of the output, with the summary of the test report as the `last` line."""
     output = f"{ran.output.rstrip()}\n{last}" if last else ran.output
     if ran.timed_out:
         output += f"\n[stopped after {ran.seconds:.0f} s: the command took too long]"

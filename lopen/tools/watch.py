@@ -31,9 +31,9 @@ EDITS = ("write_file", "edit_file")
 
 @dataclass
 class Watch:
-    """One session's. `pause` is set where only a person lets the run go on.
+    """The tool-call checks of one session. `pause` is set if only a person can continue the run.
 
-    `test_command` gives the approved verify-tests command, if there is one by now.
+    `test_command` returns the approved verify-tests command, None if there is none yet.
     """
 
     gate: Gate
@@ -51,7 +51,7 @@ class Watch:
 
     @property
     def habits(self) -> Habits:
-        """The counts so far, those of earlier processes included: a restart clears none."""
+        """The counts so far, including those of earlier processes."""
         if self._habits is None:
             self._habits = self._kept()
         return self._habits
@@ -67,16 +67,16 @@ class Watch:
             return Habits(self.limits)
 
     def begin_iteration(self, subject: str) -> None:
-        """Fresh context: counts that belong to one conversation start over, the others go on."""
+        """Reset the counts of one conversation for the new context; keep the others."""
         self._habits = self.habits.begin(subject)
         self.pause = None
 
     def begin_turn(self, turn: int) -> None:
-        """Limits that count by turn start over."""
+        """Reset the limits that count by turn."""
         self.turn = turn
 
     def before(self, use: ToolUse) -> ToolResult | None:
-        """None lets the call run; a result is the refusal that the model gets instead."""
+        """Return None to allow the call, or the refusal for the model."""
         answer = self.gate.before_tool(use.name, use.input or {}, self.turn)
         if isinstance(answer, ToolPass):
             self._passes[use.id] = answer
@@ -93,7 +93,7 @@ class Watch:
             self._until = trip.until
 
     def rest(self) -> None:
-        """Wait out a cooldown, outside any transaction."""
+        """Wait until a cooldown ends, outside any transaction."""
         if self._until is None:
             return
         seconds = (self._until - self.clock.now()).total_seconds()
@@ -103,14 +103,14 @@ class Watch:
             self.clock.sleep(seconds)
 
     def failed_before(self, use: ToolUse) -> bool:
-        """Whether the call runs a command that failed when it was last run."""
+        """Return True if the call runs a command whose last run failed."""
         return self.habits.failing(use.name, str((use.input or {}).get("command", "")))
 
     def after(self, use: ToolUse, result: ToolResult, *, before: str = "", tree: str = "") -> str:
-        """Count the call; what the model should be told at once, or nothing.
+        """Count the call; return the notice that the model should get at once, "" without one.
 
-        `tree` is the work tree's id after a command that failed, `before` its id before one that had failed
-        already: only they tell an attempt at mending from what the command itself leaves. Each costs a process.
+        `tree` is the work tree's id after a failed command, `before` its id before a command that had failed already.
+        They distinguish an attempted repair from files that the command itself leaves. Each costs a process.
         """
         seen = before or tree
         if seen and self._tree and seen != self._tree:
