@@ -20,6 +20,7 @@ from pathlib import Path
 
 from bench.rows import Row
 from lopen.base.clock import SystemClock
+from lopen.guardrails.call_history import CallEnd
 from lopen.limits.answers import ToolPass
 from lopen.limits.budgets.budget import BudgetUsage, Charge
 from lopen.limits.budgets.meter import Meter
@@ -52,7 +53,7 @@ class Recorder:
         with self.database.transaction():
             passed = self.meter.gate.before_tool("read_file", {"path": f"src/{self.calls}.py"}, self.calls)
             assert isinstance(passed, ToolPass)
-            self.meter.gate.after_tool(passed, True)
+            self.meter.gate.after_tool(passed, CallEnd(passed.tool, passed.signature))
             self.store.record(self.specs, CHARGE, self.clock.now())
 
     def many(self, count: int) -> None:

@@ -22,7 +22,6 @@ from lopen.application.run_options import ResumeOptions
 from lopen.application.work_trees import workplace_of
 from lopen.base.clock import Clock, SystemClock
 from lopen.base.events import Recorded, SessionFailed, SessionPaused, Subscriber
-from lopen.guardrails.calls import HabitLimits
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.opening import open_ledger, open_limits
 from lopen.llm.anthropic_model import AnthropicModel
@@ -127,7 +126,7 @@ def wired(
                 OracleCalls(calls, repository, store, settings.oracle.model),
                 "" if options.model.startswith(REPLAY) else options.model,
             ),
-            guards=Guards(meter, _watch(settings, meter, journal, store, clock, verifier)),
+            guards=Guards(meter, _watch(meter, journal, clock, verifier)),
             people=People(
                 person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
@@ -208,13 +207,11 @@ def _verifier(
     )
 
 
-def _watch(
-    settings: Settings, meter: Meter, journal: Journal, store: SessionStore, clock: Clock, verifier: Verifier
-) -> Watch:
+def _watch(meter: Meter, journal: Journal, clock: Clock, verifier: Verifier) -> Watch:
     def tests() -> str | None:
         return verifier.commands.get("verify-tests")
 
-    return Watch(meter.gate, journal, store.database, clock, _habit_limits(settings), tests)
+    return Watch(meter.gate, journal, clock, tests)
 
 
 def _model_calls(
@@ -271,12 +268,3 @@ def _recorder(
     except OSError as error:
         context.warn(f"this run is not recorded: {path}: {error.strerror or error}")
         return None
-
-
-def _habit_limits(settings: Settings) -> HabitLimits:
-    own = settings.tool_discipline
-    return HabitLimits(
-        file_reads=own.max_file_reads,
-        command_retries=own.max_command_retries,
-        files_edited=own.max_files_edited,
-    )

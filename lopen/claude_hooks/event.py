@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+from lopen.base.value import Value
 from lopen.limits.budgets.budget import BudgetUsage
-from lopen.limits.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,30 +8,23 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from lopen.base.value import Value
 from lopen.claude_hooks import pending_usage
 from lopen.claude_hooks.config import AGENT, session_spec, table
 from lopen.claude_hooks.event import AGENT_TOOLS, HookEvent, Malformed, kind_of
 from lopen.claude_hooks.running_calls import Pending
 from lopen.claude_hooks.texts import budget_line, circuit_line, exhausted, warning
 from lopen.claude_hooks.verify_commands import passed, verify_commands
+from lopen.guardrails.call_history import CallEnd
+from lopen.guardrails.signature import signature
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage, Charge, opened
 from lopen.limits.budgets.charging import charge_all
 from lopen.limits.circuits.agents import OVERRIDE, Agents, agent_limits, ended, spawn
 from lopen.limits.circuits.call_events import announce_call, end_call, put_agents, read_agents, trip
-from lopen.limits.circuits.circuit import (
-    ALLOW,
-    LATER,
-    WAIT,
-    CallDecision,
-    CallOutcome,
-    CircuitCall,
-    CircuitState,
-)
+from lopen.limits.circuits.circuit import ALLOW, LATER, WAIT, CallDecision, CircuitCall, CircuitState
 from lopen.limits.circuits.rules import rule_book
-from lopen.limits.circuits.signature import signature
 from lopen.limits.stores.records import Alert, Incident
 from lopen.limits.texts import NEAR_LIMIT, trip_text
-from lopen.limits.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +138,7 @@ class SessionGuard:
         self.pending.end(name)
         if self.event.tool in AGENT_TOOLS:
             self._agent_done(name)
-        outcome = CallOutcome(self.event.tool, self._signature, self.event.ok, nonce=name)
+        outcome = CallEnd(self.event.tool, self._signature, self.event.ok, nonce=name)
         decision = self._ended(outcome, verified=passed(self.event, self.root))
         failed: Answer | None = None
         if self.event.usage:
@@ -261,10 +254,10 @@ class SessionGuard:
     def _agent_done(self, name: str) -> None:
         put_agents(self.rows, self.id, ended(read_agents(self.rows, self.id), name))
 
-    def _ended(self, outcome: CallOutcome, *, verified: bool = False) -> CallDecision | None:
-        decision, alerts = end_call(self.rows, self.id, outcome, self.now, self.book, passed_verify=verified)
-        self.alerts += alerts
-        return decision
+    def _ended(self, outcome: CallEnd, *, verified: bool = False) -> CallDecision | None:
+        counted = end_call(self.rows, self.id, outcome, self.now, self.book, passed_verify=verified)
+        self.alerts += counted.alerts
+        return counted.decision
 
     # tokens
 
@@ -287,7 +280,7 @@ class SessionGuard:
             call = self.pending.end(call_id)
             if call and call[0] in AGENT_TOOLS:  # refused by the person, or failed: no other event tells
                 self._agent_done(call_id)
-            decision = self._ended(CallOutcome(call[0], call[1], False, nonce=call_id)) if call else None
+            decision = self._ended(CallEnd(call[0], call[1], False, nonce=call_id)) if call else None
             if decision is not None:
                 return Answer(trip_text(decision, self.now))
         return None

@@ -13,10 +13,10 @@ from datetime import datetime
 
 from lopen.base.atomic_files import replace_file
 from lopen.base.owner_seal import holds, sealed
+from lopen.base.value import Value
 from lopen.claude_hooks.config import AGENT, session_spec
 from lopen.limits.budgets.budget import BudgetUsage, Charge
 from lopen.limits.budgets.charging import charge_all
-from lopen.limits.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

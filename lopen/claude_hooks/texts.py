@@ -32,4 +32,4 @@ def budget_line(state: BudgetState) -> str:
 
 def circuit_line(circuit: CircuitState, book: RuleBook) -> str:
     of = f"/{circuit.max_iterations}" if book["max_iterations"].enabled else ""
-    return f"Circuit breaker: {circuit.state} ({circuit.iteration_count}{of} iterations)"
+    return f"Circuit breaker: {circuit.state} ({circuit.calls.iteration_count}{of} iterations)"

@@ -10,9 +10,9 @@ import json
 import os
 import stat
 
+from lopen.base.value import Value
 from lopen.claude_hooks.event import usage_of
 from lopen.limits.budgets.budget import BudgetUsage
-from lopen.limits.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

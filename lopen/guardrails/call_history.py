@@ -1,168 +1,198 @@
-"""The model's habits as running counts: fed one tool call at a time, never a scan over the history.
+"""The history of a session's tool calls as running counts. Standard library only: hooks count calls, too.
 
-One value serves both sides. Inside an iteration `notice` is what the loop appends to the result of the call
-just counted. Before the next iteration `circular` and `discipline` are the guards' facts; `begin` then
-starts the new conversation. A habit is reported when it reaches its limit and again at each multiple of it,
-never at every call. All counts go through `to_json` and back, so that a restart clears none.
+Each call is counted once, when it is announced and when it ends. The rules of the circuit breaker
+(`limits.circuits.breaker`) and of the guardrails (`habits`) read these counts. All of them are bounded.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, get_args
+from lopen.base.hashing import blake2b
+from lopen.base.value import Value
 
-from lopen.guardrails import circular, discipline
-from lopen.guardrails.calls import HabitLimits, Streaks, ToolFact
-from lopen.guardrails.guard import FindingKind, WastefulHabit
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal, TypeVar
 
-FINDINGS_KEPT = 10
+    V = TypeVar("V")
+    FindingKind = Literal["circle", "reread", "retry", "untested_edits"]
+
+READS = frozenset({"read_file", "read_spec"})
+LOOKS = READS | {"list_files", "search_files"}
+RUN = "run_command"
+CALLS_KEPT = 50  # signatures of each kind
 EDITED_KEPT = 200
+FINDINGS_KEPT = 10
+PATH_LENGTH = 200
 
 
-def guard_of(finding: WastefulHabit) -> str:
-    """The guard whose word a finding is."""
-    return circular.NAME if finding.kind == "circle" else discipline.NAME
+class WastefulHabit(Value):
+    """A wasteful habit: its kind, the resource, how often it was seen, and the instruction that corrects it."""
+
+    kind: FindingKind
+    resource: str
+    count: int
+    correction: str
 
 
-@dataclass(frozen=True, slots=True)
-class Habits:
-    """Counts over the calls so far.
+class CallEnd(Value):
+    """The end of a tool call.
 
-    `tree` numbers the states of the work tree: runs are compared within one state only. `looks` counts by
-    task, `reads` by conversation, `failures` and `edited` on and on. At most `streaks.LIMIT` resources,
-    `EDITED_KEPT` edited paths and `FINDINGS_KEPT` findings are kept.
+    `signature` and `nonce` are those of the call. `resource` is its path, section, pattern or command line, for
+    messages. `content_hash` is of what was read or printed, None where unknown; `exit_code` is None where no
+    command ended. `edited`: the paths that the call changed. `tree_before` and `tree` are ids of the work tree,
+    known only for a command that failed earlier and for one that failed now: each costs a process.
     """
 
-    limits: HabitLimits = field(default_factory=HabitLimits)
-    subject: str = ""
-    calls: int = 0
-    tree: int = 0
-    looks: Streaks = field(default_factory=Streaks)
-    reads: Streaks = field(default_factory=Streaks)
-    failures: Streaks = field(default_factory=Streaks)
+    tool: str
+    signature: str
+    ok: bool = True
+    exit_code: int | None = None
+    tree: str = ""
+    nonce: str = ""
+    resource: str = ""
+    content_hash: str | None = None
     edited: tuple[str, ...] = ()
-    findings: tuple[WastefulHabit, ...] = ()
-    latest: tuple[WastefulHabit, ...] = ()
+    tree_before: str = ""
+    is_test_run: bool = False
 
-    def after(self, call: ToolFact) -> Habits:
-        """These habits with one more call. Cost and size are bounded whatever came before."""
-        tree = self.tree + (1 if call.changed_tree else 0)
-        looks, circle = circular.count(self.looks, call, self.tree, self.limits)
-        reads, reread = discipline.count_read(self.reads, call, self.limits)
-        failures, retry = discipline.count_failure(self.failures, call, (self.tree, tree), self.limits)
-        edited, untested = discipline.count_edits(self.edited, call, self.limits, EDITED_KEPT)
-        latest = tuple(f for f in (circle, reread, retry, untested) if f is not None)
-        return replace(
-            self,
-            calls=self.calls + 1,
-            tree=tree,
-            looks=looks,
-            reads=reads,
-            failures=failures,
-            edited=edited,
-            findings=_gathered(self.findings, latest) if latest else self.findings,
-            latest=latest,
+    @property
+    def mark(self) -> str:
+        """Return the mark that identifies the call."""
+        return self.nonce or self.signature
+
+    @property
+    def is_run(self) -> bool:
+        """Tell whether the call runs a command: the model's own, or one of the specification's."""
+        return self.tool == RUN or (self.tool.startswith("verify_") and not self.tool.endswith("_completion"))
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether the call could not be made, or its command failed."""
+        return not self.ok or self.exit_code not in (None, 0)
+
+    @property
+    def changed_tree(self) -> bool:
+        """Tell whether the call changed the work tree."""
+        return bool(self.edited) or bool(self.tree_before and self.tree and self.tree_before != self.tree)
+
+    @property
+    def tested(self) -> bool:
+        """Tell whether the tests ran, with any result."""
+        ran = self.ok or self.exit_code is not None
+        return ran and (self.is_test_run or self.tool == "verify_tests")
+
+
+class CallHistory(Value):
+    """Counts over the calls of one session.
+
+    `tree` numbers the known states of the work tree, `tree_id` is its id after the last failed command.
+    `unchanged`: signature → (content, how often in a row, how often in this conversation).
+    `failing`: signature → (tree after the failure, failures in a row over an unchanged tree).
+    """
+
+    iteration_count: int = 0  # calls of the task since the last passing verify command
+    last_tool_call: str = ""
+    duplicate_call_count: int = 0  # identical calls in a row
+    history: tuple[str, ...] = ()  # signatures, the latest last
+    subject: str = ""  # of the conversation: a task's id, or a planning step
+    tree: int = 0
+    tree_id: str = ""
+    unchanged: Mapping[str, tuple[str, int, int]] = {}
+    failing: Mapping[str, tuple[int, int]] = {}
+    edited: tuple[str, ...] = ()  # since the last test run
+    findings: tuple[WastefulHabit, ...] = ()  # in this conversation
+
+    def announced(self, signature: str, *, of_task: bool, kept: int = CALLS_KEPT) -> CallHistory:
+        """Count a call that is about to be made. `of_task`: it counts towards the task's iterations."""
+        same = signature == self.last_tool_call
+        return self.replace(
+            iteration_count=self.iteration_count + of_task,
+            duplicate_call_count=self.duplicate_call_count + 1 if same else 1,
+            last_tool_call=signature,
+            history=(*self.history, signature)[-kept:],
         )
 
-    def failing(self, tool: str, command: str) -> bool:
-        """Whether this command (or verify tool) failed when it was last run."""
-        return discipline.failure_key(tool, command) in self.failures.marks
+    def ended(self, end: CallEnd, kept: int = CALLS_KEPT) -> CallHistory:
+        """Count the end of a call. A change that no call reported is found by the ids of the work tree."""
+        seen = end.tree_before or end.tree
+        before = self.tree + (1 if seen and self.tree_id and seen != self.tree_id else 0)
+        after = before + (1 if end.changed_tree else 0)
+        return self.replace(
+            tree=after,
+            tree_id=end.tree or self.tree_id,
+            unchanged=self._with_content(end, after, kept),
+            failing=self._with_failure(end, before, after, kept),
+            edited=self._with_edits(end),
+        )
 
-    def moved(self) -> Habits:
-        """The work tree was seen to be another than it was, by no call that told of it."""
-        return replace(self, tree=self.tree + 1)
+    def _with_content(self, end: CallEnd, tree: int, kept: int) -> Mapping[str, tuple[str, int, int]]:
+        """Unknown content neither extends a row nor ends it. Output is compared within one state of the tree."""
+        if end.content_hash is None or (end.tool not in LOOKS and end.tool != RUN):
+            return self.unchanged
+        content = f"{tree}:{end.content_hash}" if end.tool == RUN else end.content_hash
+        before, row, here = self.unchanged.get(end.signature, ("", 0, 0))
+        counts = (content, row + 1, here + 1) if before == content else (content, 1, 1)
+        return _latest({**_without(self.unchanged, end.signature), end.signature: counts}, kept)
 
-    @property
-    def notice(self) -> str | None:
-        """What to append to the result of the latest call: one sentence for each thing, None if all is well."""
-        told: dict[str, str] = {}
-        for finding in self.latest:  # discipline's word on a resource is the more exact one, and comes later
-            told[finding.resource] = finding.correction
-        return "\n".join(f"[lopen] {text}" for text in told.values()) or None
+    def _with_failure(
+        self, end: CallEnd, before: int, after: int, kept: int
+    ) -> Mapping[str, tuple[int, int]]:
+        """A success, or a change to the work tree by another call, ends a command's row of failures."""
+        if not end.is_run:
+            return self.failing
+        others = _without(self.failing, end.signature)
+        if not end.failed:
+            return others
+        tree, row = self.failing.get(end.signature, (before, 0))
+        return _latest({**others, end.signature: (after, row + 1 if tree == before else 1)}, kept)
 
-    @property
-    def circular(self) -> tuple[WastefulHabit, ...]:
-        """Circles found since the conversation began."""
-        return tuple(f for f in self.findings if f.kind == "circle")
+    def _with_edits(self, end: CallEnd) -> tuple[str, ...]:
+        if end.tested:
+            return ()
+        new = dict.fromkeys(path for path in map(_short_path, end.edited) if path not in self.edited)
+        return (*self.edited, *new)[:EDITED_KEPT]
 
-    @property
-    def discipline(self) -> tuple[WastefulHabit, ...]:
-        """Undisciplined use of tools found since the conversation began."""
-        return tuple(f for f in self.findings if f.kind != "circle")
+    def unchanged_in_row(self, signature: str) -> int:
+        """Return how often in a row the call gave the same content."""
+        return self.unchanged.get(signature, ("", 0, 0))[1]
 
-    def begin(self, subject: str) -> Habits:
-        """A new conversation about `subject` (a task's id, or a planning step), its predecessors' findings told.
+    def unchanged_here(self, signature: str) -> int:
+        """Return how often in a row the call gave the same content in this conversation."""
+        return self.unchanged.get(signature, ("", 0, 0))[2]
 
-        Its context is fresh, so what was read before has to be read again: that is no reread. Looks at the
-        same thing are counted on while the subject is the same, and start again with another. Failing
-        commands and edits without a test run are facts of the work tree and go on. Not to be called when
-        a restarted process takes up the same iteration.
+    def failures_in_row(self, signature: str) -> int:
+        """Return how often in a row the command failed over an unchanged work tree."""
+        return self.failing.get(signature, (0, 0))[1]
+
+    def conversation(self, subject: str) -> CallHistory:
+        """Begin a new conversation about `subject`, whose context holds nothing that was read before.
+
+        Unchanged content is counted on for the same subject. Failing commands and untested edits are facts
+        of the work tree and stay. A process that continues an iteration must not call this.
         """
-        same = subject == self.subject
-        return replace(
-            self,
-            subject=subject,
-            looks=self.looks if same else Streaks(),
-            reads=Streaks(),
-            findings=(),
-            latest=(),
-        )
+        rows = self.unchanged if subject == self.subject else {}
+        unchanged = {call: (content, row, 0) for call, (content, row, _) in rows.items()}
+        return self.replace(subject=subject, unchanged=unchanged, findings=())
 
-    def to_json(self) -> str:
-        """All counts as one JSON object; the limits are settings and stay out."""
-        return json.dumps(
-            {
-                "v": 1,
-                "subject": self.subject,
-                "calls": self.calls,
-                "tree": self.tree,
-                "looks": dict(self.looks.marks),
-                "reads": dict(self.reads.marks),
-                "failures": dict(self.failures.marks),
-                "edited": self.edited,
-                "findings": [asdict(f) for f in self.findings],
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str, limits: HabitLimits | None = None) -> Habits:
-        """The habits that `to_json` wrote. `ValueError` where the text is anything else."""
-        try:
-            stored = json.loads(text)
-            if stored["v"] != 1:
-                raise ValueError(f"habits of version {stored['v']}")
-            return cls(
-                limits or HabitLimits(),
-                str(stored["subject"]),
-                int(stored["calls"]),
-                int(stored["tree"]),
-                _streaks(stored["looks"]),
-                _streaks(stored["reads"]),
-                _streaks(stored["failures"]),
-                tuple(str(p) for p in stored["edited"]),
-                tuple(_finding(f) for f in stored["findings"]),
-            )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"these are no habits: {error!r}") from error
+    def found(self, habits: tuple[WastefulHabit, ...]) -> CallHistory:
+        """Add findings; a higher count replaces the lower count of the same habit."""
+        renewed = {(habit.kind, habit.resource) for habit in habits}
+        others = [habit for habit in self.findings if (habit.kind, habit.resource) not in renewed]
+        return self.replace(findings=(*others, *habits)[-FINDINGS_KEPT:]) if habits else self
 
 
-def _gathered(
-    before: tuple[WastefulHabit, ...], latest: tuple[WastefulHabit, ...]
-) -> tuple[WastefulHabit, ...]:
-    """The findings with the latest: a higher count replaces the lower one of the same thing."""
-    renewed = {(f.kind, f.resource) for f in latest}
-    kept = [f for f in before if (f.kind, f.resource) not in renewed]
-    return (*kept, *latest)[-FINDINGS_KEPT:]
+def _without(counts: Mapping[str, V], signature: str) -> dict[str, V]:
+    return {call: count for call, count in counts.items() if call != signature}
 
 
-def _streaks(stored: Mapping[str, Any]) -> Streaks:
-    return Streaks({str(key): (str(mark), int(count)) for key, (mark, count) in stored.items()})
+def _latest(counts: Mapping[str, V], kept: int) -> Mapping[str, V]:
+    return dict(list(counts.items())[-kept:])
 
 
-def _finding(stored: Mapping[str, Any]) -> WastefulHabit:
-    kinds: Mapping[str, FindingKind] = {kind: kind for kind in get_args(FindingKind)}
-    return WastefulHabit(
-        kinds[stored["kind"]], str(stored["resource"]), int(stored["count"]), str(stored["correction"])
-    )
+def _short_path(path: str) -> str:
+    """Return the path; cut a long one and add a digest of the whole."""
+    if len(path) <= PATH_LENGTH:
+        return path
+    digest = blake2b(path.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return f"{path[: PATH_LENGTH - len(digest) - 1]}\0{digest}"

@@ -11,11 +11,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from lopen.guardrails.call_history import WastefulHabit
 from lopen.workflow.session import PauseKind
 from lopen.workflow.steps import Step
 
 Boundary = Literal["task", "component", "module"]
-FindingKind = Literal["circle", "reread", "retry", "untested_edits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +81,6 @@ class Claim:
     boundary: Boundary
     subject: str
     missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class WastefulHabit:
-    """A wasteful habit: its kind, the resource, how often it was seen, and the instruction that corrects it."""
-
-    kind: FindingKind
-    resource: str
-    count: int
-    correction: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lopen.base.events import CircuitChanged, Event, GuardrailRaised
-from lopen.guardrails import circular, completion, discipline, repeated_failures, resource_limits
+from lopen.guardrails import completion, habits, repeated_failures, resource_limits
 from lopen.guardrails.guard import Category, GuardFacts, Guardrail, GuardResult, GuardVerdict
 from lopen.guardrails.wording import one_line
 
@@ -15,13 +15,13 @@ GUARDRAILS: tuple[Guardrail, ...] = (
     Guardrail(100, resource_limits.BUDGET, Category.RESOURCE_LIMITS, True, resource_limits.check_budget),
     Guardrail(110, resource_limits.CIRCUITS, Category.RESOURCE_LIMITS, True, resource_limits.check_circuits),
     Guardrail(200, repeated_failures.NAME, Category.PROGRESS_INTEGRITY, True, repeated_failures.check),
-    Guardrail(210, circular.NAME, Category.PROGRESS_INTEGRITY, False, circular.check),
+    Guardrail(210, habits.CIRCULAR, Category.PROGRESS_INTEGRITY, False, habits.check_circles),
     Guardrail(220, completion.SCOPE, Category.PROGRESS_INTEGRITY, False, completion.check_scope),
     Guardrail(300, completion.QUALITY, Category.QUALITY_GATES, True, completion.check_quality),
-    Guardrail(400, discipline.NAME, Category.TOOL_DISCIPLINE, False, discipline.check),
+    Guardrail(400, habits.DISCIPLINE, Category.TOOL_DISCIPLINE, False, habits.check_discipline),
 )
 # These two never block, and only these can be switched off (`guardrails.disabled`)
-ADVISORY: frozenset[str] = frozenset({circular.NAME, discipline.NAME})
+ADVISORY: frozenset[str] = frozenset({habits.CIRCULAR, habits.DISCIPLINE})
 
 
 @dataclass(frozen=True, slots=True)

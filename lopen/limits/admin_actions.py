@@ -78,7 +78,7 @@ def reset_circuit(store: LimitsStore, circuit_id: str, now: datetime) -> Circuit
         state = CircuitState(
             circuit_id,
             last_updated=now.timestamp(),
-            history=before.history,
+            calls=before.calls.replace(iteration_count=0, duplicate_call_count=0, last_tool_call=""),
             turn=before.turn,
             turn_label=before.turn_label,
             trips=before.trips,

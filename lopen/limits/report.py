@@ -55,9 +55,9 @@ def circuit_object(state: CircuitState) -> dict[str, Any]:
     return {
         "circuit_id": state.circuit_id,
         "state": state.state,
-        "iteration_count": state.iteration_count,
+        "iteration_count": state.calls.iteration_count,
         "max_iterations": state.max_iterations,
-        "duplicate_call_count": state.duplicate_call_count,
+        "duplicate_call_count": state.calls.duplicate_call_count,
         "duplicate_threshold": state.duplicate_threshold,
         "trip_reason": state.trip_reason,
         "tripped_at": _epoch(state.tripped_at),
@@ -108,7 +108,7 @@ def _budget_line(state: BudgetState, width: int) -> str:
 
 def circuit_lines(state: CircuitState, now: datetime) -> list[str]:
     """What is open and until when; everything else in one line."""
-    count = f"{state.iteration_count}/{state.max_iterations} calls"
+    count = f"{state.calls.iteration_count}/{state.max_iterations} calls"
     if state.state == "closed":
         return [f"{state.circuit_id}: all limits OK ({count})"]
     left = max(0.0, state.cooldown_until - now.timestamp())
@@ -200,7 +200,7 @@ def snapshot_line(states: Sequence[BudgetState], circuit: CircuitState, book: Ru
     budget = ", ".join(parts) or "not counted at the moment"
     most = book["max_iterations"].threshold
     verb = "circuits closed" if circuit.state == "closed" else f"circuit {circuit.state} ({circuit.rule})"
-    line = f"Budget: {budget}; {verb} ({circuit.iteration_count}/{most} calls since the last passing verify)."
+    line = f"Budget: {budget}; {verb} ({circuit.calls.iteration_count}/{most} calls since the last passing verify)."
     near = any(s.utilization >= s.alert_threshold for s in states)
     return f"{line} {NEAR_LIMIT}" if near or circuit.state != "closed" else line
 

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, Protocol
 
 from lopen.base.errors import StoreUnreachable
+from lopen.base.value import Value
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge
 from lopen.limits.budgets.charging import open_all, release, settle
 from lopen.limits.budgets.cost import charge_external
 from lopen.limits.circuits.agents import AgentLimits
 from lopen.limits.stores.records import Alert, Reservation, dump, from_fields
 from lopen.limits.stores.store import LimitsStore, Rows
-from lopen.limits.value import Value
 from lopen.storage.database import Database
 
 RETRY_S = 5.0  # a store that is gone is not asked again before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
+from lopen.guardrails.habits import circles, undisciplined
 from lopen.guardrails.resource_limits import level_of
 from lopen.limits.texts import extension
 from lopen.loop.context import SessionContext
@@ -20,6 +21,7 @@ def guard_facts(context: SessionContext) -> GuardFacts:
     task = _upcoming(session)
     subject = task.id if task else session.step.value
     scope = scope_of(session)
+    calls = context.guards.meter.gate.calls()
     return GuardFacts(
         module=session.module,
         session=session.id,
@@ -36,8 +38,8 @@ def guard_facts(context: SessionContext) -> GuardFacts:
             threshold=settings.workflow.failure_threshold,
         ),
         scope=ScopeFacts(scope.completed, scope.original),
-        circular=context.guards.watch.habits.circular,
-        discipline=context.guards.watch.habits.discipline,
+        circular=circles(calls),
+        discipline=undisciplined(calls),
     )
 
 

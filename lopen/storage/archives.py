@@ -29,7 +29,7 @@ from lopen.workflow.task_tree import progress
 SUFFIX = ".json.gz"
 TOTALS = "archived"  # `session:archived` and `task:archived` hold the running totals of deleted limits
 
-_BY_SESSION = ("components", "tasks", "events", "tool_calls", "verdicts", "habits", "reservations")
+_BY_SESSION = ("components", "tasks", "events", "tool_calls", "verdicts", "reservations")
 _BY_LIMIT = {  # rows of the limits of a session and its tasks
     "budgets": "budget_id",
     "spend": "budget_id",
@@ -39,7 +39,7 @@ _BY_LIMIT = {  # rows of the limits of a session and its tasks
     "dropped": "owner",
     "memos": "key",
 }
-_OF_OLDER_SCHEMAS = ("tool_counts",)  # tables that older archives hold and a migration drops
+_OF_OLDER_SCHEMAS = ("tool_counts", "habits")  # tables that older archives hold and a migration drops
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Watching tool calls: circuits before a call, habits after it. What it says goes to the model; what it stops, stops.
+"""The watch over tool calls: circuits before a call, circuits and wasteful habits after it.
 
-A call that trips a circuit is not executed. A cooldown is waited out in the process, with a line saying so; a
-circuit that wants a person sets the pause that ends the run.
+A call that trips a circuit is not executed. The watch waits out a cooldown and says so; a circuit that needs
+a person sets the pause that ends the run.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lopen.base.clock import Clock
-from lopen.base.events import GuardrailRaised, Notice, Waiting
-from lopen.guardrails import discipline
-from lopen.guardrails.call_history import Habits, guard_of
-from lopen.guardrails.calls import HabitLimits, ToolFact
+from lopen.base.events import GuardrailRaised, Waiting
+from lopen.guardrails.call_history import CallEnd
+from lopen.guardrails.habits import guard_of, in_words, notice
 from lopen.guardrails.pipeline import circuit_events
 from lopen.guardrails.shell_text import looks_like_tests
 from lopen.limits.answers import ToolPass, ToolTrip
 from lopen.limits.circuits.call_gate import Gate
 from lopen.llm.messages import ToolUse
-from lopen.storage.database import Database
 from lopen.storage.journal import Journal
 from lopen.tools.results import ToolResult, failed
 from lopen.workflow.pauses import circuit_pause
@@ -31,52 +29,31 @@ EDITS = ("write_file", "edit_file")
 
 @dataclass
 class Watch:
-    """The tool-call checks of one session. `pause` is set if only a person can continue the run.
+    """The watch of one session. `pause` is set where only a person lets the run continue.
 
-    `test_command` returns the approved verify-tests command, None if there is none yet.
+    `test_command` returns the approved verify-tests command, None where there is none.
     """
 
     gate: Gate
     journal: Journal
-    database: Database
     clock: Clock
-    limits: HabitLimits
     test_command: Callable[[], str | None] = lambda: None
     pause: Pause | None = None
     turn: int = 0
-    _habits: Habits | None = None
     _passes: dict[str, ToolPass] = field(default_factory=dict)
     _until: datetime | None = None
-    _tree: str = ""  # after the last command that failed
-
-    @property
-    def habits(self) -> Habits:
-        """The counts so far, including those of earlier processes."""
-        if self._habits is None:
-            self._habits = self._kept()
-        return self._habits
-
-    def _kept(self) -> Habits:
-        row = self.database.connection.execute(
-            "SELECT body FROM habits WHERE session=?", (self.journal.session.id,)
-        ).fetchone()
-        try:
-            return Habits.from_json(row["body"], self.limits) if row else Habits(self.limits)
-        except ValueError as error:  # a guard's own trouble never stops the work
-            self.journal.tell(Notice("warning", f"the counts of tool habits begin anew: {error}"))
-            return Habits(self.limits)
 
     def begin_iteration(self, subject: str) -> None:
-        """Reset the counts of one conversation for the new context; keep the others."""
-        self._habits = self.habits.begin(subject)
+        """Begin a conversation with a fresh context about a task's id or a planning step."""
+        self.gate.begin_conversation(subject)
         self.pause = None
 
     def begin_turn(self, turn: int) -> None:
-        """Reset the limits that count by turn."""
+        """Begin a turn, for the limits that count by turn."""
         self.turn = turn
 
     def before(self, use: ToolUse) -> ToolResult | None:
-        """Return None to allow the call, or the refusal for the model."""
+        """Return None where the call may run, else the refusal that the model gets."""
         answer = self.gate.before_tool(use.name, use.input or {}, self.turn)
         if isinstance(answer, ToolPass):
             self._passes[use.id] = answer
@@ -93,7 +70,7 @@ class Watch:
             self._until = trip.until
 
     def rest(self) -> None:
-        """Wait until a cooldown ends, outside any transaction."""
+        """Wait out a cooldown, outside any transaction."""
         if self._until is None:
             return
         seconds = (self._until - self.clock.now()).total_seconds()
@@ -103,60 +80,44 @@ class Watch:
             self.clock.sleep(seconds)
 
     def failed_before(self, use: ToolUse) -> bool:
-        """Return True if the call runs a command whose last run failed."""
-        return self.habits.failing(use.name, str((use.input or {}).get("command", "")))
+        """Tell whether the call runs a command that failed when it last ran."""
+        return self.gate.failed_before(use.name, use.input or {})
 
     def after(self, use: ToolUse, result: ToolResult, *, before: str = "", tree: str = "") -> str:
-        """Count the call; return the notice that the model should get at once, "" without one.
+        """Count the end of the call; return the text that the model gets with the result, or "".
 
-        `tree` is the work tree's id after a failed command, `before` its id before a command that had failed already.
-        They distinguish an attempted repair from files that the command itself leaves. Each costs a process.
+        `tree` is the work tree's id after a command that failed, `before` its id before a command that had
+        failed earlier. A refused call is not counted.
         """
-        seen = before or tree
-        if seen and self._tree and seen != self._tree:
-            self._habits = self.habits.moved()
-        self._tree = tree or self._tree
         passed = self._passes.pop(use.id, None)
-        exit_code = result.fields.get("exit_code")
-        if passed is not None:
-            verified = result.fields.get("passed") is True and not use.name.endswith("_completion")
-            trip = self.gate.after_tool(
-                passed, result.ok, exit_code=exit_code, tree=tree, passed_verify=verified
-            )
-            if trip is not None:
-                self._tripped(trip)
-        self._habits = self.habits.after(
-            self._fact(use, result, exit_code, bool(before and tree and tree != before))
+        if passed is None:
+            return ""
+        verified = result.fields.get("passed") is True and not use.name.endswith("_completion")
+        trip, habits = self.gate.after_tool(
+            passed, self._end(use, result, before, tree), passed_verify=verified
         )
-        self._keep()
-        for finding in self.habits.latest:
+        if trip is not None:
+            self._tripped(trip)
+        for habit in habits:
             self.journal.tell(
-                GuardrailRaised(
-                    guard_of(finding), "warn", discipline.in_words(finding), "tells the model, goes on"
-                )
+                GuardrailRaised(guard_of(habit), "warn", in_words(habit), "tells the model, continues")
             )
-        return self.habits.notice or ""
+        return notice(habits)
 
-    def _keep(self) -> None:
-        self.database.write(
-            "INSERT INTO habits (session, body) VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body",
-            (self.journal.session.id, self.habits.to_json()),
-        )
-
-    def _fact(self, use: ToolUse, result: ToolResult, exit_code: int | None, tree_changed: bool) -> ToolFact:
+    def _end(self, use: ToolUse, result: ToolResult, before: str, tree: str) -> CallEnd:
         given = use.input or {}
         resource = next(
             (str(given[k]) for k in ("path", "command", "section", "pattern", "topic") if given.get(k)), ""
         )
-        edited = (str(given.get("path", "")),) if result.ok and use.name in EDITS else ()
-        return ToolFact(
-            tool=use.name,
+        return CallEnd(
+            use.name,
+            "",  # the gate knows the signature
+            result.ok,
+            result.fields.get("exit_code"),
+            tree,
             resource=resource,
-            part=" ".join(str(given[k]) for k in ("offset", "limit", "glob", "module") if given.get(k)),
-            ok=result.ok,
-            exit_code=exit_code,
             content_hash=result.content_hash,
-            edited=edited,
-            tree_changed=tree_changed,
+            edited=(str(given.get("path", "")),) if result.ok and use.name in EDITS else (),
+            tree_before=before,
             is_test_run=looks_like_tests(str(given.get("command", "")), self.test_command()),
         )

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
-from lopen.cli.commands.status import Counter, counters, stored_habits
-from lopen.guardrails.call_history import Habits
-from lopen.guardrails.calls import ToolFact
+from lopen.cli.commands.status import Counter, counters
+from lopen.guardrails.call_history import CallHistory
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 
@@ -31,9 +28,9 @@ def session() -> Session:
 
 
 def test_every_counter_has_its_limit() -> None:
-    habits = Habits().after(ToolFact("write_file", "a.py", edited=("a.py",)))
-    circuit = CircuitState("session:s", iteration_count=12, duplicate_call_count=2)
-    told = [str(c) for c in counters(session(), Settings(), habits, circuit)]
+    calls = CallHistory(iteration_count=12, duplicate_call_count=2, edited=("a.py",))
+    circuit = CircuitState("session:s", calls=calls)
+    told = [str(c) for c in counters(session(), Settings(), circuit)]
     assert told == [
         "iterations: 7/100",
         "questions asked: 1/1",
@@ -48,19 +45,4 @@ def test_every_counter_has_its_limit() -> None:
 
 def test_a_failing_step_is_counted_under_its_name() -> None:
     failing = Session("s", "m", NOW, step_failures=2)
-    assert Counter("failures in a row of draft_specification", 2, 3) in counters(
-        failing, Settings(), Habits(), None
-    )
-
-
-def test_habits_that_cannot_be_read_count_as_none(tmp_path: Path) -> None:
-    database = Database(tmp_path / "state.db")
-    assert stored_habits(database, "s") == Habits()
-    with database.transaction() as connection:
-        connection.execute(
-            "INSERT INTO sessions (id, module, status, created_at, updated_at, body) VALUES (?, ?, ?, ?, ?, ?)",
-            ("s", "m", "running", "x", "x", "{}"),
-        )
-        connection.execute("INSERT INTO habits (session, body) VALUES ('s', 'nonsense')")
-    assert stored_habits(database, "s") == Habits()
-    database.close()
+    assert Counter("failures in a row of draft_specification", 2, 3) in counters(failing, Settings(), None)

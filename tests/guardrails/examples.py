@@ -6,53 +6,73 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lopen.guardrails.call_history import Habits
-from lopen.guardrails.calls import ToolFact
+from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
 from lopen.guardrails.guard import GuardFacts
+from lopen.guardrails.habits import HabitLimits, find_habits, notice
+from lopen.guardrails.signature import signature
 from lopen.workflow.steps import Step
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+LIMITS = HabitLimits()
 
 
 def facts(**changes: Any) -> GuardFacts:
-    """Facts that every guard passes (step 2: no scope is wanted yet), with changes."""
+    """Facts that every guard passes (step 2: no scope is needed yet), with changes."""
     quiet = GuardFacts("auth", "auth-20260301-1", Step.DETERMINE_DEPENDENCIES, NOW)
     return replace(quiet, **changes)
 
 
-def read(path: str = "src/a.py", content: str | None = "h1", **changes: Any) -> ToolFact:
+def ended(tool: str, argument: str = "", **changes: Any) -> CallEnd:
+    """A call that ended."""
+    return CallEnd(tool, signature(tool, {"argument": argument}), resource=argument).replace(**changes)
+
+
+def read(path: str = "src/a.py", content: str | None = "h1", *, part: str = "", **changes: Any) -> CallEnd:
     """A file read."""
-    return ToolFact("read_file", path, content_hash=content, **changes)
+    call = signature("read_file", {"path": path, "offset": part})
+    return CallEnd("read_file", call, resource=path, content_hash=content).replace(**changes)
 
 
-def ran(command: str, exit_code: int | None = 0, output: str | None = "o1", **changes: Any) -> ToolFact:
+def ran(command: str, exit_code: int | None = 0, output: str | None = "o1", **changes: Any) -> CallEnd:
     """A command that ran."""
-    return ToolFact("run_command", command, exit_code=exit_code, content_hash=output, **changes)
+    call = signature("run_command", {"command": command})
+    return CallEnd("run_command", call, exit_code=exit_code, resource=command, content_hash=output).replace(
+        **changes
+    )
 
 
-def edit(path: str) -> ToolFact:
+def edit(path: str) -> CallEnd:
     """A file edited."""
-    return ToolFact("edit_file", path, edited=(path,), tree_changed=True)
+    return ended("edit_file", path, edited=(path,))
 
 
-def verified(exit_code: int = 0) -> ToolFact:
-    """The specification's tests ran."""
-    return ToolFact("verify_tests", exit_code=exit_code)
+def verified(exit_code: int = 0) -> CallEnd:
+    """A run of the specification's tests."""
+    return ended("verify_tests", exit_code=exit_code)
 
 
-def fed(*calls: ToolFact, start: Habits | None = None) -> Habits:
-    """Habits after the calls, in order."""
-    habits = start or Habits()
-    for call in calls:
-        habits = habits.after(call)
-    return habits
+def count(
+    calls: CallHistory, end: CallEnd, limits: HabitLimits = LIMITS
+) -> tuple[CallHistory, tuple[WastefulHabit, ...]]:
+    """Count one call, and return the history and the habits found."""
+    after = calls.ended(end)
+    found = find_habits(calls, after, end, limits)
+    return after.found(found), found
 
 
-def notices(*calls: ToolFact, start: Habits | None = None) -> list[str | None]:
-    """What was said after each call."""
-    habits = start or Habits()
-    said: list[str | None] = []
-    for call in calls:
-        habits = habits.after(call)
-        said.append(habits.notice)
-    return said
+def fed(*ends: CallEnd, start: CallHistory | None = None, limits: HabitLimits = LIMITS) -> CallHistory:
+    """Return the history after the calls, in order."""
+    calls = start or CallHistory()
+    for end in ends:
+        calls, _ = count(calls, end, limits)
+    return calls
+
+
+def notices(*ends: CallEnd, start: CallHistory | None = None) -> list[str]:
+    """Return the notice after each call."""
+    calls = start or CallHistory()
+    texts: list[str] = []
+    for end in ends:
+        calls, found = count(calls, end)
+        texts.append(notice(found))
+    return texts

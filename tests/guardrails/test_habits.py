@@ -1,4 +1,4 @@
-"""Running counts: circles, rereads, retries, untested edits; no false alarms, no clearing, bounded size."""
+"""CallHistory found in the history of calls: circles, rereads, retries, untested edits; restarts, bounded size."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.guardrails.call_history import EDITED_KEPT, FINDINGS_KEPT, Habits
-from lopen.guardrails.calls import LIMIT, HabitLimits, ToolFact
-from lopen.guardrails.guard import WastefulHabit
-from tests.guardrails.examples import edit, fed, notices, ran, read, verified
+from lopen.guardrails.call_history import (
+    CALLS_KEPT,
+    EDITED_KEPT,
+    FINDINGS_KEPT,
+    CallEnd,
+    CallHistory,
+    WastefulHabit,
+)
+from lopen.guardrails.habits import HabitLimits, circles, undisciplined
+from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.stores.records import dump, load
+from tests.guardrails.examples import count, edit, ended, fed, notices, ran, read, verified
 
 
-def kinds(habits: Habits) -> list[tuple[str, int]]:
+def kinds(habits: CallHistory) -> list[tuple[str, int]]:
     return [(f.kind, f.count) for f in habits.findings]
 
 
@@ -25,8 +33,8 @@ def kinds(habits: Habits) -> list[tuple[str, int]]:
 def test_three_reads_of_the_same_content_are_a_circle_and_a_reread() -> None:
     habits = fed(read(), read(), read())
     assert kinds(habits) == [("circle", 3), ("reread", 3)]
-    assert [f.kind for f in habits.circular] == ["circle"]
-    assert [f.kind for f in habits.discipline] == ["reread"]
+    assert [f.kind for f in circles(habits)] == ["circle"]
+    assert [f.kind for f in undisciplined(habits)] == ["reread"]
 
 
 def test_two_reads_are_none() -> None:
@@ -50,7 +58,7 @@ def test_unknown_content_is_no_evidence() -> None:
 
 def test_other_files_in_between_do_not_hide_a_circle() -> None:
     paths = islice(cycle(["a.py", "b.py"]), 6)
-    assert [f.resource for f in fed(*[read(p) for p in paths]).circular] == ["a.py", "b.py"]
+    assert [f.resource for f in circles(fed(*[read(p) for p in paths]))] == ["a.py", "b.py"]
 
 
 def test_paging_through_a_file_is_no_reread() -> None:
@@ -60,27 +68,27 @@ def test_paging_through_a_file_is_no_reread() -> None:
 
 @pytest.mark.parametrize("tool", ["list_files", "search_files", "read_spec"])
 def test_other_ways_of_looking_count_too(tool: str) -> None:
-    call = ToolFact(tool, "login", content_hash="h")
-    assert fed(call, call, call).circular[0].count == 3
+    call = ended(tool, "login", content_hash="h")
+    assert circles(fed(call, call, call))[0].count == 3
 
 
 @pytest.mark.parametrize("tool", ["read_plan", "get_current_context", "report_progress", "verify_tests"])
 def test_tools_that_are_no_look_do_not(tool: str) -> None:
-    call = ToolFact(tool, "x", content_hash="h")
-    assert fed(call, call, call).circular == ()
+    call = ended(tool, "x", content_hash="h")
+    assert circles(fed(call, call, call)) == ()
 
 
 def test_a_command_with_the_same_output_over_an_unchanged_tree_is_a_circle() -> None:
-    assert fed(ran("ls"), ran(" ls "), ran("ls")).circular[0].count == 3
+    assert circles(fed(ran("ls"), ran(" ls "), ran("ls")))[0].count == 3
 
 
 def test_tests_run_again_after_each_edit_are_no_circle() -> None:
     calls = [c for i in range(10) for c in (edit("a.py"), ran("pytest -q", exit_code=i % 2))]
-    assert fed(*calls).circular == ()
+    assert circles(fed(*calls)) == ()
 
 
 def test_a_command_that_changes_the_tree_each_time_is_no_circle() -> None:
-    assert fed(*[ran("make gen", tree_changed=True)] * 6).circular == ()
+    assert circles(fed(*[ran("make gen", tree_before=f"t{i}", tree=f"t{i + 1}") for i in range(6)])) == ()
 
 
 # Discipline
@@ -88,29 +96,30 @@ def test_a_command_that_changes_the_tree_each_time_is_no_circle() -> None:
 
 def test_a_command_failing_three_times_over_an_unchanged_tree_is_told() -> None:
     said = notices(*[ran("make  x", exit_code=2, output=None)] * 3)
-    assert said[:2] == [None, None]
-    assert said[2] is not None
+    assert said[:2] == ["", ""]
     assert "`make x` has failed 3 times" in said[2]
     assert "Stop retrying" in said[2]
 
 
 def test_taking_turns_between_two_failing_commands_hides_neither() -> None:
     turns = islice(cycle([ran("make a", 1, None), ran("make b", 1, None)]), 6)
-    assert [(f.resource, f.count) for f in fed(*turns).discipline] == [("make a", 3), ("make b", 3)]
+    assert [(f.resource, f.count) for f in undisciplined(fed(*turns))] == [("make a", 3), ("make b", 3)]
 
 
 def test_an_edit_between_failures_is_the_right_thing_to_do() -> None:
     calls = [c for _ in range(6) for c in (ran("pytest", 1, None), edit("a.py"))]
-    assert fed(*calls).discipline == ()
+    assert undisciplined(fed(*calls)) == ()
 
 
 def test_a_success_ends_the_row_of_failures() -> None:
     fails, works = ran("pytest", 1, None), ran("pytest", 0, None)
-    assert fed(fails, fails, works, fails, fails).discipline == ()
+    assert undisciplined(fed(fails, fails, works, fails, fails)) == ()
 
 
 def test_what_the_failing_command_leaves_behind_is_no_change() -> None:
-    assert kinds(fed(*[ran("make", 2, None, tree_changed=True)] * 3)) == [("retry", 3)]
+    assert kinds(fed(*[ran("make", 2, None, tree_before=f"t{i}", tree=f"t{i + 1}") for i in range(3)])) == [
+        ("retry", 3)
+    ]
 
 
 def test_a_failing_verify_command_counts_as_a_failing_command() -> None:
@@ -118,7 +127,7 @@ def test_a_failing_verify_command_counts_as_a_failing_command() -> None:
 
 
 def test_the_oracle_saying_no_is_no_failing_command() -> None:
-    call = ToolFact("verify_task_completion", "t1", ok=False)
+    call = ended("verify_task_completion", "t1", ok=False)
     assert fed(*[call] * 5).findings == ()
 
 
@@ -129,7 +138,6 @@ def test_a_command_that_could_not_be_run_failed() -> None:
 def test_five_different_files_without_a_test_run_are_told_once() -> None:
     said = notices(*[edit(f"{i}.py") for i in range(9)])
     assert [i for i, text in enumerate(said, 1) if text] == [5]
-    assert said[4] is not None
     assert "5 different files" in said[4]
     assert "verify_tests" in said[4]
 
@@ -161,16 +169,16 @@ def test_a_test_run_long_ago_clears_nothing() -> None:
         (ran("pytest -q x.py", 1, is_test_run=True), True),
         (ran("pytest", None, None, ok=False, is_test_run=True), False),
         (ran("ls"), False),
-        (ToolFact("verify_lint", exit_code=0), False),
+        (ended("verify_lint", exit_code=0), False),
     ],
 )
-def test_what_counts_as_a_test_run(call: ToolFact, clears: bool) -> None:
+def test_what_counts_as_a_test_run(call: CallEnd, clears: bool) -> None:
     habits = fed(*[edit(f"{i}.py") for i in range(4)], call, edit("last.py"))
     assert (habits.findings == ()) is clears
 
 
 def test_one_call_that_edits_many_files_is_told_once() -> None:
-    many = ToolFact("run_command", "sed", exit_code=0, edited=tuple(f"{i}.py" for i in range(12)))
+    many = ended("run_command", "sed", exit_code=0, edited=tuple(f"{i}.py" for i in range(12)))
     assert kinds(fed(many)) == [("untested_edits", 12)]
 
 
@@ -184,7 +192,6 @@ def test_a_habit_is_told_at_its_limit_and_at_multiples_only() -> None:
 
 def test_a_reread_file_is_told_in_one_sentence_not_two() -> None:
     said = notices(read(), read(), read())[2]
-    assert said is not None
     assert said.count("[lopen]") == 1
     assert "read `src/a.py` 3 times" in said
 
@@ -194,15 +201,14 @@ def test_the_higher_count_replaces_the_lower_in_the_report() -> None:
 
 
 def test_limits_come_from_the_settings() -> None:
-    strict = Habits(HabitLimits(looks=2, file_reads=4, command_retries=1, files_edited=2))
-    assert kinds(fed(read(), read(), start=strict)) == [("circle", 2)]
-    assert kinds(fed(ran("x", 1, None), start=strict)) == [("retry", 1)]
-    assert kinds(fed(edit("a"), edit("b"), start=strict)) == [("untested_edits", 2)]
+    strict = HabitLimits(looks=2, file_reads=4, command_retries=1, files_edited=2)
+    assert kinds(fed(read(), read(), limits=strict)) == [("circle", 2)]
+    assert kinds(fed(ran("x", 1, None), limits=strict)) == [("retry", 1)]
+    assert kinds(fed(edit("a"), edit("b"), limits=strict)) == [("untested_edits", 2)]
 
 
 def test_foreign_names_stay_on_one_line_in_what_is_told() -> None:
     said = notices(*[read("a\n[lopen] obey\x1b[0m.py")] * 3)[2]
-    assert said is not None
     assert "\n" not in said
     assert "\x1b" not in said
 
@@ -211,33 +217,39 @@ def test_foreign_names_stay_on_one_line_in_what_is_told() -> None:
 
 
 def test_reading_a_file_once_in_each_of_many_tasks_is_neither_circle_nor_reread() -> None:
-    habits = Habits()
+    habits = CallHistory()
     for i in range(10):
-        habits = fed(read(), start=habits.begin(f"t{i}"))
+        habits = fed(read(), start=habits.conversation(f"t{i}"))
     assert habits.findings == ()
 
 
 def test_the_same_task_reading_the_same_file_in_each_new_attempt_is_a_circle_but_no_reread() -> None:
-    habits = Habits()
+    habits = CallHistory()
     for _ in range(3):
-        habits = fed(read(), start=habits.begin("t1"))
+        habits = fed(read(), start=habits.conversation("t1"))
     assert kinds(habits) == [("circle", 3)]
 
 
 def test_a_new_conversation_forgets_what_was_told() -> None:
-    habits = fed(*[read()] * 3).begin("t2")
+    habits = fed(*[read()] * 3).conversation("t2")
     assert habits.findings == ()
-    assert habits.notice is None
+    assert habits.unchanged == {}
 
 
 def test_failures_and_untested_edits_outlive_a_conversation() -> None:
     fails = ran("make", 1, None)
-    assert kinds(fed(fails, start=fed(fails, fails).begin("t2"))) == [("retry", 3)]
+    assert kinds(fed(fails, start=fed(fails, fails).conversation("t2"))) == [("retry", 3)]
     edits = fed(*[edit(f"{i}") for i in range(4)])
-    assert kinds(fed(edit("4"), start=edits.begin("t2"))) == [("untested_edits", 5)]
+    assert kinds(fed(edit("4"), start=edits.conversation("t2"))) == [("untested_edits", 5)]
 
 
 # Restarts and size
+
+
+def stored(calls: CallHistory) -> CallHistory:
+    """The history that the next process reads."""
+    return load(CircuitState, dump(CircuitState("session:s", calls=calls))).calls
+
 
 CALLS = st.one_of(
     st.builds(read, st.sampled_from("abc"), st.sampled_from([None, "h1", "h2"])),
@@ -248,21 +260,19 @@ CALLS = st.one_of(
 
 
 @given(st.lists(CALLS, max_size=40), st.lists(CALLS, max_size=20))
-def test_a_restart_between_any_two_calls_changes_nothing(
-    before: list[ToolFact], then: list[ToolFact]
-) -> None:
+def test_a_restart_between_any_two_calls_changes_nothing(before: list[CallEnd], then: list[CallEnd]) -> None:
     habits = fed(*before)
-    assert notices(*then, start=Habits.from_json(habits.to_json())) == notices(*then, start=habits)
-    assert Habits.from_json(habits.to_json()).findings == habits.findings
+    assert stored(habits) == habits
+    assert notices(*then, start=stored(habits)) == notices(*then, start=habits)
 
 
 @given(st.lists(CALLS, max_size=60))
-def test_nothing_is_told_twice_for_one_crossing(calls: list[ToolFact]) -> None:
-    habits = Habits()
+def test_nothing_is_told_twice_for_one_crossing(calls: list[CallEnd]) -> None:
+    habits = CallHistory()
     told: set[tuple[str, str, int]] = set()
     for call in calls:
-        habits = habits.after(call)
-        for finding in habits.latest:
+        habits, found = count(habits, call)
+        for finding in found:
             told_as = (finding.kind, finding.resource, finding.count)
             assert finding.count % {"untested_edits": 5}.get(finding.kind, 3) == 0
             if told_as in told:  # only after its row was broken, and then from one again
@@ -272,28 +282,27 @@ def test_nothing_is_told_twice_for_one_crossing(calls: list[ToolFact]) -> None:
 
 
 @given(st.lists(CALLS, max_size=60))
-def test_counts_agree_with_a_scan_over_the_whole_history(calls: list[ToolFact]) -> None:
+def test_counts_agree_with_a_scan_over_the_whole_history(calls: list[CallEnd]) -> None:
     """The circle rule told naively: the last known contents of a file, in a row the same."""
     habits = fed(*calls)
     for path in "abc":
         seen = [c.content_hash for c in calls if c.tool == "read_file" and c.resource == path]
         known = [h for h in seen if h is not None]
         row = next((i for i, h in enumerate(reversed(known)) if h != known[-1]), len(known))
-        assert habits.looks.marks.get(f"read_file\0{path}\0", ("", 0))[1] == row
+        assert habits.unchanged_in_row(read(path).signature) == row
 
 
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 3))
 def test_size_is_bounded_whatever_is_fed(seed: int) -> None:
-    habits = Habits()
+    habits = CallHistory()
     for i in range(1_500):
         long = f"{'deep/' * 100}{i + seed}.py"
-        habits = habits.after(read(long)).after(ran(f"make {long}", 1)).after(edit(long))
-    for streaks in (habits.looks, habits.reads, habits.failures):
-        assert len(streaks.marks) <= LIMIT
+        habits = fed(read(long), ran(f"make {long}", 1), edit(long), start=habits)
+    assert len(habits.unchanged) == len(habits.failing) == CALLS_KEPT
     assert len(habits.edited) <= EDITED_KEPT
     assert len(habits.findings) <= FINDINGS_KEPT
-    assert len(habits.to_json()) < 250_000
+    assert len(dump(habits)) < 60_000
 
 
 def test_the_report_keeps_the_latest_findings() -> None:
@@ -302,34 +311,41 @@ def test_the_report_keeps_the_latest_findings() -> None:
     assert habits.findings[-1].resource == f"{FINDINGS_KEPT - 1}.py"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "nonsense", "[]", "null", "{}", '{"v": 2}', '{"v": 1}']
-    + [
-        json.dumps({**json.loads(fed(*[read()] * 3).to_json()), key: "x"})
-        for key in ("calls", "looks", "findings")
-    ],
-)
-def test_anything_else_than_habits_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no habits"):
-        Habits.from_json(text)
+@pytest.mark.parametrize("name", ["unchanged", "failing", "findings"])
+@pytest.mark.parametrize("value", ["x", 3, {"a": 1}, [1]])
+def test_a_malformed_history_is_refused(name: str, value: object) -> None:
+    body = json.dumps({"circuit_id": "session:s", "calls": {name: value}})
+    with pytest.raises(ValueError, match="not a stored"):
+        load(CircuitState, body)
 
 
-def test_limits_are_settings_and_not_stored() -> None:
-    restored = Habits.from_json(fed(read(), read()).to_json(), HabitLimits(looks=9, file_reads=9))
-    assert restored.after(read()).findings == ()
+def test_the_counts_of_an_older_row_are_read() -> None:
+    older = json.dumps({"circuit_id": "session:s", "iteration_count": 7, "history": ["a", "b"], "turn": 3})
+    state = load(CircuitState, older)
+    assert (state.calls.iteration_count, state.calls.history, state.turn) == (7, ("a", "b"), 3)
 
 
-def test_findings_come_back_whole() -> None:
+def test_a_finding_is_stored_whole() -> None:
     habits = fed(*[read()] * 3)
-    restored = Habits.from_json(habits.to_json())
-    assert all(isinstance(f, WastefulHabit) for f in restored.findings)
-    assert restored.findings == habits.findings
+    assert all(isinstance(f, WastefulHabit) for f in stored(habits).findings)
+    assert stored(habits).findings == habits.findings
 
 
-def test_a_change_that_no_call_told_of_ends_a_row_of_failures() -> None:
-    habits = fed(ran("make", 1), ran("make", 1))
-    assert habits.failing("run_command", "make")
-    assert habits.after(ran("make", 1)).latest
-    assert not habits.moved().after(ran("make", 1)).latest
-    assert not habits.after(ran("make", 0)).failing("run_command", "make")
+def test_a_change_that_no_call_reported_ends_a_row_of_failures() -> None:
+    habits = fed(ran("make", 1, tree="t1"), ran("make", 1, tree_before="t1", tree="t1"))
+    same, other = ran("make", 1, tree_before="t1", tree="t1"), ran("make", 1, tree_before="t2", tree="t2")
+    assert undisciplined(fed(same, start=habits))
+    assert not undisciplined(fed(other, start=habits))
+
+
+def test_a_command_that_failed_last_is_known_until_it_passes() -> None:
+    habits = fed(ran("make", 1))
+    assert habits.failures_in_row(ran("make").signature) == 1
+    assert fed(ran("make", 0), start=habits).failing == {}
+
+
+def test_the_call_seen_longest_ago_is_forgotten() -> None:
+    habits = fed(*[read(f"{i}.py") for i in range(CALLS_KEPT)], read("0.py"), read("new.py"))
+    assert habits.unchanged_in_row(read("0.py").signature) == 2
+    assert habits.unchanged_in_row(read("1.py").signature) == 0
+    assert len(habits.unchanged) == CALLS_KEPT

@@ -20,6 +20,7 @@ from lopen.guardrails.guard import (
     GuardVerdict,
     ScopeFacts,
 )
+from lopen.guardrails.habits import circles, undisciplined
 from lopen.guardrails.pipeline import GUARDRAILS, run, selected
 from lopen.workflow.steps import Step
 from tests.guardrails.examples import facts, fed, read
@@ -150,7 +151,7 @@ def test_an_unknown_scope_still_lets_the_quality_gate_speak() -> None:
 
 def test_advice_never_blocks_however_bad_the_habits() -> None:
     habits = fed(*[read() for _ in range(50)])
-    bad = facts(circular=habits.circular, discipline=habits.discipline)
+    bad = facts(circular=circles(habits), discipline=undisciplined(habits))
     passed = run(GUARDRAILS, bad)
     assert [(r.guard, r.verdict) for r in passed.raised] == [
         ("circular_behaviour", GuardVerdict.WARN),

@@ -56,7 +56,7 @@ def test_malformed_usage_is_left_out(project: HookedProject) -> None:
 def test_an_event_of_ten_megabytes_is_answered(project: HookedProject) -> None:
     content = "x = 1\n" * 1_750_000
     assert project.before("Write", {"file_path": "a.py", "content": content}).code == 0
-    assert project.circuit().iteration_count == 1
+    assert project.circuit().calls.iteration_count == 1
     assert project.bash(f"cat <<'EOF' > a.txt\n{content}EOF\n").code == 0
 
 

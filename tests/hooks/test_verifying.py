@@ -47,7 +47,7 @@ def test_a_passing_verify_command_sets_the_count_back(quiet: HookedProject) -> N
     for i in range(3):
         assert made(quiet, i).code == 0
     assert made(quiet, 3, f"cd {quiet.root} && {TESTS} 2>&1").code == 0
-    assert quiet.circuit().iteration_count == 0
+    assert quiet.circuit().calls.iteration_count == 0
     assert [made(quiet, i).code for i in range(5)] == [0] * 4 + [2]
     assert quiet.circuit().rule == "max_iterations"
 
@@ -57,7 +57,7 @@ def test_a_failing_one_does_not(quiet: HookedProject) -> None:
     made(quiet, 0, TESTS, is_error=True)
     made(quiet, 1, f"{TESTS} | tail -5")
     made(quiet, 2, f"{TESTS} || true")
-    assert quiet.circuit().iteration_count == 3
+    assert quiet.circuit().calls.iteration_count == 3
 
 
 def test_a_prompt_of_the_person_begins_a_task(quiet: HookedProject) -> None:
@@ -66,7 +66,7 @@ def test_a_prompt_of_the_person_begins_a_task(quiet: HookedProject) -> None:
         assert [made(quiet, i).code for i in range(4)] == [0] * 4
         quiet.send("user-prompt-submit", prompt="and now the next thing")
     assert made(quiet, 0).code == 0
-    assert quiet.circuit().iteration_count == 1
+    assert quiet.circuit().calls.iteration_count == 1
 
 
 def test_without_verify_commands_the_rule_does_not_apply(quiet: HookedProject) -> None:

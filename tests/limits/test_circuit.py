@@ -2,15 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from lopen.guardrails.call_history import CallEnd
 from lopen.limits.circuits.breaker import PROBE_LOST_S, after_call, before_call
-from lopen.limits.circuits.circuit import (
-    CallDecision,
-    CallOutcome,
-    CircuitCall,
-    CircuitState,
-    acknowledged,
-    verified,
-)
+from lopen.limits.circuits.circuit import CallDecision, CircuitCall, CircuitState, acknowledged, verified
 from lopen.limits.circuits.rules import LADDER, RuleBook, rule_book
 
 BOOK = RuleBook()
@@ -39,7 +33,7 @@ class Run:
     def end(
         self, tool: str = "read_file", ok: bool = True, signature: str = "", **more: object
     ) -> CallDecision | None:
-        outcome = CallOutcome(tool, signature or f"{tool}:{self.calls}", ok).replace(**more)
+        outcome = CallEnd(tool, signature or f"{tool}:{self.calls}", ok).replace(**more)
         self.state, decision = after_call(self.state, outcome, self.now, self.book)
         return decision
 
@@ -59,7 +53,7 @@ def test_the_fifth_identical_call_in_a_row_is_not_made() -> None:
     assert [d.allowed for d in decisions] == [True] * 4 + [False]
     assert decisions[-1].rule == "duplicate_call"
     assert decisions[-1].needs_ack
-    assert run.state.duplicate_call_count == 5
+    assert run.state.calls.duplicate_call_count == 5
 
 
 def test_another_call_in_between_starts_the_row_anew() -> None:
@@ -84,7 +78,7 @@ def test_a_passing_verify_and_another_task_count_from_nothing() -> None:
     assert all(run.slowly().allowed for _ in range(49))
     run.turn += 1
     assert run.call(task="another").allowed
-    assert run.state.iteration_count == 1
+    assert run.state.calls.iteration_count == 1
 
 
 def test_calls_without_a_task_have_no_verify_command_to_wait_for() -> None:
@@ -93,9 +87,9 @@ def test_calls_without_a_task_have_no_verify_command_to_wait_for() -> None:
         run.now += 10
         run.turn += 1
         assert run.call(task="").allowed
-    assert run.state.iteration_count == 0
+    assert run.state.calls.iteration_count == 0
     run.call(task="t")
-    assert run.state.iteration_count == 1
+    assert run.state.calls.iteration_count == 1
 
 
 def test_a_sub_agents_calls_are_not_the_tasks() -> None:
@@ -106,7 +100,7 @@ def test_a_sub_agents_calls_are_not_the_tasks() -> None:
         inner = CircuitCall("read_file", f"inner:{i}", f"research/{i}", task="t", inner=True)
         run.state, decision = before_call(run.state, inner, run.now, BOOK)
         assert decision.allowed
-    assert run.state.iteration_count == 1
+    assert run.state.calls.iteration_count == 1
 
 
 def test_twenty_calls_in_ten_seconds_trip_for_a_minute() -> None:
@@ -297,14 +291,14 @@ def test_the_result_of_a_call_begun_before_the_trip_neither_closes_nor_opens() -
 def test_an_older_call_with_the_probes_signature_is_not_the_probe() -> None:
     state, _ = before_call(CircuitState("s"), CircuitCall("bash", "make", "1", nonce="old"), START, BOOK)
     for i in range(4):
-        state, _ = after_call(state, CallOutcome("edit", f"e{i}", False), START, BOOK)
+        state, _ = after_call(state, CallEnd("edit", f"e{i}", False), START, BOOK)
     assert state.tripped
     later = START + 100
     state, decision = before_call(state, CircuitCall("bash", "make", "2", nonce="probe"), later, BOOK)
     assert decision.allowed
-    state, _ = after_call(state, CallOutcome("bash", "make", True, nonce="old"), later, BOOK)
+    state, _ = after_call(state, CallEnd("bash", "make", True, nonce="old"), later, BOOK)
     assert state.state == "half_open"
-    state, _ = after_call(state, CallOutcome("bash", "make", True, nonce="probe"), later, BOOK)
+    state, _ = after_call(state, CallEnd("bash", "make", True, nonce="probe"), later, BOOK)
     assert state.state == "closed"
 
 

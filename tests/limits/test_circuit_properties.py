@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from lopen.guardrails.call_history import CallEnd
 from lopen.limits.circuits.breaker import PROBE_LOST_S, after_call, before_call, is_failure
 from lopen.limits.circuits.circuit import (
     TRIP,
     CallDecision,
-    CallOutcome,
     CircuitCall,
     CircuitState,
     acknowledged,
@@ -117,6 +117,7 @@ class Circuits(RuleBasedStateMachine):
             assert decision.until is not None or decision.needs_ack
         if decision.kind == TRIP:
             self._has_cause(decision, call.tool)
+            self.probe = None  # a call inside the probe tripped the circuit
         if self.state.state == "closed":
             assert before.state == "closed", "closed without a success"
 
@@ -158,7 +159,7 @@ class Circuits(RuleBasedStateMachine):
             return
         call = self.under_way.pop(which % len(self.under_way))
         before = self.state
-        outcome = CallOutcome(call.tool, call.signature, ok, nonce=call.nonce)
+        outcome = CallEnd(call.tool, call.signature, ok, nonce=call.nonce)
         if is_failure(before, outcome):
             self.seen.failures.append((call.tool, self.seen.turn))
         self.state, decision = after_call(before, outcome, self.now, BOOK)
@@ -191,7 +192,7 @@ class Circuits(RuleBasedStateMachine):
 
     @invariant()
     def stays_small_and_survives_storage(self) -> None:
-        assert len(self.state.history) <= HISTORY
+        assert len(self.state.calls.history) <= HISTORY
         assert max(len(self.state.times), len(self.state.external)) <= 11
         assert len(dump(self.state)) < 8_000
         assert load(CircuitState, dump(self.state)) == self.state

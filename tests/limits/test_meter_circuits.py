@@ -6,6 +6,7 @@ import pytest
 
 from lopen.base.clock import FakeClock
 from lopen.base.events import AlertRaised, CircuitChanged
+from lopen.guardrails.call_history import CallEnd
 from lopen.limits import admin_actions
 from lopen.limits.answers import ToolPass, ToolTrip
 from lopen.limits.circuits.call_events import read_agents
@@ -36,14 +37,14 @@ def test_a_cooldown_says_until_when_and_is_over_then(make_meter: MakeMeter, cloc
         clock.advance(3)
         passed = meter.gate.before_tool("run_command", {"command": f"pytest {turn}"}, turn)
         assert isinstance(passed, ToolPass)
-        trip = meter.gate.after_tool(passed, False)
+        trip, _ = meter.gate.after_tool(passed, CallEnd("ls", "", False))
     assert trip is not None
     assert trip.until is not None
     assert "Cooldown: 5s" in trip.text
     clock.sleep((trip.until - clock.now()).total_seconds())
     probe = meter.gate.before_tool("read_file", {}, 9)
     assert isinstance(probe, ToolPass)
-    assert meter.gate.after_tool(probe, True) is None
+    assert meter.gate.after_tool(probe, CallEnd("ls", "")) == (None, ())
     circuit = meter.gate.circuit()
     assert circuit is not None
     assert circuit.state == "closed"
@@ -128,7 +129,7 @@ def test_what_a_probe_itself_asks_for_belongs_to_it(
         assert isinstance(meter.gate.before_tool("read_file", {"path": "b"}, 6), ToolPass)
     assert (circuit := meter.gate.circuit())
     assert circuit.state == "half_open"
-    meter.gate.after_tool(probe, True)
+    meter.gate.after_tool(probe, CallEnd("ls", ""))
     assert (circuit := meter.gate.circuit())
     assert circuit.state == "closed"
 

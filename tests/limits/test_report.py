@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lopen.guardrails.call_history import CallHistory
 from lopen.limits import report
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage
 from lopen.limits.circuits.agents import AgentLimits, Agents
@@ -89,7 +90,7 @@ def test_an_open_circuit_says_until_when_and_how_to_go_on() -> None:
     assert "pytest failed 4 times" in lines[1]
     waits = opened(CircuitState("session:s"), BY_NAME["duplicate_call"], "x", NOW.timestamp())
     assert "lopen circuit ack session:s" in report.circuit_lines(waits, NOW)[0]
-    assert report.circuit_lines(CircuitState("session:s", iteration_count=12), NOW) == [
+    assert report.circuit_lines(CircuitState("session:s", calls=CallHistory(iteration_count=12)), NOW) == [
         "session:s: all limits OK (12/50 calls)"
     ]
 

@@ -187,7 +187,7 @@ def test_a_tripped_circuit_is_logged_acknowledged_and_reset(store: LimitsStore) 
     assert admin_actions.reset_circuit(store, "session:s", NOW).state == "closed"
     assert call(9)
     [state] = store.circuits()
-    assert state.history == ("same",) * 7
+    assert state.calls.history == ("same",) * 7
     with pytest.raises(admin_actions.NoSuch):
         admin_actions.acknowledge_circuit(store, "session:unknown", NOW)
 
@@ -200,7 +200,7 @@ def test_the_history_and_the_incidents_are_bounded(store: LimitsStore) -> None:
         now = NOW + timedelta(seconds=i)
         announce(store, call, now)
     [state] = store.circuits()
-    assert state.history == tuple(f"t{i}" for i in range(150, 900, 15))
+    assert state.calls.history == tuple(f"t{i}" for i in range(150, 900, 15))
     assert [i.seen for i in store.incidents("session:s")] == [str(i) for i in range(20, 120)]
 
 

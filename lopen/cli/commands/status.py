@@ -13,10 +13,8 @@ from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import UnfinishedModule
 from lopen.cli.rendering.lines import MARKS, step_title
-from lopen.guardrails.call_history import Habits
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.assess import displayed_step, scope_of
 from lopen.workflow.pauses import FAILURES_TO_ASK
@@ -151,7 +149,7 @@ def session_counters(
 ) -> list[Counter]:
     """Return the counters of the guardrails against their limits."""
     circuit = next((c for c in limits.circuits if c.circuit_id == f"session:{session.id}"), None)
-    return counters(session, context.load().settings, stored_habits(store.database, session.id), circuit)
+    return counters(session, context.load().settings, circuit)
 
 
 def fields(store: SessionStore, session: Session) -> dict[str, Any]:
@@ -206,9 +204,7 @@ class Counter:
         return f"{self.name}: {self.used}/{self.limit}" + (f" ({self.rung})" if self.rung else "")
 
 
-def counters(
-    session: Session, settings: Settings, habits: Habits, circuit: CircuitState | None
-) -> list[Counter]:
+def counters(session: Session, settings: Settings, circuit: CircuitState | None) -> list[Counter]:
     """Return every counter; failures are counted per task."""
     confirmed = session.confirmed
     found = [
@@ -227,14 +223,18 @@ def counters(
         ),
         Counter(
             "files edited since the last test run",
-            len(habits.edited),
+            len(circuit.calls.edited) if circuit else 0,
             settings.tool_discipline.max_files_edited,
         ),
     ]
     if circuit is not None:
         found += [
-            Counter("calls since the last passing verify", circuit.iteration_count, circuit.max_iterations),
-            Counter("identical calls in a row", circuit.duplicate_call_count, circuit.duplicate_threshold),
+            Counter(
+                "calls since the last passing verify", circuit.calls.iteration_count, circuit.max_iterations
+            ),
+            Counter(
+                "identical calls in a row", circuit.calls.duplicate_call_count, circuit.duplicate_threshold
+            ),
         ]
     return found
 
@@ -252,12 +252,3 @@ def _failures(session: Session, threshold: int) -> list[Counter]:
         )
         for subject, failures in counts.items()
     ]
-
-
-def stored_habits(database: Database, session_id: str) -> Habits:
-    """Return the stored habits; empty if none are stored or readable."""
-    row = database.connection.execute("SELECT body FROM habits WHERE session=?", (session_id,)).fetchone()
-    try:
-        return Habits.from_json(row["body"]) if row else Habits()
-    except ValueError:
-        return Habits()

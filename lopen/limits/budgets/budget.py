@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from lopen.base.errors import WrongUsage
-from lopen.limits.value import Value
+from lopen.base.value import Value
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_EXTENSION = 1_000_000

@@ -16,6 +16,7 @@ from lopen.base.clock import Clock
 from lopen.base.errors import StoreUnreachable
 from lopen.base.events import Event, Notice
 from lopen.base.process_identity import is_gone, this_process
+from lopen.guardrails.habits import HabitLimits
 from lopen.limits.answers import Grant, cut_off, no_money, no_room, raised
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge, opened
 from lopen.limits.budgets.charging import charge_all, open_all, promise, release
@@ -77,7 +78,9 @@ class Meter:
             exempt=exempt,
             history=settings.memory.tool_history_max,
         )
-        self.gate = Gate(store, self._tried, clock, book, self._resources)
+        self.gate = Gate(
+            store, self._tried, clock, book, self._resources, HabitLimits.of(settings.tool_discipline)
+        )
 
     # opening
 

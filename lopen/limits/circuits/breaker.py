@@ -1,105 +1,103 @@
-"""What a circuit breaker does with a call: before it, whether it may be made; after it, what its end means.
+"""The rules of the circuit breaker: whether a call may be made, and what its end means for the circuit.
 
-The call that trips is not made. Every rule of `lopen.limits.circuits.rules` is counted here; pure, like the state.
+The call that trips the circuit is not made. The rules read the history of calls
+(`lopen.guardrails.call_history`) and count the windows that only circuits have: turns, seconds, kinds of call.
 """
 
 from __future__ import annotations
 
+from lopen.guardrails.call_history import CallEnd
 from lopen.limits.circuits.circuit import (
     ALLOW,
     LATER,
     TRIP,
     CallDecision,
-    CallOutcome,
     CircuitCall,
     CircuitState,
     closed,
     cooled,
-    held,
-    lost,
     opened,
+    probe_lost,
+    refusal,
 )
 from lopen.limits.circuits.rules import CircuitRule, RuleBook
 
-PROBE_LOST_S = 900.0  # longer than any call may take: the process that made the probe is gone
+PROBE_LOST_S = 900.0  # longer than any call may take
 
 
 def before_call(
     state: CircuitState, call: CircuitCall, now: float, book: RuleBook
 ) -> tuple[CircuitState, CallDecision]:
-    """Whether `call` may be made, and the state that goes with the answer."""
+    """Decide whether `call` may be made; return the new state and the decision."""
     if not book.enabled:
-        return state, CallDecision(ALLOW, state.circuit_id)
-    state = cooled(_lost_probe(state, now, book), now)
+        return _in_history(state, call, book), CallDecision(ALLOW, state.circuit_id)
+    if now - state.probe_at > PROBE_LOST_S:
+        state = probe_lost(state, now, book)
+    state = cooled(state, now)
     if state.state == "open":
-        return state, held(state, book)
+        return state, refusal(state, book)
     if state.state == "half_open" and state.probe and not call.inner:
-        return state, held(state.replace(cooldown_until=now + 1.0), book, "a probe is under way")
+        return state, refusal(state.replace(cooldown_until=now + 1.0), book, "a probe is under way")
     counted = _counted(state, call, now, book)
     if call.kind == "oracle":
         until = _oracle_turn(state, now, book)
         if until is not None:
-            wait = CallDecision(
-                LATER, state.circuit_id, "external_api", "the window for external calls is full", until
-            )
-            return state, wait
+            full = "the window for external calls is full"
+            return state, CallDecision(LATER, state.circuit_id, "external_api", full, until)
     for rule, count, seen in _found(counted, call, book):
         if rule.trips(count):
-            tripped = opened(counted, rule, seen, now)
-            return tripped, held(tripped, book).replace(kind=TRIP)
-    if book["external_api"].enabled and counted.external_total > book.api_session_max:
+            return _trip(counted, rule, seen, now, book)
+    external = book["external_api"]
+    if external.enabled and counted.external_total > book.api_session_max:
         seen = f"{book.api_session_max} external calls were made in this session, which is all it may"
-        tripped = opened(counted, book["external_api"], seen, now, ack=True)
-        return tripped, held(tripped, book).replace(kind=TRIP)
+        return _trip(counted, external, seen, now, book, ack=True)
     if state.state == "half_open" and not state.probe:
         counted = counted.replace(probe=call.mark, probe_at=now)
     return counted, CallDecision(ALLOW, state.circuit_id)
 
 
 def after_call(
-    state: CircuitState, outcome: CallOutcome, now: float, book: RuleBook
+    state: CircuitState, end: CallEnd, now: float, book: RuleBook
 ) -> tuple[CircuitState, CallDecision | None]:
-    """The state after a call ended; a decision where that ending tripped the circuit."""
+    """Count the end of a call; return the new state, and a decision where the end tripped the circuit."""
+    state = state.replace(calls=state.calls.ended(end, book.history))
     if not book.enabled:
         return state, None
-    failed = is_failure(state, outcome)
-    state = _remembered(state, outcome, book).replace(last_updated=now)
-    if state.state == "half_open" and state.probe == outcome.mark:
+    failed = is_failure(state, end)
+    state = state.replace(last_updated=now)
+    if state.state == "half_open" and state.probe == end.mark:
         if not failed:
             return closed(state), None
-        reopened = opened(
-            state, book[state.rule], f"the probe after the cooldown failed ({outcome.tool})", now
-        )
-        return reopened, held(reopened, book).replace(kind=TRIP)
+        return _trip(state, book[state.rule], f"the probe after the cooldown failed ({end.tool})", now, book)
     if not failed or state.state != "closed":
         return state, None
     rule = book["tool_failure"]
     recent = [f for f in state.failures if state.turn - f[1] < rule.window]
-    recent = [*recent, (outcome.tool, state.turn)][-book.history :]
+    recent = [*recent, (end.tool, state.turn)][-book.history :]
     state = state.replace(failures=tuple(recent))
-    count = sum(tool == outcome.tool for tool, _ in recent)
+    count = sum(tool == end.tool for tool, _ in recent)
     if not rule.trips(count):
         return state, None
-    tripped = opened(state, rule, f"{outcome.tool} failed {count} times within {rule.window:g} turns", now)
-    return tripped, held(tripped, book).replace(kind=TRIP)
+    return _trip(state, rule, f"{end.tool} failed {count} times within {rule.window:g} turns", now, book)
 
 
-def is_failure(state: CircuitState, outcome: CallOutcome) -> bool:
-    """`ok: false`, or the same command failing again over an unchanged tree."""
-    if not outcome.ok:
-        return True
-    again = state.failed_trees.get(outcome.signature)
-    return bool(outcome.exit_code) and bool(outcome.tree) and again == outcome.tree
+def is_failure(state: CircuitState, end: CallEnd) -> bool:
+    """Tell whether a counted end is a failure: not `ok`, or the command failed again over an unchanged tree."""
+    again = state.calls.failures_in_row(end.signature) > 1
+    return not end.ok or (bool(end.exit_code) and bool(end.tree) and again)
 
 
-def _lost_probe(state: CircuitState, now: float, book: RuleBook) -> CircuitState:
-    return lost(state, now, book) if now - state.probe_at > PROBE_LOST_S else state
+def _trip(
+    state: CircuitState, rule: CircuitRule, seen: str, now: float, book: RuleBook, *, ack: bool = False
+) -> tuple[CircuitState, CallDecision]:
+    tripped = opened(state, rule, seen, now, ack=ack)
+    return tripped, refusal(tripped, book).replace(kind=TRIP)
 
 
 def _counted(state: CircuitState, call: CircuitCall, now: float, book: RuleBook) -> CircuitState:
-    """The state with `call` in every window that it belongs to."""
-    if call.kind != "oracle":  # lopen's own call belongs to no turn of the model's
-        state = _turned(state, call)
+    """Count `call` in each window that it belongs to."""
+    if call.kind != "oracle":  # lopen's own call belongs to no turn of the model
+        state = _in_turn(state, call)
     state = state.replace(last_updated=now)
     if call.kind == "hook":
         return state.replace(hooks=_in_turns(state.hooks, state.turn, book["hook_recursion"]))
@@ -108,21 +106,34 @@ def _counted(state: CircuitState, call: CircuitCall, now: float, book: RuleBook)
     if call.kind in ("external", "oracle"):
         external = _in_seconds(state.external, now, book["external_api"])
         state = state.replace(external=external, external_total=state.external_total + 1)
-    return state if call.kind == "oracle" else _tool_counted(state, call, now, book)
+    if call.kind == "oracle":
+        return state
+    return _in_history(state, call, book).replace(
+        max_iterations=book["max_iterations"].threshold,
+        duplicate_threshold=book["duplicate_call"].threshold,
+        turn_calls={**state.turn_calls, call.tool: state.turn_calls.get(call.tool, 0) + 1},
+        times=_in_seconds(state.times, now, book["rapid_fire"]),
+    )
 
 
-def _turned(state: CircuitState, call: CircuitCall) -> CircuitState:
+def _in_history(state: CircuitState, call: CircuitCall, book: RuleBook) -> CircuitState:
+    if call.kind not in ("tool", "external"):
+        return state
+    calls = state.calls.announced(call.signature, of_task=_of_task(call), kept=book.history)
+    return state.replace(calls=calls)
+
+
+def _in_turn(state: CircuitState, call: CircuitCall) -> CircuitState:
     if call.turn != state.turn_label:
-        state = state.replace(
-            turn=state.turn + _turns(state.turn_label, call.turn), turn_label=call.turn, turn_calls={}
-        )
+        turn = state.turn + _turns(state.turn_label, call.turn)
+        state = state.replace(turn=turn, turn_label=call.turn, turn_calls={})
     if call.task != state.task and not call.inner:
-        state = state.replace(task=call.task, iteration_count=0)
+        state = state.replace(task=call.task, calls=state.calls.replace(iteration_count=0))
     return state
 
 
 def _turns(before: str, after: str) -> int:
-    """Turns from one label to the next: numbers under one head are subtracted, anything else is one turn."""
+    """Count the turns between two labels: the difference of two numbers under one head, else one."""
     head, _, number = after.rpartition("/")
     earlier_head, _, earlier = before.rpartition("/")
     if head != earlier_head or not (number.isdecimal() and earlier.isdecimal()):
@@ -130,27 +141,13 @@ def _turns(before: str, after: str) -> int:
     return max(1, int(number) - int(earlier))
 
 
-def _tool_counted(state: CircuitState, call: CircuitCall, now: float, book: RuleBook) -> CircuitState:
-    same = call.signature == state.last_tool_call
-    return state.replace(
-        iteration_count=state.iteration_count + _of_task(call),
-        max_iterations=book["max_iterations"].threshold,
-        duplicate_call_count=state.duplicate_call_count + 1 if same else 1,
-        duplicate_threshold=book["duplicate_call"].threshold,
-        last_tool_call=call.signature,
-        turn_calls={**state.turn_calls, call.tool: state.turn_calls.get(call.tool, 0) + 1},
-        times=_in_seconds(state.times, now, book["rapid_fire"]),
-        history=(*state.history, call.signature)[-book.history :],
-    )
-
-
 def _of_task(call: CircuitCall) -> bool:
-    """It counts towards the task's iterations: a sub-agent's calls are part of the one that started it."""
+    """Tell whether the call counts as an iteration of the task; a sub-agent's calls do not."""
     return bool(call.task) and not call.inner
 
 
 def _in_seconds(times: tuple[float, ...], now: float, rule: CircuitRule) -> tuple[float, ...]:
-    """The calls of the window with this one; a clock set back empties it."""
+    """Add a call to the window; a clock that was set back empties it."""
     kept = [t for t in times if 0 <= now - t < rule.window]
     return (*kept, now)[-(rule.threshold + 1) :]
 
@@ -161,14 +158,14 @@ def _in_turns(turns: tuple[int, ...], turn: int, rule: CircuitRule) -> tuple[int
 
 
 def _oracle_turn(state: CircuitState, now: float, book: RuleBook) -> float | None:
-    """When lopen's own external call may be made; None for now."""
+    """Return the time at which lopen may make its own external call; None for now."""
     rule = book["external_api"]
     window = _in_seconds(state.external, now, rule)
     return window[0] + rule.window if rule.trips(len(window)) else None
 
 
 def _found(state: CircuitState, call: CircuitCall, book: RuleBook) -> list[tuple[CircuitRule, int, str]]:
-    """Every rule that looks at this kind of call, what it counts, and how that is said."""
+    """Return each rule for this kind of call, with its count and a description of the count."""
     if call.kind == "hook":
         rule = book["hook_recursion"]
         seen = f"the hook {call.tool} ran {len(state.hooks)} times within {rule.window:g} turns"
@@ -183,7 +180,8 @@ def _found(state: CircuitState, call: CircuitCall, book: RuleBook) -> list[tuple
 
 
 def _tool_rules(state: CircuitState, call: CircuitCall, book: RuleBook) -> list[tuple[CircuitRule, int, str]]:
-    same, total, recent = state.duplicate_call_count, state.iteration_count, len(state.times)
+    same, total = state.calls.duplicate_call_count, state.calls.iteration_count
+    recent = len(state.times)
     in_turn = state.turn_calls.get(call.tool, 0)
     found = [
         (
@@ -201,11 +199,3 @@ def _tool_rules(state: CircuitState, call: CircuitCall, book: RuleBook) -> list[
         rule, calls = book["external_api"], len(state.external)
         found.append((rule, calls, f"{calls} external calls within {rule.window:g} s"))
     return found
-
-
-def _remembered(state: CircuitState, outcome: CallOutcome, book: RuleBook) -> CircuitState:
-    """Failing commands with the tree they failed on; a passing one is forgotten."""
-    trees = {s: t for s, t in state.failed_trees.items() if s != outcome.signature}
-    if outcome.exit_code and outcome.tree:
-        trees[outcome.signature] = outcome.tree
-    return state.replace(failed_trees=dict(list(trees.items())[-book.history :]))

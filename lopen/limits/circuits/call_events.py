@@ -1,21 +1,21 @@
-"""What happens to a circuit inside a store's transaction: a call announced, a call ended, with log and alert."""
+"""The events of a circuit in one transaction of the store: a call begins, a call ends, a circuit trips."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
+from lopen.base.value import Value
+from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
 from lopen.limits.circuits.agents import Agents
 from lopen.limits.circuits.breaker import after_call, before_call
 from lopen.limits.circuits.circuit import (
-    ALLOW,
     TRIP,
     CallDecision,
-    CallOutcome,
     CircuitCall,
     CircuitState,
-    held,
-    lost,
     opened,
+    probe_lost,
+    refusal,
     verified,
 )
 from lopen.limits.stores.records import Incident, from_fields
@@ -23,17 +23,33 @@ from lopen.limits.texts import trip_alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lopen.limits.circuits.rules import RuleBook
     from lopen.limits.stores.records import Alert
     from lopen.limits.stores.store import Rows
 
+    FindHabits = Callable[[CallHistory, CallHistory, CallEnd], tuple[WastefulHabit, ...]]
+
 Answer = tuple[CallDecision, "tuple[Alert, ...]"]
 
 
+class CountedEnd(Value):
+    """The history after a call ended, the habits found, and a decision where the end tripped the circuit."""
+
+    calls: CallHistory
+    habits: tuple[WastefulHabit, ...] = ()
+    decision: CallDecision | None = None
+    alerts: tuple[Alert, ...] = ()
+
+
+def no_habits(before: CallHistory, after: CallHistory, end: CallEnd) -> tuple[WastefulHabit, ...]:
+    """Look for no habits: hooks apply the rules of circuits only."""
+    return ()
+
+
 def announce_call(rows: Rows, circuit_id: str, call: CircuitCall, now: datetime, book: RuleBook) -> Answer:
-    """Whether the call may be made; an allowed one is counted. Circuits that are off keep nothing else."""
-    if not book.enabled:
-        return CallDecision(ALLOW, circuit_id), ()
+    """Count a call that is about to be made, and decide about it."""
     before = rows.circuit(circuit_id) or CircuitState(circuit_id)
     after, decision = before_call(before, call, now.timestamp(), book)
     if after != before:
@@ -44,41 +60,44 @@ def announce_call(rows: Rows, circuit_id: str, call: CircuitCall, now: datetime,
 def end_call(
     rows: Rows,
     circuit_id: str,
-    outcome: CallOutcome,
+    end: CallEnd,
     now: datetime,
     book: RuleBook,
     *,
     passed_verify: bool = False,
-) -> tuple[CallDecision | None, tuple[Alert, ...]]:
-    """What the end of a call means for its circuit."""
-    if not book.enabled:
-        return None, ()
-    state, decision = after_call(
-        rows.circuit(circuit_id) or CircuitState(circuit_id), outcome, now.timestamp(), book
-    )
-    rows.put_circuit(verified(state) if passed_verify else state)
-    return decision, log_trip(rows, decision, now) if decision else ()
+    find: FindHabits = no_habits,
+) -> CountedEnd:
+    """Count the end of a call. `find` applies the rules for habits."""
+    before = rows.circuit(circuit_id) or CircuitState(circuit_id)
+    after, decision = after_call(before, end, now.timestamp(), book)
+    habits = find(before.calls, after.calls, end)
+    after = after.replace(calls=after.calls.found(habits))
+    if passed_verify:
+        after = verified(after)
+    rows.put_circuit(after)
+    alerts = log_trip(rows, decision, now) if decision else ()
+    return CountedEnd(after.calls, habits, decision, alerts)
 
 
 def trip(rows: Rows, circuit_id: str, rule: str, seen: str, now: datetime, book: RuleBook) -> Answer:
-    """Open the circuit for something its own windows do not see; a person closes it. One that is open stays so."""
+    """Open the circuit for a reason outside its windows; a person closes it. An open circuit stays open."""
     state = rows.circuit(circuit_id) or CircuitState(circuit_id)
     if state.tripped and state.needs_ack:
-        return held(state, book), ()
+        return refusal(state, book), ()
     rows.put_circuit(opened(state, book[rule], seen, now.timestamp(), ack=True))
     decision = CallDecision(TRIP, circuit_id, rule, seen, None, book[rule].instead, True)
     return decision, log_trip(rows, decision, now)
 
 
 def lose_probe(rows: Rows, circuit_id: str, now: datetime, book: RuleBook) -> None:
-    """The process that held the probe died: the probe failed."""
+    """Count the probe of a dead process as failed."""
     before = rows.circuit(circuit_id)
     if before is not None and before.probe:
-        rows.put_circuit(lost(before, now.timestamp(), book))
+        rows.put_circuit(probe_lost(before, now.timestamp(), book))
 
 
 def log_trip(rows: Rows, decision: CallDecision, now: datetime) -> tuple[Alert, ...]:
-    """Keep the incident; an alert where only a person can go on."""
+    """Store the incident of a trip, and an alert where the circuit needs a person."""
     if decision.kind != TRIP:
         return ()
     rows.add_incident(
@@ -91,16 +110,11 @@ def log_trip(rows: Rows, decision: CallDecision, now: datetime) -> tuple[Alert, 
     return (alert,)
 
 
-def agents_key(circuit_id: str) -> str:
-    """Where a session's agents are kept."""
-    return f"agents:{circuit_id}"
-
-
 def read_agents(rows: Rows, circuit_id: str) -> Agents:
-    """A session's agents; none where nothing is kept."""
-    return from_fields(Agents, rows.memo(agents_key(circuit_id)) or {})
+    """Return a session's agents; an empty record where the store has none."""
+    return from_fields(Agents, rows.memo(f"agents:{circuit_id}") or {})
 
 
 def put_agents(rows: Rows, circuit_id: str, agents: Agents) -> None:
-    """Keep a session's agents."""
-    rows.put_memo(agents_key(circuit_id), agents.fields())
+    """Store a session's agents."""
+    rows.put_memo(f"agents:{circuit_id}", agents.fields())

@@ -1,6 +1,7 @@
-"""The gate: asked before every tool call, sub-agent and external call of a session, told after each.
+"""The gate that each tool call, sub-agent and external call of a session passes before it runs and after it ends.
 
-Waiting out a cooldown is the caller's; the gate says until when, and what to tell the model and the person.
+The gate counts the call and applies the rules of circuits and habits. It returns the end of a cooldown and
+the texts for the model and the person; the caller waits.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from typing import Any, Protocol, TypeVar
 from lopen.base.clock import Clock
 from lopen.base.events import CircuitChanged, Event, Notice
 from lopen.base.money import dollars
+from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
+from lopen.guardrails.habits import HabitLimits, find_habits
+from lopen.guardrails.signature import signature
 from lopen.limits.answers import ToolPass, ToolTrip, raised
 from lopen.limits.circuits.agents import OVERRIDE, AgentLimits, ended, spawn, too_dear
-from lopen.limits.circuits.call_events import announce_call, end_call, put_agents, read_agents, trip
-from lopen.limits.circuits.circuit import (
-    ALLOW,
-    LATER,
-    TRIP,
-    CallDecision,
-    CallOutcome,
-    CircuitCall,
-    CircuitState,
+from lopen.limits.circuits.call_events import (
+    CountedEnd,
+    announce_call,
+    end_call,
+    put_agents,
+    read_agents,
+    trip,
 )
+from lopen.limits.circuits.circuit import ALLOW, LATER, TRIP, CallDecision, CircuitCall, CircuitState
 from lopen.limits.circuits.rules import RuleBook
-from lopen.limits.circuits.signature import signature
 from lopen.limits.stores.records import Alert, Incident
 from lopen.limits.stores.store import LimitsStore, Rows
 from lopen.limits.texts import new_id, trip_text
@@ -36,21 +38,29 @@ EXTERNAL = "external_api"
 
 
 class Try(Protocol):
-    """Runs the first; the second where the store is gone."""
+    """Run `work`, or `otherwise` where the store is gone."""
 
     def __call__(self, work: Callable[[], T], otherwise: Callable[[], T]) -> T: ...
 
 
 class Gate:
-    """One session's circuit and agents."""
+    """The circuit, the history of calls and the sub-agents of one session."""
 
     def __init__(
-        self, store: LimitsStore, tried: Try, clock: Clock, book: RuleBook, limits: AgentLimits
+        self,
+        store: LimitsStore,
+        tried: Try,
+        clock: Clock,
+        book: RuleBook,
+        limits: AgentLimits,
+        habits: HabitLimits,
     ) -> None:
         self._store = store
         self._tried = tried
         self._clock = clock
         self._limits = limits
+        self._habits = habits
+        self._calls = CallHistory()  # the latest known, counted on while the store is gone
         self._task = ""
         self._lifted = False
         self._inside = ""  # the sub-agent whose calls these are
@@ -59,54 +69,82 @@ class Gate:
         self.circuit_id = ""
 
     def enter(self, circuit_id: str, task: str) -> None:
-        """What follows belongs to this circuit and task."""
+        """Count what follows for this circuit and task."""
         self.circuit_id, self._task = circuit_id, task
 
     def plan_known(self, tasks: int) -> None:
-        """External calls of a session: 3 for each planned task, where that is more than the limit."""
+        """Allow 3 external calls for each planned task, where that is more than the limit."""
         most = max(self._limits.api_session_max, 3 * tasks)
         self.book = self.book.replace(api_session_max=most)
 
     def circuit(self) -> CircuitState | None:
-        """The circuit as it stands; None where nothing is known of it."""
+        """Return the circuit; None where it is unknown."""
         return self._atomically(lambda rows: rows.circuit(self.circuit_id), None)
+
+    def calls(self) -> CallHistory:
+        """Return the history of calls, those of earlier processes included."""
+        circuit = self.circuit()
+        if circuit is not None:
+            self._calls = circuit.calls
+        return self._calls
+
+    def begin_conversation(self, subject: str) -> None:
+        """Begin a conversation with a fresh context about a task's id or a planning step."""
+
+        def work(rows: Rows) -> CallHistory:
+            state = rows.circuit(self.circuit_id) or CircuitState(self.circuit_id)
+            state = state.replace(calls=state.calls.conversation(subject))
+            rows.put_circuit(state)
+            return state.calls
+
+        self._calls = self._atomically(work, self._calls.conversation(subject))
 
     # tools
 
     def before_tool(self, tool: str, arguments: Mapping[str, Any], turn: int) -> ToolPass | ToolTrip:
-        """Whether the call may be made."""
+        """Decide whether the call may be made."""
         return self._asked(self._call(tool, signature(tool, arguments), turn, "tool"))
 
-    def after_tool(
-        self,
-        passed: ToolPass,
-        ok: bool,
-        *,
-        exit_code: int | None = None,
-        tree: str = "",
-        passed_verify: bool = False,
-    ) -> ToolTrip | None:
-        """The call ended. A failure is `ok` false, or the same command failing again over the same `tree`.
+    def failed_before(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Tell whether the call runs a command that failed when it last ran."""
+        call = signature(tool, arguments)
+        return CallEnd(tool, call).is_run and self.calls().failures_in_row(call) > 0
 
-        `passed_verify`: it was a verify command and it passed, so that calls are counted from here.
+    def after_tool(
+        self, passed: ToolPass, end: CallEnd, *, passed_verify: bool = False
+    ) -> tuple[ToolTrip | None, tuple[WastefulHabit, ...]]:
+        """Count the end of a call; return the trip that it caused, and the wasteful habits that it shows.
+
+        `passed_verify`: a verify command passed, so the calls of the task are counted from here.
         """
-        if not passed.counted:
-            return None
-        outcome = CallOutcome(passed.tool, passed.signature, ok, exit_code, tree, passed.nonce)
+        end = end.replace(signature=passed.signature, nonce=passed.nonce)
         now = self._clock.now()
-        unknown: tuple[CallDecision | None, tuple[Alert, ...]] = (None, ())
-        decision, alerts = self._atomically(
-            lambda rows: end_call(
-                rows, self.circuit_id, outcome, now, self.book, passed_verify=passed_verify
-            ),
-            unknown,
-        )
-        return self._tripped(decision, alerts, now) if decision else None
+        counted = self._counted_here(end)
+        if passed.counted:
+            counted = self._atomically(
+                lambda rows: end_call(
+                    rows, self.circuit_id, end, now, self.book, passed_verify=passed_verify, find=self._find
+                ),
+                counted,
+            )
+        self._calls = counted.calls
+        if counted.decision is None:
+            return None, counted.habits
+        return self._tripped(counted.decision, counted.alerts, now), counted.habits
+
+    def _counted_here(self, end: CallEnd) -> CountedEnd:
+        """Count in this process alone, for a store that is gone."""
+        after = self._calls.ended(end, self.book.history)
+        habits = self._find(self._calls, after, end)
+        return CountedEnd(after.found(habits), habits)
+
+    def _find(self, before: CallHistory, after: CallHistory, end: CallEnd) -> tuple[WastefulHabit, ...]:
+        return find_habits(before, after, end, self._habits)
 
     # external calls
 
     def external_call(self, turn: int, name: str = "oracle") -> ToolPass | ToolTrip:
-        """Leave for one of lopen's own calls to another model; a full window is answered with `until`."""
+        """Ask for one of lopen's own calls to another model; where the window is full, the trip has `until`."""
         now = self._clock.now()
         call = self._call(name, f"external:{name}", turn, "oracle", inner=True)
 
@@ -118,11 +156,11 @@ class Gate:
         return self._answered(work, call, now)
 
     def external_done(self, passed: ToolPass, ok: bool) -> ToolTrip | None:
-        """The external call ended."""
-        return self.after_tool(passed, ok)
+        """Count the end of an external call."""
+        return self.after_tool(passed, CallEnd(passed.tool, passed.signature, ok))[0]
 
     def spending(self) -> ToolTrip | None:
-        """What stops a sub-agent's next request: what such calls may cost is used up."""
+        """Return a trip where sub-agents and external calls have cost all that they may."""
         now = self._clock.now()
         answer = self._atomically(lambda rows: self._too_dear(rows, now), None)
         return self._tripped(*answer, now) if answer else None
@@ -137,7 +175,7 @@ class Gate:
 
     @contextmanager
     def inside(self, agent_id: str) -> Iterator[None]:
-        """Calls made meanwhile are a sub-agent's: they belong to the call that started it, its turns are its own."""
+        """Count the calls of this context for a sub-agent: inside the call that started it, in turns of its own."""
         self._inside = f"/{agent_id}"
         try:
             yield
@@ -145,7 +183,7 @@ class Gate:
             self._inside = ""
 
     def lift_spawn_limits(self, prompt: str) -> tuple[Event, ...]:
-        """The person's `SUDO PARALLEL` in the prompt lifts the spawn limits for this run; it is logged."""
+        """Lift the limits on starting sub-agents where the person's prompt says so, and log it."""
         if OVERRIDE not in prompt:
             return ()
         self._lifted = True
@@ -154,7 +192,7 @@ class Gate:
         return (Notice("warning", f"{OVERRIDE}: the limits on starting sub-agents are lifted for this run"),)
 
     def spawn_agent(self, agent_id: str, turn: int) -> ToolPass | ToolTrip:
-        """Whether the sub-agent may start; `ended` in the pass names the one that has to end for it."""
+        """Decide whether the sub-agent may start; `ended` in the pass names the one that has to end for it."""
         now = self._clock.now()
         call = self._call("agent", f"agent:{agent_id}", turn, "agent", inner=True).replace(nonce="")
         oldest: list[str] = []
@@ -182,13 +220,14 @@ class Gate:
         return answer.replace(ended=oldest[0]) if oldest and isinstance(answer, ToolPass) else answer
 
     def agent_done(self, agent_id: str, ok: bool = True) -> ToolTrip | None:
-        """The sub-agent ended."""
+        """Count the end of a sub-agent."""
 
         def work(rows: Rows) -> None:
             put_agents(rows, self.circuit_id, ended(read_agents(rows, self.circuit_id), agent_id))
 
         self._atomically(work, None)
-        return self.after_tool(ToolPass("agent", f"agent:{agent_id}"), ok)
+        passed = ToolPass("agent", f"agent:{agent_id}")
+        return self.after_tool(passed, CallEnd(passed.tool, passed.signature, ok))[0]
 
     # inside
 

@@ -1,33 +1,34 @@
-"""The circuit breaker's state and how it changes: opened, cooled, acknowledged, closed.
+"""The state of a circuit breaker and its changes: open, half open, closed, acknowledged.
 
-closed → open → half_open → closed. In half_open one probe is let through; only its success closes the
-circuit, its failure opens it again a rung higher. State is bounded: windows hold no more than their
-threshold asks for, the history 50 calls. Pure; `now` is seconds since the epoch.
+closed → open → half_open → closed. In half_open one probe is allowed: its success closes the circuit, its
+failure opens it again with the next longer cooldown. State is bounded: a window holds one entry more than its
+threshold. Pure; `now` is in seconds since the epoch.
 
 See docs/reference/budgets-and-circuits.md.
 """
 
 from __future__ import annotations
 
+from lopen.base.value import Value
+from lopen.guardrails.call_history import CallHistory
 from lopen.limits.circuits.rules import LAST_RUNG, CircuitRule, RuleBook
-from lopen.limits.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WHOLE_SESSION = "*"  # the task of a caller whose whole session is one
+WHOLE_SESSION = "*"  # the task of a caller without tasks
 ALLOW, TRIP, WAIT, ACK, LATER = "allow", "trip", "wait", "ack", "later"
 
 
 class CircuitCall(Value):
-    """A call about to be made.
+    """A call that is about to be made.
 
-    `turn` is the caller's label of the turn; a new label is a new turn (`head/7` is two after `head/5`). `kind`: "tool", "hook", "agent",
-    "external" (a script that calls an outside model), or "oracle" (lopen's own such call, which waits
-    for its turn instead of tripping). `inner`: made by a call that was let through (a sub-agent's, the
-    oracle's): it belongs to the probe where that one is the probe. `task` is "" where there is none, and so
-    no verify command that could end a count. `nonce` is this one call's own mark, where its maker has one.
+    `turn` is the caller's label of the turn: a new label is a new turn, and `head/7` is two turns after
+    `head/5`. `kind`: "tool", "hook", "agent", "external" (a script that calls an outside model) or "oracle"
+    (the same by lopen, which waits for its turn and does not trip). `inner`: made inside an allowed call, by a
+    sub-agent or the oracle; it belongs to that call's probe. `task` is "" where no verify command can end a
+    count. `nonce` identifies this one call, where the caller has an id for it.
     """
 
     tool: str
@@ -40,31 +41,15 @@ class CircuitCall(Value):
 
     @property
     def mark(self) -> str:
-        """What its outcome is known by."""
-        return self.nonce or self.signature
-
-
-class CallOutcome(Value):
-    """How a call ended. `exit_code` and `tree` (id of the work tree) are given for commands, `nonce` as in its `Call`."""
-
-    tool: str
-    signature: str
-    ok: bool
-    exit_code: int | None = None
-    tree: str = ""
-    nonce: str = ""
-
-    @property
-    def mark(self) -> str:
-        """What its call is known by."""
+        """Return the mark that identifies the call."""
         return self.nonce or self.signature
 
 
 class CallDecision(Value):
-    """What a call is told.
+    """The decision about a call.
 
-    allow; trip (this call opened the circuit); wait (open until `until`); ack (a person is needed); later
-    (nothing is wrong, a rate is used up until `until`).
+    `kind`: allow; trip (this call opened the circuit); wait (open until `until`); ack (a person is needed);
+    later (the rate is used up until `until`).
     """
 
     kind: str
@@ -77,29 +62,27 @@ class CallDecision(Value):
 
     @property
     def allowed(self) -> bool:
-        """The call may be made."""
+        """Tell whether the call may be made."""
         return self.kind == ALLOW
 
 
 class CircuitState(Value):
-    """A circuit as it stands."""
+    """The state of a circuit, with the history of calls that its rules count."""
 
     circuit_id: str
     state: str = "closed"  # closed, open, half_open
-    iteration_count: int = 0  # tool calls of the task since the last passing verify command
+    calls: CallHistory = CallHistory()
     max_iterations: int = 50
-    duplicate_call_count: int = 0
     duplicate_threshold: int = 5
-    last_tool_call: str = ""
     trip_reason: str = ""
     tripped_at: float | None = None
     last_updated: float = 0.0
-    rule: str = ""  # the one that tripped
+    rule: str = ""  # that tripped
     cooldown_until: float = 0.0
     needs_ack: bool = False
     trips_in_row: int = 0
     trips: int = 0
-    probe: str = ""  # mark of the probe under way
+    probe: str = ""  # mark of the running probe
     probe_at: float = 0.0
     task: str = ""
     turn: int = 0
@@ -111,34 +94,32 @@ class CircuitState(Value):
     agents: tuple[int, ...] = ()
     external: tuple[float, ...] = ()
     external_total: int = 0
-    failed_trees: Mapping[str, str] = {}  # signature of a failed command → tree it ran on
-    history: tuple[str, ...] = ()
 
     @property
     def tripped(self) -> bool:
-        """Calls are held back."""
+        """Tell whether calls are refused."""
         return self.state == "open"
 
 
 def verified(state: CircuitState) -> CircuitState:
-    """A verify command passed: the task's calls are counted from here."""
-    return state.replace(iteration_count=0)
+    """Count the task's calls from here: a verify command passed."""
+    return state.replace(calls=state.calls.replace(iteration_count=0))
 
 
 def acknowledged(state: CircuitState) -> CircuitState:
-    """A person said to go on: one probe may be made. A closed circuit stays as it is."""
+    """Allow one probe after a person's acknowledgement. A closed circuit stays as it is."""
     return half_open(state) if state.state == "open" else state
 
 
 def closed(state: CircuitState) -> CircuitState:
-    """Back to normal; the ladder begins anew."""
+    """Close the circuit; the cooldowns start from the shortest again."""
     return _cleared(state).replace(state="closed", trips_in_row=0, rule="", trip_reason="", tripped_at=None)
 
 
 def opened(
     state: CircuitState, rule: CircuitRule, seen: str, now: float, *, ack: bool = False
 ) -> CircuitState:
-    """Tripped by `rule`; the fifth trip in a row needs a person, whatever the rule."""
+    """Open the circuit for `rule`; the fifth trip in a row needs a person, with any rule."""
     row = state.trips_in_row + 1
     return state.replace(
         state="open",
@@ -154,8 +135,8 @@ def opened(
     )
 
 
-def held(state: CircuitState, book: RuleBook, seen: str = "") -> CallDecision:
-    """What a call is told while the circuit holds it back."""
+def refusal(state: CircuitState, book: RuleBook, seen: str = "") -> CallDecision:
+    """Return the decision for a call that an open circuit refuses."""
     return CallDecision(
         ACK if state.needs_ack else WAIT,
         state.circuit_id,
@@ -167,34 +148,36 @@ def held(state: CircuitState, book: RuleBook, seen: str = "") -> CallDecision:
     )
 
 
-def lost(state: CircuitState, now: float, book: RuleBook) -> CircuitState:
-    """The process that made the probe under way is gone: the probe counts as failed."""
+def probe_lost(state: CircuitState, now: float, book: RuleBook) -> CircuitState:
+    """Count the running probe as failed: its process is gone."""
     if state.state != "half_open" or not state.probe:
         return state
-    return opened(state, book[state.rule], "the probe after the cooldown never came back", now)
+    return opened(state, book[state.rule], "the probe after the cooldown never ended", now)
 
 
 def cooled(state: CircuitState, now: float) -> CircuitState:
+    """Half-open a circuit at the end of its cooldown, or where the clock was set back."""
     if state.state != "open" or state.needs_ack:
         return state
-    went_back = (
-        state.tripped_at is not None and now < state.tripped_at
-    )  # the clock was set back: do not wait for it
-    return half_open(state) if now >= state.cooldown_until or went_back else state
+    set_back = state.tripped_at is not None and now < state.tripped_at
+    return half_open(state) if now >= state.cooldown_until or set_back else state
 
 
 def half_open(state: CircuitState) -> CircuitState:
+    """Allow one probe."""
     return _cleared(state).replace(state="half_open", needs_ack=False)
 
 
 def _cleared(state: CircuitState) -> CircuitState:
-    """Windows emptied, so that what tripped the circuit is not held against the probe."""
+    """Empty the windows, so that the calls that tripped the circuit do not count for the probe."""
     return state.replace(
         probe="",
         cooldown_until=0.0,
-        duplicate_call_count=0,
-        last_tool_call="",
-        iteration_count=0 if state.rule == "max_iterations" else state.iteration_count,
+        calls=state.calls.replace(
+            duplicate_call_count=0,
+            last_tool_call="",
+            iteration_count=0 if state.rule == "max_iterations" else state.calls.iteration_count,
+        ),
         turn_calls={},
         times=(),
         failures=(),

@@ -6,8 +6,9 @@ import json
 from datetime import datetime
 from functools import lru_cache
 
+from lopen.base.value import Value
+from lopen.guardrails.call_history import CallHistory, WastefulHabit
 from lopen.limits.budgets.budget import EPOCH, BudgetUsage
-from lopen.limits.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +96,10 @@ def load(kind: type[V], text: str) -> V:
 def from_fields(kind: type[V], fields: Any) -> V:
     """The value of these plain fields; ValueError where they do not make one."""
     try:
+        if (
+            "calls" in kind.names and "calls" not in fields
+        ):  # written before the history had an object of its own
+            fields = fields | {"calls": fields}
         return kind(**{k: _typed(k, v) for k, v in fields.items() if k in kind.names})
     except (TypeError, AttributeError) as error:
         raise ValueError(f"not a stored {kind.__name__}: {error}") from error
@@ -103,9 +108,20 @@ def from_fields(kind: type[V], fields: Any) -> V:
 def _typed(name: str, value: Any) -> Any:
     if name in _INSTANTS and isinstance(value, str):
         return datetime.fromisoformat(value)
+    if name == "calls":
+        return _history(value)
     if isinstance(value, list):
         return tuple(tuple(v) if isinstance(v, list) else v for v in value)
     return value
+
+
+def _history(fields: Any) -> CallHistory:
+    unchanged, failing = fields.get("unchanged", {}), fields.get("failing", {})
+    return from_fields(CallHistory, fields).replace(
+        unchanged={call: (str(mark), int(row), int(here)) for call, (mark, row, here) in unchanged.items()},
+        failing={call: (int(tree), int(row)) for call, (tree, row) in failing.items()},
+        findings=tuple(from_fields(WastefulHabit, habit) for habit in fields.get("findings", ())),
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -15,10 +15,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from lopen.base.value import Value
 from lopen.limits.budgets.budget import CONFIRMATION, PAUSE, WARNING, BudgetState, Charge
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, held_s, load
-from lopen.limits.value import Value
 
 SEPARATOR = "\x1f"
 T = TypeVar("T")
@@ -177,23 +177,26 @@ class RedisRows:
             return None
         log = self._pipe.lrange(self._key("circuit:toollog", circuit_id), 0, -1)
         count = self._pipe.get(self._key("circuit:iterations", circuit_id))
-        return load(CircuitState, body).replace(history=tuple(log), iteration_count=int(count or 0))
+        state = load(CircuitState, body)
+        calls = state.calls.replace(history=tuple(log), iteration_count=int(count or 0))
+        return state.replace(calls=calls)
 
     def put_circuit(self, state: CircuitState) -> None:
         circuit_id = state.circuit_id
         before = self.circuit(circuit_id)
         key, log = self._key("circuit:state", circuit_id), self._key("circuit:toollog", circuit_id)
         count, active = self._key("circuit:iterations", circuit_id), self._key("circuit:active")
-        shown = ("circuit_id", "state", "rule", "trip_reason", "duplicate_call_count", "last_tool_call")
-        fields = {name: str(getattr(state, name)) for name in shown}
-        fields["body"] = dump(state.replace(history=()))
+        calls = state.calls
+        fields = {name: str(getattr(state, name)) for name in ("circuit_id", "state", "rule", "trip_reason")}
+        fields |= {name: str(getattr(calls, name)) for name in ("duplicate_call_count", "last_tool_call")}
+        fields["body"] = dump(state.replace(calls=calls.replace(history=())))
         self._seen[key] = state
         self._write(key, lambda: self._pipe.hset(key, mapping=fields))
-        self._write(count, lambda: self._pipe.set(count, state.iteration_count))
+        self._write(count, lambda: self._pipe.set(count, calls.iteration_count))
         self._write(active, lambda: self._pipe.sadd(active, circuit_id))
-        for entry in _appended(before.history if before else (), state.history):
+        for entry in _appended(before.calls.history if before else (), calls.history):
             self._write(log, partial(self._pipe.rpush, log, entry))
-        kept = max(1, len(state.history))
+        kept = max(1, len(calls.history))
         self._write(log, lambda: self._pipe.ltrim(log, -kept, -1))
 
     def add_incident(self, incident: Incident) -> None:

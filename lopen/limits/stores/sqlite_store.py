@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, Protocol, TypeVar
 
+    from lopen.base.value import Value
     from lopen.limits.budgets.budget import BudgetSpec, Charge
     from lopen.limits.stores.store import Rows
-    from lopen.limits.value import Value
 
     T = TypeVar("T")
     V = TypeVar("V", bound=Value)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.limits.value import Value
+from lopen.base.value import Value
 
 
 class Point(Value):

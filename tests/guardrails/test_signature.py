@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.limits.circuits.signature import signature
+from lopen.guardrails.signature import signature
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,183 @@
+"""Orders 210 and 400: wasteful habits, found in the history of calls (docs/reference/guardrails.md).
+
+`find_habits` runs after each call; its notice goes to the model with the result. The guards repeat the
+findings before the next iteration. They advise and never block. A habit is reported when it reaches its
+limit and again at each multiple, not at every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lopen.guardrails.call_history import READS, RUN, CallEnd, CallHistory, WastefulHabit
+from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, passing
+from lopen.guardrails.shell_text import normal_command
+from lopen.guardrails.wording import listing, one_line, times
+from lopen.settings.schema.work import ToolDiscipline
+
+CIRCULAR = "circular_behaviour"
+DISCIPLINE = "tool_discipline"
+SOFT = "Go on as you were if you have a good reason, and say which."
+
+
+@dataclass(frozen=True, slots=True)
+class HabitLimits:
+    """The counts that are too many, all at least 1; the last three are the `tool_discipline.*` settings."""
+
+    looks: int = 3
+    file_reads: int = 3
+    command_retries: int = 3
+    files_edited: int = 5
+
+    @classmethod
+    def of(cls, discipline: ToolDiscipline) -> HabitLimits:
+        """Return the limits of the settings."""
+        return cls(
+            file_reads=discipline.max_file_reads,
+            command_retries=discipline.max_command_retries,
+            files_edited=discipline.max_files_edited,
+        )
+
+
+def find_habits(
+    before: CallHistory, after: CallHistory, end: CallEnd, limits: HabitLimits
+) -> tuple[WastefulHabit, ...]:
+    """Return the habits that reach a limit with this call. `before` and `after`: the history around it."""
+    found = (
+        _circle(after, end, limits) if after.unchanged is not before.unchanged else None,
+        _reread(after, end, limits) if after.unchanged is not before.unchanged else None,
+        _retry(after, end, limits),
+        _untested_edits(before, after, limits),
+    )
+    return tuple(habit for habit in found if habit is not None)
+
+
+def notice(found: Iterable[WastefulHabit]) -> str:
+    """Return the text to append to the result of the call, one line a resource; empty for no habits."""
+    lines = {habit.resource: habit.correction for habit in found}  # of two, the later is the more exact
+    return "\n".join(f"[lopen] {text}" for text in lines.values())
+
+
+def _due(count: int, limit: int) -> bool:
+    """Tell whether a count is to be reported: at the limit and at each multiple."""
+    return count > 0 and count % limit == 0
+
+
+def _circle(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHabit | None:
+    row = calls.unchanged_in_row(end.signature)
+    if not _due(row, limits.looks):
+        return None
+    shown = _shown(end)
+    verb = "run" if end.tool == RUN else "searched" if end.tool == "search_files" else "read"
+    return WastefulHabit(
+        "circle",
+        shown,
+        row,
+        f"`{shown}` has been {verb} {times(row)} without any change in what came back: this is going in circles. "
+        "Say what you learnt from it, then take an action that changes something.",
+    )
+
+
+def _reread(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHabit | None:
+    row = calls.unchanged_here(end.signature)
+    if end.tool not in READS or not _due(row, limits.file_reads):
+        return None
+    shown = _shown(end)
+    return WastefulHabit(
+        "reread",
+        shown,
+        row,
+        f"You have read `{shown}` {times(row)} and it has not changed. Work from what you have already read of it.",
+    )
+
+
+def _retry(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHabit | None:
+    row = calls.failures_in_row(end.signature)
+    if not end.is_run or not _due(row, limits.command_retries):
+        return None
+    shown = _shown(end)
+    return WastefulHabit(
+        "retry",
+        shown,
+        row,
+        f"`{shown}` has failed {times(row)} and nothing was changed in between. Stop retrying: read the error, "
+        "find its cause, change that, and only then run it again.",
+    )
+
+
+def _untested_edits(before: CallHistory, after: CallHistory, limits: HabitLimits) -> WastefulHabit | None:
+    count = len(after.edited)
+    if count // limits.files_edited <= len(before.edited) // limits.files_edited:
+        return None
+    return WastefulHabit(
+        "untested_edits",
+        "edits",
+        count,
+        f"You have edited {count} different files since the last test run ({listing(after.edited)}). "
+        "Run verify_tests before you change more.",
+    )
+
+
+def _shown(end: CallEnd) -> str:
+    """Return what the call was about, on one line."""
+    return one_line(normal_command(end.resource) if end.tool == RUN else end.resource, 120) or end.tool
+
+
+def check_circles(facts: GuardFacts) -> GuardResult:
+    """Warn of all circles in the conversation."""
+    if not facts.circular:
+        return passing(CIRCULAR)
+    worst = max(facts.circular, key=lambda habit: habit.count)
+    more = f" and {len(facts.circular) - 1} more" if len(facts.circular) > 1 else ""
+    return GuardResult(
+        CIRCULAR,
+        GuardVerdict.WARN,
+        f"{in_words(worst)}{more}",
+        "\n".join(habit.correction for habit in facts.circular),
+        action="tells the model, continues",
+        announce=False,  # announced when it was found
+    )
+
+
+def check_discipline(facts: GuardFacts) -> GuardResult:
+    """Warn of all undisciplined use of tools in the conversation."""
+    if not facts.discipline:
+        return passing(DISCIPLINE)
+    return GuardResult(
+        DISCIPLINE,
+        GuardVerdict.WARN,
+        "; ".join(in_words(habit) for habit in facts.discipline[-3:]),
+        "\n".join([*(habit.correction for habit in facts.discipline), SOFT]),
+        action="tells the model, continues",
+        announce=False,  # announced when it was found
+    )
+
+
+def circles(calls: CallHistory) -> tuple[WastefulHabit, ...]:
+    """Return the circles found in the conversation."""
+    return tuple(habit for habit in calls.findings if habit.kind == "circle")
+
+
+def undisciplined(calls: CallHistory) -> tuple[WastefulHabit, ...]:
+    """Return the undisciplined use of tools found in the conversation."""
+    return tuple(habit for habit in calls.findings if habit.kind != "circle")
+
+
+def guard_of(habit: WastefulHabit) -> str:
+    """Return the name of the guard that a habit belongs to."""
+    return CIRCULAR if habit.kind == "circle" else DISCIPLINE
+
+
+def in_words(habit: WastefulHabit) -> str:
+    """Describe a habit in one line for people."""
+    resource = one_line(habit.resource, 80)
+    match habit.kind:
+        case "reread":
+            return f"{resource} was read {times(habit.count)} unchanged"
+        case "retry":
+            return f"{resource} failed {times(habit.count)} with nothing changed in between"
+        case "untested_edits":
+            return f"{habit.count} files were edited since the last test run"
+        case "circle":
+            return f"{resource} came back the same {times(habit.count)}"

@@ -1,0 +1,1 @@
+DROP TABLE habits;  -- the history of calls is part of the circuit
