@@ -343,7 +343,7 @@ def test_a_session_with_commits_does_not_go_on_without_git(make_project: MakePro
     project.specify()
     assert project.approved_run("calc", "--max-iterations", "2").code == 3
 
-    told(project.lopen("resume", LOPEN_GIT__ENABLED="false"), 1, "git is off", "git.enabled")
+    told(project.lopen("resume", LOPEN_GIT__ENABLED="false"), 1, "git.enabled is off", "git.enabled")
 
     assert project.lopen("resume").code == 0
     assert len(project.subjects()) == 4
