@@ -1,1 +1,1 @@
-"""What the commands share: putting a session together, opening the store, driving, approving, replaying."""
+"""Use cases that the commands share: wiring a session, opening the store, driving, approving, replaying."""

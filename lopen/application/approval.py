@@ -1,4 +1,4 @@
-"""Approving, as `lopen approve` and a run at a terminal do it: show what is approved, then record it."""
+"""Approval of a specification, by `lopen approve` or during a run: show it, then record the approval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lopen.workflow.session import Approval
 
 
 def specification(root: Path, store: SessionStore, module: str) -> Specification:
-    """The module's specification as it is now; criterion ids are remembered."""
+    """Load the module's current specification and store its criterion ids."""
     path = root / "specs" / module_name(module) / "SPECIFICATION.md"
     spec = load_specification(path, module=module, known_ids=store.known_criteria(module))
     store.remember_criteria(module, {c.id: c.text for c in spec.criteria})
@@ -24,23 +24,24 @@ def specification(root: Path, store: SessionStore, module: str) -> Specification
 
 
 def checked(spec: Specification) -> Specification:
-    """The specification, if `lopen check` passes it."""
+    """Return the specification; raise `LopenError` if it has problems."""
     if spec.problems:
         listed = "".join(f"\n  {p}" for p in spec.problems[:20])
         raise LopenError(
-            f"the specification does not pass `lopen check`:{listed}", hint="mend it, then approve"
+            f"the specification has problems:{listed}",
+            hint=f"fix them, then: lopen approve {spec.module}",
         )
     return spec
 
 
 def show(context: CommandContext, spec: Specification) -> str:
-    """Print what an approval stands for; returns the specification's hash."""
+    """Print what is approved; return the specification's hash."""
     digest = spec_hash(section_hashes(spec))
     context.say(f"{spec.module}: {spec.name} - {spec.description}")
     context.say("acceptance criteria:")
     for criterion in spec.criteria:
         context.say(f"  {criterion.id}: {criterion.text}")
-    context.say("verify commands (they will be run):")
+    context.say("verify commands (lopen will run them):")
     for command in spec.commands:
         context.say(f"  {command.name}: {command.command or 'none'}")
     for warning in spec.warnings:
@@ -49,8 +50,8 @@ def show(context: CommandContext, spec: Specification) -> str:
     return digest
 
 
-def _who() -> str:
-    """The person's name on this machine; their number where it has none, as in many containers."""
+def _user_name() -> str:
+    """Return the user's name, or the user id if there is no name, as in many containers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -58,10 +59,10 @@ def _who() -> str:
 
 
 def record(store: SessionStore, spec: Specification, note: str) -> Approval:
-    """Keep the approval: who, when, the note and every section's hash."""
+    """Store the approval: who, when, the note and every section's hash."""
     hashes = section_hashes(spec)
     approval = Approval(
-        who=_who(),
+        who=_user_name(),
         at=datetime.now(UTC),
         note=note,
         spec_hash=spec_hash(hashes),

@@ -1,4 +1,4 @@
-"""The context of one command: its project, its settings, its output, and how it shows a run and reaches a person."""
+"""The context of a command: its project, settings, output, and the way it shows a run and asks a person."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class View(Protocol):
-    """A subscriber that owns a stream until it is closed."""
+    """A subscriber that shows events on a stream until it is closed."""
 
     def __call__(self, recorded: Recorded) -> None:
         """Show the event."""
         ...
 
     def suspended(self) -> AbstractContextManager[None]:
-        """Leave the terminal to a question to the person, and take it back."""
+        """Leave the terminal to a prompt for the time of the context."""
         ...
 
     def close(self) -> None:
-        """Leave the stream as it was found. Safe to call again."""
+        """Restore the stream. May be called again."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -67,11 +67,11 @@ class Presentation(Protocol):
     def approver(
         self, context: CommandContext, settings: Settings, store: SessionStore, view: View
     ) -> Approver:
-        """Return the person who may open the gate here and now."""
+        """Return the person who may approve a specification."""
         ...
 
     def confirms(self, question: str) -> bool | None:
-        """Ask yes or no; None where nobody can be asked."""
+        """Ask a yes-or-no question; return None if nobody can be asked."""
         ...
 
 
@@ -94,7 +94,7 @@ class SilentView:
 
 
 class NoPresentation:
-    """Nothing is shown and nobody is asked."""
+    """A presentation that shows nothing and asks nobody."""
 
     def view(
         self,
@@ -132,10 +132,10 @@ class CommandContext:
     json: bool = False
     verbose: bool = False
     presentation: Presentation = NO_PRESENTATION
-    resumable: ClassVar[bool] = True  # `lopen resume` goes on with what the command began
+    resumable: ClassVar[bool] = True  # `lopen resume` can continue what the command started
 
     def load(self, flags: Mapping[str, Any] | None = None) -> Loaded:
-        """The settings in force; what a person should hear about them is said."""
+        """Return the effective settings and print their warnings."""
         from lopen.settings.sources import load
 
         loaded = load(self.root, flags=flags)
@@ -144,15 +144,15 @@ class CommandContext:
         return loaded
 
     def say(self, text: str) -> None:
-        """A line for people: standard output, but standard error under `--json`. Shown inert."""
+        """Print text for people: on standard output, with `--json` on standard error. Control characters are escaped."""
         _write(sys.stderr if self.json else sys.stdout, inert(text, lines=True))
 
     def warn(self, text: str) -> None:
-        """A warning for people, on standard error."""
+        """Print a warning for people on standard error."""
         _write(sys.stderr, f"warning: {inert(text, lines=True)}")
 
     def emit(self, event: str, *, session: str = "", **fields: Any) -> None:
-        """One line for programs, under `--json` alone: `ts`, `event`, `session`, then the fields."""
+        """Print one line for programs if `--json` is given: `ts`, `event`, `session`, then the fields."""
         if self.json:
             _write(sys.stdout, json_line(event, session=session, **fields))
 
@@ -169,23 +169,24 @@ def _write(stream: Any, text: str) -> None:
 
 
 def find_root(start: Path) -> Path:
-    """The project `start` lies in: the nearest parent that holds `.lopen/` or `.git`, else `start`.
+    """Return the project of `start`: the nearest folder with `.lopen/` or `.git`, else `start` itself.
 
-    Folder and marker must be the person's own: a marker that somebody else left in a shared parent (`/tmp`)
-    must not decide whose configuration counts.
+    Folder and marker must belong to the user: a marker that somebody else left in a shared parent (`/tmp`)
+    must not decide which configuration is used.
     """
     start = Path(os.path.realpath(start))
     return next((folder for folder in (start, *start.parents) if is_root(folder)), start)
 
 
 def is_root(folder: Path) -> bool:
+    """True for a folder of the user with `.lopen/` or `.git`."""
     return any(
-        _own(marker) and (marker.name == ".git" or marker.is_dir()) and _own(folder)
+        _is_own(marker) and (marker.name == ".git" or marker.is_dir()) and _is_own(folder)
         for marker in (folder / ".lopen", folder / ".git")
     )
 
 
-def _own(path: Path) -> bool:
+def _is_own(path: Path) -> bool:
     try:
         return path.lstat().st_uid == os.geteuid()
     except OSError:

@@ -1,4 +1,4 @@
-"""How a session's commands are confined: the sandbox of the settings, and what is watched around it."""
+"""Confinement of a session's commands: the sandbox, and the files that are watched around it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from lopen.storage.folder import state_folder
 from lopen.storage.journal import Journal
 from lopen.tools.commands import Commands
 
-HOOKS = "hooks"  # below .lopen/cache: where commit hooks may write
+HOOKS = "hooks"  # folder below .lopen/cache that commit hooks may write to
 
 
 def recording_path(root: Path, session: str) -> Path:
-    """Where a session's exchanges are kept; `StorageError` for an id that would lead out of that folder."""
+    """Return the path of a session's recording; raise `StorageError` for an id that leads out of its folder."""
     return root / ".lopen" / "recordings" / plain_name(f"{session}.jsonl.gz")
 
 
 def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
-    """The sandbox the settings ask for; `auto` takes the best that works."""
+    """Return the sandbox of the settings; `auto` means the best that works."""
     limits = SandboxLimits(
         processes=settings.sandbox.max_processes,
         memory_mb=settings.sandbox.max_memory_mb,
@@ -39,7 +39,7 @@ def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
 
 
 def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
-    """What the model is told of its commands' world."""
+    """Describe the sandbox for the model's prompt."""
     network = "network reachable" if settings.sandbox.network or sandbox.name == "none" else "no network"
     where = {
         "bwrap": "the project is writable, everything else read-only or hidden",
@@ -50,9 +50,9 @@ def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
 
 
 def sandbox_of(context: CommandContext, settings: Settings, root: Path, session: str) -> Sandbox:
-    """The sandbox, once nothing of a run before is left in it."""
+    """End the processes that an earlier run left behind; return the sandbox."""
     if ended := end_orphans(root):
-        context.warn(f"ended {ended} processes that commands of a killed run had left running")
+        context.warn(f"ended {ended} processes that a killed run had left running")
     return sandbox_for(settings, root, session)
 
 
@@ -63,7 +63,7 @@ def commands_of(
     repository: Checkout,
     journal: Journal,
 ) -> Commands:
-    """The session's commands; what they hold open ends with `stack`."""
+    """Return the session's commands; `stack` closes what they open."""
     session = journal.session
     locks = state_folder(context.root) / "locks"
     watched = (locks / f"module-{session.module}.lock", recording_path(context.root, session.id))
@@ -74,7 +74,7 @@ def commands_of(
 
 
 def hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]]:
-    """Runs a hook of the repository as one more command, with a folder that it may write to."""
+    """Return a function that runs a repository hook as a command with a folder that it may write to."""
 
     def run(argv: tuple[str, ...], variables: Mapping[str, str]) -> tuple[int, str]:
         scratch = project_cache_folder(root, HOOKS)

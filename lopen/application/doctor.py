@@ -1,7 +1,7 @@
-"""What `lopen doctor` tries: each check a function of what it is given, in one ordered table.
+"""The checks of `lopen doctor`, in one ordered table.
 
-Everything is proved by doing it, with one exception: a repository's verify commands are looked up, not run,
-for none of them runs before a person approved it.
+Each check tries what it reports, with one exception: it only looks up a repository's verify commands, because
+none of them may run before a person approves it.
 """
 
 from __future__ import annotations
@@ -22,90 +22,90 @@ from lopen.llm.messages import Model, ModelError, NoCredentials, Request
 from lopen.settings.schema import Settings
 
 OLDEST_GIT = (2, 36)
-LITTLE_SPACE = 200 * 1024 * 1024
+LOW_SPACE = 200 * 1024 * 1024
 PROBE_TOKENS = 16
 GIT_TIMEOUT_S = 10.0
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
-def examine(patient: Examined) -> Iterator[CheckResult]:
-    """Every check in order. One that breaks is a finding too: a doctor that falls over helps nobody."""
+def examine(examined: Examined) -> Iterator[CheckResult]:
+    """Run every check in order; an exception in a check is reported as its result."""
     for name, check in CHECKS:
         try:
-            yield from check(patient)
+            yield from check(examined)
         except LopenError as error:
             yield CheckResult(name, "fail", error.message, error.hint)
         except Exception as error:  # noqa: BLE001 - see the docstring
             yield CheckResult(
-                name, "fail", f"could not be checked: {type(error).__name__}: {error}", "report this"
+                name, "fail", f"the check failed: {type(error).__name__}: {error}", "please report this"
             )
 
 
-def _git(patient: Examined, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _git(examined: Examined, *arguments: str) -> subprocess.CompletedProcess[str]:
     from lopen.git.command import HARDENED, as_variables, find_git
 
     hardened = as_variables(HARDENED)
     return subprocess.run(
-        [find_git(patient.root), "-C", str(patient.root), *arguments],
+        [find_git(examined.root), "-C", str(examined.root), *arguments],
         capture_output=True,
         text=True,
         timeout=GIT_TIMEOUT_S,
-        env={**patient.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **hardened},
+        env={**examined.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **hardened},
         check=False,
     )
 
 
-def git(patient: Examined) -> Iterator[CheckResult]:
-    """git is there, young enough, and this is a repository of its."""
+def git(examined: Examined) -> Iterator[CheckResult]:
+    """Check that git is installed and recent, and that the project is a git repository."""
     from lopen.git.errors import GitError
 
     try:
-        said = _git(patient, "--version").stdout
+        version = _git(examined, "--version").stdout
     except GitError as error:
         yield CheckResult("git", "fail", error.message, error.hint)
         return
-    found = re.search(r"(\d+)\.(\d+)\S*", said)
-    young = found is not None and (int(found[1]), int(found[2])) >= OLDEST_GIT
-    mend = "" if young else "install git 2.36 or newer"
-    yield CheckResult("git", "ok" if young else "fail", said.strip(), mend)
-    if not patient.settings.git.enabled:
+    found = re.search(r"(\d+)\.(\d+)\S*", version)
+    recent = found is not None and (int(found[1]), int(found[2])) >= OLDEST_GIT
+    mend = "" if recent else "install git 2.36 or newer"
+    yield CheckResult("git", "ok" if recent else "fail", version.strip(), mend)
+    if not examined.settings.git.enabled:
         yield CheckResult("repository", "skip", "git.enabled is false")
-    elif _git(patient, "rev-parse", "--is-inside-work-tree").stdout.strip() == "true":
-        yield _begun(patient)
+    elif _git(examined, "rev-parse", "--is-inside-work-tree").stdout.strip() == "true":
+        yield _first_commit(examined)
     else:
-        yield CheckResult("repository", "fail", f"{patient.root} is no git work tree", "git init")
+        yield CheckResult("repository", "fail", f"{examined.root} is not in a git repository", "git init")
 
 
-def _begun(patient: Examined) -> CheckResult:
-    """A module's branch begins at a commit, and at a work tree without other work."""
-    if _git(patient, "rev-parse", "--verify", "--quiet", "HEAD").returncode == 0:
-        return CheckResult("repository", "ok", str(patient.root))
+def _first_commit(examined: Examined) -> CheckResult:
+    """Check for a commit: a module's branch starts at one."""
+    if _git(examined, "rev-parse", "--verify", "--quiet", "HEAD").returncode == 0:
+        return CheckResult("repository", "ok", str(examined.root))
     return CheckResult(
         "repository",
         "warn",
-        f"{patient.root} has no commit yet; lopen run begins a module's branch at one",
-        "git add -A && git commit -m 'Begin'",
+        f"{examined.root} has no commit yet; lopen run needs one to start a branch",
+        "git add -A && git commit -m 'Initial commit'",
     )
 
 
-def identity(patient: Examined) -> Iterator[CheckResult]:
-    """git knows whom a commit is by."""
-    asked = _git(patient, "var", "GIT_COMMITTER_IDENT")
+def identity(examined: Examined) -> Iterator[CheckResult]:
+    """Check that git has an identity for commits."""
+    asked = _git(examined, "var", "GIT_COMMITTER_IDENT")
     if asked.returncode == 0:
         yield CheckResult("identity", "ok", asked.stdout.rsplit(">", 1)[0] + ">")
         return
     mend = 'git config --global user.name "Your Name"; git config --global user.email you@example.org'
-    yield CheckResult("identity", "fail", "git does not know who you are", mend)
+    yield CheckResult("identity", "fail", "git has no name and email for your commits", mend)
 
 
-def models(patient: Examined) -> Iterator[CheckResult]:
-    """Which models are named, and by whom."""
-    names = ", ".join(_model_names(patient.settings))
-    unconfirmed = patient.loaded.unconfirmed if patient.loaded else ()
+def models(examined: Examined) -> Iterator[CheckResult]:
+    """Report the configured models and who configured them."""
+    names = ", ".join(_model_names(examined.settings))
+    unconfirmed = examined.loaded.unconfirmed if examined.loaded else ()
     if unconfirmed:
         keys = ", ".join(u.key for u in unconfirmed)
         yield CheckResult(
-            "models", "warn", f"{names}; the repository chose {keys}", "lopen run asks you to confirm them"
+            "models", "warn", f"{names}; the repository chose {keys}", "confirm them when lopen run asks"
         )
     else:
         yield CheckResult("models", "ok", names)
@@ -117,38 +117,36 @@ def _model_names(settings: Settings) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def endpoint(patient: Examined) -> Iterator[CheckResult]:
-    """The client opens and a key is there; with `--online`, every model answers a tiny request."""
+def endpoint(examined: Examined) -> Iterator[CheckResult]:
+    """Check the client and the API key; with `--online`, send each model a one-word request."""
     from lopen.base.clock import SystemClock
     from lopen.llm.anthropic_model import AnthropicModel
 
-    model = AnthropicModel(patient.settings.model, patient.environ, SystemClock())
+    model = AnthropicModel(examined.settings.model, examined.environ, SystemClock())
     with closing(model):
-        yield _key(patient, model)
-        if not patient.online:
+        yield _key(examined, model)
+        if not examined.online:
             yield CheckResult(
-                "endpoint", "skip", "not asked; lopen doctor --online asks every model for a word"
+                "endpoint", "skip", "not tried; lopen doctor --online sends each model a one-word request"
             )
             return
-        for name in _model_names(patient.settings):
+        for name in _model_names(examined.settings):
             yield _answers(model, name)
 
 
-def _key(patient: Examined, model: Model) -> CheckResult:
-    """Whether something is there to authenticate with. The SDK has more sources than variables."""
-    provider = patient.settings.model.provider
+def _key(examined: Examined, model: Model) -> CheckResult:
+    """Check for credentials. The SDK also finds some outside of environment variables."""
+    provider = examined.settings.model.provider
     try:
         model.connect()
     except NoCredentials:
-        return CheckResult("key", "warn", "ANTHROPIC_API_KEY is not set", "set it; lopen demo needs none")
+        return CheckResult("key", "warn", "ANTHROPIC_API_KEY is not set", "set it (lopen demo works without)")
     if provider != "anthropic":
         return CheckResult(
-            "key", "warn", f"{provider} has its own credentials", "lopen doctor --online proves them"
+            "key", "warn", f"{provider} has its own credentials", "to try them: lopen doctor --online"
         )
-    variable = next((name for name in KEY_VARIABLES if patient.environ.get(name, "").strip()), "")
-    return CheckResult(
-        "key", "ok", f"{variable} is set" if variable else "the SDK found credentials of its own"
-    )
+    variable = next((name for name in KEY_VARIABLES if examined.environ.get(name, "").strip()), "")
+    return CheckResult("key", "ok", f"{variable} is set" if variable else "the SDK found credentials")
 
 
 def _answers(model: Model, name: str) -> CheckResult:
@@ -161,70 +159,70 @@ def _answers(model: Model, name: str) -> CheckResult:
     return CheckResult(f"model {name}", "ok", "answers")
 
 
-def sandbox(patient: Examined) -> Iterator[CheckResult]:
-    """The sandbox that the settings ask for runs a command."""
+def sandbox(examined: Examined) -> Iterator[CheckResult]:
+    """Run a command in each sandbox, and in the one of the settings."""
     from lopen.sandbox.choice import probe
 
     for mode in ("bwrap", "landlock"):
         found = probe(mode)
         yield CheckResult(f"sandbox {mode}", "ok" if found.works else "warn", found.detail)
-    wanted = patient.settings.sandbox.mode
+    wanted = examined.settings.sandbox.mode
     found = probe(wanted)
     if not found.works:
-        mend = "install bubblewrap, or accept none: lopen config set --user sandbox.mode none"
+        mend = "install bubblewrap, or run without a sandbox: lopen config set --user sandbox.mode none"
         yield CheckResult(f"sandbox.mode = {wanted}", "fail", found.detail, mend)
     else:
         status: Status = "warn" if wanted == "none" else "ok"
         yield CheckResult(f"sandbox.mode = {wanted}", status, found.detail)
 
 
-def verify_commands(patient: Examined) -> Iterator[CheckResult]:
-    """The programs that the specifications' verify commands start are here; without one, those detected."""
+def verify_commands(examined: Examined) -> Iterator[CheckResult]:
+    """Look up the programs of the verify commands in the specifications, else of the detected ones."""
     from lopen.documents.spec import find_modules, load_specification, spec_path
 
-    modules = find_modules(patient.root)
+    modules = find_modules(examined.root)
     if not modules:
-        yield from _detected_commands(patient)
+        yield from _detected_commands(examined)
     for module in modules:
-        paper = f"specs/{module}/SPECIFICATION.md"
+        document = f"specs/{module}/SPECIFICATION.md"
         try:
-            commands = load_specification(spec_path(patient.root, module), module=module).commands
+            commands = load_specification(spec_path(examined.root, module), module=module).commands
         except LopenError as error:
             yield CheckResult(f"{module}: verify commands", "warn", error.message, f"lopen check {module}")
             continue
         named = [(c.name, c.command) for c in commands if c.command is not None]
         if not named:
             yield CheckResult(
-                f"{module}: verify commands", "warn", "none", f"name one under Skills & Hooks in {paper}"
+                f"{module}: verify commands", "warn", "none", f"name one under Skills & Hooks in {document}"
             )
         for name, command in named:
-            yield _found(patient, f"{module}: {name}", command, f", or correct the command in {paper}")
+            yield _found(examined, f"{module}: {name}", command, f", or correct the command in {document}")
 
 
-def _detected_commands(patient: Examined) -> Iterator[CheckResult]:
+def _detected_commands(examined: Examined) -> Iterator[CheckResult]:
     from lopen.application.verify_detection import detect, listing
 
-    detected = detect(listing(patient.root))
+    detected = detect(listing(examined.root))
     for name, command in detected.commands.items():
         if command is not None:
-            yield _found(patient, name, command)
+            yield _found(examined, name, command)
     for what in detected.missing:
         yield CheckResult("verify commands", "warn", f"no {what} found", "name one under Skills & Hooks")
 
 
-def _found(patient: Examined, name: str, command: str, otherwise: str = "") -> CheckResult:
+def _found(examined: Examined, name: str, command: str, otherwise: str = "") -> CheckResult:
     from lopen.application.verify_programs import missing
 
-    lacks = missing(command, patient.root, patient.environ.get("PATH"))
+    lacks = missing(command, examined.root, examined.environ.get("PATH"))
     if not lacks:
         return CheckResult(name, "ok", command)
     wanted = ", ".join(lacks)
     return CheckResult(name, "warn", f"{command}: {wanted} not found", f"install {wanted}{otherwise}")
 
 
-def disk(patient: Examined) -> Iterator[CheckResult]:
-    """The project can be written, and there is room."""
-    folder = _state(patient)
+def disk(examined: Examined) -> Iterator[CheckResult]:
+    """Check that the project is writable and has free disk space."""
+    folder = _state_folder(examined)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x")
@@ -234,53 +232,58 @@ def disk(patient: Examined) -> Iterator[CheckResult]:
         yield CheckResult("disk", "fail", f"{folder}: {error.strerror}", "make the folder writable")
         return
     free = shutil.disk_usage(folder).free
-    status: Status = "warn" if free < LITTLE_SPACE else "ok"
+    status: Status = "warn" if free < LOW_SPACE else "ok"
     yield CheckResult("disk", status, f"{folder} is writable, {free // 1024**2:,} MB free")
 
 
-def database(patient: Examined) -> Iterator[CheckResult]:
-    """SQLite keeps lopen's state here, in WAL mode, and what is there can be read."""
+def database(examined: Examined) -> Iterator[CheckResult]:
+    """Check that SQLite works here in WAL mode and that the state is readable."""
     from lopen.storage.database import Database
 
-    state = patient.root / ".lopen" / "state.db"
-    if not os.access(_state(patient), os.W_OK | os.X_OK):
-        yield CheckResult("database", "skip", "not tried: nothing can be written here")
+    state = examined.root / ".lopen" / "state.db"
+    if not os.access(_state_folder(examined), os.W_OK | os.X_OK):
+        yield CheckResult("database", "skip", "not tried: the folder is not writable")
         return
-    with tempfile.TemporaryDirectory(dir=_state(patient), prefix="doctor-") as scratch:
+    with tempfile.TemporaryDirectory(dir=_state_folder(examined), prefix="doctor-") as scratch:
         tried = state if state.exists() else Path(scratch) / "state.db"
         with closing(Database(tried)) as opened:
             mode = opened.connection.execute("PRAGMA journal_mode").fetchone()[0]
-            sound = opened.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            integrity = opened.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if mode != "wal":
         yield CheckResult(
-            "database", "fail", f"no WAL on this file system ({mode})", "keep the project on a local disk"
+            "database",
+            "fail",
+            f"this file system does not support WAL ({mode})",
+            "keep the project on a local disk",
         )
-    elif sound != "ok":
-        yield CheckResult("database", "fail", f"{state}: {sound}", "restore it from a copy, or move it aside")
+    elif integrity != "ok":
+        yield CheckResult(
+            "database", "fail", f"{state}: {integrity}", "restore it from a backup, or move it away"
+        )
     else:
         yield CheckResult("database", "ok", f"SQLite {sqlite3.sqlite_version}, WAL")
 
 
-def _state(patient: Examined) -> Path:
+def _state_folder(examined: Examined) -> Path:
     from lopen.storage.folder import require_plain
 
-    folder = patient.root / ".lopen"
+    folder = examined.root / ".lopen"
     require_plain(folder)
-    return folder if folder.is_dir() else patient.root
+    return folder if folder.is_dir() else examined.root
 
 
-def work_trees(patient: Examined) -> Iterator[CheckResult]:
-    """Where sessions are to work beside the checkout, if they are: the folder can be written."""
+def work_trees(examined: Examined) -> Iterator[CheckResult]:
+    """Check that the folder of work trees is writable, if sessions use work trees."""
     from lopen.application.work_trees import apart, trees_folder
 
-    if not apart(patient.settings):
+    if not apart(examined.settings):
         return
-    folder = trees_folder(patient.root)
-    there = next(f for f in (folder, *folder.parents) if f.exists())
-    if not os.access(there, os.W_OK | os.X_OK):
-        yield CheckResult("work trees", "fail", f"{there} cannot be written", "make the folder writable")
+    folder = trees_folder(examined.root)
+    existing = next(f for f in (folder, *folder.parents) if f.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        yield CheckResult("work trees", "fail", f"{existing} is not writable", "make the folder writable")
         return
-    modules = ", ".join(sorted(path.name for path in folder.glob("[!.]*"))) or "none now"
+    modules = ", ".join(sorted(path.name for path in folder.glob("[!.]*"))) or "none yet"
     yield CheckResult("work trees", "ok", f"in {folder}: {modules}")
 
 

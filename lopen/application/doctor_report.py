@@ -1,4 +1,4 @@
-"""What `lopen doctor` examines, and what a check of it says."""
+"""The values of `lopen doctor`: the examined project and the result of a check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Status = Literal["ok", "warn", "fail", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of the report; `mend` says how, where something is to be mended."""
+    """One line of the report; `mend` says how to fix a problem."""
 
     check: str
     status: Status
@@ -25,7 +25,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What is examined. `loaded` is None where the configuration cannot be read."""
+    """The examined project. `loaded` is None if the configuration cannot be read."""
 
     root: Path
     loaded: Loaded | None
@@ -34,7 +34,7 @@ class Examined:
 
     @property
     def settings(self) -> Settings:
-        """Settings in force, or the defaults."""
+        """Return the effective settings, or the defaults."""
         return self.loaded.settings if self.loaded else Settings()
 
 

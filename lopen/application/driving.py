@@ -1,4 +1,4 @@
-"""Driving a session from the command line: find or begin it, hold its lock, run it, say how it ended."""
+"""Driving a session from the command line: find or start it, hold its lock, run it, report its end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from lopen.application.command_context import CommandContext
-from lopen.application.open_store import made, one_session, open_store, store_of
+from lopen.application.open_store import created, one_session, open_store, store_of
 from lopen.application.revert_record import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.work_trees import require_repository
@@ -61,28 +61,28 @@ def drive_module(
         and not options.prompt
         and _unchanged(context, last)
     ):
-        write_plan(context.root, last)  # a process that was killed may not have come to it
-        context.say(f"{module} is complete (session {last.id}), and its specification has not changed")
+        write_plan(context.root, last)  # a killed process may not have written it
+        context.say(f"{module} is complete (session {last.id}) and its specification has not changed")
         context.emit("already_complete", session=last.id, module=module)
         return ExitCode.OK
     if only == "building" and store.approval(module) is not None:
         raise _no_plan(module)
     if not drafts:
         require_repository(context.root, loaded.settings, module)
-        # No session begins over a specification that is not there.
+        # No session starts without a readable specification.
         load_specification(spec_path(context.root, module), module=module)
-    store = made(context, store)  # nothing is made for a session that cannot begin
+    store = created(context, store)  # create nothing for a session that cannot start
     now = datetime.now(UTC)
     session = Session(store.new_id(module, now), module, now)
     return _drive(context, store, session, options, only, resumed=False, dry_run=dry_run)
 
 
 def drive_session(context: CommandContext, wanted: str | None, options: ResumeOptions) -> ExitCode:
-    """Go on with a session; a finished one is left alone."""
+    """Resume a session; do nothing if it is finished."""
     store = open_store(context)
     session = one_session(store, wanted)
     if session.finished:
-        context.say(f"{session.id} is complete; there is nothing to resume")
+        context.say(f"{session.id} is complete: nothing to resume")
         return ExitCode.OK
     return _drive(context, store, session, options, "", resumed=True)
 
@@ -94,8 +94,8 @@ def _require_plan(session: Session) -> None:
 
 def _no_plan(module: str) -> LopenError:
     return LopenError(
-        f"no plan of {module} is recorded that could be built",
-        hint=f"make one: lopen plan {module}; or plan and build in one: lopen run {module}",
+        f"{module} has no recorded plan to build",
+        hint=f"to plan it: lopen plan {module}; to plan and build it: lopen run {module}",
     )
 
 
@@ -152,29 +152,29 @@ def _drive(
         except OSError as error:
             if error.errno not in DISK:
                 raise
-            # Whatever file it was (git's scratch folder, a hook's): the disk fails, and nothing more is paid for.
+            # Whichever file it is (of git or a hook, for example), the disk fails: stop before more is spent.
             where = error.filename or context.root
             raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
         except LopenError as error:
-            with suppress(StorageError):  # what failed first is what is told
+            with suppress(StorageError):  # the first failure is reported
                 failed(run.loop, error, tried=tried)
             raise
         return finish(context, run.loop, session, only)
 
 
 def confirm_models(context: CommandContext, loaded: Loaded) -> None:
-    """Models that only the repository names are confirmed once by the person."""
+    """Ask the person once to confirm each model that only the repository names."""
     from lopen.settings.trust import confirm
 
     for model in loaded.unconfirmed:
-        question = f"this repository asks for {model.key} = {model.value!r}; use it?"
+        question = f"this repository sets {model.key} = {model.value!r}; use it?"
         answer = None if context.json else context.presentation.confirms(question)
         if answer is None:
             raise PersonNeeded(
-                f"this repository's configuration names a model that you have not confirmed: {model.key} = {model.value!r}",
+                f"this repository sets a model that you have not confirmed: {model.key} = {model.value!r}",
                 command=f"lopen config set --user {model.key} {shlex.quote(as_argument(model.value))}",
-                hint="at a terminal lopen asks, and a yes holds for this project alone; the command below makes it yours"
-                " for every project",
+                hint="at a terminal lopen asks, and a yes holds for this project only; the command below sets it for all"
+                " your projects",
             )
         if not answer:
             raise PersonNeeded(f"{model.key} was not confirmed", command="lopen config show")
@@ -182,12 +182,12 @@ def confirm_models(context: CommandContext, loaded: Loaded) -> None:
 
 
 def as_argument(value: Value) -> str:
-    """A setting's value as `lopen config set` takes it."""
+    """Return a setting's value as `lopen config set` takes it."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def finish(context: CommandContext, loop: SessionContext, session: Session, only: str) -> ExitCode:
-    """The last lines and the exit code; a person who asked to be told is told."""
+    """Print the last line, run the notification command and return the exit code."""
     code, line = ExitCode.OK, ""
     if session.status == "paused" and session.pause is not None:
         code = ExitCode.PERSON_NEEDED
@@ -195,8 +195,8 @@ def finish(context: CommandContext, loop: SessionContext, session: Session, only
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:
-        loop.record.journal.change(status="paused")  # nothing runs any more, and nothing was cut off
-        line = f"{only} is done; next: lopen run {session.module}"
+        loop.record.journal.change(status="paused")  # nothing runs any more, and nothing was interrupted
+        line = f"{only.replace('_', ' ')} is complete; next: lopen run {session.module}"
     notify(loop, code)
     if line:
         context.say(line)
@@ -204,14 +204,14 @@ def finish(context: CommandContext, loop: SessionContext, session: Session, only
 
 
 def notify(loop: SessionContext, code: ExitCode) -> None:
-    """Run the person's own notification command on exit 3 and at the end."""
+    """Run the person's notification command on exit 3 and at the end."""
     command = loop.settings.notify.command
     session = loop.record.journal.session
     if not command:
         return
     message = session.pause.message if session.pause else f"{session.module} is complete"
     try:
-        subprocess.run(  # noqa: S602 - the person's own configuration, never the repository's
+        subprocess.run(  # noqa: S602 - from the person's configuration, never the repository's
             command,
             shell=True,
             check=False,

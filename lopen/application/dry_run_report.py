@@ -1,4 +1,4 @@
-"""A dry run: what would be sent first and what it would cost, on a copy of the state that nothing outlives."""
+"""A dry run: the first request and its maximum cost, found on a copy of the state in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def preview(
     resumed: bool,
     draft: bool,
 ) -> ExitCode:
-    """Show it. Nothing is sent, saved or asked."""
+    """Print the first request. Send, save and ask nothing."""
     from lopen.application.wiring import wired
     from lopen.application.work_trees import apart, in_checkout
 
@@ -53,7 +53,7 @@ def _off_record(settings: Settings) -> Settings:
 
 def _tell(context: CommandContext, found: Request | Unsent, step: Step) -> None:
     if isinstance(found, Unsent):
-        context.say(f"nothing is sent: {found.reason}")
+        context.say(f"no request would be sent: {found.reason}")
         if found.command:
             context.say(f"next: {found.command}")
         context.emit("dry_run", step=step.value, sent=False, reason=found.reason, command=found.command)

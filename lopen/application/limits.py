@@ -1,4 +1,4 @@
-"""What the commands about limits share: the project's limits, wherever the settings keep them."""
+"""Access to the project's limits, in whichever store the settings name."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lopen.limits.stores.store import LimitsStore
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 
-GONE = "start it, or name another store: lopen config set --user budget.store sqlite"
+STORE_HINT = "start it, or use the local store: lopen config set --user budget.store sqlite"
 LISTED = {"budget": "lopen budget show", "circuit": "lopen circuit status"}
 
 
 @contextmanager
 def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settings]]:
-    """The store, and the settings in force."""
+    """Open the store; yield it with the effective settings."""
     from lopen.application.open_store import open_store
     from lopen.claude_hooks.config import load as hook_settings
     from lopen.claude_hooks.pending_usage import settle
@@ -36,14 +36,14 @@ def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settin
     store = open_limits(settings.budget, sessions.database, evidence_max=settings.memory.evidence_max)
     ledger = open_ledger(settings.budget, sessions.database)
     try:
-        for debt in ledger.debts():  # of a process that ended while the store was gone
+        for debt in ledger.debts():  # of a process that ended while the store was unreachable
             pay(store, ledger, debt, {}, resource_limits(settings), now())
         settle(store, hook_settings(str(context.root), os.environ)[0], str(context.root), now())
         yield store, settings
     except StoreUnreachable as error:
         if settings.budget.store == "sqlite":
             raise
-        raise StoreUnreachable(error.message, hint=error.hint or GONE) from error
+        raise StoreUnreachable(error.message, hint=error.hint or STORE_HINT) from error
     finally:
         store.close()
         sessions.database.close()
@@ -51,7 +51,7 @@ def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settin
 
 @dataclass(frozen=True, slots=True)
 class ProjectLimits:
-    """Budgets and circuits as they stand; `unknown` says why nothing can be told of them."""
+    """Current budgets and circuits; `unknown` is the reason if they cannot be read."""
 
     budgets: tuple[BudgetState, ...] = ()
     circuits: tuple[CircuitState, ...] = ()
@@ -59,12 +59,12 @@ class ProjectLimits:
 
     @property
     def lines(self) -> list[str]:
-        """Why they are not known, for people."""
+        """Return the reason for people, if the limits are unknown."""
         return [f"limits unknown: {self.unknown}"] if self.unknown else []
 
 
 def looked_up(context: CommandContext, database: Database) -> ProjectLimits:
-    """The limits beside something else that is shown: a store that is gone does not keep that from view."""
+    """Return the limits for a command that also shows other things; an unreachable store does not fail it."""
     from lopen.limits.stores.opening import open_limits
 
     settings = context.load().settings
@@ -75,25 +75,25 @@ def looked_up(context: CommandContext, database: Database) -> ProjectLimits:
         finally:
             store.close()
     except (StoreUnreachable, WrongUsage) as error:
-        return ProjectLimits(unknown=f"{error.message}; {error.hint or GONE}")
+        return ProjectLimits(unknown=f"{error.message}; {error.hint or STORE_HINT}")
 
 
 def resource_limits(settings: Settings) -> AgentLimits:
-    """The limits on sub-agents and external calls here."""
+    """Return the limits on sub-agents and external calls."""
     return agent_limits(settings.resources.model_dump())
 
 
 def no_such(kind: str, wanted: str) -> NoSuch:
-    """There is none of that name."""
-    return NoSuch(f"there is no {kind} {wanted}", hint=f"{LISTED[kind]} lists them")
+    """Return the error for an unknown budget or circuit."""
+    return NoSuch(f"there is no {kind} {wanted}", hint=f"to list them: {LISTED[kind]}")
 
 
 def now() -> datetime:
-    """The present, UTC."""
+    """Return the current time, UTC."""
     return datetime.now(UTC)
 
 
 def tell(context: CommandContext, lines: list[str]) -> None:
-    """Lines for people; silent under `--json`, where each object has its own line."""
+    """Print lines for people; nothing with `--json`, where each object has its own line."""
     if not context.json:
         context.say("\n".join(lines))

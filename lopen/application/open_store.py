@@ -1,4 +1,4 @@
-"""Opening a project's state for a command: what cannot be read is moved aside, never deleted, and said."""
+"""Opening a project's state for a command. An unreadable database is moved aside, never deleted, and reported."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lopen.workflow.session import Session
 if TYPE_CHECKING:
     from lopen.retention.upkeep import CleanupResult
 
-UNBEGUN = {".gitignore", "config.toml", CACHE}  # what lies in `.lopen/` before anything ran
+INITIAL_FILES = {".gitignore", "config.toml", CACHE}  # of `.lopen/` before the first session
 NOWHERE = Path(":memory:")
 ELSEWHERE = "or by you with another HOME or XDG_DATA_HOME"
 HEADER_BYTES = 100  # of an SQLite file
 
 
 def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
-    """The project's sessions; nothing is made where nothing ran yet, unless `new`: the command begins something.
+    """Open the project's sessions. Before the first session, files are created only with `new`.
 
-    A database that came with the repository is set aside, and nothing of it is used.
+    A database that came with the repository is moved aside and not used.
     """
     if not new and _never_ran(context.root):
         folder = context.root / ".lopen"
@@ -42,18 +42,16 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
         store = SessionStore(database)
         if why := unkept():
             context.warn(
-                f"what you approve holds for this command alone: {why} (XDG_DATA_HOME names another folder)"
+                f"your approval is not stored beyond this command: {why} (set XDG_DATA_HOME to another folder)"
             )
     except ForeignDatabase as error:
-        if not new:  # it may be the person's after all, with another HOME than now
-            context.warn(
-                f"{error.message} ({ELSEWHERE}); nothing of it is used, and lopen run moves it aside"
-            )
+        if not new:  # it may be the person's own, with another HOME
+            context.warn(f"{error.message} ({ELSEWHERE}); it is not used, and lopen run moves it aside")
             return SessionStore(Database(NOWHERE), archives=path.parent / ARCHIVES_FOLDER)
         kept = quarantine_file(path, path.parent).relative_to(context.root)
         context.warn(
-            f"{error.message} ({ELSEWHERE}); moved to {kept}, and nothing of it is used."
-            f" To have it back: mv {kept} .lopen/{DATABASE}"
+            f"{error.message} ({ELSEWHERE}); it is not used and was moved to {kept}."
+            f" To restore it: mv {kept} .lopen/{DATABASE}"
         )
         return SessionStore(Database(path))
     except UnreadableDatabase as error:
@@ -65,38 +63,38 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
     return store
 
 
-def made(context: CommandContext, store: SessionStore) -> SessionStore:
-    """The project's sessions, made now where `open_store` found none."""
+def created(context: CommandContext, store: SessionStore) -> SessionStore:
+    """Return the project's sessions, creating the state if there is none."""
     return open_store(context, new=True) if store.database.path == NOWHERE else store
 
 
 def _never_ran(root: Path) -> bool:
-    """Whether there is no state, nor a trace of one that was lost (a plan, a damaged database, what a hook owes)."""
+    """True without state and without traces of a lost one (a plan, a damaged database, unsettled hook usage)."""
     try:
         found = set(os.listdir(root / ".lopen"))
     except FileNotFoundError:
         return True
-    except OSError:  # the one who opens it says why
+    except OSError:  # opening it reports why
         return False
-    return found <= UNBEGUN
+    return found <= INITIAL_FILES
 
 
 def _refuse_emptied(path: Path) -> None:
-    """A file of next to no bytes where plans were drawn lost what it held; to SQLite it is a new database."""
+    """Raise for a truncated database: SQLite would take it for a new one."""
     logged = path.with_name(path.name + "-wal")
     if not path.exists() or path.stat().st_size >= HEADER_BYTES or logged.exists():
         return
     if path.stat().st_size or any(plans(path.parent)):
-        raise UnreadableDatabase(f"{path}: the file is cut down to {path.stat().st_size} bytes")
+        raise UnreadableDatabase(f"{path}: the file is truncated to {path.stat().st_size} bytes")
 
 
 def plans(state: Path) -> Iterator[Path]:
-    """The plans that lie in `.lopen/`, one a module."""
+    """Yield the plan of each module in `.lopen/`."""
     return (state / "modules").glob("*/plan.md")
 
 
 def _rebuild(context: CommandContext, store: SessionStore) -> None:
-    """Once for every database that was set aside, also where the process died before it was done."""
+    """Rebuild sessions once for each database that was moved aside, also after a crash."""
     folder = store.database.path.parent / "corrupted"
     lost = max((p.name for p in folder.glob("*-state.db")), default="")
     if not lost or store.ids() or store.rebuilt_from() == lost:
@@ -118,7 +116,7 @@ def _settle(context: CommandContext, store: SessionStore) -> None:
 
 
 def _branch_prefix(context: CommandContext) -> str:
-    """As configured; as it is by default where the configuration cannot be read either."""
+    """Return the configured prefix; the default if the configuration is unreadable."""
     from lopen.settings.schema import Git
     from lopen.settings.sources import load
 
@@ -129,7 +127,7 @@ def _branch_prefix(context: CommandContext) -> str:
 
 
 def cleaned(context: CommandContext) -> CleanupResult:
-    """Clean the project's state now; what was freed."""
+    """Clean the project's state now; return what was freed."""
     from lopen.base.clock import SystemClock
     from lopen.retention.policy import retention_policy
     from lopen.retention.upkeep import CleanupResult, Upkeep
@@ -141,8 +139,8 @@ def cleaned(context: CommandContext) -> CleanupResult:
     return Upkeep(store, state_folder(context.root), policy, SystemClock(), warn=context.warn).clean()
 
 
-def holding(store: SessionStore, session_id: str) -> SessionStore:
-    """The store that has the session: the project's, or its archive, read back into memory (writes are lost)."""
+def store_with(store: SessionStore, session_id: str) -> SessionStore:
+    """Return the store with the session: the project's, or its archive, read into memory (writes are lost)."""
     if session_id in store.ids():
         return store
     from lopen.storage.archives import open_archive
@@ -151,22 +149,22 @@ def holding(store: SessionStore, session_id: str) -> SessionStore:
 
 
 def store_of(store: SessionStore, module: str) -> SessionStore:
-    """The store that has the module's newest session: the project's, or that session's archive."""
+    """Return the store with the module's newest session: the project's, or that session's archive."""
     if store.ids(module=module):
         return store
     from lopen.storage.archives import archive_path, newest_archived
 
     archived = newest_archived(store.database, module)
     there = archived is not None and archive_path(store.archives, archived) is not None
-    return holding(store, archived) if archived is not None and there else store
+    return store_with(store, archived) if archived is not None and there else store
 
 
 def one_session(store: SessionStore, wanted: str | None) -> Session:
-    """The session of that id (or the latest of the module of that name); the latest unfinished without one."""
+    """Return the session with that id, else the module's latest; without a name the latest unfinished one."""
     if wanted is None:
         found = store.latest(unfinished=True) or store.latest()
         if found is None:
-            raise LopenError("there is no session yet", hint="lopen run MODULE starts one")
+            raise LopenError("no sessions yet", hint="to start one: lopen run MODULE")
         return found
     if wanted in store.ids():
         return store.load(wanted)
@@ -177,7 +175,7 @@ def one_session(store: SessionStore, wanted: str | None) -> Session:
 
     if archive_path(store.archives, wanted) is not None:
         raise LopenError(
-            f"{wanted} is complete and archived; there is nothing to go on with or to change",
-            hint=f"lopen session show {wanted} shows it",
+            f"{wanted} is complete and archived; it cannot be resumed or changed",
+            hint=f"to show it: lopen session show {wanted}",
         )
     return store.load(wanted)

@@ -22,27 +22,27 @@ _RUNTIMES = ("node", "nodejs", "bun", "deno")
 
 
 class NotAPerson(LopenError):
-    """A person's command was given by a session's own processes."""
+    """A process of a session ran a command that only a person may run."""
 
 
 def require_person(command: str, root: Path | None = None) -> None:
-    """Refuse `lopen <command>` where a session runs it; `root` is the project whose sessions are looked for."""
+    """Raise `NotAPerson` if a session runs `lopen <command>`; `root` is the project whose sessions are checked."""
     holders = _holders(root) if root is not None else {}
     held = nearest_ancestor_in(holders, holders) is not None
     if enclosing_session() is not None or held or runs_below_lopen():
         raise NotAPerson(
-            f"`lopen {command}` is a person's command; it was given from inside a lopen session",
-            hint="give it yourself, in a terminal of your own",
+            f"`lopen {command}` is a person's command and cannot run inside a lopen session",
+            hint="run it yourself in your own terminal",
         )
     if trace := under_claude_code():
         raise NotAPerson(
-            f"`lopen {command}` is a person's command; it was given from inside a Claude Code session ({trace})",
-            hint="give it yourself, in a terminal of your own that Claude Code did not start",
+            f"`lopen {command}` is a person's command and cannot run inside a Claude Code session ({trace})",
+            hint="run it yourself in a terminal that Claude Code did not start",
         )
 
 
 def under_claude_code(environ: Mapping[str, str] = os.environ) -> str:
-    """What shows that a Claude Code session runs this process; "" where nothing does."""
+    """Return the evidence that a Claude Code session runs this process; "" if there is none."""
     name = next((name for name in CLAUDE_VARIABLES if environ.get(name)), "")
     if name:
         return f"{name} is set"
@@ -50,9 +50,9 @@ def under_claude_code(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _is_claude(program: str, arguments: Sequence[str]) -> bool:
-    """Whether a process is Claude Code: its own binary, or a JavaScript runtime that runs its script.
+    """True if a process is Claude Code: its own binary, or a JavaScript runtime that runs its script.
 
-    An editor, a pager or a multiplexer that only names it among its arguments is not.
+    An editor, a pager or a multiplexer with that name in its arguments is not.
     """
     first = os.path.basename(arguments[0]) if arguments else ""
     if "claude" in (first, os.path.basename(program)) or "/claude/versions/" in program:

@@ -23,17 +23,17 @@ from lopen.workflow.task_tree import State, TaskTree
 
 
 def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str]:
-    """Sessions from the plans that lie there, with completed tasks from the commits; a line each on what was found.
+    """Rebuild a session from each stored plan, its completed tasks from commits; yield a line per plan.
 
-    Approvals are not rebuilt: a person opens the gate again.
+    Approvals are not rebuilt: a person approves again.
     """
     for plan in sorted((root / ".lopen" / "modules").glob("*/plan.md")):
         module = plan.parent.name
-        if not is_module_name(module):  # whoever wrote it, lopen did not
+        if not is_module_name(module):  # not written by lopen
             continue
         tree = _tree(plan)
         if tree is None or not tree.components:
-            yield f"{module}: its plan cannot be read; a new run plans it again"
+            yield f"{module}: its plan is unreadable; the next run plans it again"
             continue
         commits = _commits(root, branch_prefix + module)
         session = rebuilt(root, store, module, tree, commits)
@@ -42,12 +42,12 @@ def rebuild(root: Path, store: SessionStore, branch_prefix: str) -> Iterator[str
         done = sum(t.state is State.COMPLETE for t in tasks)
         yield (
             f"{module}: rebuilt session {session.id}, {done} of {len(tasks)} tasks complete; "
-            f"read its specification and approve it again: lopen approve {module} --run"
+            f"read its specification, then approve it again: lopen approve {module} --run"
         )
 
 
 def _tree(plan: Path) -> TaskTree | None:
-    """The work that a plan holds; None for anything but a plain file of bearable size."""
+    """Return the task tree of a plan; None unless it is an ordinary file of limited size."""
     if plan.is_symlink() or not plan.is_file() or plan.stat().st_size > MAX_BYTES:
         return None
     return parse_plan(plan.read_text("utf-8", errors="replace"))
@@ -56,7 +56,7 @@ def _tree(plan: Path) -> TaskTree | None:
 def rebuilt(
     root: Path, store: SessionStore, module: str, tree: TaskTree, commits: list[CommitInfo]
 ) -> Session:
-    """A session that stands before the gate, its tasks complete where their commits are."""
+    """Return a session that waits for approval; tasks with a commit are complete."""
     done = {c.task: c for c in commits if c.task}
     for task in tree.tasks:
         found = done.get(task.id)
@@ -64,10 +64,10 @@ def rebuilt(
         tree = tree.with_task(replace(task, state=state, commit=found.sha if found else None, base=None))
     tree = TaskTree(tuple(replace(c, broken_down=bool(c.tasks), verified=False) for c in tree.components))
     now = datetime.now(UTC)
-    # Anybody can write a trailer, and files are called by this id.
+    # Anybody can write a trailer, and file names contain this id.
     ids = [c.session for t in tree.tasks if (c := done.get(t.id)) and is_session_id(c.session, module)]
     criteria = _criteria(root, module)
-    # Where the specification is not the one that was planned, step 3 is recorded again.
+    # If the specification differs from the planned one, step 3 is repeated.
     same = set(criteria) == {i for c in tree.components for i in c.criteria}
     return Session(
         ids[-1] if ids else store.new_id(module, now),
@@ -83,7 +83,7 @@ def rebuilt(
 
 
 def _commits(root: Path, branch: str) -> list[CommitInfo]:
-    """lopen's commits on the module's branch; from HEAD where it is gone, none where there is no repository."""
+    """Return lopen's commits on the module's branch, else from HEAD; empty without a repository."""
     try:
         repository = Repository.open(root, clock=SystemClock())
         return repository.session_commits(within=branch if repository.branch_tip(branch) else "HEAD")

@@ -1,4 +1,4 @@
-"""What a revert means for the record, and finishing one that was cut off after the branch had moved."""
+"""The state after a revert, and the completion of an interrupted one whose branch has moved."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 def recorded(
     store: SessionStore, session: Session, repository: Repository, intent: RevertIntent
 ) -> tuple[Session, Reverted]:
-    """Keep that the branch went back as intended: tasks whose commits are gone are open again."""
-    left = {c.sha for c in repository.session_commits(session.id, within=intent.commit)}
-    gone = [t.id for t in session.tree.tasks if t.commit and t.commit not in left]
+    """Store that the branch was reverted as intended: tasks whose commits are removed are open again."""
+    remaining = {c.sha for c in repository.session_commits(session.id, within=intent.commit)}
+    removed = [t.id for t in session.tree.tasks if t.commit and t.commit not in remaining]
     note = f"A person reverted the work to commit {intent.commit[:12]}; what was there is kept in {intent.backup}."
     now = datetime.now(UTC)
     changed = replace(
         session,
-        tree=reopened(session.tree, gone),
-        status="paused" if session.finished and gone else session.status,
+        tree=reopened(session.tree, removed),
+        status="paused" if session.finished and removed else session.status,
         leftovers={},
         commit_intent=None,
         revert_intent=None,
         notes=(*session.notes, note),
     )
-    event = Reverted(intent.commit, intent.backup, tuple(gone))
+    event = Reverted(intent.commit, intent.backup, tuple(removed))
     with store.database.transaction():
         store.save(changed, now)
         store.append_event(session.id, now, event.name, body(event))
@@ -45,14 +45,14 @@ def recorded(
 
 
 def body(event: Reverted) -> str:
-    """The event's own fields as kept."""
+    """Return the event's fields as stored."""
     return json.dumps(asdict(event))
 
 
 def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> None:
-    """Finish or tell of reverts that were cut off. Files are changed by `lopen revert` alone: here they may be newer.
+    """Complete or report interrupted reverts. Change no files: they may be newer than the revert.
 
-    Nothing is done where somebody works on the module at this moment.
+    A module whose lock is held is skipped.
     """
     from lopen.application.work_trees import apart
     from lopen.storage.lock import Locked, module_lock
@@ -66,7 +66,7 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
         except Locked:
             continue
         except LopenError as error:
-            context.warn(f"a revert of {session_id} was cut off and is not finished: {error.message}")
+            context.warn(f"an interrupted revert of {session_id} cannot be completed: {error.message}")
 
 
 def _settle(context: CommandContext, store: SessionStore, session: Session) -> None:
@@ -83,33 +83,38 @@ def _settle(context: CommandContext, store: SessionStore, session: Session) -> N
     secrets = KnownSecrets(context.root, os.environ)
     place = workplace_of(context, settings, store, session, clock, secrets)
     repository = require_repository(place.repository)
-    tip, said = repository.branch_tip(session.branch), f"a revert to {intent.commit[:12]} was cut off"
-    kept = f"what was there is kept in {intent.backup}"
-    if tip == intent.head:  # as it is also where only uncommitted work was to go
-        context.warn(f"{said} before the branch moved, some files may have; {kept}; {again(session)}")
+    tip, summary = (
+        repository.branch_tip(session.branch),
+        f"a revert to {intent.commit[:12]} was interrupted",
+    )
+    backup = f"backup: {intent.backup}"
+    if tip == intent.head:  # also the case if only uncommitted work was to be removed
+        context.warn(
+            f"{summary} before the branch moved; some files may have changed; {backup}; {again(session)}"
+        )
         return
     if tip != intent.commit:
         store.save(replace(session, revert_intent=None), clock.now())
-        context.warn(f"{said}, and {session.branch} is elsewhere by now: it is left as it is; {kept}")
+        context.warn(f"{summary}, and {session.branch} has moved since: nothing is changed; {backup}")
         return
     if repository.head().branch == session.branch:
         repository.align_index()
     changed, event = recorded(store, session, repository, intent)
     write_plan(context.root, changed)
-    opened = f"; open again: {', '.join(event.reopened)}" if event.reopened else ""
-    context.warn(f"{said} and is finished now; {kept}{opened}; next: lopen resume {session.id}")
+    opened = f"; reopened: {', '.join(event.reopened)}" if event.reopened else ""
+    context.warn(f"{summary} and is now complete; {backup}{opened}; next: lopen resume {session.id}")
 
 
 def again(session: Session) -> str:
-    """What finishes a revert that did not come to its branch."""
-    return f"finish it with: lopen revert {session.module}"
+    """Return the instruction that completes an interrupted revert."""
+    return f"complete it with: lopen revert {session.module}"
 
 
 def refuse_unfinished(session: Session) -> None:
-    """No run begins over files that are half reverted."""
+    """Raise `LopenError` for a session with an interrupted revert: its files may be half reverted."""
     if session.revert_intent is not None:
         raise LopenError(
-            f"a revert of {session.id} to {session.revert_intent.commit[:12]} was cut off; "
-            f"what was there is kept in {session.revert_intent.backup}",
+            f"a revert of {session.id} to {session.revert_intent.commit[:12]} was interrupted; "
+            f"backup: {session.revert_intent.backup}",
             hint=again(session),
         )

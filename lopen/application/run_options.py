@@ -10,7 +10,7 @@ from lopen.base.errors import WrongUsage
 
 @dataclass(frozen=True)
 class ResumeOptions:
-    """The options of a command that goes on with a session."""
+    """The options of a command that resumes a session."""
 
     prompt: str = ""
     model: str = ""
@@ -24,7 +24,7 @@ class ResumeOptions:
     record: bool | None = None
 
     def flags(self) -> dict[str, Any]:
-        """Return the given options as settings."""
+        """Return the given options as settings; raise `WrongUsage` for an unknown sandbox."""
         if self.sandbox and self.sandbox not in ("auto", "bwrap", "landlock", "none"):
             raise WrongUsage(f"--sandbox {self.sandbox}: choose auto, bwrap, landlock or none")
         given: dict[str, Any] = {
@@ -40,6 +40,6 @@ class ResumeOptions:
 
 @dataclass(frozen=True)
 class RunOptions(ResumeOptions):
-    """The options of a command that may begin a session."""
+    """The options of a command that may start a session."""
 
     new: bool = False

@@ -1,7 +1,6 @@
-"""Which commands verify a project: decided from its file names and a few marker files.
+"""Detection of a project's verify commands from its file names and a few marker files.
 
-A listing maps relative paths to contents; contents are needed of `MARKERS` only, others may be empty.
-`listing` makes one; all else is pure.
+A listing maps relative paths to contents; only `MARKERS` need contents. `listing` reads one; the rest is pure.
 """
 
 from __future__ import annotations
@@ -53,29 +52,29 @@ _NPM_PLACEHOLDER = "no test specified"
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A command for each standard name (None: there is none), and what the project lacks, in words."""
+    """A command or None for each standard name, and what the project lacks, as text."""
 
     commands: Mapping[Name, str | None]
     missing: tuple[str, ...]
 
 
 def detect(files: Listing) -> Detected:
-    """The verify commands of a project.
+    """Return the verify commands of a project.
 
-    What the project itself names (make targets) counts first; else each language gives its own, joined.
+    Targets of a makefile or justfile take precedence over those of each language, which are joined.
     """
-    own = dict(_make(files))
+    targets = dict(_make(files))
     found: dict[Name, list[str]] = {}
     for rule in RULES:
         for name, command in rule(files):
             found.setdefault(name, []).append(command)
-    commands = {name: own.get(name) or " && ".join(found.get(name, [])) or None for name in NAMES}
+    commands = {name: targets.get(name) or " && ".join(found.get(name, [])) or None for name in NAMES}
     wanted: tuple[tuple[Name, str], ...] = (("verify-tests", "test runner"), ("verify-lint", "linter"))
     return Detected(commands, tuple(what for name, what in wanted if not commands[name]))
 
 
 def _make(files: Listing) -> Found:
-    """Targets by the names people give them; the first file that make itself would read counts."""
+    """Yield targets with common names, from the file that make itself would read."""
     makefile = next((f for f in ("GNUmakefile", "makefile", "Makefile") if f in files), None)
     if makefile is not None:
         for rule in re.findall(r"^([A-Za-z][\w \t-]*):(?!=)", files[makefile], re.MULTILINE):
@@ -110,7 +109,7 @@ def _python(files: Listing) -> Found:
 
 
 def _python_environment(files: Listing) -> tuple[str, str]:
-    """(what runs a tool, what installs): by the lock file that lies there."""
+    """Return the prefix that runs a tool and the setup command, by the lock file."""
     for lock, runner, setup in (
         ("uv.lock", "uv run ", "uv sync --frozen"),
         ("poetry.lock", "poetry run ", "poetry install --no-interaction"),
@@ -216,7 +215,7 @@ RULES: Final[tuple[Callable[[Listing], Found], ...]] = (_python, _node, _cargo, 
 
 
 def listing(root: Path) -> Listing:
-    """The project's files near its root, with the contents of those that tell how it is verified."""
+    """Return the project's files near its root, with the contents of marker files."""
     found: dict[str, str] = {}
     for folder, folders, files in os.walk(root):
         here = Path(folder).relative_to(root)
@@ -232,7 +231,7 @@ def listing(root: Path) -> Listing:
 
 def _marker(path: Path) -> str:
     try:
-        if not path.is_file():  # a pipe would hold us
+        if not path.is_file():  # reading a pipe would block
             return ""
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.read(MAX_MARKER_BYTES)

@@ -1,4 +1,4 @@
-"""The programs that a verify command starts, and which of them are not here. Nothing is run for it."""
+"""The programs of a verify command, and those that are missing. Runs nothing."""
 
 from __future__ import annotations
 

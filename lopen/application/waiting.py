@@ -1,4 +1,4 @@
-"""Why an unfinished session stands still, as its last run said it, and the command that goes on."""
+"""The reason why an unfinished session does not run, and the command that continues it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lopen.storage.lock import is_running, lock_holder
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
-CUT_OFF = "its last run was cut off; everything up to then is saved"
+INTERRUPTED = "the last run was interrupted; everything up to then is saved"
 
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """The cause, how to mend it where the run said so, and the command that goes on."""
+    """The cause, how to fix it if the run says so, and the command that continues the session."""
 
     cause: str
     mend: str
@@ -25,21 +25,21 @@ class Standstill:
 
 
 def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
-    """What an unfinished session waits for; None where it is complete, or a process works on it."""
+    """Return what a session waits for; None if it is complete or a process works on it."""
     command = f"lopen resume {session.id}"
     if session.pause is not None:
         return Standstill(session.pause.message, "", session.pause.command)
     if session.status == "failed":
-        return Standstill(*_last_words(store, session.id), command)
+        return Standstill(*_last_failure(store, session.id), command)
     if session.status == "paused":  # by a revert or a skip
         return Standstill("", "", command)
     if session.finished or is_running(lock_holder(root / ".lopen" / "locks", f"module-{session.module}")):
         return None
-    return Standstill(CUT_OFF, "", command)
+    return Standstill(INTERRUPTED, "", command)
 
 
-def _last_words(store: SessionStore, session_id: str) -> tuple[str, str]:
-    """What the newest failure said, and its hint; empty where that was moved out, or cannot be read."""
+def _last_failure(store: SessionStore, session_id: str) -> tuple[str, str]:
+    """Return message and hint of the newest failure; empty if it is archived or unreadable."""
     row = store.database.connection.execute(
         "SELECT body FROM events WHERE session=? AND name=? ORDER BY seq DESC LIMIT 1",
         (session_id, SessionFailed.name),
@@ -52,11 +52,11 @@ def _last_words(store: SessionStore, session_id: str) -> tuple[str, str]:
 
 
 def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[str]:
-    """The same for a person, as the last lines of what is shown of a session."""
+    """Return the same as lines for a person, which end the report on a session."""
     found = standstill(root, store, session)
     if found is None:
         return []
-    word = "failed" if session.status == "failed" else "waits"
-    told = [f"{word}: {found.cause}"] if found.cause else []
-    told += [f"  {line}" for line in found.mend.splitlines()]
-    return [*told, f"next: {found.command}"]
+    label = "failed" if session.status == "failed" else "waits"
+    lines = [f"{label}: {found.cause}"] if found.cause else []
+    lines += [f"  {line}" for line in found.mend.splitlines()]
+    return [*lines, f"next: {found.command}"]

@@ -1,4 +1,4 @@
-"""The composition root: the only place that sees both the loop and the concrete adapters."""
+"""The composition root: the only module that imports both the loop and the adapters."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
 
 @dataclass
 class Wired:
-    """A session ready to be driven, and what shows it."""
+    """A session that is ready to be driven, and its view."""
 
     context: CommandContext
     loop: SessionContext
@@ -158,7 +158,7 @@ def _hearing(
     view: View,
     hide: Callable[[str], str],
 ) -> tuple[Subscriber, ...]:
-    """Everybody who hears of the session: the view, the log, the upkeep of `.lopen/`."""
+    """Return the subscribers of the session: the view, the log, the upkeep of `.lopen/`."""
     policy, state = retention_policy(settings), context.root / ".lopen"
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
@@ -166,7 +166,7 @@ def _hearing(
 
 
 def _shown(context: CommandContext, view: View) -> Subscriber:
-    """The view, but for what the command itself is about to tell a person: a failure, and how to begin again."""
+    """Return the view without the events that the command itself reports: failures, and how to start again."""
 
     def show(record: Recorded) -> None:
         event = record.event
@@ -256,14 +256,14 @@ def _model(
 def _recorder(
     context: CommandContext, session: Session, clock: Clock, hide: Callable[[str], str]
 ) -> Recorder | None:
-    """Goes on with the session's recording; a damaged one is set aside, and none at all does not stop the work."""
+    """Continue the session's recording. A damaged one is moved aside; a failure does not stop the session."""
     path = recording_path(context.root, session.id)
     try:
         try:
             return Recorder(path, session.module, redact=hide, clock=clock)
         except UnreadableRecording as error:
             kept = quarantine_file(path, state_folder(context.root))
-            context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}, a new one begins")
+            context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}; a new one is started")
             return Recorder(path, session.module, redact=hide, clock=clock)
     except OSError as error:
         context.warn(f"this run is not recorded: {path}: {error.strerror or error}")

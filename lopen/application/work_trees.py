@@ -1,4 +1,4 @@
-"""Where a session works, as the settings say: in the person's checkout, or beside it in the user's cache folder."""
+"""The place where a session works: the person's checkout, or a work tree in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workspace.work_trees import WorkTree, open_linked_tree, remove_finished
 
-WAIT_S = 60.0  # for another session that makes its work tree; it checks out every file
+WAIT_S = 60.0  # for another session that creates its work tree, which checks out every file
 
 
 def apart(settings: Settings) -> bool:
-    """Whether sessions work beside the person's checkout."""
+    """True if sessions work in work trees of their own."""
     return settings.git.isolation == "worktree"
 
 
 def in_checkout(loaded: Loaded) -> Loaded:
-    """The same settings, but for a repository that is a copy already, or is only looked at."""
+    """Return the settings for a repository that needs no work tree: a copy, or one that is only read."""
     git = loaded.settings.git.model_copy(update={"isolation": "branch"})
     return replace(loaded, settings=loaded.settings.model_copy(update={"git": git}))
 
 
 def trees_folder(root: Path) -> Path:
-    """Where the work trees of the project at `root` lie, one a module."""
+    """Return the folder with the work trees of the project at `root`, one per module."""
     return cache_folder() / "worktrees" / f"{root.name}-{content_hash(str(root))[:12]}"
 
 
 def require_repository(root: Path, settings: Settings, module: str) -> None:
-    """A repository, with a commit to begin at where work is committed: before anything else that may lack."""
+    """Raise `LopenError` without a git repository, or without a first commit if work is committed."""
     if settings.git.enabled:
         head = Repository.open(root, clock=SystemClock(), sign=settings.git.sign).head()
         if settings.git.auto_commit:
@@ -51,7 +51,7 @@ def require_repository(root: Path, settings: Settings, module: str) -> None:
 
 
 def checkout_of(root: Path, settings: Settings, clock: Clock, secrets: KnownSecrets) -> Checkout:
-    """The project's repository; with `git.enabled = false` a private history of snapshots in its place."""
+    """Return the project's repository; with `git.enabled = false` a private history of snapshots."""
     if settings.git.enabled:
         return Repository.open(root, clock=clock, sign=settings.git.sign, known=secrets.current)
     shadow = root / ".lopen" / "cache" / "shadow"
@@ -66,9 +66,9 @@ def workplace_of(
     clock: Clock,
     secrets: KnownSecrets,
 ) -> WorkTree:
-    """The session's place, made where there is none yet; the caller holds the module's lock.
+    """Return the session's place of work, created if needed. The caller holds the module's lock.
 
-    What earlier sessions left beside it is cleared away, where nothing is lost with it.
+    Also remove work trees of finished sessions that have no uncommitted work.
     """
     if not apart(settings):
         return WorkTree(context.root, checkout_of(context.root, settings, clock, secrets))
@@ -90,9 +90,9 @@ def workplace_of(
 
 @contextmanager
 def _idle(root: Path, store: SessionStore, module: str) -> Iterator[bool]:
-    """Whether no session of the module is unfinished and no process works on it; none begins meanwhile."""
+    """Yield True if the module has no unfinished session and no process; none can start meanwhile."""
     if store.latest(module=module, unfinished=True) is not None:
-        yield False  # its lock is left alone: somebody may be about to go on
+        yield False  # do not take its lock: somebody may be about to resume it
         return
     try:
         with exclusive_lock(_locks(root), f"module-{module}", f"module {module}"):

@@ -44,8 +44,10 @@ def test_a_marker_of_somebody_else_does_not_count(
 ) -> None:
     (deep.parent / ".lopen").mkdir()
     (tmp_path / "a" / ".git").mkdir()
-    real = command_context._own
-    monkeypatch.setattr(command_context, "_own", lambda path: path != deep.parent / ".lopen" and real(path))
+    real = command_context._is_own
+    monkeypatch.setattr(
+        command_context, "_is_own", lambda path: path != deep.parent / ".lopen" and real(path)
+    )
     assert find_root(deep) == tmp_path / "a"
 
 

@@ -159,7 +159,7 @@ class Site:
     def resume(self, root: Path, **more: Any) -> Outcome:
         """Go on as a person would: `lopen resume`, or `lopen run` where there is no session yet."""
         resumed = self.lopen(root, "resume", **more)
-        if "there is no session yet" in resumed.ran.err:
+        if "no sessions yet" in resumed.ran.err:
             return self.lopen(root, "run", "calc", **more)
         return resumed
 

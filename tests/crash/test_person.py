@@ -57,14 +57,12 @@ def test_a_revert_cut_off_is_ended_or_told(effect: Effect, when: str, nth: int, 
             # The record has followed the branch, and the completed work that is gone is open again.
             assert set(site.found(root).complete) == {"calc-t1"}
             assert site.found(root).status == "paused"
-            if site.lopen(root, "log", "--json").ran.named("reverted") and "was cut off" in said.err:
-                assert f"is finished now; what was there is kept in {backups[0]}" in said.err
+            if site.lopen(root, "log", "--json").ran.named("reverted") and "was interrupted" in said.err:
+                assert f"is now complete; backup: {backups[0]}" in said.err
         else:
             assert len(site.found(root).complete) == 2
-            if "was cut off" in said.err:
-                assert (
-                    f"what was there is kept in {backups[0]}; finish it with: lopen revert calc" in said.err
-                )
+            if "was interrupted" in said.err:
+                assert f"backup: {backups[0]}; complete it with: lopen revert calc" in said.err
                 assert site.lopen(root, "revert", "calc").code == 0
             else:  # nothing had been touched yet
                 assert (root / "mine.txt").exists()

@@ -91,7 +91,9 @@ def test_at_the_gate_nothing_is_sent(make_project: MakeProject) -> None:
     project.specify()
     shown = project.lopen("run", "calc", "--dry-run")
     assert shown.code == 0, shown.err
-    assert "nothing is sent: the specification passes `lopen check` and waits for approval" in shown.out
+    assert (
+        "no request would be sent: the specification passes `lopen check` and waits for approval" in shown.out
+    )
     assert shown.last_line == "next: lopen approve calc --run"
     [line] = project.lopen("run", "calc", "--dry-run", "--json").named("dry_run")
     assert (line["sent"], line["command"]) == (False, "lopen approve calc --run")
@@ -122,7 +124,7 @@ def test_where_lopen_verifies_first_it_says_so(make_project: MakeProject) -> Non
     before = left_alone(project)
     shown = project.lopen("run", "calc", "--dry-run")
     assert shown.code == 0, shown.err
-    assert "nothing is sent: lopen first verifies" in shown.out
+    assert "no request would be sent: lopen first verifies" in shown.out
     assert left_alone(project) == before
 
 

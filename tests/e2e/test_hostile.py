@@ -159,7 +159,7 @@ def test_somebody_else_s_approval_opens_no_gate(make_project: MakeProject, tmp_p
     ran = mine.lopen("run", "calc")
 
     assert "was not created by you" in status.err
-    assert "nothing of it is used" in status.err
+    assert "it is not used" in status.err
     assert ran.code == 3, ran.err
     assert GATE in ran.out
     assert mine.endpoint is not None

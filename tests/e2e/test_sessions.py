@@ -94,7 +94,7 @@ def test_a_session_that_a_completed_one_left_behind_is_not_gone_on_with(make_pro
     assert shown.out.startswith("calc: complete (session calc-")
     assert "calc: failed" not in shown.out
     assert "calc is complete" in ran.out
-    assert "there is nothing to resume" in resumed.out
+    assert "nothing to resume" in resumed.out
     assert (shown.code, ran.code, resumed.code) == (0, 0, 0)
 
 
@@ -103,12 +103,12 @@ def test_after_its_plan_a_session_waits_and_was_not_cut_off(make_project: MakePr
     project.specify()
     assert project.lopen("approve", "calc").code == 0
     planned = project.lopen("plan", "calc")
-    assert (planned.code, planned.last_line) == (0, "planning is done; next: lopen run calc")
+    assert (planned.code, planned.last_line) == (0, "planning is complete; next: lopen run calc")
 
     shown = project.lopen("status", "calc")
 
     assert "calc: paused" in shown.out
-    assert "cut off" not in shown.out
+    assert "interrupted" not in shown.out
     assert project.lopen("build", "calc").code == 0
     assert list(sessions(project).values()) == ["complete"]
 
@@ -135,7 +135,7 @@ def test_a_database_that_was_moved_comes_back_by_the_command_that_is_named(
     assert project.approved_run().code == 0
     began = project.lopen("run", "calc", XDG_DATA_HOME=str(tmp_path / "elsewhere"))
     assert began.code == 3, began.err
-    line = began.err.partition("To have it back: mv ")[2].splitlines()[0]
+    line = began.err.partition("To restore it: mv ")[2].splitlines()[0]
     kept, place = line.split()
 
     (project.root / kept).rename(project.root / place)

@@ -44,11 +44,11 @@ def test_after_a_killed_run_it_says_so_but_not_while_one_works(make_project: Mak
     process.send_signal(signal.SIGKILL)
     process.communicate()
     *_, cause, command = last_lines(project)
-    assert "was cut off" in cause
+    assert "was interrupted" in cause
     assert command.startswith("next: lopen resume calc-")
     followed = project.lopen("log", "-f")  # it ends, for nothing more will happen
     assert followed.code == 0
-    assert f"was cut off; everything up to then is saved; {command}" in followed.err
+    assert f"was interrupted; everything up to then is saved; {command}" in followed.err
     project.git("switch", "-q", "main")
     assert "not on lopen/calc" in project.lopen("resume").err
     assert last_lines(project)[-2:] == [cause, command]  # what was refused changes nothing

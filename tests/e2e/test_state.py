@@ -406,7 +406,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     planned = project.lopen("plan", "calc")
 
     assert planned.code == 0, planned.err
-    assert planned.last_line == "planning is done; next: lopen run calc"
+    assert planned.last_line == "planning is complete; next: lopen run calc"
     assert len(requests(project)) == 1
     drawn = project.read(".lopen/modules/calc/plan.md")
     assert "- [ ] **Add** (`calc-t1`)" in drawn

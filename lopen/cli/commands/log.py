@@ -34,15 +34,15 @@ def log(
     guardrails: GuardrailsOption = False,
 ) -> ExitCode:
     """Show turns, tool calls, verdicts, guardrails and commits of a session."""
-    from lopen.application.open_store import holding, one_session, open_store
-    from lopen.application.waiting import CUT_OFF
+    from lopen.application.open_store import one_session, open_store, store_with
+    from lopen.application.waiting import INTERRUPTED
     from lopen.cli.rendering import subscriber
     from lopen.storage.archives import archive_path
     from lopen.storage.lock import is_running, lock_holder
 
     store = open_store(context)
     if session is not None and archive_path(store.archives, session) is not None:
-        store = holding(store, session)
+        store = store_with(store, session)
     found = one_session(store, session)
 
     def history() -> Iterator[Recorded]:
@@ -54,7 +54,7 @@ def log(
             if not follow or store.load(found.id).status != "running":
                 return
             if not is_running(lock_holder(context.root / ".lopen" / "locks", f"module-{found.module}")):
-                context.warn(f"{CUT_OFF}; next: lopen resume {found.id}")
+                context.warn(f"{INTERRUPTED}; next: lopen resume {found.id}")
                 return
             time.sleep(POLL_S)
 

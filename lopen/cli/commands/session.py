@@ -70,10 +70,10 @@ def listing(context: CommandContext) -> ExitCode:
 def show(context: CommandContext, session: SessionArgument, format: FormatOption = "md") -> ExitCode:
     """Show the plan, verdicts and limits of a session, also of an archived one."""
     from lopen.application.limits import looked_up
-    from lopen.application.open_store import holding, open_store
+    from lopen.application.open_store import open_store, store_with
     from lopen.cli.commands.status import fields, lines
 
-    store = holding(open_store(context), session)
+    store = store_with(open_store(context), session)
     found = store.load(session)
     if context.json:
         context.emit("session", **fields(store, found))
@@ -104,14 +104,14 @@ def resume(context: CommandContext, session: SessionArgument, options: ResumeOpt
 @command
 def delete(context: CommandContext, session: SessionArgument, yes: YesOption = False) -> ExitCode:
     """Delete a session's record, archived or not. Its commits and its branch remain."""
-    from lopen.application.open_store import holding, open_store
+    from lopen.application.open_store import open_store, store_with
     from lopen.application.person_only import require_person
     from lopen.storage.archives import erase_session
     from lopen.storage.lock import module_lock
 
     require_person("session delete", context.root)
     store = open_store(context)
-    found = holding(store, session).load(session)
+    found = store_with(store, session).load(session)
     with module_lock(context.root, found.module):  # never while a run uses it
         if not found.finished and not yes:
             raise WrongUsage(
@@ -143,10 +143,10 @@ def prune(context: CommandContext) -> ExitCode:
 def export(context: CommandContext, session: SessionArgument, recording: RecordingOption = None) -> ExitCode:
     """Write a session's recording to a file, for `--model replay:FILE`."""
     from lopen.application.confinement import recording_path
-    from lopen.application.open_store import holding, open_store
+    from lopen.application.open_store import open_store, store_with
     from lopen.cli.commands.replay import no_recording
 
-    found = holding(open_store(context), session).load(session)
+    found = store_with(open_store(context), session).load(session)
     if recording is None:
         raise WrongUsage(
             "missing option --recording",
