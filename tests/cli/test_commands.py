@@ -65,7 +65,7 @@ def test_init_says_that_there_is_no_repository_and_how_to_make_one(lopen: Lopen,
     done = lopen("init", "calc", cwd=folder)
     assert done.returncode == 0
     [said] = [line for line in done.stderr.splitlines() if "git repository" in line]
-    assert said.endswith(f"make it one: git -C {folder} init")
+    assert said.endswith(f"create one: git -C {folder} init")
     subprocess.run(["git", "-C", str(folder), "init", "-q"], check=True)
     assert "git" not in lopen("init", "calc", cwd=folder).stderr
     subprocess.run(["rm", "-r", str(folder / ".git")], check=True)

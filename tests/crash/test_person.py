@@ -91,7 +91,7 @@ def test_no_run_begins_over_files_that_are_half_reverted(when: str, place: Place
         refused = site.lopen(root, "run", "calc")
 
         assert refused.code == 1
-        assert "finish it with: lopen revert calc" in refused.ran.err
+        assert "complete it with: lopen revert calc" in refused.ran.err
         assert site.asked == asked
         assert site.lopen(root, "revert", "calc").code == 0
         assert site.resume(root).code == 0
