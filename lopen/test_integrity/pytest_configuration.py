@@ -10,8 +10,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.python_names import parsed
 from lopen.test_integrity.python_skips import function_skips
+from lopen.test_integrity.python_tree import parsed
 from lopen.test_integrity.suite import FileChange
 
 _DESELECTING = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lopen.test_integrity.python_ranks import call_check, expression_checks, is_truthy
-from lopen.test_integrity.python_skips import foreign, statement_skips
+from lopen.test_integrity.python_skips import foreign, function_skips, literal_rows, statement_skips
 from lopen.test_integrity.suite import EXACT, Check, Kind, Skip, called
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -99,7 +99,7 @@ class _Walk:
                 never = is_truthy(node.test) is False
                 self.block(node.body, _worse(kind, "unreachable" if never else "real"), condition)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                used = _is_referenced(node.name, self.root)
+                used = _is_used(node, self.root)
                 self.block(node.body, _worse(kind, "real" if used else "unreachable"), "in a function")
             case ast.Raise() if condition and condition != "an exception":
                 # `if total != 4: raise …` fails the test as an assertion of the opposite would
@@ -111,10 +111,13 @@ class _Walk:
 
     def _with(self, node: ast.With | ast.AsyncWith, kind: Kind, condition: str) -> None:
         inner = kind
+        before = len(self.checks)
         for item in node.items:
             self._expression(item.context_expr, kind, alone=False)
             if _swallows_in_context(item.context_expr):
                 inner = _worse(kind, "swallowed")
+        if inner == "swallowed" and any(map(_asserts, node.body)):
+            del self.checks[before:]  # all that it expects is that the assertion in it fails
         self.block(node.body, inner, condition)
 
     def _try(self, node: ast.Try | ast.TryStar, kind: Kind, condition: str) -> None:
@@ -136,7 +139,7 @@ class _Walk:
         )
 
     def _loop(self, node: ast.For | ast.AsyncFor, kind: Kind, condition: str) -> None:
-        rows = _literal_rows(node.iter)
+        rows = literal_rows(node.iter)
         before = len(self.checks)
         self.block(node.body, _worse(kind, "unreachable" if rows == 0 else "real"), condition)
         self.block(node.orelse, kind, condition)
@@ -151,7 +154,21 @@ class _Walk:
             elif isinstance(child, ast.match_case):
                 self.block(child.body, kind, condition)
             elif isinstance(child, ast.expr):
-                self._expression(child, kind, alone=isinstance(node, ast.Expr))
+                inner = _worse(kind, "unreachable" if self._is_idle(child, node) else "real")
+                self._expression(child, inner, alone=isinstance(node, ast.Expr))
+
+    def _is_idle(self, node: ast.expr, statement: ast.stmt) -> bool:
+        """Whether an expression does not run what stands in it."""
+        match node:
+            case ast.Lambda():
+                targets = statement.targets if isinstance(statement, ast.Assign) else []
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+                return bool(names) and not any(_is_mentioned(name, self.root) for name in names)
+            case ast.GeneratorExp():
+                return isinstance(statement, ast.Expr)
+            case ast.BoolOp(op=ast.And(), values=[first, *_]):
+                return is_truthy(first) is False
+        return False
 
     def _expression(self, node: ast.expr, kind: Kind, *, alone: bool) -> None:
         for call in _calls(node):
@@ -162,7 +179,16 @@ class _Walk:
                 self.checks += _as_kind(call_check(renamed), kind)
                 return
             known = self._helper(call)
+            if isinstance(known, ast.AsyncFunctionDef) and alone and call is node:
+                kind = _worse(kind, "unawaited")
             if known is not None:
+                if kind == "real" and alone:
+                    name = ast.unparse(call.func)
+                    self.skips += [
+                        Skip(f"{name}'s {s.text}", call.lineno, s.certain)
+                        for s in function_skips(known)
+                        if not s.text.startswith("os._exit")
+                    ]
                 self.checks += _as_kind(called(_call_as_check(call), self._helper_checks(known)), kind)
                 continue
             found = call_check(call, alone=alone and call in (node, getattr(node, "value", None)))
@@ -181,6 +207,13 @@ class _Walk:
         walk = _Walk(helper, self.helpers, self.depth + 1)
         walk.block(helper.body, "real", "")
         return walk.checks
+
+
+def _asserts(node: ast.stmt) -> bool:
+    """Whether a statement is an assertion, and no call of a helper that may be what is tested."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return isinstance(node.value.func, ast.Attribute) and node.value.func.attr.startswith("assert")
+    return isinstance(node, ast.Assert)
 
 
 def _call_as_check(call: ast.Call) -> Check:
@@ -240,29 +273,26 @@ def _swallows_in_context(node: ast.expr) -> bool:
     name = ast.unparse(node.func).rpartition(".")[2]
     if name == "suppress":
         return any(ast.unparse(argument) in _CATCH_ALL for argument in node.args)
-    return name in {"raises", "assertRaises"} and any(
-        ast.unparse(a) in {"AssertionError", "BaseException"} for a in node.args
-    )
+    kinds = [k for a in node.args[:1] for k in (a.elts if isinstance(a, ast.Tuple) else [a])]
+    return name in {"raises", "assertRaises"} and any(ast.unparse(kind) in _CATCH_ALL for kind in kinds)
 
 
-def _literal_rows(node: ast.expr) -> int | None:
-    """How many rows a literal has that is looped over."""
-    if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        return None if any(isinstance(e, ast.Starred) for e in node.elts) else len(node.elts)
-    if isinstance(node, ast.Dict):
-        return len(node.keys)
-    if isinstance(node, ast.Call):
-        name = ast.unparse(node.func)
-        if name == "range" and len(node.args) == 1 and ast.unparse(node.args[0]) == "0":
-            return 0
-        if name.endswith((".items", ".values", ".keys")) and isinstance(node.func, ast.Attribute):
-            return _literal_rows(node.func.value)
-        if name in {"enumerate", "iter", "list", "sorted"} and node.args:
-            return _literal_rows(node.args[0])
-    return None
+def _is_used(function: Function, root: Function) -> bool:
+    """Whether a function in a test runs: it is decorated, or mentioned by something other than a lost coroutine."""
+    if function.decorator_list:
+        return True
+    lost = set[int]()
+    if isinstance(function, ast.AsyncFunctionDef):
+        lost = {
+            id(n.value.func)
+            for n in ast.walk(root)
+            if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)
+        }
+    names = (n for n in ast.walk(root) if isinstance(n, ast.Name) and n.id == function.name)
+    return any(id(name) not in lost for name in names)
 
 
-def _is_referenced(name: str, root: Function) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(root)) or any(
-        isinstance(node, Function) and node.name == name and node.decorator_list for node in ast.walk(root)
+def _is_mentioned(name: str, root: Function) -> bool:
+    return any(
+        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(root)
     )

@@ -60,6 +60,10 @@ def is_truthy(node: ast.expr) -> bool | None:
             return _comparison(node.left, operator, right)
         case ast.Call():
             return _call_truth(node)
+        case ast.Name(id="__debug__"):
+            return True
+        case ast.Name(id="TYPE_CHECKING"):
+            return False
         case _:
             return None
 
@@ -130,6 +134,8 @@ def _subject_and_rank(node: ast.expr) -> tuple[str, int]:
             return ast.unparse(node.values[0]), min(_subject_and_rank(value)[1] for value in node.values) - 1
         case ast.Call() if ast.unparse(node.func) == "isinstance" and node.args:
             return ast.unparse(node.args[0]), LOOSE
+        case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() | ast.ListComp() as each]):
+            return _subject_and_rank(each.elt)
         case ast.Call() if ast.unparse(node.func) in {"all", "any"} and node.args:
             return ast.unparse(node.args[0]), PARTIAL if ast.unparse(node.func) == "all" else LOOSE
         case _:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from copy import copy
 
+from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, truth
 from lopen.test_integrity.python_names import SKIPPING, Aliases, resolved
 from lopen.test_integrity.suite import Skip
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _CALLS = frozenset({"skip", "xfail", "skipTest", "importorskip", "exit"})
-_FOREIGN = re.compile(
-    r"(?:==|startswith\(|\bin\b).*['\"](?:win|nt\b|Windows|darwin|Darwin|cygwin|java|emscripten|wasi|aix|sunos|freebsd)"
-    r"|\b(?:is_|IS_)?(?:wasi|emscripten|android|apple|windows|win32|pypy|WASI|EMSCRIPTEN|WINDOWS|PYPY)\b"
-    r"|!=\s*['\"](?:linux|posix|Linux)|\bnot\b.*startswith\(['\"]linux"
-)
-_HERE = re.compile(r"(?:==|startswith\().*['\"](?:linux|posix|Linux)|!=\s*['\"](?:win|nt\b|Windows)")
 
 
 def foreign(condition: str, *, unless: bool = False) -> bool:
     """Whether a skip's condition asks for a platform on which lopen does not run, and so cannot hold here."""
-    return bool((_HERE if unless else _FOREIGN).search(condition))
+    holds = truth(condition)
+    return (ALWAYS - holds if unless else holds) == ELSEWHERE
 
 
 def decorator_skips(decorators: Sequence[ast.expr], aliases: Aliases) -> tuple[Skip, ...]:
@@ -161,3 +156,20 @@ def row_count(node: Function, loop_rows: int | None) -> int | None:
                 return None
             rows = (1 if rows is None else rows) * len(values[0].elts)
     return rows
+
+
+def literal_rows(node: ast.expr) -> int | None:
+    """How many rows a literal has that is looped over."""
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return None if any(isinstance(e, ast.Starred) for e in node.elts) else len(node.elts)
+    if isinstance(node, ast.Dict):
+        return len(node.keys)
+    if isinstance(node, ast.Call):
+        name = ast.unparse(node.func)
+        if name == "range" and len(node.args) == 1 and ast.unparse(node.args[0]) == "0":
+            return 0
+        if name.endswith((".items", ".values", ".keys")) and isinstance(node.func, ast.Attribute):
+            return literal_rows(node.func.value)
+        if name in {"enumerate", "iter", "list", "sorted"} and node.args:
+            return literal_rows(node.args[0])
+    return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python_endings import executed
-from lopen.test_integrity.python_names import parsed
+from lopen.test_integrity.python_tree import parsed
 from lopen.test_integrity.suite import Case, FileChange, tokens
 
 _SUPPORT = re.compile(

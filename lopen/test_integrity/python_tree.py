@@ -1,0 +1,207 @@
+"""A Python file's syntax tree, with its names resolved: what the readers see is `pytest.skip`, however it was imported.
+
+Text in a syntax newer than this Python's is brought into an older one first, with the help of tree-sitter.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lopen.test_integrity.suite import words
+from lopen.test_integrity.syntax import Source
+
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
+
+DEEPEST = 150  # levels: whoever writes the tree out again needs several frames for each
+_FRAMEWORKS = frozenset({"pytest", "unittest"})
+_WORDS = words(
+    "skip xfail fail raises exit importorskip mark param skipIf skipUnless SkipTest expectedFailure"
+)
+_NEWER = """
+(string (interpolation)) @string
+(type_parameter) @parameters
+(type_alias_statement) @alias
+(except_clause value: (_) @caught value: (_)) @except
+"""
+_TABLES = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The syntax tree, or None where the text is not Python, or is nested beyond all sense."""
+    tree = _parsed(text) or _parsed(_older(text, blunt=False)) or _parsed(_older(text, blunt=True))
+    return _Resolved(tree).visit(tree) if tree is not None else None
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return tree if _within(tree, DEEPEST) else None
+
+
+def _within(tree: ast.AST, depth: int) -> bool:
+    level: list[ast.AST] = [tree]
+    for _ in range(depth):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return True
+    return False
+
+
+def _older(text: str, *, blunt: bool) -> str:
+    """The text with what this Python may not know replaced by something alike, line by line.
+
+    Strings with code in them get other quotes inside; with `blunt` they become plain strings.
+    """
+    source = Source(text, "python")
+    edits: list[tuple[int, int, bytes]] = []
+    for found in source.matches(_NEWER):
+        kind, node = next((k, n) for k, n in found.items() if k != "caught")
+        edits += _quotes(source, node) if kind == "string" and not blunt else _edits(source, kind, node)
+    result, parts, done = source.text, [], 0
+    for start, end, replacement in sorted(edits, key=lambda edit: (edit[0], -edit[1])):
+        if start >= done:  # else it lies in what is replaced already
+            parts += [result[done:start], replacement]
+            done = end
+    return b"".join([*parts, result[done:]]).decode("utf-8", "replace")
+
+
+def _quotes(source: Source, string: Node) -> list[tuple[int, int, bytes]]:
+    """Other quotes for the strings in a string."""
+    marks = source.find("[(string_start) (string_end)] @mark", "mark", string)
+    outer = source.text[marks[0].start_byte : marks[0].end_byte] if marks else b""
+    if outer[-1:] != b'"' or outer.endswith(b'"""'):
+        return []
+    inner = [(m.end_byte - 1, m.end_byte) for m in marks[1:-1]]
+    return [(start, end, b"'") for start, end in inner if source.text[start:end] == b'"']
+
+
+def _edits(source: Source, kind: str, node: Node) -> list[tuple[int, int, bytes]]:
+    start, end = node.start_byte, node.end_byte
+    text = source.text[start:end]
+    if kind == "string":
+        said = text.replace(b"\\", b"/").replace(b'"', b"'").strip(b"'")
+        quotes = b'"""' if b"\n" in text else b'"'
+        return [(start, end, quotes + said + b" " + quotes)]
+    if kind == "parameters":
+        return [(start, end, b"")]
+    if kind == "alias":
+        return [(start, end, b"pass" + b"\n" * text.count(b"\n"))]
+    caught = node.children_by_field_name("value")
+    return [(caught[0].start_byte,) * 2 + (b"(",), (caught[-1].end_byte,) * 2 + (b")",)]
+
+
+class _Resolved(ast.NodeTransformer):
+    """Names of the test framework written in full, and literal tables put where their names stand."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._names = _meanings(tree.body)
+        self._tables = [_literals(tree.body)]
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        meaning = self._names.get(node.id) if isinstance(node.ctx, ast.Load) else None
+        return ast.copy_location(_dotted(meaning, node), node) if meaning else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        outer = self._names
+        given = {a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+        bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        self._names = {name: value for name, value in outer.items() if name not in given | bound}
+        self._tables.append(_literals(node.body))
+        visited = self.generic_visit(node)
+        self._tables.pop()
+        self._names = outer
+        return visited
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        node.iter = self._inlined(node.iter)
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "parametrize":
+            node.args[1:2] = [self._inlined(argument) for argument in node.args[1:2]]
+            for keyword in node.keywords:
+                keyword.value = self._inlined(keyword.value)
+        return self.generic_visit(node)
+
+    def _inlined(self, node: ast.expr) -> ast.expr:
+        """A table instead of its name, cut where a part of it is taken."""
+        if isinstance(node, ast.Name):
+            found = next((t[node.id] for t in reversed(self._tables) if node.id in t), None)
+            return found if found is not None else node
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+            table = self._inlined(node.value)
+            bounds = [_bound(part) for part in (node.slice.lower, node.slice.upper)]
+            if isinstance(table, ast.List | ast.Tuple) and None not in bounds:
+                start, end = bounds
+                cut = table.elts[slice(start[0], end[0])]  # type: ignore[index]  # none of them is None
+                return ast.copy_location(ast.List(cut, ast.Load()), node)
+        return node
+
+
+def _bound(node: ast.expr | None) -> tuple[int | None] | None:
+    """The bound of a slice where it is literal or left out, in brackets; else None."""
+    if node is None:
+        return (None,)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return (node.value,)
+    return None
+
+
+def _meanings(body: Sequence[ast.stmt]) -> dict[str, str]:
+    """Names at a file's top that stand for something of a test framework, with what that is called in full."""
+    found: dict[str, str] = {}
+    for node in body:
+        match node:
+            case ast.Import():
+                found |= {a.asname: a.name for a in node.names if a.asname and a.name in _FRAMEWORKS}
+            case ast.ImportFrom(module=str(module)) if module in _FRAMEWORKS:
+                found |= {a.asname or a.name: f"{module}.{a.name}" for a in node.names if a.name in _WORDS}
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Attribute(value=ast.Name(id=owner), attr=attr)
+            ):
+                owner = found.get(owner, owner)
+                if owner in _FRAMEWORKS and attr in _WORDS:
+                    found[name] = f"{owner}.{attr}"
+    return found
+
+
+def _dotted(name: str, place: ast.AST) -> ast.expr:
+    first, *rest = name.split(".")
+    node: ast.expr = ast.copy_location(ast.Name(first, ast.Load()), place)
+    for part in rest:
+        node = ast.copy_location(ast.Attribute(node, part, ast.Load()), place)
+    return node
+
+
+def _literals(body: Sequence[ast.stmt]) -> Mapping[str, ast.expr]:
+    """Literal tables by the names that a block gives them; a name that is bound twice has none."""
+    found: dict[str, ast.expr] = {}
+    twice: set[str] = set()
+    for node in body:
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
+        for target in targets:
+            if isinstance(target, ast.Name):
+                twice |= {target.id} & found.keys()
+                value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+                if isinstance(value, _TABLES):
+                    found[target.id] = value
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            twice.add(node.target.id)
+    return {name: value for name, value in found.items() if name not in twice}
