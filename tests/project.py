@@ -107,15 +107,23 @@ class Project:
         every = {**os.environ, "PYTHONPATH": str(HERE), **retry, **own, **self.variables, **variables}
         return {name: value for name, value in every.items() if value}
 
-    def lopen(self, *arguments: str, stdin: str | None = None, **variables: str) -> Ran:
+    def lopen(
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        arrange: Sequence[Sequence[Any]] = (),
+        **variables: str,
+    ) -> Ran:
         """Run the command to its end, in a fork of a process that has it imported.
 
-        As a process of its own where variables are given that Python reads at its start.
+        `arrange` are calls that are made in the fork first (`tests.crash.faults`).
         """
-        if any(name.startswith("PYTHON") for name in (*self.variables, *variables)):
-            assert stdin is None
-            return self.spawned(*arguments, **variables)
-        return run_lopen(self.root, self.environment(**variables), arguments, stdin)
+        return run_lopen(self.root, self.environment(**variables), arguments, stdin, arrange)
+
+    def ended_at(self, point: str, *arguments: str, signal_name: str = "SIGKILL") -> Ran:
+        """Run the command until the signal ends it at the point, such as `before:lopen.loop.startup:start`."""
+        when, _, effect = point.partition(":")
+        return self.lopen(*arguments, arrange=[["tests.crash.faults:die", effect, when, 1, signal_name]])
 
     def spawned(self, *arguments: str, **variables: str) -> Ran:
         """Run the command to its end as a process of its own, as a shell starts it."""

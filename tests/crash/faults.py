@@ -11,6 +11,7 @@ import importlib
 import os
 import signal
 import struct
+import sys
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any
@@ -20,24 +21,29 @@ _CAPABILITY_VERSION = 0x20080522
 _OVER_PERMISSIONS = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 
 
-def die(effect: str, when: str, nth: int) -> None:
-    """Kill the process `before` or `after` the nth call of `module:Class.function`, as `kill -9` does."""
+def die(effect: str, when: str, nth: int = 1, signal_name: str = "SIGKILL") -> None:
+    """Send the process a signal `before` or `after` the nth call of `module:Class.function`."""
     owner, name = _place(effect)
     original = getattr(owner, name)
+    number = signal.Signals[signal_name]
     calls = 0
 
     @wraps(original)
     def fatal(*given: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls == nth and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+        this_one = calls == nth
+        if this_one and when == "before":
+            os.kill(os.getpid(), number)
         result = original(*given, **named)
-        if calls == nth:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if this_one and when == "after":
+            os.kill(os.getpid(), number)
         return result
 
     setattr(owner, name, fatal)
+    for module in list(sys.modules.values()):  # and wherever the function was imported by name
+        if module.__name__.startswith("lopen.") and vars(module).get(name) is original:
+            setattr(module, name, fatal)
 
 
 def _place(effect: str) -> tuple[Any, str]:

@@ -16,9 +16,8 @@ from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.project import TIMEOUT_S, UNITTEST, Project, code, component, specification, task, verified
-from tests.ran import HERE, Ran
+from tests.ran import Ran
 
-CRASHING = Path(__file__).parent / "crashing"
 CODES = {"KILL": -signal.SIGKILL, "INT": 130, "TERM": 143}
 TASKS = {"calc-t1": ("Add", "calc"), "calc-t2": ("Say it", "other"), "calc-t3": ("Print it", "third")}
 
@@ -26,11 +25,11 @@ TASKS = {"calc-t1": ("Add", "calc"), "calc-t2": ("Say it", "other"), "calc-t3": 
 POINTS = (
     "before:lopen.loop.startup:start",
     "before:lopen.git.branches:Branches.start",
-    "before:lopen.loop.approval_gate:approval_commit",
+    "before:lopen.loop.module_branch:ModuleBranch._first_commit",
     "before:lopen.git.repository:Repository.align_index",  # the branch has moved, the index not yet
-    "after:lopen.loop.approval_gate:approval_commit",
-    "after:lopen.tools.planning:record_components",
-    "after:lopen.tools.planning:record_tasks",
+    "after:lopen.loop.module_branch:ModuleBranch._first_commit",
+    "after:lopen.tools.planning:_advance",  # each planning step in turn
+    "after:lopen.tools.planning:_advance",
     "before:lopen.loop.run:conversation_for",
     "before:lopen.loop.model_calls:ModelCalls._settle",
     "after:lopen.workspace.workspace:Workspace.write",
@@ -65,7 +64,7 @@ def worker(body: dict[str, Any]) -> Answer:
 
 
 def crashing(make_project: MakeProject, script: Any = worker) -> Project:
-    project = make_project(script, PYTHONPATH=f"{CRASHING}:{HERE}")
+    project = make_project(script)
     project.specify()
     assert project.lopen("approve", "calc").code == 0
     return project
@@ -73,7 +72,7 @@ def crashing(make_project: MakeProject, script: Any = worker) -> Project:
 
 def crashed(project: Project, word: str, point: str) -> Ran:
     """Go on, up to the point; the signal is what ends it."""
-    ran = project.lopen("run", "calc", CRASH_AT=f"{word}:{point}")
+    ran = project.ended_at(point, "run", "calc", signal_name=f"SIG{word}")
     assert ran.code == CODES[word], (point, ran.out, ran.err)
     assert "Traceback" not in ran.out + ran.err
     return ran
@@ -103,7 +102,7 @@ def is_as_if_nothing_had_happened(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("words", "points"),
-    [(("KILL",), POINTS), (("INT", "TERM"), POINTS[1::2])],
+    [(("KILL",), POINTS), (("INT", "TERM"), POINTS[1::4])],
     ids=["killed", "asked to stop"],
 )
 def test_a_run_that_is_ended_at_every_point_is_finished_in_the_end(
@@ -151,7 +150,7 @@ def test_ctrl_c_ends_the_request_under_way_and_says_how_to_go_on(make_project: M
     session = project.status()
     assert session["status"] == "paused"
     assert session["waiting"]["command"] == f"lopen resume {session['session']}"
-    assert f"next: lopen resume {session['session']}" in ran.out
+    assert f"resume with: lopen resume {session['session']}" in ran.out
     assert project.endpoint is not None
     assert project.lopen("resume").code == 0
     is_as_if_nothing_had_happened(project)
@@ -227,7 +226,7 @@ def test_a_process_that_is_killed_as_soon_as_it_says_something_is_finished_in_th
 
 def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: MakeProject) -> None:
     project = crashing(make_project)
-    crashed(project, "KILL", "after:lopen.loop.approval_gate:begin_branch")
+    crashed(project, "KILL", "after:lopen.loop.module_branch:ModuleBranch.begin")
     crashed(project, "KILL", "before:lopen.git.repository:Repository.commit")
     session = project.status()["session"]
     project.git("add", "calc.py")

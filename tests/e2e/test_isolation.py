@@ -16,9 +16,7 @@ from lopen.sandbox.choice import probe
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
 from tests.project import TIMEOUT_S, UNITTEST, Project, build, code, plan, specification, verified
-from tests.ran import HERE
 
-CRASHING = Path(__file__).parent / "crashing"
 LOPENS = ("specs/calc/", ".lopen/")  # all of the checkout that lopen may write
 
 
@@ -163,13 +161,13 @@ def test_killed_anywhere_it_is_finished_in_the_end(make_project: MakeProject) ->
         prompt = "\n".join(block["text"] for block in body["system"])
         return build("calc-t1") if "step: 6" in prompt else plan()
 
-    project = isolated(make_project, worker, PYTHONPATH=f"{CRASHING}:{HERE}")
+    project = isolated(make_project, worker)
     project.specify()
     before = dirty(project)
     assert project.lopen("approve", "calc").code == 0
 
     for point in POINTS:
-        ran = project.lopen("run", "calc", CRASH_AT=f"KILL:{point}")
+        ran = project.ended_at(point, "run", "calc")
         assert ran.code == -9, (point, ran.out, ran.err)
         assert checkout(project) == before, point
 

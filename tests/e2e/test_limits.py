@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import shlex
 import signal
-from pathlib import Path
 from typing import Any
 
 from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, tools
 from tests.project import TIMEOUT_S, Project, build, code, plan, task
-from tests.ran import HERE, Ran
-
-CRASHING = Path(__file__).parent / "crashing"
+from tests.ran import Ran
 
 
 def billed(ran: Ran) -> int:
@@ -84,11 +81,11 @@ def _one(kind: str) -> dict[str, Any]:
 
 def test_what_a_killed_run_left_unsettled_counts_as_spent(make_project: MakeProject) -> None:
     script = [plan(), build("calc-t1"), build("calc-t1")]
-    project = specified(make_project(script, PYTHONPATH=f"{CRASHING}:{HERE}"))
+    project = specified(make_project(script))
     planned = project.lopen("plan", "calc", "--json")
     assert planned.code == 0, planned.err
 
-    killed = project.lopen("resume", CRASH_AT="KILL:before:lopen.loop.model_calls:ModelCalls._settle")
+    killed = project.ended_at("before:lopen.loop.model_calls:ModelCalls._settle", "resume")
 
     assert killed.code < 0
     left = budget(project, "session")

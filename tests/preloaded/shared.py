@@ -6,6 +6,7 @@ import atexit
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tests.preloaded.runs import Preloaded
 from tests.ran import Ran
@@ -19,7 +20,12 @@ def _shared() -> Preloaded:
 
 
 def run_lopen(
-    cwd: Path, environment: Mapping[str, str], arguments: Sequence[str], stdin: str | None = None
+    cwd: Path,
+    environment: Mapping[str, str],
+    arguments: Sequence[str],
+    stdin: str | None = None,
+    arrange: Sequence[Sequence[Any]] = (),
 ) -> Ran:
     """Run the command to its end: the whole of it, but for the start of Python and the imports."""
-    return _shared().run(cwd, environment, arguments, orphans="left", stdin=stdin or "").ran
+    run = _shared().run
+    return run(cwd, environment, arguments, orphans="left", stdin=stdin or "", arrange=arrange).ran
