@@ -11,17 +11,9 @@ from typing import Any
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity import pytest_configuration
 from lopen.test_integrity.pytest_configuration import conftest_findings
+from lopen.test_integrity.runner_commands import command_findings, no_longer_runs, script_findings
 from lopen.test_integrity.suite import FileChange
 
-_RUNNER = re.compile(
-    r"\b(?:pytest|unittest|nose2|tox|nox|jest|vitest|mocha|ava|tap|jasmine|karma|playwright|cypress|ctest|rspec|phpunit)\b"
-    r"|\bnode\s+--test|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw)\b.{0,100}\b(?:test|verify|check)\b"
-)
-_TOLERANT = re.compile(r"\|\|\s*(?:true|:|exit\s+0|echo\b)|;\s*(?:true|:|exit\s+0)\s*$|^\t-|\bset\s+\+e\b")
-_LEAVING_OUT = re.compile(
-    r"--(?:deselect|ignore|ignore-glob|skip|exclude|testPathIgnorePatterns|passWithNoTests|collect-only|no-run|list)\b"
-    r"|(?<=\s)-k\s+\S*not\b|-DskipTests|-Dmaven\.test\.skip|-x\s+test\b|\btest\s+-run\s"
-)
 _HARMLESS = re.compile(
     r"node_modules|dist|build|coverage|\.git|\.cache|configDefaults|defaultExclude|e2e|out\b|lib\b|tmp|vendor|fixtures"
 )
@@ -49,33 +41,17 @@ def package_findings(change: FileChange) -> Iterator[Finding]:
             yield from _script(change.path, f"the script {name}", was, str(new.get(name, "")))
     for name, text in new.items():
         if name not in old and re.match(r"(?:pre|post)?test", name) and isinstance(text, str):
-            yield from _tolerant(change.path, f"the script {name}", "", text)
+            yield from command_findings(change.path, f"the script {name}", "", text)
     for key in ("jest", "mocha", "ava"):
         was, now = json.dumps(_table(before, key)), json.dumps(_table(after, key))
         yield from _configured(change.path, was, now, new=not change.before)
 
 
 def _script(path: str, what: str, was: str, now: str) -> Iterator[Finding]:
-    if _RUNNER.search(was) and not _RUNNER.search(now) and not _delegates(now):
+    if no_longer_runs(was, now):
         yield Finding("error", f"{what} no longer runs the tests", path)
         return
-    yield from _tolerant(path, what, was, now)
-
-
-def _delegates(command: str) -> bool:
-    """Whether a command hands over to another script instead of doing nothing."""
-    return bool(
-        re.search(
-            r"\b(?:run|make|just|sh|bash|node|python\d?|turbo|nx|lerna|wireit|c8|nyc|bun|tsx)\b", command
-        )
-    )
-
-
-def _tolerant(path: str, what: str, was: str, now: str, line: int | None = None) -> Iterator[Finding]:
-    if _RUNNER.search(now) and len(_TOLERANT.findall(now)) > len(_TOLERANT.findall(was)):
-        yield Finding("error", f"{what} passes even if tests fail", path, line)
-    elif _RUNNER.search(now) and len(_LEAVING_OUT.findall(now)) > len(_LEAVING_OUT.findall(was)):
-        yield Finding("error", f"{what} leaves tests out", path, line)
+    yield from command_findings(path, what, was, now)
 
 
 def javascript_findings(change: FileChange) -> Iterator[Finding]:
@@ -156,38 +132,6 @@ def _uncommented(text: str) -> str:
         text,
         flags=re.DOTALL,
     )
-
-
-def script_findings(change: FileChange) -> Iterator[Finding]:
-    """Lines of scripts and make files that run the tests."""
-    was = _runner_lines(change.before)
-    now = _runner_lines(change.after)
-    known = set(was.values())
-    for line, text in now.items():
-        if text not in known:
-            closest = next((old for old in was.values() if _command(old) == _command(text)), "")
-            yield from _tolerant(change.path, f"`{text.strip()[:80]}`", closest, text, line)
-    if was and not now and change.before is not None:
-        yield Finding(
-            "error",
-            f"`{next(iter(was.values())).strip()[:80]}` is gone: the tests are no longer run",
-            change.path,
-        )
-
-
-def _command(line: str) -> str:
-    found = _RUNNER.search(line)
-    return found.group().split()[0] if found else ""
-
-
-def _runner_lines(text: str | None) -> dict[int, str]:
-    return {
-        number: line
-        for number, line in enumerate((text or "").splitlines(), 1)
-        if _RUNNER.search(line)
-        and not line.lstrip().startswith(("#", "//", "echo", "@echo", ".PHONY", "deps", "pip"))
-        and not re.search(r"\binstall\b|^\s*(?:import|from)\b|^\[|^\w[\w-]*\s*=\s*\"?$", line)
-    }
 
 
 def _json(text: str | None) -> Mapping[str, Any]:

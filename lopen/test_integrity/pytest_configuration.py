@@ -12,17 +12,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python_skips import function_skips
 from lopen.test_integrity.python_tree import parsed
-from lopen.test_integrity.suite import FileChange
+from lopen.test_integrity.suite import FileChange, words
 
 _DESELECTING = re.compile(
-    r"^(?:-k|-m|--deselect|--ignore|--ignore-glob|--co|--collect-only|--lf|--last-failed|--setup-only|--setup-plan)(?:=|$)|^-[km]."
+    r"^(?:-k|-m|--deselect|--ignore|--ignore-glob|--co|--collect-only|--lf|--last-failed|--setup-only|--setup-plan"
+    r"|--noconftest|--sw|--stepwise|--pyargs|--rootdir|-c)(?:=|$)|^-[km]."
 )
-_VALUED = frozenset({"-k", "-m", "--deselect", "--ignore", "--ignore-glob", "-p", "-c", "-o", "-n", "-W"})
+_VALUED = words(
+    "-k -m --deselect --ignore --ignore-glob -p -c -o -n -W --override-ini --rootdir --cov --confcutdir"
+)
+_BOOLEAN = words(
+    "--strict-markers --strict-config --strict --verbose --quiet --exitfirst --showlocals --doctest-modules --no-header"
+)
+_OVERRIDDEN = re.compile(
+    r"^(?:-o|--override-ini=?)?(?:addopts|testpaths|python_\w+|norecursedirs|collect_\w+)\b"
+)
+_PLACE = re.compile(r"/|\.py$|::")
 _DEFAULTS = {
     "python_files": ("test_*.py", "*_test.py"),
     "python_functions": ("test",),
     "python_classes": ("Test",),
 }
+_USUAL_PLACE = re.compile(r"^(?:\./)?(?:tests?|src|\.)?/?$")
 _USUAL_FOLDER = re.compile(r"^\.?/?$|\btests?\b|\btesting\b|^src\b|^lib\b")
 
 Settings = Mapping[str, tuple[str, ...]]
@@ -80,14 +91,29 @@ def _error(change: FileChange, message: str) -> Finding:
     return Finding("error", message, change.path)
 
 
-def options(words: Sequence[str]) -> list[str]:
+def options(line: Sequence[str]) -> list[str]:
     """The deselecting options among command line words, each with its value."""
     found = []
-    for index, word in enumerate(words):
-        if _DESELECTING.match(word) and (index == 0 or words[index - 1] not in _VALUED):
-            following = words[index + 1 : index + 2] if word in _VALUED else []
+    for index, word in enumerate(line):
+        earlier = line[index - 1] if index else ""
+        if _DESELECTING.match(word) and earlier not in _VALUED:
+            following = line[index + 1 : index + 2] if word in _VALUED else []
             found.append(" ".join([word, *following]))
+        elif _OVERRIDDEN.match(word) and (earlier in {"-o", "--override-ini"} or word[0] == "-"):
+            found.append(f"{earlier} {word}".strip())
+        elif _is_place(word) and not _takes_value(earlier):
+            found.append(f"the place {word} only")
     return found
+
+
+def _is_place(word: str) -> bool:
+    """Whether a word names a part of the tests."""
+    return bool(_PLACE.search(word)) and not word.startswith("-") and not _USUAL_PLACE.match(word)
+
+
+def _takes_value(option: str) -> bool:
+    """Whether the word behind an option is its value."""
+    return option in _VALUED or (option.startswith("--") and "=" not in option and option not in _BOOLEAN)
 
 
 def read(path: str, text: str) -> Settings | None:
@@ -143,6 +169,10 @@ _HOOKS = {
     "pytest_runtest_protocol": re.compile(r"return True"),
     "pytest_pyfunc_call": re.compile(r"return True|except"),
     "pytest_sessionfinish": re.compile(r"exitstatus\s*=|_exit\("),
+    "pytest_configure": re.compile(r"config\.(?:args|option\.\w+)\s*=|_exit\(|PYTEST_ADDOPTS|skip\("),
+    "pytest_load_initial_conftests": re.compile(r"args\[:\]|args\.\w+\(|_exit\("),
+    "pytest_cmdline_main": re.compile(r"return (?!None)|config\.(?:args|option\.\w+)\s*="),
+    "pytest_generate_tests": re.compile(r"parametrize\([^)]*\[\]"),
     "pytest_unconfigure": re.compile(r"_exit\("),
     "pytest_runtestloop": re.compile(r"return True"),
 }

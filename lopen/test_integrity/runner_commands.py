@@ -1,0 +1,209 @@
+"""Commands that run tests, in make files, scripts and `package.json`: options that leave tests out, failures that pass."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from lopen.oracle.verdict import Finding
+from lopen.test_integrity.suite import FileChange, words
+
+RUNNER = re.compile(
+    r"\b(?:pytest|unittest|nose2|tox|nox|jest|vitest|mocha|ava|tap|jasmine|karma|playwright|cypress|ctest|rspec|phpunit)\b"
+    r"|\bnode\s+--test|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw)\b.{0,100}\b(?:test|verify|check)\b"
+)
+_TOLERANT = re.compile(
+    r"\|\|\s*(?:true\b|:|exit\s+0|echo\b|printf\b|/bin/true|\(|\{)|;\s*(?:true|:|exit\s+0|echo\b.*)\s*;?$|^\s*@?-|=\s*-\s+\w"
+    r"|\bset\s+\+e\b|(?<!\|)\|\s*(?:tee|cat|head|tail|grep|sed|awk|xargs)\b|(?:^|\bif\s+|\s)!\s+\w|(?<!&)&\s*$"
+    r"|\bsuccess_codes\s*=|-Dmaven\.test\.failure\.ignore|\s(?:-fn|--fail-never|--exit-zero)\b|\bexit\s+0\s*$"
+)
+_LEAVING_OUT = re.compile(
+    r"(?<=\s)(?:--(?:deselect|ignore|ignore-glob|skip|exclude|testPathIgnorePatterns|passWithNoTests|pass-with-no-tests|collect-only"
+    r"|co|no-run|list|lf|last-failed|testNamePattern|testPathPatterns?|grep|fgrep|invert|selectProjects|onlyChanged|changed(?:Since)?"
+    r"|related|filter|tests|lib|bins|doc|noconftest|override-ini|test-name-pattern|if-present|dry-run|listTests)\b"
+    r"|-k(?=[\s=\"'])|-m(?=\s+[\"']?(?:not|\w+[\"']?(?:\s+(?:and|or|not)\b|\s*$)))|-t(?=[\s=])|-g(?=[\s=])|-run[\s=]|-skip[\s=]|-short\b"
+    r"|-o(?=\s+(?:addopts|testpaths|python_)))|-DskipTests|-Dmaven\.test\.skip|-Dtest=|-x\s+test\b|\bPYTEST_ADDOPTS="
+)
+_LAUNCHER = re.compile(
+    r"\bpython[\d.]*\s+-m\s+|\b(?:poetry|uv|hatch|pdm|npx|bunx|pnpm|yarn|xvfb-run|coverage)\s+(?:run\s+|exec\s+)?(?:-m\s+)?"
+)
+_WHOLE = re.compile(
+    r"^(?:\.|\./|\./\.\.\.|\.\.\.|(?:\./)?(?:tests?|spec|__tests__|src|e2e|lib)/?(?:\*\*.*)?)$"
+)
+_PATH = re.compile(r"/|\.(?:py|[cm]?[jt]sx?|go|rs|java)$|::|^tests?\b")
+_VALUED = words(
+    "-c --config --configfile --project -p --reporter -r --require --import --junitxml --junit-xml --cov --rootdir -n "
+    "--outputFile --coverprofile -coverprofile -o --output --setup -C --manifest-path --features -f --file --tsconfig --loader"
+)
+_DELEGATING = re.compile(
+    r"\$\(MAKE\)|\b(?:run|make|just|sh|bash|node|python\d?|turbo|nx|lerna|wireit|c8|nyc|bun|tsx)\b"
+)
+_NOT_RUN = re.compile(r"^\s*(?:#|//|@?echo\b|@?printf\b|\.PHONY|deps\b|pip\b|@?which\b|@?command -v)")
+_SETTING = re.compile(r"\binstall\b|^\s*(?:import|from)\b|^\[|^\w[\w-]*\s*=\s*\"?$")
+_VARIABLE = re.compile(r"^(?:export\s+)?(?P<name>[\w.]+)\s*[:?+]?=\s*(?P<value>.*)$")
+_TARGET = re.compile(r"^(?P<names>[\w./ -]+?)\s*::?(?!=)\s*(?P<needs>[^;#=]*)(?:;\s*(?P<recipe>.*))?$")
+_TEST_TARGET = re.compile(r"^(?:test|tests|check|verify|ci|all)$|test|spec|unit|integration|e2e")
+
+
+def script_findings(change: FileChange) -> Iterator[Finding]:
+    """Lines of scripts and make files that run the tests."""
+    was, now = _runner_lines(change.before), _runner_lines(change.after)
+    known = set(was.values())
+    for line, text in now.items():
+        if text not in known:
+            closest = next((old for old in was.values() if _command(old) == _command(text)), "")
+            what = f"`{text.strip()[:80]}`"
+            safe = "pipefail" in (change.after or "")
+            yield from command_findings(change.path, what, closest, text, line=line, pipes_fail=safe)
+    if was and not now:
+        first = next(iter(was.values())).strip()[:80]
+        yield Finding("error", f"`{first}` is gone: the tests are no longer run", change.path)
+    elif re.search(r"[Mm]akefile$|\.mk$", change.path):
+        yield from _make_findings(change)
+    if "ignore_outcome" in (change.after or "") and "ignore_outcome" not in (change.before or ""):
+        yield Finding("error", "tox passes even if tests fail (ignore_outcome)", change.path)
+
+
+def command_findings(
+    path: str, what: str, was: str, now: str, *, line: int | None = None, pipes_fail: bool = False
+) -> Iterator[Finding]:
+    """What a command that runs tests does less than the one in whose place it stands."""
+    if not RUNNER.search(now):
+        return
+    tolerated = [
+        found
+        for found in _tolerances(now)
+        if not (pipes_fail and found.startswith("|") and found[:2] != "||")
+    ]
+    if len(tolerated) > len(_tolerances(was)):
+        yield Finding("error", f"{what} passes even if tests fail", path, line)
+    elif len(_LEAVING_OUT.findall(now)) > len(_LEAVING_OUT.findall(was)):
+        yield Finding("error", f"{what} leaves tests out", path, line)
+    elif narrowed := _narrowed_paths(was, now):
+        yield Finding("error", f"{what} runs only {', '.join(narrowed)}", path, line)
+
+
+def _tolerances(command: str) -> list[str]:
+    return [found.group() for found in _TOLERANT.finditer(command)]
+
+
+def _narrowed_paths(was: str, now: str) -> list[str]:
+    """The places that are tested now, where all were before or more than these."""
+    if not was:
+        return []
+    old, new = _paths(was), _paths(now)
+    narrow = [path for path in new if not _WHOLE.match(path) and path not in old]
+    if new and len(narrow) == len(new) and (not old or any(_WHOLE.match(path) for path in old)):
+        return narrow
+    return new if new and set(new) < set(old) and not any(_WHOLE.match(path) for path in new) else []
+
+
+def _paths(command: str) -> list[str]:
+    """The places that a command names behind the runner."""
+    runner = RUNNER.search(_LAUNCHER.sub("", command))
+    if runner is None:
+        return []
+    rest = re.split(r"&&|\|\||[;|]", _LAUNCHER.sub("", command)[runner.end() :])[0]
+    try:
+        parts = shlex.split(rest)
+    except ValueError:
+        parts = rest.split()
+    return [
+        part
+        for index, part in enumerate(parts)
+        if not part.startswith(("-", "$", "{")) and "=" not in part and _PATH.search(part)
+        and (index == 0 or parts[index - 1] not in _VALUED)
+    ]  # fmt: skip
+
+
+def no_longer_runs(was: str, now: str) -> bool:
+    """Whether a command ran tests, and the one in its place neither does nor hands over to another."""
+    return bool(RUNNER.search(was)) and not RUNNER.search(now) and not _DELEGATING.search(now)
+
+
+def _make_findings(change: FileChange) -> Iterator[Finding]:
+    """What a make file says about all its commands, and what its targets no longer do."""
+    before, after = change.before or "", change.after or ""
+    for pattern, why in (
+        (r"^\.IGNORE\s*:.*$", "ignores failures"),
+        (
+            r"^(?:MAKEFLAGS|GNUMAKEFLAGS)\s*[:+?]?=.*(?:\s|=|^)-?\w*[intq]\w*\b.*$|^MAKEFLAGS.*--(?:ignore-errors|dry-run|touch).*$",
+            "passes even if tests fail",
+        ),
+        (
+            r"^(?:override\s+)?SHELL\s*[:?]?=.*\b(?:true|echo|:)\s*$|^\.SHELLFLAGS\s*[:?+]?=(?!.*c\s*$).*$",
+            "runs no command",
+        ),
+    ):
+        known = re.findall(pattern, before, re.MULTILINE)
+        for found in re.finditer(pattern, after, re.MULTILINE):
+            if found.group() not in known:
+                line = after.count("\n", 0, found.start()) + 1
+                yield Finding("error", f"`{found.group().strip()[:80]}` {why}", change.path, line)
+    old, new = _targets(before), _targets(after)
+    for name, (needs, recipe) in old.items():
+        if not _TEST_TARGET.search(name):
+            continue
+        kept, now = new.get(name, ((), ""))
+        lost = [
+            each
+            for each in needs
+            if each not in kept and RUNNER.search(old.get(each, ((), ""))[1]) and not RUNNER.search(now)
+        ]
+        if lost:
+            yield Finding("error", f"the target {name} no longer runs {', '.join(lost)}", change.path)
+        elif no_longer_runs(recipe, now) and not any(
+            RUNNER.search(new.get(each, ((), ""))[1]) for each in kept
+        ):
+            yield Finding("error", f"the target {name} no longer runs the tests", change.path)
+
+
+def _targets(text: str) -> Mapping[str, tuple[Sequence[str], str]]:
+    """Targets of a make file: what each needs, and its recipe."""
+    found: dict[str, tuple[Sequence[str], str]] = {}
+    names: list[str] = []
+    for line in _expanded(text):
+        if line.startswith("\t"):
+            if not _NOT_RUN.match(line):
+                for name in names:
+                    found[name] = (found[name][0], f"{found[name][1]}\n{line}")
+        elif target := _TARGET.match(line):
+            names = target["names"].split()
+            for name in names:
+                needs, recipe = found.get(name, ((), ""))
+                found[name] = ([*needs, *target["needs"].split()], f"{recipe}\n{target['recipe'] or ''}")
+        elif line.strip() and not line.startswith((" ", "#")):
+            names = []
+    return found
+
+
+def _expanded(text: str) -> list[str]:
+    """Lines with the variables that the text defines replaced by their values, and continued lines joined.
+
+    The lines keep their numbers: a continued line's rest is empty.
+    """
+    lines = text.splitlines()
+    for at in range(len(lines) - 2, -1, -1):
+        if lines[at].endswith("\\"):
+            lines[at], lines[at + 1] = f"{lines[at][:-1].rstrip()} {lines[at + 1].strip()}", ""
+    values = {found["name"]: found["value"] for line in lines if (found := _VARIABLE.match(line))}
+    for _ in range(3):
+        lines = [
+            re.sub(r"\$[({](\w+)[)}]", lambda m: values.get(m[1], m[0])[:200], line)[:2000] for line in lines
+        ]
+    return lines
+
+
+def _command(line: str) -> str:
+    found = RUNNER.search(line)
+    return found.group().split()[0] if found else ""
+
+
+def _runner_lines(text: str | None) -> dict[int, str]:
+    return {
+        number: line
+        for number, line in enumerate(_expanded(text or ""), 1)
+        if RUNNER.search(line) and not _NOT_RUN.match(line) and not _SETTING.search(line)
+        and not (_VARIABLE.match(line) and not line.startswith((" ", "\t", "commands")))
+    }  # fmt: skip
