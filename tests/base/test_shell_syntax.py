@@ -16,82 +16,9 @@ from hypothesis import strategies as st
 
 from lopen.base.shell_syntax import parse
 from tests.fuzz.inputs import ANY_TEXT, bounded, pieces
+from tests.tables import table
 
-# Each `run N` is a command that bash runs
-RUN = [
-    "run 1; run 2 && run 3 || run 4 | run 5 & run 6\nrun 7",
-    "echo $'it\\'s' ; run 1",
-    "(( x = 1 << 2 ))\nrun 1",
-    "cat <<EOF\n$(run 1)\nEOF\nrun 2",
-    "cat <<EOF\n`run 1` ${x:-$(run 2)} $((1 + $(run 3; echo 1)))\nEOF",
-    "cat <<'EOF'\n$(not) '\nEOF\nrun 1",
-    'cat <<\\EOF\n$(not) "\nEOF\nrun 1',
-    "cat <<-EOF\n\tx\n\tEOF\nrun 1",
-    "cat <<A <<B; run 1\n(\nA\n'\nB\nrun 2",
-    "cat <<EOF\nE\\\nOF\nEOF\nrun 1",
-    "cat <<EOF\nx\\\\\nEOF\nrun 1",
-    "x=$(cat <<EOF\n)\nEOF\n); run 1",
-    "x=$(cat <<EOF\ny\nEOF); run 1",
-    "echo `echo \\`run 1\\`` `echo \\`echo \\\\\\`run 2\\\\\\`\\``",
-    'echo "`echo \\"\\`run 1\\`\\"`"',
-    'echo "$(echo "$(run 1)" \')\')"; run 2',
-    "if run 1; then run 2; elif run 3; then :; else run 4; fi; run 5",
-    "if ! run 1; then :; else run 4; fi",
-    "while run 1; do run 2; break; done; until run 3; do run 4; done",
-    "for x in a $(run 1); do run 2; done; for ((i = 0; i < 1 << 1; i++)); do run 3; done",
-    "for x\ndo not; done; for x in a\ndo run 1; done; for x in a; { run 2; }",
-    "case $(run 1)a in (b | c) not;; a) run 2;; esac; run 3",
-    "case a in a) run 1 ;& b) run 2 ;;& *) run 3\nesac",
-    "x=$(case a in a) run 1;; esac); run 2",
-    "f() { run 1; }; function g { run 2; }; function h() (run 3); f; g; h",
-    "(run 1; (run 2)); { run 3; }; ((run 4); run 5); $( (run 6) )",
-    "((1 + 2)) && run 1; echo $((1 << 2)) $((1 + (2 - 1))) $[1 << 2]; run 2",
-    "echo $((run 1); (run 2))",
-    "a=(1 $(run 1) '(' # )\n 2); a[1 << 2]=3; a+=(4); run 2",
-    "cat <(run 1) 2> >(run 2); run 3",
-    "[[ a < b && ( -n $(run 1) || x =~ ^(a|b)$ ) ]]; run 2",
-    "time -p run 1; ! run 2; x=1 y='2' run 3; run 4 2>&1 >/dev/null <<< x",
-    "coproc run 1; coproc NAME { run 2; }; wait",
-    'echo "${x:-$(run 1)}" ${x:-`run 2`} "${x#\'}\'}" ${x:-"}"} ${#x} ${x//\\}/}; run 3',
-    "run 1 # $(not)\nrun 2#; run\\ 3\n#'\nrun 4",
-    'ru\\\nn 1; "run" 2; r"u"\'n\' 3; $\'r\\x75\\156\' 4; r$"un" 5',
-    "echo a{b; run 1; echo }; run 2; { run 3; } >/dev/null",
-    "run 1 >&2 2>/dev/null {fd}>/dev/null; run 2 <&-",
-    "echo 'a\nb' \"c\nd\" \\\n<<EOF; run 1\nbody\nEOF\nrun 2",
-    "echo hi | while read x; do run 1; done | { cat; run 2; }",
-    "select x in a; do run 1; break; done <<< 1; run 2",
-    'echo "a\\"b" \'a\\\'; run 1',
-    "eval 'x=1'; run 1; $x run",
-    "echo $x$'\\''\"$y\"`run 1`; run 2",
-]
-# Texts that bash refuses, or that it runs only in part
-UNCERTAIN = [
-    *(
-        "echo 'a",
-        'echo "a',
-        "echo $'a",
-        "echo `a",
-        "echo $(a",
-        "${a",
-        "((1",
-        "(a",
-        "{ a",
-        "if a; then b",
-        "a)",
-    ),
-    *(
-        "case a b",
-        "fi",
-        "a=(1",
-        "a=(1;2)",
-        "a[1; run 1; ]=2",
-        "$(" * 100,
-        '"${x:-' * 100,
-        "a=(" * 100,
-        "((" * 100,
-    ),
-    *("`a(`", "cat <<EOF\n$(a\nEOF", "$(if a; then b)"),
-]
+CASES = table(__file__, "shell_texts.toml")
 NEEDS_BASH = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 _LOGS = count()
 
@@ -123,14 +50,14 @@ def listed(text: str) -> set[str]:
 
 
 @NEEDS_BASH
-@pytest.mark.parametrize("text", RUN)
+@pytest.mark.parametrize("text", CASES["run"])
 def test_each_command_that_bash_runs_is_listed(text: str, tmp_path: Path) -> None:
     done = ran(text, tmp_path)
     assert done, "bash runs nothing of it"
     assert done <= listed(text)
 
 
-@pytest.mark.parametrize("text", RUN)
+@pytest.mark.parametrize("text", CASES["run"])
 def test_a_text_that_bash_accepts_is_certain(text: str) -> None:
     assert not parse(text).uncertain
 
@@ -151,65 +78,12 @@ def test_what_a_shell_does_not_expand_holds_no_command(text: str) -> None:
     assert [command.texts[0] for command in parse(text).commands] == ["a"]
 
 
-@pytest.mark.parametrize("text", UNCERTAIN)
+@pytest.mark.parametrize("text", CASES["uncertain"])
 def test_a_text_that_cannot_be_told_is_uncertain(text: str) -> None:
     assert parse(text).uncertain
 
 
-SIGNS = (
-    *(
-        "run ",
-        " ",
-        "\n",
-        ";",
-        "&&",
-        "|",
-        "(",
-        ")",
-        "((",
-        "))",
-        "$(",
-        "$((",
-        "`",
-        "\\`",
-        "'",
-        '"',
-        "\\",
-        "$'",
-        '$"',
-    ),
-    *(
-        "${x:-",
-        "${x#",
-        "}",
-        "{ ",
-        "; }",
-        "if ",
-        "; then ",
-        "; fi",
-        "for i in a; do ",
-        "; done",
-        "case a in ",
-        "a) ",
-    ),
-    *(
-        ";;",
-        " esac",
-        "<<E\n",
-        "<<'E'\n",
-        "\nE\n",
-        "<<<",
-        " #",
-        "f() ",
-        "[[ a ",
-        " ]]",
-        "a=(",
-        "a[",
-        "]=",
-        "<(",
-        "1 << 2",
-    ),
-)
+SIGNS = CASES["signs"]
 WRAPPED = (
     "{}",
     "x $({})\nrun Z",

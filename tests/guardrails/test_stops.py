@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from lopen.guardrails.stop_detection import detect_stop
 from lopen.workflow.steps import Step
-from tests.guardrails.phrase_cases import CLAIM, OTHER, PERMISSION, QUESTION, STATUS
+from tests.tables import table
 
+TURN_ENDS = table(__file__, "turn_ends.toml")
 STEP = Step.ITERATE_THROUGH_TASKS
 
 
@@ -20,34 +21,16 @@ def kind(text: str) -> str:
 
 
 def test_there_are_enough_examples_on_both_sides() -> None:
-    assert len(PERMISSION) >= 60
-    assert len(OTHER) >= 60
-    assert len(PERMISSION) + len(CLAIM) + len(STATUS) >= 120
+    assert len(TURN_ENDS["permission"]) >= 60
+    assert len(TURN_ENDS["other"]) >= 60
+    assert sum(len(TURN_ENDS[name]) for name in ("permission", "claim", "status")) >= 120
 
 
-@pytest.mark.parametrize("text", PERMISSION)
-def test_asking_for_permission(text: str) -> None:
-    assert kind(text) == "permission"
-
-
-@pytest.mark.parametrize("text", CLAIM)
-def test_claiming_completion(text: str) -> None:
-    assert kind(text) == "claim"
-
-
-@pytest.mark.parametrize("text", STATUS)
-def test_reporting_without_acting(text: str) -> None:
-    assert kind(text) == "status"
-
-
-@pytest.mark.parametrize("text", QUESTION)
-def test_asking_a_question(text: str) -> None:
-    assert kind(text) == "question"
-
-
-@pytest.mark.parametrize("text", OTHER)
-def test_quotations_code_denials_and_plain_prose_are_none_of_these(text: str) -> None:
-    assert kind(text) == "other"
+@pytest.mark.parametrize(
+    ("expected", "text"), [(k, text) for k, texts in TURN_ENDS.items() for text in texts]
+)
+def test_the_end_of_a_turn_is_of_its_kind(expected: str, text: str) -> None:
+    assert kind(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t\n"])
@@ -58,12 +41,21 @@ def test_saying_nothing(text: str) -> None:
 FENCES = st.sampled_from(["```\n{}\n```", "~~~\n{}\n~~~", "> {}", "`{}`", '"{}"', "“{}”", '"""\n{}\n"""'])
 
 
-@given(st.sampled_from([t for t in PERMISSION + CLAIM + STATUS if not set(t) & set("\n\"'`“”’*")]), FENCES)
+@given(
+    st.sampled_from(
+        [
+            t
+            for t in TURN_ENDS["permission"] + TURN_ENDS["claim"] + TURN_ENDS["status"]
+            if not set(t) & set("\n\"'`“”’*")
+        ]
+    ),
+    FENCES,
+)
 def test_any_of_it_quoted_is_somebody_elses(text: str, fence: str) -> None:
     assert kind(f"The log holds this.\n\n{fence.format(text)}\n\nIt is kept as it was.") == "other"
 
 
-@given(st.sampled_from(PERMISSION), st.sampled_from(OTHER[:25]))
+@given(st.sampled_from(TURN_ENDS["permission"]), st.sampled_from(TURN_ENDS["other"][:25]))
 def test_a_quotation_before_it_hides_no_request_for_permission(text: str, quoted: str) -> None:
     if "An open fence" in quoted:  # what follows it is code
         return

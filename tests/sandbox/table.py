@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from lopen.sandbox.choice import probe
-from tests.sandbox.escapes import CLASSES
-from tests.sandbox.rows import ALL
+from tests.sandbox.escapes import ALL, CLASSES
 from tests.sandbox.world import a_world
 
 Outcome = Literal["held", "out", "not tried"]

@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from lopen.sandbox.choice import Mode
-from tests.sandbox.escapes import ATTEMPTS
-from tests.sandbox.rows import Attempt
+from tests.sandbox.escapes import ATTEMPTS, Attempt
 from tests.sandbox.world import World
 
 _CASES = [
