@@ -223,7 +223,7 @@ def test_a_model_that_a_repository_names_is_quoted_in_the_command(
     assert project.lopen("approve", "calc").code == 0
     asked = project.lopen("run", "calc")
     assert asked.code == 3
-    assert "for this project alone" in asked.err
+    assert "for this project only" in asked.err
     line = asked.last_line.removeprefix("next: ")
     done = pasted(project, line)
     assert done.returncode == 0, line + done.stderr
