@@ -54,6 +54,7 @@ from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.storage.audit import AuditTrail
+from lopen.storage.conversations import ConversationStore
 from lopen.storage.folder import quarantine_file, state_folder
 from lopen.storage.journal import Journal
 from lopen.storage.project_documents import Specifications, write_plan
@@ -144,6 +145,7 @@ def _record(store: SessionStore, journal: Journal, home: Path, secrets: KnownSec
         journal=journal,
         store=store,
         audit=AuditTrail(store.database, journal.session.id, secrets.redact),
+        conversations=ConversationStore(store.database, journal.session.id, secrets.redact),
         write_plan=lambda: write_plan(home, journal.session),
         new_task_id=TaskIds(store, journal),
     )

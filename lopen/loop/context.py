@@ -16,6 +16,7 @@ from lopen.loop.oracle_calls import Oracle
 from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
 from lopen.storage.audit import AuditTrail
+from lopen.storage.conversations import ConversationStore
 from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
 from lopen.tools.catalogue import catalogue
@@ -69,6 +70,7 @@ class SessionRecord:
     journal: Journal
     store: SessionStore
     audit: AuditTrail
+    conversations: ConversationStore
     write_plan: Callable[[], None]
     new_task_id: Callable[[], str]
 

@@ -19,6 +19,8 @@ from lopen.guardrails.wording import times
 from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.llm.request_body import can_stand_last, cut_call, sendable, text_block
 from lopen.loop.model_calls import CallPaused, ModelAccess
+from lopen.loop.resumption import Resumed, say, stored_response
+from lopen.storage.conversations import ConversationStore
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult
 from lopen.tools.running import ToolRunner
@@ -30,6 +32,7 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 MAX_FALSE_CLAIMS = 5  # then a fresh context serves better; an honest try that failed to verify counts too
 MAX_PLANNING_TURNS = 40  # of a step that only reads; building has its circuits, step 1 is conversation
 MAX_CONTINUES = 3  # an answer cut by max_tokens goes on, at most this often
+COUNTS = ("turn", "answers", "nudges", "continues", "false_claims", "tool_calls")  # kept with what is stored
 GO_ON = "Go on where you stopped."
 CUT = "Your answer was cut by the token limit. Go on where it stopped, with a tool call."
 
@@ -51,16 +54,30 @@ class Conversation:
     continues: int = 0
     false_claims: int = 0  # turns that claimed a completion in vain
     tool_calls: int = 0
+    store: ConversationStore | None = None
+    resumed: Resumed | None = None  # the conversation is continued: its last response may not be answered yet
+    notice: str = ""  # sent to the model with the next message of the user's side
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts that a continued conversation begins with."""
+        return {name: getattr(self, name) for name in COUNTS}
 
     def run(self) -> Outcome:
-        """Turn after turn until there is an outcome."""
+        """Converse turn by turn until there is an outcome."""
         while True:
-            self.turn += 1
+            resumed, self.resumed = self.resumed, None
+            if resumed is None or resumed.response is None:
+                self.turn += 1
             self.runner.begin_turn(self.turn)
             try:
-                outcome = self._turn()
+                if resumed is not None and resumed.response is not None:
+                    outcome = self._answered(resumed.response, resumed)
+                else:
+                    outcome = self._turn()
             except CallPaused as held:
                 outcome = _paused(held.pause)
+                if self.store is not None:
+                    self.store.add("stopped", {})
             if outcome is None and self.turn >= MAX_PLANNING_TURNS and self._planning():
                 outcome = Outcome("failed", f"{self.turn} turns brought no result of the step")
             if outcome is not None:
@@ -71,48 +88,65 @@ class Conversation:
         return step in PLANNING_STEPS and step is not Step.DRAFT_SPECIFICATION
 
     def _turn(self) -> Outcome | None:
+        if self.notice:
+            self._say("user", [text_block(self.notice)])
+            self.notice = ""
         try:
             response = self.calls.ask(
                 replace(self.request, messages=tuple(self.messages)),
                 agent=self.agent,
                 turn=self.turn,
                 on_text=lambda text: self.bench.journal.tell(ModelText(text)),
+                on_response=self._keep,
             )
         except ContextTooLong as error:
             return Outcome("overflow", error.message)
+        return self._answered(response)
+
+    def _keep(self, response: Response) -> None:
+        """Take in a whole response, stored before the first of its tools runs."""
         self.answers += 1
-        self._say("assistant", sendable(response.content))
+        self.tool_calls += len(response.tool_uses)
+        content = sendable(response.content)
+        say(self.messages, "assistant", content)
+        if self.store is not None:
+            self.store.add("assistant", stored_response(response, content, self.counts()))
+
+    def _answered(self, response: Response, resumed: Resumed | None = None) -> Outcome | None:
         match response.stop_reason:
             case "refusal":
                 return Outcome("failed", "the model refused to answer")
             case "model_context_window_exceeded":
                 return Outcome("overflow", "the context window is full")
         if response.tool_uses:
-            return self._use_tools(response)
+            return self._use_tools(response, resumed)
         if response.stop_reason in ("max_tokens", "pause_turn"):
             return self._go_on(response)
         return self._nudge(response)
 
     def _say(self, role: str, content: Sequence[Json]) -> None:
-        """Add to the conversation; the endpoint refuses empty content, and turns alternate."""
-        if not content:
-            return
-        if self.messages and self.messages[-1]["role"] == role:
-            self.messages[-1] = {"role": role, "content": [*self.messages[-1]["content"], *content]}
-        else:
-            self.messages.append({"role": role, "content": list(content)})
+        """Add text of lopen's own to the conversation, stored."""
+        say(self.messages, role, content)
+        if self.store is not None and content:
+            self.store.add("user", {"content": list(content), "counts": self.counts()})
 
-    def _use_tools(self, response: Response) -> Outcome | None:
-        """Run every call of the turn in order; those that only read, side by side."""
-        uses = response.tool_uses
+    def _use_tools(self, response: Response, resumed: Resumed | None) -> Outcome | None:
+        """Run every call of the turn in order; those that only read, side by side.
+
+        Of a continued turn the results that are stored stay, and calls that were running are answered as interrupted.
+        """
         cut = cut_call(response)
-        self.tool_calls += len(uses)
-        results: list[Json] = []
+        blocks: dict[str, Json] = dict(resumed.results) if resumed else {}
         any_false_claim = False
-        for reading, group in groupby(uses, key=self._reads_only):
+        for use in response.tool_uses if resumed else ():
+            if resumed and use.id in resumed.running:
+                blocks[use.id] = tool_result(use, self.runner.interrupted(use))
+        left = [use for use in response.tool_uses if use.id not in blocks]
+        for reading, group in groupby(left, key=self._reads_only):
             batch = list(group)
             answers = self.runner.run(batch, side_by_side=reading, unfinished=cut)
-            results += [tool_result(use, answer) for use, answer in zip(batch, answers, strict=True)]
+            for use, answer in zip(batch, answers, strict=True):
+                blocks[use.id] = tool_result(use, answer)
             any_false_claim = any_false_claim or any(answer.false_claim for answer in answers)
         if self.runner.pause is not None:
             return _paused(self.runner.pause)
@@ -123,7 +157,7 @@ class Conversation:
         if self.false_claims >= MAX_FALSE_CLAIMS:
             said = times(self.false_claims)
             return Outcome("failed", f"completion was claimed {said} without its verifications")
-        self._say("user", results)
+        say(self.messages, "user", [blocks[use.id] for use in response.tool_uses])
         return self._count_continue(response) if response.stop_reason == "max_tokens" else None
 
     def _reads_only(self, use: ToolUse) -> bool:
@@ -192,3 +226,31 @@ def tool_result(use: ToolUse, result: ToolResult) -> Json:
 
 def _paused(pause: Pause) -> Outcome:
     return Outcome("paused", pause.message, pause)
+
+
+@dataclass(frozen=True)
+class StoredCalls:
+    """Keeps the calls of a conversation in its store, with the evidence they left."""
+
+    store: ConversationStore
+    bench: Workbench
+
+    def started(self, use: ToolUse) -> None:
+        self.store.add("started", {"id": use.id})
+
+    def ended(self, use: ToolUse, result: ToolResult) -> None:
+        evidence = self.bench.evidence
+        self.store.add(
+            "result",
+            {
+                "id": use.id,
+                "ok": result.ok,
+                "recorded": result.recorded,
+                "block": tool_result(use, result),
+                "evidence": {
+                    "passed": evidence.passed,
+                    "ignored": sorted(evidence.ignored),
+                    "confidence": evidence.confidence,
+                },
+            },
+        )

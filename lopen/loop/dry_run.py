@@ -13,6 +13,7 @@ from lopen.base.clock import FakeClock
 from lopen.limits.answers import ToolTrip
 from lopen.llm.messages import OnText, Request, Response
 from lopen.loop.context import Models, NoApprover, People, SessionContext
+from lopen.loop.model_calls import OnResponse, ignore_response
 from lopen.loop.module_branch import CheckedBranch
 from lopen.loop.oracle_calls import BoundaryVerdict
 from lopen.loop.run import iterate
@@ -41,7 +42,15 @@ class _Ended(BaseException):
 class FirstRequest:
     """Ends the dry run at the first model request."""
 
-    def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
+    def ask(
+        self,
+        request: Request,
+        *,
+        agent: str,
+        turn: int,
+        on_text: OnText,
+        on_response: OnResponse = ignore_response,
+    ) -> Response:
         raise _Ended(request)
 
     def start_agent(self, agent_id: str, turn: int) -> ToolTrip | None:

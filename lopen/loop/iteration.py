@@ -14,11 +14,12 @@ from lopen.llm.request_body import text_block
 from lopen.loop.approval_gate import at_gate
 from lopen.loop.boundaries import close_component, close_module, verify_done
 from lopen.loop.context import SessionContext
-from lopen.loop.conversation import Conversation
+from lopen.loop.conversation import Conversation, StoredCalls
 from lopen.loop.oracle_calls import answer
 from lopen.loop.project_context import surroundings
 from lopen.loop.reconcile import observe
 from lopen.loop.research import research
+from lopen.loop.resumption import opening_of
 from lopen.oracle.verdict import Scope
 from lopen.prompts.prompt import build
 from lopen.tools.results import ToolResult
@@ -167,11 +168,7 @@ def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pa
             told.append(TaskChanged(task.id, task.name, component.name, task.state.value))
         tree = session.tree.with_component(replace(component, base=component.base or base))
         session = replace(session, tree=tree.with_task(replace(task, base=base)))
-        context.guards.meter.open(
-            session.id, session.module, task.id, task.type, "builder", task_description=task.name
-        )
-    else:  # the last task is not this step's
-        context.guards.meter.open(session.id, session.module, agent=context.agent_for(session.step))
+    open_budget(context, session)
     model = context.model_for(session.step)
     task_now = session.task
     context.guards.watch.begin_iteration(task_now.id if task_now else session.step.value)
@@ -186,6 +183,15 @@ def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pa
         )
     )
     return context.record.journal.save(session, *told)
+
+
+def open_budget(context: SessionContext, session: Session) -> None:
+    """Charge what follows to the task in progress; in other steps to no task."""
+    meter, task = context.guards.meter, session.task
+    if session.step is Step.ITERATE_THROUGH_TASKS and task is not None:
+        meter.open(session.id, session.module, task.id, task.type, "builder", task_description=task.name)
+    else:
+        meter.open(session.id, session.module, agent=context.agent_for(session.step))
 
 
 @dataclass(frozen=True)
@@ -239,9 +245,9 @@ def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
         tools=tuple(t.spec for t in context.registry.offered(session.step)),
         max_tokens=context.settings.model.max_tokens,
     )
-    runner = ToolRunner(
-        bench, context.registry, context.record.audit, context.guards.watch, context.clock, session.iterations
-    )
+    store = context.record.conversations
+    store.begin(opening_of(request, session, prompt.opening))
+    runner = runner_for(context, bench)
     opening = {"role": "user", "content": [text_block(prompt.opening)]}
     return Conversation(
         bench,
@@ -251,4 +257,17 @@ def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
         request,
         context.agent_for(session.step),
         [opening],
+        store=store,
+    )
+
+
+def runner_for(context: SessionContext, bench: Workbench) -> ToolRunner:
+    return ToolRunner(
+        bench,
+        context.registry,
+        context.record.audit,
+        context.guards.watch,
+        context.clock,
+        bench.session.iterations,
+        log=StoredCalls(context.record.conversations, bench),
     )

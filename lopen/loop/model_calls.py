@@ -7,7 +7,7 @@ real usage after it. A request that brought nothing is not charged.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
@@ -48,11 +48,29 @@ class ModelRejected(LopenError):
     """The endpoint will not take the request, whatever is tried (exit 1; the session is saved)."""
 
 
+OnResponse = Callable[[Response], None]
+
+
+def ignore_response(response: Response) -> None:
+    """Do nothing with a response."""
+
+
 class ModelAccess(Protocol):
     """Sends one session's requests."""
 
-    def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
-        """Return the whole response. Raises `CallPaused`, `ContextTooLong` or `ModelRejected`."""
+    def ask(
+        self,
+        request: Request,
+        *,
+        agent: str,
+        turn: int,
+        on_text: OnText,
+        on_response: OnResponse = ignore_response,
+    ) -> Response:
+        """Return the whole response; `on_response` gets it within the transaction that records its charge.
+
+        Raises `CallPaused`, `ContextTooLong` or `ModelRejected`.
+        """
         ...
 
     def start_agent(self, agent_id: str, turn: int) -> ToolTrip | None:
@@ -101,7 +119,15 @@ class ModelCalls:
         """Raise what stands against asking the model, before anything is changed for it."""
         self.model.connect()
 
-    def ask(self, request: Request, *, agent: str, turn: int, on_text: OnText) -> Response:
+    def ask(
+        self,
+        request: Request,
+        *,
+        agent: str,
+        turn: int,
+        on_text: OnText,
+        on_response: OnResponse = ignore_response,
+    ) -> Response:
         """Return the whole response, charged and recorded.
 
         Raises `CallPaused`, `ContextTooLong` or `ModelRejected`.
@@ -110,7 +136,7 @@ class ModelCalls:
         if agent == "research" and (dear := self.meter.gate.spending()):
             raise self._held_by(dear)
         try:
-            response = self._paid(request, agent, turn, on_text)
+            response = self._paid(request, agent, turn, on_text, on_response)
         except BaseException:  # interrupted or failed: the gate hears of every call's end
             if leave is not None:
                 self.meter.gate.external_done(leave, ok=False)
@@ -119,7 +145,9 @@ class ModelCalls:
             self.meter.gate.external_done(leave, ok=True)
         return response
 
-    def _paid(self, request: Request, agent: str, turn: int, on_text: OnText) -> Response:
+    def _paid(
+        self, request: Request, agent: str, turn: int, on_text: OnText, on_response: OnResponse
+    ) -> Response:
         grant = self._reserved(request, agent)
         if not grant.sure:
             self.journal.check_writable()  # nothing is paid for that cannot be kept
@@ -145,7 +173,7 @@ class ModelCalls:
             if not tries.under_way:
                 self.meter.abandon(grant)
             raise
-        self._settle(grant, request, response, turn, self.clock.monotonic() - started)
+        self._settle(grant, request, response, turn, self.clock.monotonic() - started, on_response)
         return response
 
     def _reserved(self, request: Request, agent: str) -> Grant:
@@ -176,12 +204,21 @@ class ModelCalls:
             case _:
                 return CallPaused(endpoint_pause(self.journal.session, error.message, None))
 
-    def _settle(self, grant: Grant, request: Request, response: Response, turn: int, seconds: float) -> None:
+    def _settle(
+        self,
+        grant: Grant,
+        request: Request,
+        response: Response,
+        turn: int,
+        seconds: float,
+        on_response: OnResponse,
+    ) -> None:
         usage = response.usage
         self._sizes.learn(request, usage, self.clock.monotonic())
         cost = cost_usd(response.model, usage)
         with self.journal.transaction():
             told = self.meter.settle(grant, usage, cost, response.model)
+            on_response(response)
             self.journal.tell(
                 TurnEnded(
                     turn,

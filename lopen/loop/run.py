@@ -12,11 +12,20 @@ from lopen.guardrails.pipeline import Passed, events, selected
 from lopen.guardrails.pipeline import run as run_guardrails
 from lopen.guardrails.resource_limits import level_in
 from lopen.loop.context import SessionContext
+from lopen.loop.continuation import continue_conversation, stored_conversation
+from lopen.loop.conversation import Conversation
 from lopen.loop.guard_facts import guard_facts
-from lopen.loop.iteration import advance_without_model, begin, bench_for, conversation_for, look
+from lopen.loop.iteration import (
+    advance_without_model,
+    begin,
+    bench_for,
+    conversation_for,
+    look,
+)
 from lopen.loop.model_calls import CallPaused
+from lopen.loop.resumption import CONTINUED
 from lopen.loop.startup import completed
-from lopen.workflow.decide import decide
+from lopen.workflow.decide import Outcome, decide
 from lopen.workflow.pauses import confirm_command, interrupted_pause
 from lopen.workflow.session import MOVED, Pause, Progress, Session, waits
 from lopen.workflow.steps import Step
@@ -82,20 +91,36 @@ def iterate(context: SessionContext) -> Session:
     passed = check(context)
     if passed.block is not None:
         return pause(context, guard_pause(context.record.journal.session, passed.block), passed.corrections)
-    session = begin(context, passed.corrections)
-    if isinstance(session, Pause):
-        return pause(context, session)
-    talk = conversation_for(context, bench_for(context))
+    talk = conversation(context, passed.corrections)
+    if isinstance(talk, Pause):
+        return pause(context, talk)
     try:
         outcome = talk.run()
     finally:
         if not talk.answers:
             give_back(context)
-    decision = decide(context.record.journal.session, outcome)
-    ended = IterationEnded(session.iterations, outcome.kind, outcome.reason, outcome.turns)
-    context.record.journal.save(decision.session, *decision.events, ended)
-    context.record.write_plan()
-    return context.record.journal.session if outcome.pause is None else pause(context, outcome.pause)
+    return settle(context, outcome)
+
+
+def conversation(context: SessionContext, corrections: tuple[str, ...]) -> Conversation | Pause:
+    """Continue the conversation that an interruption cut off, or begin an iteration with a fresh one."""
+    if stored := stored_conversation(context):
+        return continue_conversation(context, stored)
+    begun = begin(context, corrections)
+    return begun if isinstance(begun, Pause) else conversation_for(context, bench_for(context))
+
+
+def settle(context: SessionContext, outcome: Outcome) -> Session:
+    """Save what the iteration's outcome does to the session; a conversation that goes on later stays stored."""
+    record = context.record
+    decision = decide(record.journal.session, outcome)
+    ended = IterationEnded(decision.session.iterations, outcome.kind, outcome.reason, outcome.turns)
+    with record.journal.transaction():
+        record.journal.save(decision.session, *decision.events, ended)
+        if outcome.pause is None or outcome.pause.kind not in CONTINUED:
+            record.conversations.clear()
+    record.write_plan()
+    return record.journal.session if outcome.pause is None else pause(context, outcome.pause)
 
 
 def advance(context: SessionContext) -> Progress:

@@ -48,7 +48,7 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
             granted, session.iterations_granted
         )  # what is left of the last grant, or less by a flag
     notes = session.notes
-    if resumed and session.status == "running":
+    if resumed and session.status == "running" and context.record.conversations.load() is None:
         notes = (*notes, RECOVERED)
     return replace(
         session,

@@ -97,7 +97,9 @@ _CPP = re.compile(
     rb"[ \t]*\((?P<title>[^{;]{0,400}?)\)\s*\{",
     re.MULTILINE,
 )
-_CONDITIONAL = frozenset({"if_statement", "if", "unless", "if_modifier", "unless_modifier", "if_expression", "preproc_if"})
+_CONDITIONAL = frozenset(
+    {"if_statement", "if", "unless", "if_modifier", "unless_modifier", "if_expression", "preproc_if"}
+)
 _MAX_GROUPS = 8
 
 
@@ -140,7 +142,15 @@ def _cases(source: Source, table: _Table, match: Mapping[str, Node]) -> Iterator
         skips.append(Skip(f"{head.split(' ')[0]} without a body", line))
     skips += _calls(source, table, body)
     skips += _set_up(source, table, groups)
-    yield Case("::".join([*filter(None, names), name]), line, source.of(body), (), tuple(skips), None, _is_empty(source, body))
+    yield Case(
+        "::".join([*filter(None, names), name]),
+        line,
+        source.of(body),
+        (),
+        tuple(skips),
+        None,
+        _is_empty(source, body),
+    )
 
 
 def _body(node: Node) -> Node | None:
@@ -161,7 +171,11 @@ def _name(source: Source, group: Node) -> str:
     if group.type == "call":
         given = group.child_by_field_name("arguments")
         word = source.name(group.child_by_field_name("method"))
-        titled = given is not None and given.named_child_count and re.match(r"[xf]?(?:describe|context)|RSpec", word)
+        titled = (
+            given is not None
+            and given.named_child_count
+            and re.match(r"[xf]?(?:describe|context)|RSpec", word)
+        )
         return source.title(given.named_children[0]) if titled and given is not None else ""
     return source.name(group.child_by_field_name("name"))
 
@@ -199,7 +213,9 @@ def _conditional(source: Source, name: str, node: Node, body: Node) -> Iterator[
     yield Skip(name, line)
 
 
-_SET_UP = re.compile(r"\bsetUp\b|\bsetup\b|\[(?:SetUp|TestInitialize|OneTimeSetUp)|@Before\w*|^before\b|\bInitialize\b")
+_SET_UP = re.compile(
+    r"\bsetUp\b|\bsetup\b|\[(?:SetUp|TestInitialize|OneTimeSetUp)|@Before\w*|^before\b|\bInitialize\b"
+)
 
 
 def _set_up(source: Source, table: _Table, groups: Sequence[Node]) -> Iterator[Skip]:
@@ -207,7 +223,9 @@ def _set_up(source: Source, table: _Table, groups: Sequence[Node]) -> Iterator[S
     for group in groups:
         body = _body(group) or next((c for c in group.named_children if c.type == "class_body"), None)
         for member in body.named_children if body is not None else ():
-            inner = _body(member) or next((c for c in member.named_children if c.type == "function_body"), None)
+            inner = _body(member) or next(
+                (c for c in member.named_children if c.type == "function_body"), None
+            )
             if inner is not None and _SET_UP.search(_head(source, member, inner)):
                 for skip in _calls(source, table, inner):
                     yield Skip(f"the set-up's {skip.text}", skip.line, skip.certain)
@@ -218,14 +236,21 @@ def _focused(source: Source, table: _Table) -> Iterator[Skip]:
     if table.grammar == "ruby":
         for match in source.matches("(call method: (identifier) @word) @call"):
             head = _head(source, match["call"], _body(match["call"]))
-            if re.match(r"^f(?:it|describe|context|specify)\b", head) or re.search(r",\s*(?::focus\b|focus: true)", head):
+            if re.match(r"^f(?:it|describe|context|specify)\b", head) or re.search(
+                r",\s*(?::focus\b|focus: true)", head
+            ):
                 yield Skip(head[:60], source.line(match["word"]))
 
 
 def _macros(source: Source) -> list[tuple[str, int, int, int]]:
     """Tests that are macros of C and C++: their heads, where they start, and where their bodies start and end."""
     return [
-        (found.group().decode("utf-8", "replace"), found.start(), found.end() - 1, _closing(source.code, found.end() - 1))
+        (
+            found.group().decode("utf-8", "replace"),
+            found.start(),
+            found.end() - 1,
+            _closing(source.code, found.end() - 1),
+        )
         for found in _CPP.finditer(source.bare)
     ]
 
@@ -271,7 +296,9 @@ def _left_out(source: Source, node: Node) -> bool:
 
 
 def _is_empty(source: Source, body: Node | None) -> bool:
-    return body is not None and not source.of(body).strip("{} ").removeprefix("do").removesuffix("end").strip()
+    return (
+        body is not None and not source.of(body).strip("{} ").removeprefix("do").removesuffix("end").strip()
+    )
 
 
 Reader = Callable[[Mapping[str, str]], dict[str, Suite]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from lopen.base.clock import Clock
 from lopen.base.events import ToolEnded, ToolStarted
@@ -25,6 +26,25 @@ TURNS_AN_ITERATION = 100_000  # more than there can be
 READERS = 4  # threads for read-only tools of one turn
 
 
+INTERRUPTED = {
+    "interrupted": True,
+    "error": "the run was interrupted while this call ran; it may have run in part or in whole",
+    "hint": "look at what it left before you call it again",
+}
+
+
+class CallLog(Protocol):
+    """Keeps the calls of a conversation within the transactions that record them."""
+
+    def started(self, use: ToolUse) -> None:
+        """The call begins."""
+        ...
+
+    def ended(self, use: ToolUse, result: ToolResult) -> None:
+        """The call ended with `result`."""
+        ...
+
+
 @dataclass
 class ToolRunner:
     """Runs the calls of one iteration."""
@@ -38,6 +58,7 @@ class ToolRunner:
     turn: int = 0
     pause: Pause | None = None  # a call came to a pause: no further call of the iteration runs
     recorded: bool = False  # the step's result is recorded: no further call of the iteration runs
+    log: CallLog | None = None  # keeps the calls for a conversation that is continued
 
     def begin_turn(self, turn: int) -> None:
         """A new turn: limits that count by turn start over."""
@@ -93,6 +114,8 @@ class ToolRunner:
                 at=self.clock.now(),
             )
             refusal = self._over() or self.watch.before(use)
+            if self.log is not None:
+                self.log.started(use)
         self._held()
         started = _Started(seq, self.clock.monotonic(), summary)
         if unfinished:
@@ -134,8 +157,19 @@ class ToolRunner:
             self.bench.journal.tell(
                 ToolEnded(use.id, use.name, started.summary, result.outcome, seconds, error[:500])
             )
+            result = replace(result, notice=notice) if notice else result
+            if self.log is not None:
+                self.log.ended(use, result)
         self._held()
-        return replace(result, notice=notice) if notice else result
+        return result
+
+    def interrupted(self, use: ToolUse) -> ToolResult:
+        """Answer a call that was running when the run ended; it may have had its effect."""
+        result = ToolResult(False, INTERRUPTED)
+        if self.log is not None:
+            with self.bench.journal.transaction():
+                self.log.ended(use, result)
+        return result
 
     def _tree_after(self, result: ToolResult) -> str:
         """The work tree's id where a command failed: only failing again over the same tree is a failure."""

@@ -14,7 +14,7 @@ import pytest
 
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
+from tests.endpoint import tool_results, tools
 from tests.project import TIMEOUT_S, UNITTEST, Project, code, component, specification, task, verified
 from tests.ran import Ran
 
@@ -175,14 +175,14 @@ def test_a_second_ctrl_c_exits_at_once_and_loses_nothing(make_project: MakeProje
     is_as_if_nothing_had_happened(project)
 
 
-def test_work_in_progress_is_shown_and_nothing_is_asked(make_project: MakeProject) -> None:
-    prompts: list[str] = []
+def test_a_call_that_was_running_is_answered_as_interrupted(make_project: MakeProject) -> None:
+    requests: list[dict[str, Any]] = []
 
     def seen(body: dict[str, Any]) -> Answer:
-        prompts.append("\n".join(block["text"] for block in body["system"]))
+        requests.append(body)
         return worker(body)
 
-    # The command ends lopen the first time, by the signal that lies there.
+    # The command ends lopen, by the signal that the file names.
     stop = "if test -f .git/stop; then s=$(cat .git/stop); rm .git/stop; kill -$s $PPID; sleep 60; fi"
     project = crashing(make_project, seen)
     project.specify(text=specification(commands={"verify-tests": f"{stop}; {UNITTEST}"}))
@@ -196,12 +196,10 @@ def test_work_in_progress_is_shown_and_nothing_is_asked(make_project: MakeProjec
     on = project.lopen("resume")
 
     assert on.code == 0, on.out + on.err
-    assert "Work in progress" not in prompts[1]
-    for after in prompts[2:4]:
-        assert "Work in progress (uncommitted, from before an interruption; continue it)" in after
-        assert "+def add(a, b):" in after
-    assert "The last run was interrupted" in prompts[3]
-    assert "Work in progress" not in prompts[4]
+    first, on_again = requests[1:3]
+    assert [len(r["messages"]) for r in (first, on_again)] == [1, 3], "the conversation goes on"
+    results = tool_results(on_again)  # the second kill came in the verification that the judgement needed
+    assert [r.data.get("interrupted", False) for r in results] == [False, False, True, True, False]
     is_as_if_nothing_had_happened(project)
 
 

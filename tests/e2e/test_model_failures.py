@@ -280,7 +280,7 @@ def test_a_prompt_that_is_always_too_long_ends_with_a_person(make_project: MakeP
 def test_an_oracle_that_is_away_pauses_with_the_work_kept(make_project: MakeProject) -> None:
     oracle = [status(529)] * 4
     project = make_project(
-        [plan(), build("calc-t1"), build("calc-t1")],
+        [plan(), build("calc-t1")],
         oracle=[*oracle, verdict()],
         LOPEN_MODEL__MAX_RETRIES="1",
     )
@@ -293,9 +293,7 @@ def test_an_oracle_that_is_away_pauses_with_the_work_kept(make_project: MakeProj
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
     assert project.endpoint is not None
-    fresh = json.dumps(project.endpoint.requests[2])
-    assert "Work in progress" in fresh
-    assert "def add(a, b)" in fresh
+    assert len(project.endpoint.requests) == 2, "the turn goes on with the call that waited for the oracle"
 
 
 def test_an_oracle_that_is_away_at_a_boundary_is_asked_again_without_a_model_turn(

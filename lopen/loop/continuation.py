@@ -1,0 +1,57 @@
+"""Continuing the iteration that an interruption cut off, or saying why a fresh one begins."""
+
+from __future__ import annotations
+
+from lopen.base.events import Notice
+from lopen.loop.context import SessionContext
+from lopen.loop.conversation import Conversation
+from lopen.loop.iteration import bench_for, open_budget, runner_for
+from lopen.loop.resumption import changed_files, changes_notice, fits, resumed, summary
+from lopen.storage.conversations import StoredConversation
+
+
+def stored_conversation(context: SessionContext) -> StoredConversation | None:
+    """Return the conversation that the run continues; None where a fresh one begins.
+
+    The model is told in a fresh one what was read and done in one that cannot be continued.
+    """
+    if context.record.journal.session.iterations == 0:
+        return None
+    stored = context.record.conversations.load()
+    if stored is None or fits(context, stored):
+        return stored
+    session = context.record.journal.session
+    if stored.opening["step"] == session.step.value and (lines := summary(stored)):
+        context.record.journal.change(notes=(*session.notes, lines))
+    context.record.conversations.clear()
+    return None
+
+
+def continue_conversation(context: SessionContext, stored: StoredConversation) -> Conversation:
+    """Continue the stored conversation at the turn where it stopped."""
+    session = context.record.journal.session
+    open_budget(context, session)
+    bench, found = bench_for(context), resumed(context, stored)
+    bench.evidence.passed.update(found.evidence.get("passed", {}))
+    bench.evidence.ignored.update(found.evidence.get("ignored", ()))
+    bench.evidence.confidence = found.evidence.get("confidence", bench.evidence.confidence)
+    told = "\n".join(block.text for block in found.request.system)
+    new = [note for note in (*session.notes, *session.corrections) if note not in told]
+    notice = "\n\n".join(filter(None, (*new, changes_notice(changed_files(context, stored)))))
+    turn = found.counts.get("turn", 0)
+    context.record.journal.tell(
+        Notice("info", f"continuing iteration {session.iterations} at turn {turn + 1}")
+    )
+    return Conversation(
+        bench,
+        context.models.calls,
+        context.registry,
+        runner_for(context, bench),
+        found.request,
+        context.agent_for(session.step),
+        list(found.messages),
+        **found.counts,
+        store=context.record.conversations,
+        resumed=found,
+        notice=notice,
+    )
