@@ -1,9 +1,11 @@
-"""The cache answers with what stands in the file now, whatever the clock says."""
+"""Documents read once, and at a bounded cost."""
 
 from __future__ import annotations
 
 import mmap
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -87,3 +89,12 @@ def test_several_threads_may_ask_at_once(path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda n: cache.load(path, module=f"m{n % 3}").module, range(30)))
     assert found == [f"m{n % 3}" for n in range(30)]
+
+
+def test_importing_the_room_loads_no_parser() -> None:
+    code = (
+        "import sys, lopen.storage.project_documents, lopen.documents.drift, lopen.documents.plan_file\n"
+        "print(sorted({'markdown_it', 'mdit_py_plugins', 'yaml'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

@@ -1,14 +1,16 @@
-"""The table and one pass over it: order, short circuit, fail open, what the model is told."""
+"""The order of the guards, and what is told of their verdicts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base.errors import ExitCode, Stopped
+from lopen.base.events import CircuitChanged
 from lopen.guardrails.guard import (
     BudgetFacts,
     Category,
@@ -21,9 +23,9 @@ from lopen.guardrails.guard import (
     ScopeFacts,
 )
 from lopen.guardrails.habits import circles, undisciplined
-from lopen.guardrails.pipeline import GUARDRAILS, run, selected
+from lopen.guardrails.pipeline import GUARDRAILS, circuit_events, events, run, selected
 from lopen.workflow.steps import Step
-from tests.guardrails.examples import facts, fed, read
+from tests.guardrails.examples import NOW, facts, fed, read
 
 
 def guard(order: int, name: str, verdict: GuardVerdict, *, short: bool = False) -> Guardrail:
@@ -187,3 +189,29 @@ def test_every_block_says_how_a_person_answers_it(
             assert result.pause_kind is not None
             assert (result.pause_kind == "confirmation") == bool(result.confirm)
             assert (result.level > 0) == (bool(result.confirm) or result.guard == "budget")
+
+
+def test_a_pass_is_not_an_event() -> None:
+    assert events([GuardResult("scope_continuity", GuardVerdict.PASS)]) == ()
+
+
+def test_a_circuit_that_opens_is_one_line_with_what_lopen_does() -> None:
+    opened = CircuitChanged("session:s", "tool_failure", "open", "ls failed 4 times")
+    closed = CircuitChanged("session:s", "tool_failure", "closed", "the probe passed")
+    [cools] = circuit_events([opened, closed], needs_ack=False, until=NOW + timedelta(seconds=5), now=NOW)
+    assert (cools.verdict, cools.reason) == ("warn", "tool_failure: ls failed 4 times")
+    assert cools.action == "holds calls for 5 s, then allows one"
+    [waits] = circuit_events([opened], needs_ack=True, until=None, now=NOW)
+    assert (waits.verdict, waits.action) == ("block", "pauses until a person acknowledges the circuit")
+
+
+def test_events_are_warnings_and_blocks_not_yet_announced() -> None:
+    results = [
+        GuardResult("budget", GuardVerdict.WARN, "r", action="continues", announce=False),
+        GuardResult("churn", GuardVerdict.WARN, "r1", action="continues"),
+        GuardResult("quality_gate", GuardVerdict.BLOCK, "r2", action="pauses"),
+    ]
+    assert [(e.guard, e.verdict, e.reason, e.action) for e in events(results)] == [
+        ("churn", "warn", "r1", "continues"),
+        ("quality_gate", "block", "r2", "pauses"),
+    ]

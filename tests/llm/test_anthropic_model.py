@@ -1,9 +1,11 @@
-"""The adapter over real HTTP with the real SDK: what comes back, whole and in order."""
+"""The model behind the SDK, and what it loads."""
 
 from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -12,15 +14,7 @@ import pytest
 from lopen.base.errors import ExitCode, Stopped
 from lopen.llm.fake_api import responses
 from lopen.llm.messages import TransientFailure, Usage
-from tests.endpoint import (
-    Raw,
-    ScriptedEndpoint,
-    cut_stream,
-    message,
-    silence,
-    text,
-    tools,
-)
+from tests.endpoint import Raw, ScriptedEndpoint, cut_stream, message, silence, text, tools
 from tests.llm.conftest import Reach, ignore, request
 from tests.llm.exchange import events, failure, sent
 
@@ -217,3 +211,24 @@ def raw_tool_call(raw: str, stop_reason: str = "tool_use") -> Raw:
     whole[3]["delta"] = {"type": "input_json_delta", "partial_json": raw}
     whole[-2]["delta"]["stop_reason"] = stop_reason
     return Raw([responses.encode(event) for event in whole])
+
+
+LOOK = """
+import gc, sys
+from lopen.base.clock import SystemClock
+from lopen.llm.anthropic_model import AnthropicModel
+from lopen.settings.schema import Model
+
+assert "anthropic" not in sys.modules
+model = AnthropicModel(Model(), {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, SystemClock(), api_key="none")
+model.connect()
+print("anthropic" in sys.modules, gc.isenabled(), gc.get_freeze_count() > 100_000)
+"""
+
+
+def test_garbage_is_looked_for_again_but_not_in_what_the_sdk_made() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.stdout.split() == ["True", "True", "True"], done.stderr

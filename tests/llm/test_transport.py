@@ -1,4 +1,4 @@
-"""What an endpoint that means harm, or a broken one, can do to a connection: little, and not for long."""
+"""The transport: connections, deadlines and proxies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from lopen.base.clock import FakeClock
 from lopen.base.errors import LopenError
 from lopen.llm.messages import ModelError, Rejected, TransientFailure
-from lopen.llm.transport import MOST_BYTES, MOST_ERROR_BYTES
+from lopen.llm.transport import MOST_BYTES, MOST_ERROR_BYTES, environment_proxies
 from tests.llm.conftest import Reach, ignore, request
 from tests.no_network import NetworkForbidden
 
@@ -249,3 +249,33 @@ def test_a_connection_that_is_refused_is_a_failure_that_passes(reach: Reach) -> 
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
     with pytest.raises(TransientFailure, match="ConnectError"):
         reach(url, max_retries=0).send(request(), ignore)
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "patterns"),
+    [
+        ("", []),
+        ("example.org", ["all://*example.org"]),
+        (".example.org, *.example.com", ["all://*.example.org", "all://*.example.com"]),
+        ("localhost,LOCALHOST", ["all://localhost", "all://LOCALHOST"]),
+        ("127.0.0.1,10.0.0.0/8", ["all://127.0.0.1", "all://10.0.0.0/8"]),
+        ("::1,fe80::/10,[::1]:80", ["all://[::1]", "all://[fe80::]/10", "all://[::1]:80"]),
+        ("http://example.org:80", ["http://example.org:80"]),
+        ("example.org/path,10.0.0.0/99,,", []),
+    ],
+)
+def test_each_entry_of_no_proxy_is_a_pattern(
+    monkeypatch: pytest.MonkeyPatch, no_proxy: str, patterns: list[str]
+) -> None:
+    monkeypatch.setenv("NO_PROXY", no_proxy)
+    monkeypatch.setenv("HTTPS_PROXY", "proxy.example.org:3128")
+    assert environment_proxies() == {
+        "https://": "http://proxy.example.org:3128",
+        **dict.fromkeys(patterns),
+    }
+
+
+def test_a_star_switches_every_proxy_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "example.org, *")
+    monkeypatch.setenv("ALL_PROXY", "http://proxy.example.org")
+    assert environment_proxies() == {}

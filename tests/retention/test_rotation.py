@@ -1,4 +1,4 @@
-"""Logs are rotated by size, lines and age; five stay; no line is lost, whoever dies wherever."""
+"""Logs are rotated by size, lines and age; no line is lost, whoever dies wherever."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lopen.retention.log_rotation import LogFile, log_names
+from bench.day import measured
+from lopen.base.events import ModelText, Notice, Recorded
+from lopen.retention.log_rotation import LogFile, StructuredLog, log_names
 from lopen.retention.policy import LogLimits
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -204,3 +206,50 @@ def test_processes_that_write_side_by_side_lose_no_line(tmp_path: Path) -> None:
     assert len(found) == 450
     for name in "abc":
         assert [text for text in found if text.startswith(name)] == [f"{name}-{n}" for n in range(150)]
+
+
+ID = "calc-20260301-1"
+
+
+def log_in(folder: Path, warnings: list[str]) -> StructuredLog:
+    return StructuredLog(
+        folder, LogLimits(), redact=lambda text: text.replace("hunter2", "***"), warn=warnings.append
+    )
+
+
+def test_every_kept_event_is_a_line_without_secrets(tmp_path: Path) -> None:
+    log = log_in(tmp_path / "logs", [])
+    for event in (
+        Notice("info", "the password is hunter2"),
+        ModelText("streamed"),
+        Notice("error", "two\nlines"),
+    ):
+        log(Recorded(NOW, ID, event, 1))
+    lines = [json.loads(line) for line in (tmp_path / "logs" / "lopen.jsonl").read_text().splitlines()]
+    assert [(line["event"], line["session"], line["message"]) for line in lines] == [
+        ("notice", ID, "the password is ***"),
+        ("notice", ID, "two\nlines"),
+    ]
+    assert lines[0]["ts"] == "2026-03-01T12:00:00.000Z"
+    assert (tmp_path / "logs" / "lopen.jsonl").stat().st_mode & 0o077 == 0
+
+
+def test_a_log_that_cannot_be_written_is_said_once(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    (tmp_path / "logs").write_text("in the way")
+    log = log_in(tmp_path / "logs", warnings)
+    for _ in range(3):
+        log(Recorded(NOW, ID, Notice("info", "x"), 1))
+    assert len(warnings) == 1
+    assert "the work continues without it" in warnings[0]
+
+
+CALLS = 4_800  # `python -m bench day` lives through the whole million
+
+
+def test_a_long_session_stays_under_five_megabytes_and_its_process_under_a_hundred_and_fifty() -> None:
+    found = measured(CALLS)
+    assert found["calls"] == CALLS
+    assert found["state_mb"] < 2.5, "half of what is allowed, long before the day is over"
+    assert found["peak_mib"] < 150
+    assert found["archived"] >= CALLS / 2, "older calls have moved to segments"

@@ -1,4 +1,4 @@
-"""Setting one value in a person's file changes nothing else in it."""
+"""TOML texts: the lines of keys, and one value changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lopen.base.errors import WrongUsage
 from lopen.settings.toml_edit import with_value
-from tests.settings.test_toml_text import FILE
+from lopen.settings.toml_text import lines
 
 COMMENTED = "[a]\nb = 1  # one\n\n# about c\n[c]\nd = 1\n"
 
@@ -92,3 +92,51 @@ def test_a_file_built_value_by_value_holds_the_last_of_each(sets: list[tuple[str
         expected[section, leaf] = value
     tables = tomllib.loads(text)
     assert {(s, leaf): v for s, table in tables.items() for leaf, v in table.items()} == expected
+
+
+FILE = """\
+# top
+budget.session_tokens = 1 # dotted
+
+[models]
+fallback = [
+  "a", # first
+  "b",
+]
+building = 'x # no comment'  # a comment
+
+[circuit.rapid_fire]
+threshold = 5
+note = \"\"\"
+[not.a.table]
+threshold = 6
+\"\"\"
+
+[oracle]
+"""
+
+
+@pytest.mark.parametrize("text", [FILE, FILE.replace("\n", "\r\n")])
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("budget", 2),
+        ("budget.session_tokens", 2),
+        ("models.fallback", 5),
+        ("models.building", 9),
+        ("circuit", 11),
+        ("circuit.rapid_fire.threshold", 12),
+        ("circuit.rapid_fire.note", 13),
+        ("oracle", 18),
+        ("oracle.model", None),
+        ("not.a.table", None),
+    ],
+)
+def test_keys_are_found_on_their_lines(text: str, key: str, line: int | None) -> None:
+    assert lines(text).get(key) == line
+
+
+def test_inline_tables_and_arrays_of_tables_have_their_lines() -> None:
+    text = 'model = {provider = "a", base_url = "b"}\n\n[[hooks]]\nname = 1\n[[hooks]]\nname = 2\n'
+    found = {"model": 1, "model.provider": 1, "model.base_url": 1, "hooks": 3, "hooks.name": 4}
+    assert lines(text) == found

@@ -1,16 +1,17 @@
-"""The module's budget: 0.8 warns, 0.9 asks once, 1.0 pauses until extended."""
+"""Guards over budgets, iterations and circuits."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.guard import BudgetFacts, GuardVerdict
-from lopen.guardrails.resource_limits import check_budget, level_in, level_of
-from tests.guardrails.examples import facts
+from lopen.guardrails.guard import BudgetFacts, GuardVerdict, OpenCircuit
+from lopen.guardrails.resource_limits import check_budget, check_circuits, level_in, level_of
+from tests.guardrails.examples import NOW, facts
 
 
 def judged(**budget: Any) -> tuple[GuardVerdict, str | None]:
@@ -137,3 +138,40 @@ def test_a_pass_gives_back_the_level_it_spoke_of() -> None:
         for used, level in ((50, 0), (85, 0), (95, 0), (95, 90), (100, 90))
     ]
     assert spoken == [0, 80, 90, 90, 100]
+
+
+def cooling(rule: str, seconds: float) -> OpenCircuit:
+    return OpenCircuit(rule, rule, "too fast", NOW + timedelta(seconds=seconds))
+
+
+def test_no_open_circuit_passes() -> None:
+    assert check_circuits(facts()).verdict is GuardVerdict.PASS
+
+
+def test_a_cooldown_is_waited_out_and_the_model_is_told() -> None:
+    result = check_circuits(facts(circuits=(cooling("rapid_fire", 42),)))
+    assert result.verdict is GuardVerdict.WARN
+    assert result.wait_s == 42
+    assert result.action == "waits 42 s, then continues"
+    assert "rapid_fire" in result.correction
+
+
+def test_the_longest_cooldown_counts() -> None:
+    result = check_circuits(facts(circuits=(cooling("rapid_fire", 5), cooling("tool_failure", 30))))
+    assert result.wait_s == 30
+    assert "tool_failure" in result.reason
+
+
+def test_a_cooldown_that_is_over_passes() -> None:
+    assert (
+        check_circuits(facts(circuits=(cooling("rapid_fire", 0), cooling("tool_failure", -5)))).verdict
+        is GuardVerdict.PASS
+    )
+
+
+def test_a_circuit_that_wants_a_person_blocks_whatever_else_is_cooling() -> None:
+    waits = OpenCircuit("auth-1:duplicate_call", "duplicate_call", "the same call\n5 times", needs_ack=True)
+    result = check_circuits(facts(circuits=(cooling("rapid_fire", 60), waits)))
+    assert (result.verdict, result.pause_kind) == (GuardVerdict.BLOCK, "circuit")
+    assert result.command == "lopen circuit ack auth-1:duplicate_call"
+    assert result.reason == "circuit duplicate_call is open: the same call 5 times"

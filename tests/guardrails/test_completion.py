@@ -1,0 +1,279 @@
+"""Guards over what a step has to show before it is complete."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lopen.guardrails.completion import (
+    advice,
+    check_quality,
+    check_scope,
+    holds_inline_tests,
+    is_source,
+    is_test,
+    missing,
+    missing_gates,
+    rejection,
+    required,
+    scope_fulfilled,
+    untested,
+)
+from lopen.guardrails.guard import Boundary, Claim, GuardVerdict, ScopeFacts
+from lopen.workflow.steps import ORDER, Step, number
+from tests.guardrails.examples import facts
+
+TESTS = [
+    "tests/test_login.py",
+    "src/app/login_test.py",
+    "app/tests.py",
+    "tests/conftest.py",
+    "tests/helpers/people.py",
+    "src/login.test.ts",
+    "src/login.spec.tsx",
+    "src/__tests__/login.js",
+    "test/login.mjs",
+    "e2e/login.ts",
+    "pkg/login_test.go",
+    "tests/login.rs",
+    "src/login/tests.rs",
+    "src/test/java/org/x/Login.java",
+    "src/main/java/org/x/LoginTest.java",
+    "LoginIT.java",
+    "TestLogin.java",
+]
+SOURCES = [
+    "src/app/login.py",
+    "src/latest/contest.py",
+    "app/testing.py",
+    "attest.py",
+    "src/login.ts",
+    "src/latest.js",
+    "src/inspect.tsx",
+    "pkg/login.go",
+    "pkg/test/login.go",
+    "src/login.rs",
+    "src/attest.rs",
+    "src/main/java/org/x/Login.java",
+    "src/main/java/org/x/Testament.java",
+    "Submit.java",
+]
+NEITHER = [
+    "README.md",
+    "data/test.json",
+    "src/__init__.py",
+    "setup.py",
+    "types/login.d.ts",
+    "vite.config.ts",
+    ".eslintrc.js",
+    "doc.go",
+    "build.rs",
+    "package-info.java",
+    "Makefile",
+    "lib/login.rb",
+]
+
+
+@pytest.mark.parametrize("path", TESTS)
+def test_tests_are_told_by_name_or_place(path: str) -> None:
+    assert is_test(path)
+    assert not is_source(path)
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_sources_are_no_tests(path: str) -> None:
+    assert is_source(path)
+    assert not is_test(path)
+
+
+@pytest.mark.parametrize("path", NEITHER)
+def test_other_files_are_neither(path: str) -> None:
+    assert not is_source(path)
+    assert not is_test(path)
+
+
+def test_new_code_without_a_test_is_named() -> None:
+    said = untested(["b.py", "a.py", "README.md"], ["a.py", "b.py", "README.md", "c.py"])
+    assert said.startswith("New code without a test: a.py, b.py.")
+
+
+@pytest.mark.parametrize(
+    ("added", "changed", "inline"),
+    [
+        ([], ["a.py"], ()),
+        (["README.md"], ["README.md"], ()),
+        (["a.py", "tests/test_a.py"], ["a.py", "tests/test_a.py"], ()),
+        (["a.py"], ["a.py", "tests/test_old.py"], ()),
+        (["src/a.rs"], ["src/a.rs"], ("src/a.rs",)),
+        (["tests/test_a.py"], ["tests/test_a.py"], ()),
+    ],
+)
+def test_nothing_is_said_where_tests_came_along_or_no_code_did(
+    added: list[str], changed: list[str], inline: tuple[str, ...]
+) -> None:
+    assert untested(added, changed, inline) == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "holds"),
+    [
+        ("#[cfg(test)]\nmod tests {}", True),
+        ("#[test]\nfn it() {}", True),
+        ("#[tokio::test]\nasync fn it() {}", True),
+        ("#[cfg(all(test, unix))]\nmod tests {}", True),
+        ("#[cfg(testing)]\nmod x {}", False),
+        ("fn test() {}", False),
+    ],
+)
+def test_rust_keeps_tests_beside_the_code(content: str, holds: bool) -> None:
+    assert holds_inline_tests("src/a.rs", content) is holds
+    assert not holds_inline_tests("src/a.py", content)
+
+
+ALL: dict[str, str | None] = {
+    "verify-setup": "pip install -e .",
+    "verify-build": "make",
+    "verify-tests": "pytest -q",
+    "verify-lint": "ruff check",
+    "verify-commit": "pre-commit run",
+}
+
+
+@pytest.mark.parametrize(
+    ("boundary", "commands", "expected"),
+    [
+        ("task", ALL, ("verify_tests", "verify_task_completion")),
+        ("component", ALL, ("verify_tests", "verify_lint", "verify_component_completion")),
+        ("module", ALL, ("verify_build", "verify_tests", "verify_lint", "verify_module_completion")),
+        ("task", {**ALL, "verify-tests": None}, ("verify_task_completion",)),
+        ("task", {}, ("verify_task_completion",)),
+        ("component", {**ALL, "verify-lint": None}, ("verify_tests", "verify_component_completion")),
+        ("module", {"verify-build": "make"}, ("verify_build", "verify_module_completion")),
+        (
+            "component",
+            {**ALL, "verify-types": "mypy", "verify-docs": None},
+            ("verify_tests", "verify_lint", "verify_types", "verify_component_completion"),
+        ),
+        ("task", {**ALL, "verify-types": "mypy"}, ("verify_tests", "verify_task_completion")),
+        (
+            "module",
+            {**ALL, "verify-types": "mypy"},
+            ("verify_build", "verify_tests", "verify_lint", "verify_module_completion"),
+        ),
+    ],
+)
+def test_required_tools(
+    boundary: Boundary, commands: dict[str, str | None], expected: tuple[str, ...]
+) -> None:
+    assert required(boundary, commands) == expected
+    assert missing(boundary, commands, ()) == expected
+
+
+def test_names_may_be_written_as_tools() -> None:
+    assert required("task", {"verify_tests": "pytest"}) == ("verify_tests", "verify_task_completion")
+
+
+def test_a_command_cannot_pose_as_the_oracle() -> None:
+    assert required("component", {"verify-component-completion": "true"}) == ("verify_component_completion",)
+
+
+def test_only_what_is_not_fresh_is_missing() -> None:
+    assert missing("task", ALL, {"verify_tests"}) == ("verify_task_completion",)
+    assert missing("task", ALL, {"verify_tests", "verify_task_completion", "verify_lint"}) == ()
+
+
+@given(st.sampled_from(["task", "component", "module"]), st.sets(st.sampled_from([*ALL, "verify-x"])))
+def test_missing_and_fresh_always_make_up_the_required(boundary: str, fresh_names: set[str]) -> None:
+    where = cast("Boundary", boundary)
+    commands = {**ALL, "verify-x": "x"}
+    fresh = {n.replace("-", "_") for n in fresh_names}
+    left = missing(where, commands, fresh)
+    assert not set(left) & fresh
+    assert set(left) | (fresh & set(required(where, commands))) == set(required(where, commands))
+
+
+def test_the_refusal_names_the_tools_in_order_and_what_then() -> None:
+    said = rejection(Claim("task", "login", ("verify_tests", "verify_task_completion")))
+    assert said.startswith("Cannot mark task login as complete: verify_tests, verify_task_completion")
+    assert "since the last change" in said
+    assert "retry" in said
+    assert rejection(Claim("task", "login")) == ""
+
+
+def test_a_claim_without_its_verifications_blocks() -> None:
+    result = check_quality(facts(claim=Claim("component", "api", ("verify_lint",))))
+    assert (result.verdict, result.pause_kind) == (GuardVerdict.BLOCK, "guardrail")
+    assert result.command == "lopen resume auth-20260301-1"
+    assert "verify_lint" in result.correction
+
+
+def test_a_verified_claim_and_no_claim_pass() -> None:
+    assert check_quality(facts(claim=Claim("task", "t1"))).verdict is GuardVerdict.PASS
+    assert check_quality(facts()).verdict is GuardVerdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("completed", "original", "verdict", "done"),
+    [
+        (0, 3, GuardVerdict.PASS, False),
+        (2, 3, GuardVerdict.PASS, False),
+        (3, 3, GuardVerdict.PASS, True),
+        (5, 3, GuardVerdict.PASS, True),
+        (0, 0, GuardVerdict.BLOCK, False),
+        (3, 0, GuardVerdict.BLOCK, False),
+        (3, None, GuardVerdict.BLOCK, False),
+        (None, 3, GuardVerdict.BLOCK, False),
+        (None, None, GuardVerdict.BLOCK, False),
+        (0, -1, GuardVerdict.BLOCK, False),
+        (-1, 3, GuardVerdict.BLOCK, False),
+    ],
+)
+def test_scope_from_step_four_on(
+    completed: int | None, original: int | None, verdict: GuardVerdict, done: bool
+) -> None:
+    result = check_scope(facts(step=Step.ITERATE_THROUGH_TASKS, scope=ScopeFacts(completed, original)))
+    assert result.verdict is verdict
+    assert scope_fulfilled(completed, original) is done
+
+
+def test_unfinished_scope_says_that_the_run_goes_on() -> None:
+    result = check_scope(facts(step=Step.REPEAT, scope=ScopeFacts(2, 3)))
+    assert result.reason == "2 of 3 acceptance criteria are done: the run continues"
+
+
+@pytest.mark.parametrize("step", ORDER)
+def test_an_unknown_scope_blocks_exactly_from_step_four_on(step: Step) -> None:
+    blocked = check_scope(facts(step=step)).verdict is GuardVerdict.BLOCK
+    assert blocked == (number(step) >= 4)
+
+
+def test_the_block_says_what_to_do() -> None:
+    result = check_scope(facts(step=Step.SELECT_NEXT_COMPONENT, scope=ScopeFacts(0, 0)))
+    assert (result.pause_kind, result.command) == ("guardrail", "lopen plan auth --new")
+    assert "the original scope is 0" in result.reason
+    assert "record_components" in result.correction
+
+
+EVERYTHING = {"verify-tests": "pytest", "verify-lint": "ruff check"}
+
+
+def test_a_repository_with_everything_lacks_nothing() -> None:
+    assert missing_gates(EVERYTHING, {"pre-commit"}) == ()
+    assert advice(()) == ""
+
+
+def test_what_is_none_or_left_out_is_missing_by_its_name() -> None:
+    missing = missing_gates({"verify-tests": None}, ())
+    assert [name.split(" (")[0] for name in missing] == [
+        "a test runner",
+        "a linter",
+        "a pre-commit hook that runs the verify commands",
+    ]
+    assert all(name in advice(missing) for name in missing)
+
+
+def test_no_hook_is_missed_where_lopen_makes_no_commits() -> None:
+    assert missing_gates(EVERYTHING, (), commits=False) == ()
