@@ -34,10 +34,10 @@ from lopen.llm.retry import RetryPolicy
 from lopen.llm.secret_filter import SecretFilteringModel
 from lopen.loop.context import (
     Guards,
-    Models,
     People,
     RunRequest,
     SessionContext,
+    SessionModels,
     SessionRecord,
     TaskIds,
 )
@@ -122,7 +122,7 @@ def wired(
             clock=clock,
             project=Project(place, workspace, Specifications(home, store), commands, verifier, rules),
             record=_record(store, journal, home, secrets),
-            models=Models(
+            models=SessionModels(
                 calls,
                 OracleCalls(calls, repository, store, settings.oracle.model),
                 "" if options.model.startswith(REPLAY) else options.model,

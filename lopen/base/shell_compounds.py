@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from lopen.base.shell_values import MISPLACED, NOTHING, PLAIN, QUOTED, Command, Redirection, Script, Word
+from lopen.base.shell_values import (
+    MISPLACED,
+    NOTHING,
+    PLAIN,
+    QUOTED,
+    Redirection,
+    Script,
+    ShellCommand,
+    ShellWord,
+)
 from lopen.base.shell_words import WordReader
 
 _OPENING = frozenset({"if", "while", "until", "{", "for", "select", "case"})
@@ -45,7 +54,7 @@ class Level:
         self.inherited = self.piped_from = inherited
         self.groups: list[Group] = []
         self.heredocs: list[Redirection] = []
-        self.command = Command(subshell)
+        self.command = ShellCommand(subshell)
         self.names_coprocess = False
 
 
@@ -62,7 +71,7 @@ class CompoundReader(WordReader):
         if command.words or command.assignments or command.redirections:
             command.piped_from = self.level.piped_from
             self.script.commands.append(command)
-        self.level.command = Command(self.subshell)
+        self.level.command = ShellCommand(self.subshell)
 
     def blanks(self, *, newlines: bool = False) -> None:
         """Pass blanks and escaped newlines; with `newlines` these and comments too."""
@@ -148,7 +157,7 @@ class CompoundReader(WordReader):
         start, opened = len(self.script.commands), self.at
         if self.text.startswith("((", self.at) and self.arithmetic("(("):
             expression = self.text[opened + 2 : self.at - 2]
-            level.command.words += [Word([(PLAIN, "((")]), Word([(QUOTED, expression)])]
+            level.command.words += [ShellWord([(PLAIN, "((")]), ShellWord([(QUOTED, expression)])]
             return
         self.script.operators.add("(")
         self.at += 1
@@ -232,4 +241,4 @@ class CompoundReader(WordReader):
             words.append(self.read_word())
             if self.at == start:
                 self.at += 1
-                words[-1] = Word([(PLAIN, c)])
+                words[-1] = ShellWord([(PLAIN, c)])

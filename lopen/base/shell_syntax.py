@@ -16,7 +16,7 @@ from lopen.base.shell_values import (
     UNCLOSED_GROUP,
     Redirection,
     Script,
-    Word,
+    ShellWord,
 )
 from lopen.base.shell_words import DEEPEST
 
@@ -146,7 +146,7 @@ class _Reader(CompoundReader):
 
     def _redirect(self, descriptor: str, operator: str) -> None:
         if descriptor and operator.startswith("&"):  # `2&>x` gives the command an argument
-            self.level.command.words.append(Word([(PLAIN, descriptor)]))
+            self.level.command.words.append(ShellWord([(PLAIN, descriptor)]))
         self.at += len(operator)
         self.blanks()
         start = self.at
@@ -154,7 +154,7 @@ class _Reader(CompoundReader):
         if operator in ("<<", "<<-") and target.expands:  # the shell does not expand a delimiter
             if target.quoted:
                 self.doubt(MISPLACED)
-            target = Word([(PLAIN, self.text[start : self.at])])
+            target = ShellWord([(PLAIN, self.text[start : self.at])])
         redirection = Redirection(descriptor, operator, target)
         self.level.command.redirections.append(redirection)
         if operator in ("<<", "<<-"):
@@ -166,12 +166,12 @@ class _Reader(CompoundReader):
         for redirection in heredocs:
             body = self._here_document(redirection)
             if redirection.target.quoted:
-                redirection.body = Word([(QUOTED, body)])
+                redirection.body = ShellWord([(QUOTED, body)])
             elif self.depth >= DEEPEST:
                 self.doubt(TOO_DEEP)
             else:
                 inner = _Reader(body, self.script, self.depth + 1, self.subshell)
-                redirection.body = Word(inner.quoted_text(""))
+                redirection.body = ShellWord(inner.quoted_text(""))
 
     def _here_document(self, redirection: Redirection) -> str:
         """Pass the lines of a here-document and the one that ends it; return them."""
@@ -206,11 +206,11 @@ def _is_descriptor(text: str) -> bool:
     return text.isdecimal() or (text[:1] == "{" and text[-1:] == "}" and text[1:-1].isidentifier())
 
 
-def _assignment(word: Word) -> tuple[str, Word] | None:
+def _assignment(word: ShellWord) -> tuple[str, ShellWord] | None:
     """The name and the value where the word is an assignment."""
     kind, text = word.pieces[0] if word.pieces else (PLAIN, "")
     name, sign, value = text.partition("=")
     name = name.removesuffix("+").partition("[")[0]
     if kind != PLAIN or not sign or not (name.isascii() and name.isidentifier()):
         return None
-    return name, Word([(PLAIN, value), *word.pieces[1:]] if value else word.pieces[1:])
+    return name, ShellWord([(PLAIN, value), *word.pieces[1:]] if value else word.pieces[1:])

@@ -31,7 +31,7 @@ _CODES = {"x": (2, 16), "u": (4, 16), "U": (8, 16), **dict.fromkeys("01234567", 
 _DIGITS = {8: frozenset("01234567"), 16: frozenset("0123456789abcdefABCDEF")}
 
 
-class Word:
+class ShellWord:
     """One word after quote removal.
 
     `pieces` are (kind, text) pairs. The text of a variable is its name; that of any other expansion is its source,
@@ -75,7 +75,7 @@ class Redirection:
 
     __slots__ = ("body", "descriptor", "operator", "target")
 
-    def __init__(self, descriptor: str, operator: str, target: Word) -> None:
+    def __init__(self, descriptor: str, operator: str, target: ShellWord) -> None:
         self.descriptor = descriptor
         self.operator = operator
         self.target = target
@@ -87,7 +87,7 @@ class Redirection:
         return ">" in self.operator
 
 
-class Command:
+class ShellCommand:
     """One simple command.
 
     `piped_from` and `group` are ranges of indices into `Script.commands`: those whose output it reads, and those of
@@ -98,8 +98,8 @@ class Command:
     __slots__ = ("assignments", "group", "piped_from", "redirections", "subshell", "words")
 
     def __init__(self, subshell: tuple[int, ...]) -> None:
-        self.words: list[Word] = []
-        self.assignments: list[tuple[str, Word]] = []
+        self.words: list[ShellWord] = []
+        self.assignments: list[tuple[str, ShellWord]] = []
         self.redirections: list[Redirection] = []
         self.piped_from = NOTHING
         self.group = NOTHING
@@ -111,7 +111,7 @@ class Command:
         return tuple(word.text for word in self.words)
 
     def __repr__(self) -> str:
-        return f"Command{self.texts!r}"
+        return f"ShellCommand{self.texts!r}"
 
 
 class Script:
@@ -124,7 +124,7 @@ class Script:
     __slots__ = ("commands", "functions", "operators", "retries", "subshells", "uncertain")
 
     def __init__(self) -> None:
-        self.commands: list[Command] = []
+        self.commands: list[ShellCommand] = []
         self.functions: set[str] = set()
         self.operators: set[str] = set()
         self.uncertain = ""

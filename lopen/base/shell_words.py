@@ -13,7 +13,7 @@ from lopen.base.shell_values import (
     UNCLOSED_QUOTE,
     VARIABLE,
     Script,
-    Word,
+    ShellWord,
     decode_escapes,
     name_end,
 )
@@ -63,7 +63,7 @@ class WordReader:
         end = self.text.find("\n", self.at)
         self.at = len(self.text) if end < 0 else end
 
-    def read_word(self, *, assignable: bool = False) -> Word:
+    def read_word(self, *, assignable: bool = False) -> ShellWord:
         """Read the word at the cursor; where it is `assignable`, `name[…]=` is a part of it."""
         pieces: list[tuple[str, str]] = []
         if assignable:
@@ -87,7 +87,7 @@ class WordReader:
                 self._array(pieces)
             else:
                 break
-        return Word(pieces)
+        return ShellWord(pieces)
 
     def _run(self, stops: frozenset[str]) -> str:
         start = self.at

@@ -9,7 +9,7 @@ import re
 from itertools import islice, product
 
 from lopen.base.shell_syntax import parse
-from lopen.base.shell_values import EXPANSION, PLAIN, QUOTED, Command, Word
+from lopen.base.shell_values import EXPANSION, PLAIN, QUOTED, ShellCommand, ShellWord
 from lopen.claude_hooks.nested_shells import (
     MOST_SOURCES,
     UNREAD,
@@ -39,8 +39,8 @@ class Resolution:
     def __init__(self, text: str) -> None:
         self.commands: list[ResolvedCommand] = []
         self.uncertain = self.cut = False
-        self._values: dict[str, list[Word]] = {}
-        self._aliases: dict[str, list[Word]] = {}
+        self._values: dict[str, list[ShellWord]] = {}
+        self._aliases: dict[str, list[ShellWord]] = {}
         self._known: dict[str, list[str]] = {}
         self._texts, self._characters = MOST_TEXTS, MOST_CHARACTERS
         self._value_depth = 0
@@ -85,7 +85,7 @@ class Resolution:
             way.fed = way.fed or text
             self._read_inner(way, depth)
 
-    def _note_values(self, command: Command) -> None:
+    def _note_values(self, command: ShellCommand) -> None:
         """Note the variables and aliases that a command sets."""
         for name, value in command.assignments:
             self._values.setdefault(name, []).append(value)
@@ -96,10 +96,10 @@ class Resolution:
                 kind, text = word.pieces[0] if word.pieces else (PLAIN, "")
                 name, sign, start = text.partition("=")
                 if sign:
-                    noted.setdefault(name, []).append(Word([(kind, start), *word.pieces[1:]]))
+                    noted.setdefault(name, []).append(ShellWord([(kind, start), *word.pieces[1:]]))
         self._known.clear()
 
-    def _ways(self, command: Command, subshell: tuple[int, ...]) -> list[ResolvedCommand]:
+    def _ways(self, command: ShellCommand, subshell: tuple[int, ...]) -> list[ResolvedCommand]:
         combined = list(islice(product(*map(self._alternatives, command.words)), MOST_ALTERNATIVES + 1))
         self._ways_left -= len(combined) - 1
         if len(combined) > MOST_ALTERNATIVES or self._ways_left < 0:
@@ -121,10 +121,10 @@ class Resolution:
             ways.append(way)
         return ways
 
-    def _texts_of(self, word: Word) -> list[str]:
+    def _texts_of(self, word: ShellWord) -> list[str]:
         return [" ".join(part) for part in self._alternatives(word)]
 
-    def _alternatives(self, word: Word) -> list[tuple[str, ...]]:
+    def _alternatives(self, word: ShellWord) -> list[tuple[str, ...]]:
         """What a word may become: alternatives of one word, of several, or of none."""
         if not word.expands:
             return [tuple(_expanded(word.text) if word.pattern else [word.text])]

@@ -21,7 +21,7 @@ from lopen.llm.stream_parser import StreamParser
 
 if TYPE_CHECKING:
     from lopen.llm.sdk import Sdk
-    from lopen.settings.schema import Model as ModelSettings
+    from lopen.settings.schema import ModelSettings
 
 
 class AnthropicModel:

@@ -20,7 +20,7 @@ from lopen.llm.fake_api.server import Answer, Message, MessagesEndpoint, Status
 from lopen.llm.messages import OnText, Request, Response
 from lopen.llm.recorder import calls_since, last_assistant, masked, opening
 from lopen.llm.recording import RecordedCall, RecordedExchange, Recording
-from lopen.settings.schema import Model as ModelSettings
+from lopen.settings.schema import ModelSettings
 
 LONGEST_SHOWN: Final = 60  # characters of a value in a message
 

@@ -16,11 +16,11 @@ from lopen.loop.context import SessionContext
 from lopen.loop.project_context import lacks
 from lopen.workflow.decide import enter_step
 from lopen.workflow.pauses import gate_pause
-from lopen.workflow.session import MOVED, Approval, Progress, waits
+from lopen.workflow.session import MOVED, Approval, StepProgress, waits
 from lopen.workflow.steps import Trigger
 
 
-def at_gate(context: SessionContext, spec: Specification) -> Progress:
+def at_gate(context: SessionContext, spec: Specification) -> StepProgress:
     """Pass the gate if a person opened it for exactly this specification; otherwise wait for them."""
     given = valid_approval(context, spec)
     if given is None and context.people.approver.approve(spec):

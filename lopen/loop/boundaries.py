@@ -13,18 +13,18 @@ from lopen.base.events import ComponentComplete, GuardrailRaised, TaskChanged
 from lopen.guardrails.completion import QUALITY
 from lopen.guardrails.repeated_failures import after_success
 from lopen.guardrails.wording import one_line
-from lopen.loop.oracle_calls import BoundaryVerdict, Oracle
+from lopen.loop.oracle_calls import BoundaryVerdict, Judge
 from lopen.oracle.verdict import Finding, Scope
 from lopen.tools.workbench import Workbench
 from lopen.workflow.assess import scope_of
 from lopen.workflow.decide import enter_step
 from lopen.workflow.pauses import BOUNDARY, review_pause, scope_pause
-from lopen.workflow.session import MOVED, Pause, Progress, Session, waits
+from lopen.workflow.session import MOVED, Pause, Session, StepProgress, waits
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 
-def close_component(bench: Workbench, oracle: Oracle, component: Component) -> Progress:
+def close_component(bench: Workbench, oracle: Judge, component: Component) -> StepProgress:
     """Verify a component whose tasks are all complete: it is complete and step 7 comes, or a task is added."""
     judged = oracle.pronounce(bench, "component", component.id)
     if not judged.passed:
@@ -48,7 +48,7 @@ def _component_passed(session: Session, component: Component) -> Session:
     return replace(session, confirmed=after_success(session.confirmed, BOUNDARY))
 
 
-def verify_done(bench: Workbench, oracle: Oracle) -> Pause | None:
+def verify_done(bench: Workbench, oracle: Judge) -> Pause | None:
     """Verify components that step 3 recorded as done, in order of their dependencies; each once.
 
     Returns the pause where a person is needed.
@@ -71,7 +71,7 @@ def to_verify(tree: TaskTree) -> Iterator[Component]:
             yield component
 
 
-def close_module(bench: Workbench, oracle: Oracle) -> Progress:
+def close_module(bench: Workbench, oracle: Judge) -> StepProgress:
     """Verify the module once no component is left: the session is complete, or a task is added."""
     judged = oracle.pronounce(bench, "module", bench.session.module)
     if not judged.passed:
@@ -93,7 +93,7 @@ def close_module(bench: Workbench, oracle: Oracle) -> Progress:
 
 def _add_task(
     bench: Workbench, judged: BoundaryVerdict, scope: Scope, component: Component | None
-) -> Progress:
+) -> StepProgress:
     """Turn the findings into one task, and ask a person where verifications keep failing."""
     session = bench.session
     target = component or _covering(session.tree, judged.verdict.findings)

@@ -12,7 +12,7 @@ from lopen.documents.spec import Specification
 from lopen.limits.budgets.meter import Meter
 from lopen.loop.model_calls import ModelAccess
 from lopen.loop.module_branch import ModuleBranch
-from lopen.loop.oracle_calls import Oracle
+from lopen.loop.oracle_calls import Judge
 from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
 from lopen.storage.audit import AuditTrail
@@ -76,11 +76,11 @@ class SessionRecord:
 
 
 @dataclass(frozen=True)
-class Models:
+class SessionModels:
     """The models that the session asks."""
 
     calls: ModelAccess
-    oracle: Oracle
+    oracle: Judge
     override: str = ""  # one model for every phase
 
 
@@ -109,7 +109,7 @@ class SessionContext:
     clock: Clock
     project: Project
     record: SessionRecord
-    models: Models
+    models: SessionModels
     guards: Guards
     people: People
     committer: Committer

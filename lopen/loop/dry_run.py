@@ -12,7 +12,7 @@ from datetime import datetime
 from lopen.base.clock import FakeClock
 from lopen.limits.answers import ToolTrip
 from lopen.llm.messages import OnText, Request, Response
-from lopen.loop.context import Models, NoApprover, People, SessionContext
+from lopen.loop.context import NoApprover, People, SessionContext, SessionModels
 from lopen.loop.model_calls import OnResponse, ignore_response
 from lopen.loop.module_branch import CheckedBranch
 from lopen.loop.oracle_calls import BoundaryVerdict
@@ -83,7 +83,7 @@ def dry(context: SessionContext, *, apart: bool, now: datetime) -> SessionContex
         context,
         clock=FakeClock(now),
         record=replace(context.record, write_plan=lambda: None),
-        models=Models(
+        models=SessionModels(
             FirstRequest(), FirstVerification(context.settings.oracle.model), context.models.override
         ),
         people=People(Nobody(), NoApprover()),

@@ -27,7 +27,7 @@ from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.decide import enter_step
 from lopen.workflow.pauses import gate_pause, iterations_pause, stuck_pause
-from lopen.workflow.session import MOVED, NEEDS_MODEL, Pause, Progress, Session, waits
+from lopen.workflow.session import MOVED, NEEDS_MODEL, Pause, Session, StepProgress, waits
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, next_task, selectable
 
@@ -57,7 +57,7 @@ def look(context: SessionContext) -> Pause | None:
     return seen.pause
 
 
-def advance_without_model(context: SessionContext) -> Progress:
+def advance_without_model(context: SessionContext) -> StepProgress:
     """Do what the session's step needs without a model."""
     session = context.record.journal.session
     match session.step:
@@ -108,7 +108,7 @@ def readable_spec(context: SessionContext) -> Specification | None:
         return None
 
 
-def _select(context: SessionContext) -> Progress:
+def _select(context: SessionContext) -> StepProgress:
     """Verify what was recorded as done; close the module; or take up a component that is broken down already."""
     bench = bench_for(context)
     if pause := verify_done(bench, context.models.oracle):
@@ -134,7 +134,7 @@ def given_up(component: Component) -> bool:
     return not component.open_tasks and any(t.given_up for t in component.tasks)
 
 
-def _close_component(context: SessionContext) -> Progress:
+def _close_component(context: SessionContext) -> StepProgress:
     session = context.record.journal.session
     component = session.tree.component(session.selected or "")
     assert component is not None

@@ -73,7 +73,7 @@ def demanded(bench: Workbench, scope: Scope) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*required(scope, commands), *narrower)))
 
 
-def answer(bench: Workbench, oracle: Oracle, scope: Scope, subject: str) -> ToolResult:
+def answer(bench: Workbench, oracle: Judge, scope: Scope, subject: str) -> ToolResult:
     """Return the verdict as a tool's result."""
     judged = oracle.pronounce(bench, scope, subject)
     if judged.passed:
@@ -81,7 +81,7 @@ def answer(bench: Workbench, oracle: Oracle, scope: Scope, subject: str) -> Tool
     return ToolResult(True, judged.verdict.to_tool_result())
 
 
-class Oracle(Protocol):
+class Judge(Protocol):
     """Whoever judges finished work."""
 
     def pronounce(self, bench: Workbench, scope: Scope, subject: str) -> BoundaryVerdict:

@@ -27,7 +27,7 @@ from lopen.loop.resumption import CONTINUED
 from lopen.loop.startup import completed
 from lopen.workflow.decide import Outcome, decide
 from lopen.workflow.pauses import confirm_command, interrupted_pause
-from lopen.workflow.session import MOVED, Pause, Progress, Session, waits
+from lopen.workflow.session import MOVED, Pause, Session, StepProgress, waits
 from lopen.workflow.steps import Step
 
 SAVE_TRIES = 3
@@ -123,7 +123,7 @@ def settle(context: SessionContext, outcome: Outcome) -> Session:
     return record.journal.session if outcome.pause is None else pause(context, outcome.pause)
 
 
-def advance(context: SessionContext) -> Progress:
+def advance(context: SessionContext) -> StepProgress:
     """Bring the session in line with the facts, then do what its step needs without a model."""
     if seen := look(context):
         return waits(seen)

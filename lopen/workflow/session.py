@@ -48,20 +48,20 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StepProgress:
     """The result of a step that lopen takes by itself: it moved on, it waits for a person, or a model is needed."""
 
     kind: Literal["moved", "waits", "needs_model"]
     pause: Pause | None = None
 
 
-MOVED = Progress("moved")
-NEEDS_MODEL = Progress("needs_model")
+MOVED = StepProgress("moved")
+NEEDS_MODEL = StepProgress("needs_model")
 
 
-def waits(pause: Pause) -> Progress:
+def waits(pause: Pause) -> StepProgress:
     """Return the progress of a step that waits for a person."""
-    return Progress("waits", pause)
+    return StepProgress("waits", pause)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ POINTS = (
     "before:lopen.loop.model_calls:ModelCalls._settle",
     "after:lopen.workspace.workspace:Workspace.write",
     "after:lopen.tools.verification:Verifier._run",
-    "after:lopen.loop.oracle_calls:OracleCalls.verdict",
+    "after:lopen.loop.oracle_calls:JudgeCalls.verdict",
     "before:lopen.git.repository:Repository.commit",
     "after:lopen.git.refs:References.move",
     "after:lopen.loop.task_commit:_record",

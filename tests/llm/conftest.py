@@ -11,7 +11,7 @@ import pytest
 from lopen.base.clock import Clock, SystemClock
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import Request, SystemBlock, ToolSpec
-from lopen.settings.schema import Model as ModelSettings
+from lopen.settings.schema import ModelSettings
 from tests.no_network import forbidden_network
 
 Reach = Callable[..., AnthropicModel]

@@ -10,7 +10,7 @@ from lopen.base.clock import SystemClock
 from lopen.base.errors import LopenError
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import Rejected
-from lopen.settings.schema import Model as ModelSettings
+from lopen.settings.schema import ModelSettings
 from tests.endpoint import (
     ScriptedEndpoint,
     status,

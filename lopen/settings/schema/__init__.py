@@ -10,31 +10,31 @@ from __future__ import annotations
 from pydantic import Field
 
 from lopen.settings.schema.limits import Budget, Circuit, Memory, Resources
-from lopen.settings.schema.machine import Hooks, Notify, Recording, Sandbox, Serve
-from lopen.settings.schema.models import Model, Models, Oracle
-from lopen.settings.schema.parts import Allowed, Section, Trust
+from lopen.settings.schema.machine import Hooks, Notify, RecordingSettings, SandboxSettings, Serve
+from lopen.settings.schema.models import ModelSettings, OracleSettings, PhaseModels
+from lopen.settings.schema.parts import Allowed, SettingsSection, Trust
 from lopen.settings.schema.work import Git, Guardrails, SessionSettings, ToolDiscipline, Workflow
 
-__all__ = ["Allowed", "Budget", "Git", "Model", "Section", "Settings", "Trust"]
+__all__ = ["Allowed", "Budget", "Git", "ModelSettings", "Settings", "SettingsSection", "Trust"]
 
 
-class Settings(Section):
+class Settings(SettingsSection):
     """All of it. Immutable; made by `lopen.settings.sources.load`."""
 
-    models: Models = Field(default_factory=Models)
-    oracle: Oracle = Field(default_factory=Oracle)
-    model: Model = Field(default_factory=Model)
+    models: PhaseModels = Field(default_factory=PhaseModels)
+    oracle: OracleSettings = Field(default_factory=OracleSettings)
+    model: ModelSettings = Field(default_factory=ModelSettings)
     budget: Budget = Field(default_factory=Budget)
     workflow: Workflow = Field(default_factory=Workflow)
     session: SessionSettings = Field(default_factory=SessionSettings)
     git: Git = Field(default_factory=Git)
     tool_discipline: ToolDiscipline = Field(default_factory=ToolDiscipline)
     guardrails: Guardrails = Field(default_factory=Guardrails)
-    sandbox: Sandbox = Field(default_factory=Sandbox)
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
     circuit: Circuit = Field(default_factory=Circuit)
     resources: Resources = Field(default_factory=Resources)
     memory: Memory = Field(default_factory=Memory)
     hooks: Hooks = Field(default_factory=Hooks)
     notify: Notify = Field(default_factory=Notify)
-    recording: Recording = Field(default_factory=Recording)
+    recording: RecordingSettings = Field(default_factory=RecordingSettings)
     serve: Serve = Field(default_factory=Serve)

@@ -15,11 +15,11 @@ from lopen.settings.schema.parts import (
     Money,
     Positive,
     Seconds,
-    Section,
+    SettingsSection,
 )
 
 
-class TaskTypeBudgets(Section):
+class TaskTypeBudgets(SettingsSection):
     """Token budgets by the type of a task."""
 
     planning: Annotated[
@@ -46,7 +46,7 @@ class TaskTypeBudgets(Section):
     ] = 50_000
 
 
-class Budget(Section):
+class Budget(SettingsSection):
     """Limits of tokens, requests and money."""
 
     enabled: Annotated[
@@ -128,7 +128,7 @@ class Budget(Section):
         return self
 
 
-class Rule(Section):
+class Rule(SettingsSection):
     """One circuit rule; None keeps the rule's own default."""
 
     enabled: Annotated[bool, Field(description="Let this rule trip the circuit."), RAISE] = True
@@ -155,7 +155,7 @@ class Rule(Section):
     ] = None
 
 
-class Circuit(Section):
+class Circuit(SettingsSection):
     """The circuit breaker and its rules."""
 
     enabled: Annotated[bool, Field(description="Let circuits trip."), RAISE] = True
@@ -169,7 +169,7 @@ class Circuit(Section):
     external_api: Rule = Field(default_factory=Rule)
 
 
-class Resources(Section):
+class Resources(SettingsSection):
     """Limits of sub-agents and of what they and external calls cost."""
 
     max_concurrent_agents: Annotated[
@@ -200,7 +200,7 @@ class Resources(Section):
     ] = 5.0
 
 
-class Memory(Section):
+class Memory(SettingsSection):
     """Sizes and ages of what lopen keeps in `.lopen/`."""
 
     log_max_kb: Annotated[

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lopen.settings.schema.parts import LOWER, USER_ONLY, Positive, Section
+from lopen.settings.schema.parts import LOWER, USER_ONLY, Positive, SettingsSection
 
 
-class Sandbox(Section):
+class SandboxSettings(SettingsSection):
     """The confinement of commands."""
 
     mode: Annotated[
@@ -36,7 +36,7 @@ class Sandbox(Section):
     ] = 600.0
 
 
-class Hooks(Section):
+class Hooks(SettingsSection):
     """The hooks for Claude Code."""
 
     external_commands: Annotated[
@@ -55,7 +55,7 @@ class Hooks(Section):
     ] = 2.0
 
 
-class Notify(Section):
+class Notify(SettingsSection):
     """Telling a person."""
 
     command: Annotated[
@@ -65,7 +65,7 @@ class Notify(Section):
     ] = ""
 
 
-class Recording(Section):
+class RecordingSettings(SettingsSection):
     """Recording of model exchanges."""
 
     enabled: Annotated[
@@ -75,7 +75,7 @@ class Recording(Section):
     ] = True
 
 
-class Serve(Section):
+class Serve(SettingsSection):
     """The address of the server."""
 
     host: Annotated[

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lopen.settings.schema.parts import CONFIRM, LOWER, USER_ONLY, Allowed, Section
+from lopen.settings.schema.parts import CONFIRM, LOWER, USER_ONLY, Allowed, SettingsSection
 
 
-class Models(Section):
+class PhaseModels(SettingsSection):
     """The model of each phase."""
 
     requirement_gathering: Annotated[
@@ -27,7 +27,7 @@ class Models(Section):
     ] = Field(default_factory=lambda: ["claude-sonnet-5"])
 
 
-class Oracle(Section):
+class OracleSettings(SettingsSection):
     """The model that judges finished work."""
 
     model: Annotated[str, Field(description="Model that judges finished work."), CONFIRM] = "claude-haiku-5-5"
@@ -39,7 +39,7 @@ ADDRESS_IN_WORDS = (
 )
 
 
-class Model(Section):
+class ModelSettings(SettingsSection):
     """The connection to the model."""
 
     provider: Annotated[

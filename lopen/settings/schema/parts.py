@@ -34,7 +34,7 @@ Seconds = Annotated[float, Field(ge=0)]
 Money = Annotated[float, Field(ge=0)]
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """A table of the configuration file: closed, immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from lopen.settings.schema.parts import LOWER, USER_ONLY, Count, Positive, Section
+from lopen.settings.schema.parts import LOWER, USER_ONLY, Count, Positive, SettingsSection
 
 
-class Workflow(Section):
+class Workflow(SettingsSection):
     """The course of a run."""
 
     unattended: Annotated[
@@ -46,7 +46,7 @@ class Workflow(Section):
     ] = ""
 
 
-class SessionSettings(Section):
+class SessionSettings(SettingsSection):
     """Continuing and keeping sessions."""
 
     auto_resume: Annotated[
@@ -62,7 +62,7 @@ class SessionSettings(Section):
     ] = 7
 
 
-class Git(Section):
+class Git(SettingsSection):
     """The use of git."""
 
     enabled: Annotated[
@@ -102,7 +102,7 @@ class Git(Section):
         return self
 
 
-class ToolDiscipline(Section):
+class ToolDiscipline(SettingsSection):
     """Limits of wasteful tool use."""
 
     max_file_reads: Annotated[
@@ -120,7 +120,7 @@ class ToolDiscipline(Section):
     ] = 5
 
 
-class Guardrails(Section):
+class Guardrails(SettingsSection):
     """Guardrails that only advise."""
 
     disabled: Annotated[
