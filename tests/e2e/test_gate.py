@@ -106,7 +106,7 @@ def test_what_check_refuses_cannot_be_approved(make_project: MakeProject) -> Non
     ran = project.lopen("run", "calc")
 
     assert approved.code == 1
-    assert "SPECIFICATION.md:10: no criterion" in approved.err
+    assert "SPECIFICATION.md:10: no criteria" in approved.err
     assert "`## Overview` is missing" in approved.err
     assert ran.code == 1
     assert "lopen check calc" in ran.err

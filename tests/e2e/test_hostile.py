@@ -185,7 +185,7 @@ def test_a_plan_beside_a_lost_database_completes_nothing(make_project: MakeProje
     assert ran.code == 3, ran.err
     assert GATE in ran.out
     assert "0 of 1 tasks complete" in ran.err
-    assert "pipe: its plan cannot be read" in ran.err
+    assert "pipe: its plan is unreadable" in ran.err
 
 
 def test_a_planted_lock_holder_keeps_no_person_out(make_project: MakeProject) -> None:

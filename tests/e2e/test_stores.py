@@ -132,7 +132,7 @@ def test_what_needs_no_limits_is_shown_while_redis_is_gone(
     for command in (["budget", "show"], ["alerts"], ["circuit", "status"]):
         refused = project.lopen(*command)
         assert refused.code == 1
-        assert "start it, or name another store" in refused.err
+        assert "start it, or use the local store" in refused.err
 
 
 def test_commands_say_what_a_person_did_wrong(kept_in: dict[str, str], make_project: MakeProject) -> None:
