@@ -217,10 +217,10 @@ LOOK = """
 import gc, sys
 from lopen.base.clock import SystemClock
 from lopen.llm.anthropic_model import AnthropicModel
-from lopen.settings.schema import Model
+from lopen.settings.schema import ModelSettings
 
 assert "anthropic" not in sys.modules
-model = AnthropicModel(Model(), {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, SystemClock(), api_key="none")
+model = AnthropicModel(ModelSettings(), {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}, SystemClock(), api_key="none")
 model.connect()
 print("anthropic" in sys.modules, gc.isenabled(), gc.get_freeze_count() > 100_000)
 """
