@@ -14,6 +14,7 @@ TABLES = (
     "saving",
     "documents",
     "guardrails",
+    "integrity",
     "limits",
     "day",
     "sandbox",

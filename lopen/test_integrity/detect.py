@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity import go, java, javascript, python, rust
+from lopen.test_integrity import go, java, javascript, named_tests, python, rust
 from lopen.test_integrity.compare import Change, compare
 from lopen.test_integrity.configuration import configuration_findings
 from lopen.test_integrity.python_names import module_name
@@ -19,6 +19,7 @@ LANGUAGES: tuple[Language, ...] = (
     go.LANGUAGE,
     rust.LANGUAGE,
     java.LANGUAGE,
+    *named_tests.LANGUAGES,
 )
 MAX_FINDINGS = 50  # worst first; who reads fifty has read enough
 MAX_CHARS = 300_000  # a larger file is data or generated; its tests are not read

@@ -43,6 +43,7 @@ class Flow:
         self.checks: list[Check] = []
         self.skips: list[Skip] = []
         self.rows: int | None = None
+        self._depth = 0
         self._local: dict[str, list[Check]] = {}  # what the functions in the root check, by name
 
     def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
@@ -63,10 +64,13 @@ class Flow:
 
     def walk(self, node: Node, place: Place) -> None:
         """Follow one node."""
-        if place.depth > DEEPEST:
+        if self._depth > DEEPEST:
             return
-        place = place._replace(depth=place.depth + 1)
-        kind = node.type
+        self._depth += 1
+        self._follow(node, node.type, place)
+        self._depth -= 1
+
+    def _follow(self, node: Node, kind: str, place: Place) -> None:
         if kind in CALLS:
             self._call(node, place)
         elif kind in FUNCTIONS:

@@ -172,7 +172,7 @@ class _File(Flow):
         ):
             rows = self.count(table) if table is not None else place.rows
             outer, self.root = self.root, function
-            self.walk(function.child_by_field_name("body") or function, Place(depth=place.depth, rows=rows))
+            self.walk(function.child_by_field_name("body") or function, Place(rows=rows))
             self.root = outer
         self.groups.pop()
 

@@ -1,13 +1,13 @@
-"""Tests of C#, Kotlin, Ruby, PHP, C and C++ by name: which there are, and which are skipped. A table for each language."""
+"""Tests of C#, Kotlin, Ruby, PHP, C and C++ by name: which there are, and which are skipped. A table for each."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
+from lopen.test_integrity.named_tests_tables import TABLES, Table
 from lopen.test_integrity.suite import Case, Language, Skip, Suite, numbered
 from lopen.test_integrity.syntax import Source, ancestors
 
@@ -15,83 +15,6 @@ if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """How to read one language.
-
-    `declared`: a query for what may be a test: `name` (or `title`) and `test`. `test`: what its head must match (its
-    annotations, words and name, to the body). `skipped`: what in the head of a test or of a group around it keeps it
-    from running. `skips`: a call in a body that does. `groups`: nodes around tests, whose heads count too.
-    """
-
-    grammar: str
-    paths: str
-    declared: str
-    test: str
-    skipped: str
-    skips: str
-    groups: frozenset[str]
-
-
-_TABLES = {
-    "C#": _Table(
-        "csharp",
-        r"\.cs$",
-        "(method_declaration name: (identifier) @name) @test",
-        r"\[[^\]]*\b(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod|SkippableFact)\b",
-        r"\[[^\]]*\bIgnore\b[^\]]*\]|\b(?:Skip|Ignore|IgnoreReason)\s*=\s*[\w\"$@][^,)]*|\[\s*Explicit\b[^\]]*\]",
-        r"\bAssert\s*\.\s*(?:Ignore|Inconclusive|Skip)\w*\s*\(|\bSkip\.(?:If|IfNot)\s*\(\s*(?:true|false)",
-        frozenset({"class_declaration"}),
-    ),
-    "Kotlin": _Table(
-        "kotlin",
-        r"(?:^|/)(?:test|androidTest|commonTest|jvmTest)/.*\.kt$|Test\w*\.kt$",
-        "(function_declaration name: (identifier) @name) @test",
-        r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory)\b",
-        r"@(?:\w+\.)*(?:Ignore|Disabled)\b(?:\([^)]*\))?|@(?:Enabled|Disabled)(?:If|On|For)\w*\([^)]*\)",
-        r"\b(?:assumeTrue|assumeFalse|abort)\s*\(|\bthrow\s+(?:TestAbortedException|AssumptionViolatedException)\b",
-        frozenset({"class_declaration"}),
-    ),
-    "PHP": _Table(
-        "php",
-        r"Test\.php$|(?:^|/)tests?/.*\.php$",
-        "(method_declaration name: (name) @name) @test",
-        r"\bfunction\s+test|@test\b|#\[(?:\w+\\)*Test\b",
-        r"#\[(?:\w+\\)*(?:RequiresPhp|RequiresOperatingSystem|RequiresEnvironmentVariable|Group)\b[^\]]*\]",
-        r"(?:\$this\s*->|self\s*::|static\s*::)\s*mark(?:TestSkipped|TestIncomplete)\s*\(",
-        frozenset({"class_declaration"}),
-    ),
-    "Ruby": _Table(
-        "ruby",
-        r"_(?:spec|test)\.rb$|(?:^|/)test_\w+\.rb$|(?:^|/)(?:spec|test)/.*\.rb$",
-        """
-        (method name: (identifier) @name) @test
-        (call method: (identifier) @word arguments: (argument_list . (_) @title)) @test
-        """,
-        r"^(?:x|f)?(?:it|specify|example|test)\b|^skip\b|^def\s+test_|^pending\b",
-        r"^x(?:it|specify|describe|context|example)\b|^(?:skip|pending)\b|,\s*(?::skip\b|:pending\b|skip:\s*(?!false)[^,]+|pending:\s*(?!false)[^,]+)",
-        r"(?:^|\s)(?:skip|pending)\b(?!\s*(?:=|do\b))|\bomit\b",
-        frozenset({"call", "class", "module"}),
-    ),
-    "C": _Table(
-        "c",
-        r"(?:^|/|_)tests?(?:/|_|\.).*\.?c$|test\w*\.c$",
-        "(function_definition declarator: (function_declarator declarator: (identifier) @name)) @test",
-        r"\b(?:void|int|static)\b[^({]*\btest\w*\s*\(|^START_TEST\s*\(|^(?:Test|ParameterizedTest|CTEST)\s*\(",
-        r"\.disabled\s*=\s*(?:true|1)",
-        r"\b(?:TEST_IGNORE\w*|skip|cr_skip\w*|g_test_skip|ck_skip)\s*\(",
-        frozenset(),
-    ),
-    "C++": _Table(
-        "cpp",
-        r"(?:^|/)tests?/.*\.(?:cc|cpp|cxx|hpp)$|[_.-]?(?:unit)?tests?\.(?:cc|cpp|cxx)$|(?:^|/)test_\w+\.(?:cc|cpp|cxx)$|Tests?\.(?:cc|cpp)$",
-        "",
-        r"",
-        r"\bDISABLED_\w+|\"[^\"]*\[!?(?:\.|hide|mayfail|shouldfail)[^\"]*\"|\*\s*(?:doctest::)?(?:skip|may_fail|should_fail)\s*\([^)]*\)",
-        r"\b(?:GTEST_SKIP|SKIP)\s*\(\s*\)?",
-        frozenset(),
-    ),
-}
 _CPP = re.compile(
     rb"^[ \t]*(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|TEST_CASE|SCENARIO|BOOST_AUTO_TEST_CASE|TEST_CASE_METHOD|START_TEST|Test)"
     rb"[ \t]*\((?P<title>[^{;]{0,400}?)\)\s*\{",
@@ -103,7 +26,7 @@ _CONDITIONAL = frozenset(
 _MAX_GROUPS = 8
 
 
-def _language(name: str, table: _Table) -> Language:
+def _language(name: str, table: Table) -> Language:
     paths = re.compile(table.paths)
 
     def read(files: Mapping[str, str]) -> dict[str, Suite]:
@@ -115,7 +38,7 @@ def _language(name: str, table: _Table) -> Language:
     return Language(name, covers, covers, read)
 
 
-def _suite(source: Source, table: _Table) -> Suite:
+def _suite(source: Source, table: Table) -> Suite:
     found = _macros(source) if not table.declared or table.grammar == "c" else []
     cases = [_macro_case(source, table, *each) for each in found]
     for match in source.matches(table.declared) if table.declared else ():
@@ -123,10 +46,9 @@ def _suite(source: Source, table: _Table) -> Suite:
     return Suite(numbered([case for case in cases if case is not None]), tuple(_focused(source, table)))
 
 
-def _cases(source: Source, table: _Table, match: Mapping[str, Node]) -> Iterator[Case]:
+def _cases(source: Source, table: Table, match: Mapping[str, Node]) -> Iterator[Case]:
     node = match["test"]
-    body = node.child_by_field_name("body") or node.child_by_field_name("block")
-    body = body or next((child for child in node.named_children if child.type == "function_body"), None)
+    body = _body(node)
     head = _head(source, node, body)
     if not re.search(table.test, head, re.IGNORECASE if table.grammar == "php" else 0):
         return
@@ -137,7 +59,11 @@ def _cases(source: Source, table: _Table, match: Mapping[str, Node]) -> Iterator
     names = [_name(source, each) for each in reversed(groups)]
     name = source.title(match.get("title") or match["name"])
     line = source.line(match.get("name") or match.get("word") or node)
-    skips = [Skip(mark, line) for each in (*heads, head) for mark in _marks(table, each)]
+    lines = [source.line(each) for each in groups]
+    skips = [Skip(mark, at) for each, at in zip(heads, lines, strict=True) for mark in _marks(table, each)]
+    skips += [Skip(mark, line) for mark in _marks(table, head)]
+    if re.match(r"(?:skip|pending)\b", head) and body is None:
+        return  # a call in a test
     if table.grammar == "ruby" and body is None and "title" in match:
         skips.append(Skip(f"{head.split(' ')[0]} without a body", line))
     skips += _calls(source, table, body)
@@ -149,12 +75,18 @@ def _cases(source: Source, table: _Table, match: Mapping[str, Node]) -> Iterator
         (),
         tuple(skips),
         None,
-        _is_empty(source, body),
+        _empty(source.of(body)) if body else False,
     )
 
 
+def _empty(text: str) -> bool:
+    return not text.strip("{} ").removeprefix("do").removesuffix("end").strip()
+
+
 def _body(node: Node) -> Node | None:
-    return node.child_by_field_name("body") or node.child_by_field_name("block")
+    body = node.child_by_field_name("body") or node.child_by_field_name("block")
+    bodies = (child for child in node.named_children if child.type in {"class_body", "function_body"})
+    return body or next(bodies, None)
 
 
 def _head(source: Source, node: Node, body: Node | None) -> str:
@@ -180,11 +112,11 @@ def _name(source: Source, group: Node) -> str:
     return source.name(group.child_by_field_name("name"))
 
 
-def _marks(table: _Table, head: str) -> list[str]:
-    return [" ".join(found.group().strip(" ,[").split())[:80] for found in re.finditer(table.skipped, head)]
+def _marks(table: Table, head: str) -> list[str]:
+    return [" ".join(found.group().strip(" ,[]").split())[:80] for found in re.finditer(table.skipped, head)]
 
 
-def _calls(source: Source, table: _Table, body: Node | None) -> Iterator[Skip]:
+def _calls(source: Source, table: Table, body: Node | None) -> Iterator[Skip]:
     """The calls in a body that skip its test, each with the condition that it stands under."""
     if body is None:
         return
@@ -218,20 +150,18 @@ _SET_UP = re.compile(
 )
 
 
-def _set_up(source: Source, table: _Table, groups: Sequence[Node]) -> Iterator[Skip]:
+def _set_up(source: Source, table: Table, groups: Sequence[Node]) -> Iterator[Skip]:
     """Skips in what sets up for the tests of a group."""
     for group in groups:
-        body = _body(group) or next((c for c in group.named_children if c.type == "class_body"), None)
+        body = _body(group)
         for member in body.named_children if body is not None else ():
-            inner = _body(member) or next(
-                (c for c in member.named_children if c.type == "function_body"), None
-            )
+            inner = _body(member)
             if inner is not None and _SET_UP.search(_head(source, member, inner)):
                 for skip in _calls(source, table, inner):
                     yield Skip(f"the set-up's {skip.text}", skip.line, skip.certain)
 
 
-def _focused(source: Source, table: _Table) -> Iterator[Skip]:
+def _focused(source: Source, table: Table) -> Iterator[Skip]:
     """Ruby's words that keep all other tests from running."""
     if table.grammar == "ruby":
         for match in source.matches("(call method: (identifier) @word) @call"):
@@ -265,7 +195,7 @@ def _closing(code: bytes, opening: int) -> int:
     return len(code)
 
 
-def _macro_case(source: Source, table: _Table, head: str, start: int, opening: int, end: int) -> Case | None:
+def _macro_case(source: Source, table: Table, head: str, start: int, opening: int, end: int) -> Case | None:
     line = source.text.count(b"\n", 0, start) + 1
     word, _, given = head.strip().rstrip("{").strip().rstrip(")").partition("(")
     parts = [part.strip().strip('"') for part in given.split(",")]
@@ -301,5 +231,4 @@ def _is_empty(source: Source, body: Node | None) -> bool:
     )
 
 
-Reader = Callable[[Mapping[str, str]], dict[str, Suite]]
-LANGUAGES = tuple(_language(name, table) for name, table in _TABLES.items())
+LANGUAGES = tuple(_language(name, table) for name, table in TABLES.items())

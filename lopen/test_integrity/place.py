@@ -13,7 +13,6 @@ class Place(NamedTuple):
 
     kind: Kind = "real"
     condition: str = ""
-    depth: int = 0
     truth: int = ALWAYS
     rows: int | None = None  # of the literal table that is looped over
 

@@ -169,7 +169,9 @@ _HOOKS = {
     "pytest_runtest_protocol": re.compile(r"return True"),
     "pytest_pyfunc_call": re.compile(r"return True|except"),
     "pytest_sessionfinish": re.compile(r"exitstatus\s*=|_exit\("),
-    "pytest_configure": re.compile(r"config\.(?:args|option\.\w+)\s*=|_exit\(|PYTEST_ADDOPTS|skip\("),
+    "pytest_configure": re.compile(
+        r"config\.(?:args|option\.(?:markexpr|keyword|ignore\w*|deselect|collectonly|lf))\s*=|_exit\(|PYTEST_ADDOPTS|skip\("
+    ),
     "pytest_load_initial_conftests": re.compile(r"args\[:\]|args\.\w+\(|_exit\("),
     "pytest_cmdline_main": re.compile(r"return (?!None)|config\.(?:args|option\.\w+)\s*="),
     "pytest_generate_tests": re.compile(r"parametrize\([^)]*\[\]"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.suite import words
@@ -29,10 +30,14 @@ _NEWER = """
 _TABLES = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
+@lru_cache(maxsize=128)
 def parsed(text: str) -> ast.Module | None:
-    """The syntax tree, or None where the text is not Python, or is nested beyond all sense."""
+    """The syntax tree, or None where the text is not Python, or is nested beyond all sense. Readers do not change it."""
     tree = _parsed(text) or _parsed(_older(text, blunt=False)) or _parsed(_older(text, blunt=True))
-    return _Resolved(tree).visit(tree) if tree is not None else None
+    if tree is None:
+        return None
+    resolver = _Resolved(tree)
+    return resolver.visit(tree) if resolver.needed else tree
 
 
 def _parsed(text: str) -> ast.Module | None:
@@ -101,6 +106,10 @@ class _Resolved(ast.NodeTransformer):
     def __init__(self, tree: ast.Module) -> None:
         self._names = _meanings(tree.body)
         self._tables = [_literals(tree.body)]
+        blocks = (
+            node.body for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        )
+        self.needed = bool(self._names or self._tables[0]) or any(map(_literals, blocks))
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         meaning = self._names.get(node.id) if isinstance(node.ctx, ast.Load) else None
@@ -115,7 +124,8 @@ class _Resolved(ast.NodeTransformer):
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         outer = self._names
         given = {a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-        bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        stored = (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        bound = {name.id for name in stored} if outer else set()
         self._names = {name: value for name, value in outer.items() if name not in given | bound}
         self._tables.append(_literals(node.body))
         visited = self.generic_visit(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 Kind = Literal["real", "vacuous", "swallowed", "unreachable", "unawaited"]
@@ -157,6 +158,7 @@ def support_cases(helpers: Mapping[str, Sequence[Check]]) -> list[Case]:
     ]
 
 
+@lru_cache(maxsize=8192)
 def tokens(text: str) -> frozenset[str]:
     """Names, numbers and string literals in source text; quotes are made one kind."""
     return frozenset(token.replace("'", '"') for token in _TOKEN.findall(text))

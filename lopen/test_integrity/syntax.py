@@ -33,7 +33,8 @@ _GRAMMARS = {
 COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 _STRINGS = words(
     "string_fragment string_content raw_string_literal_content escape_sequence regex_pattern "
-    "interpreted_string_literal_content multiline_string_fragment character jsx_text"
+    "interpreted_string_literal_content multiline_string_fragment character jsx_text heredoc_content "
+    "raw_string_content string_literal_content verbatim_string_literal character_literal nowdoc_string"
 )
 FUNCTIONS = words(
     "arrow_function function_expression generator_function function_declaration "
@@ -82,7 +83,6 @@ _FAILS = re.compile(
     rb"\b(?:throw|raise|panic)\b|\bassert|\bexpect\s*\(|\bfail\w*\s*\(|\breject\w*\s*\(|\bdone\s*\("
     rb"|\.(?:Error|Fatal)f?\(|\b_?exit\s*\("
 )
-_SPACES = re.compile(r"\s+")
 _INSIDE = re.compile(r"(?<=[(\[{.]) | (?=[)\]}.,;])")
 _TRAILING = re.compile(r",(?=[)\]}])")
 _SINGLE_QUOTED = re.compile(r"'([^'\"\\\n]*)'")
@@ -123,6 +123,7 @@ class Source:
         parsed = _readable_macros(self.text) if language == "rust" else self.text
         self.root = _parser(language).parse(parsed).root_node
         self._bare = self._code = b""
+        self._spans: dict[tuple[int, int], str] = {}
 
     @property
     def code(self) -> bytes:
@@ -170,9 +171,13 @@ class Source:
 
     def span(self, start: int, end: int) -> str:
         """Source text without comments and layout, so that a reformatted text is the same text."""
-        text = _SPACES.sub(" ", self.bare[start:end].decode("utf-8", "replace")).strip()
-        text = _TRAILING.sub("", _INSIDE.sub("", text))
-        return _SINGLE_QUOTED.sub(r'"\1"', text) if self.language in _QUOTING else text
+        known = self._spans.get((start, end))
+        if known is None:
+            text = " ".join(self.bare[start:end].decode("utf-8", "replace").split())
+            text = _TRAILING.sub("", _INSIDE.sub("", text))
+            known = _SINGLE_QUOTED.sub(r'"\1"', text) if self.language in _QUOTING else text
+            self._spans[start, end] = known
+        return known
 
     def of(self, node: Node | None) -> str:
         """A node's `span`; "" for none."""
