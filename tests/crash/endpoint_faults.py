@@ -53,7 +53,7 @@ class Met:
     def wrong(self) -> list[str]:
         """What does not hold of it."""
         fault, found = self.fault, self.found
-        wrong = [f"it said: {word}" for word in ("Traceback", "this is a bug") if word in self.said]
+        wrong = [f"it said: {word}" for word in ("Traceback", "internal error") if word in self.said]
         if self.code != fault.code:
             wrong.append(f"it ended with {self.code}: {self.said}")
         if fault.requests is None:

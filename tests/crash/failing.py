@@ -70,7 +70,7 @@ def starved(site: Site, standard: Standard, failure: Failure, at: int) -> tuple[
 def _told(disk: Disk, outcome: Outcome) -> list[str]:
     """What is wrong with how the run ended. One failure may be got over; a disk that stays broken may not be worked on."""
     said = outcome.ran.err
-    wrong = [f"it said: {word}" for word in ("Traceback", "this is a bug") if word in said]
+    wrong = [f"it said: {word}" for word in ("Traceback", "internal error") if word in said]
     if outcome.code == 0:
         return wrong
     if outcome.code not in (1, 3):

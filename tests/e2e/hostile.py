@@ -177,7 +177,7 @@ class Victim:
             stdin=subprocess.DEVNULL,
         )
         assert "Traceback" not in ran.stdout + ran.stderr, ran.stderr
-        assert "bug in lopen" not in ran.stderr, ran.stderr
+        assert "internal error in lopen" not in ran.stderr, ran.stderr
         return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 

@@ -25,7 +25,7 @@ def told(ran: Ran, code: int, *words: str) -> None:
     for word in words:
         assert word in ran.err, (word, ran.err)
     assert "Traceback" not in ran.out + ran.err
-    assert "bug in lopen" not in ran.err
+    assert "internal error in lopen" not in ran.err
 
 
 def requests(project: Project) -> list[dict[str, Any]]:
