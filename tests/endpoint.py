@@ -4,7 +4,7 @@
         ...  # point the SDK at endpoint.url
     assert len(endpoint.requests) == 2
 
-Requests that force `submit_verdict` are the oracle's: they are answered by `oracle` and do not use up the script.
+Requests that offer `submit_verdict` are the oracle's: they are answered by `oracle` and do not use up the script.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class ScriptedEndpoint:
             if predicate(body):
                 self.routed_requests.append(body)
                 return queue.next()
-        if (body.get("tool_choice") or {}).get("name") == "submit_verdict":
+        if any(tool["name"] == "submit_verdict" for tool in body.get("tools", ())):
             self.oracle_requests.append(body)
             return self._oracle.next()
         self.requests.append(body)
@@ -180,13 +180,17 @@ def verdict(
     confidence: str = "high",
     summary: str = "All criteria hold.",
     findings: Sequence[Json] = (),
+    criteria: Sequence[Json] = (),
 ) -> Message:
-    """The oracle's answer."""
+    """The oracle's answer; one that is not passed names an error, or it would be undecided."""
+    if not passed and not findings:
+        findings = [{"severity": "error", "message": summary}]
     given = {
         "passed": passed,
         "confidence": confidence,
         "summary": summary,
         "findings": [dict(finding) for finding in findings],
+        **({"criteria": [dict(criterion) for criterion in criteria]} if criteria else {}),
     }
     return tools(("submit_verdict", given))
 

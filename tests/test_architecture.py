@@ -55,7 +55,7 @@ LIBRARIES = {
     "pydantic": [
         "lopen.settings.",
         "lopen.tools.",
-        "lopen.oracle.judge",
+        "lopen.oracle.submission",
         "lopen.storage.",
         "lopen.server.",
     ],

@@ -112,9 +112,9 @@ def models(examined: Examined) -> Iterator[CheckResult]:
 
 
 def _model_names(settings: Settings) -> list[str]:
-    m = settings.models
-    named = (m.requirement_gathering, m.planning, m.building, m.research, *m.fallback, settings.oracle.model)
-    return list(dict.fromkeys(named))
+    m, oracle = settings.models, settings.oracle
+    named = (m.requirement_gathering, m.planning, m.building, m.research, *m.fallback, oracle.model)
+    return [name for name in dict.fromkeys((*named, oracle.second_model)) if name]
 
 
 def endpoint(examined: Examined) -> Iterator[CheckResult]:

@@ -117,6 +117,8 @@ def wired(
         calls = _model_calls(settings, options, model, meter, journal, clock)
         workspace = Workspace(root, repository.files, secrets.watch_file)
         rules = sandbox_rules(sandbox, settings)
+        override = "" if options.model.startswith(REPLAY) else options.model
+        second = settings.oracle.second_model or override or settings.models.planning
         loop = SessionContext(
             settings=settings,
             clock=clock,
@@ -124,8 +126,8 @@ def wired(
             record=_record(store, journal, home, secrets),
             models=SessionModels(
                 calls,
-                OracleCalls(calls, repository, store, settings.oracle.model),
-                "" if options.model.startswith(REPLAY) else options.model,
+                OracleCalls(calls, repository, store, settings.oracle.model, second),
+                override,
             ),
             guards=Guards(meter, _watch(meter, journal, clock, verifier)),
             people=People(

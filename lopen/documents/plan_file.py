@@ -44,6 +44,7 @@ def render_plan(module: str, session: Session) -> str:
         lines += _component(session.tree, component)
     lines += _listing("Criteria", _criteria(session.tree))
     lines += _listing("Assumptions", (f"- {_escape(a)}" for a in session.assumptions))
+    lines += _listing("Accepted by a person", (f"- {_escape(a)}" for a in session.accepted))
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -114,10 +114,32 @@ class Checkout(ABC):
         return trees.changes(self._reader(), before, after)
 
     def diff(
-        self, before: str, after: str, *, paths: Sequence[str] | None = None, max_chars: int | None = None
+        self,
+        before: str,
+        after: str,
+        *,
+        paths: Sequence[str] | None = None,
+        max_chars: int | None = None,
+        as_text: bool = False,
     ) -> str:
-        """Return the unified diff of two trees, limited to `paths` if given, and cut at `max_chars` with a note."""
-        return trees.diff(self._reader(), before, after, paths=paths, max_chars=max_chars)
+        """Return the unified diff of two trees, limited to `paths` if given, and cut at `max_chars` with a note.
+
+        With `as_text` no file counts as binary.
+        """
+        git = self._reader()
+        return trees.diff(git, before, after, paths=paths, max_chars=max_chars, as_text=as_text)
+
+    def entries(self, tree: str) -> dict[str, trees.TreeEntry]:
+        """Return path → entry of every file of a tree."""
+        return trees.entries(self._reader(), tree)
+
+    def blob_sizes(self, blobs: Iterable[str]) -> dict[str, int]:
+        """Return blob id → size in bytes."""
+        return trees.blob_sizes(self._reader(), blobs)
+
+    def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Return blob id → content."""
+        return trees.blob_contents(self._reader(), blobs)
 
     def file_at(self, tree: str, path: str) -> bytes | None:
         """Return a file's content in a tree; None if there is no such file."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,14 +63,19 @@ def diff(
     *,
     paths: Sequence[str] | None = None,
     max_chars: int | None = None,
+    as_text: bool = False,
 ) -> str:
-    """Return the unified diff of two trees, cut at `max_chars` with a note. Binary files are only named."""
+    """Return the unified diff of two trees, cut at `max_chars` with a note. Binary files are only named.
+
+    With `as_text` every file counts as text, whatever its bytes, its size or its attributes are.
+    """
     if before == after or (paths is not None and not paths):
         return ""
     answer = git.with_options(config={"core.bigFileThreshold": _BIG_FILE}).run(
         "diff-tree",
         "-r",
         "-p",
+        *(("--text",) if as_text else ()),
         "--no-renames",
         "--no-ext-diff",
         "--no-textconv",
@@ -107,6 +112,37 @@ def file_at(git: GitCommand, tree: str, path: str) -> bytes | None:
         return None
     _, kind, blob = found[0].split("\t", 1)[0].split(" ")
     return git.run("cat-file", "blob", blob).stdout if kind == "blob" else None
+
+
+def blob_sizes(git: GitCommand, blobs: Iterable[str]) -> dict[str, int]:
+    """Return blob id → size in bytes, without ids of other objects."""
+    wanted = "".join(f"{require_id(blob)}\n" for blob in dict.fromkeys(blobs))
+    if not wanted:
+        return {}
+    answer = git.run("cat-file", "--batch-check", stdin=wanted.encode())
+    found = (line.split(" ") for line in answer.text.split("\n"))
+    return {line[0]: int(line[2]) for line in found if len(line) == 3 and line[1] == "blob"}
+
+
+def blob_contents(git: GitCommand, blobs: Iterable[str]) -> dict[str, bytes]:
+    """Return blob id → content, read by one process, without ids of other objects."""
+    wanted = "".join(f"{require_id(blob)}\n" for blob in dict.fromkeys(blobs))
+    if not wanted:
+        return {}
+    answer = git.run("cat-file", "--batch", stdin=wanted.encode()).stdout
+    found: dict[str, bytes] = {}
+    at = 0
+    while at < len(answer):
+        end = answer.index(b"\n", at)
+        head = answer[at:end].decode("ascii", "replace").split(" ")
+        at = end + 1
+        if len(head) != 3:  # "<id> missing"
+            continue
+        size = int(head[2])
+        if head[1] == "blob":
+            found[head[0]] = answer[at : at + size]
+        at += size + 1
+    return found
 
 
 def tree_of(git: GitCommand, commit: str) -> str:

@@ -25,7 +25,8 @@ def body_of(request: Request) -> dict[str, Any]:
     system = _system(request.system)
     marks_left = MAX_MARKS - sum("cache_control" in block for block in system)
     messages = _messages(request.messages)
-    if request.purpose != "oracle":  # a single question, which is not read from the cache again
+    if request.purpose != "oracle" or request.tool_choice is None or len(messages) > 1:
+        # A judgement of one forced request is never read again.
         _mark_conversation(messages, min(marks_left, CONVERSATION_MARKS))
     body: dict[str, Any] = {
         "model": request.model,

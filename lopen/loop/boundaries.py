@@ -27,6 +27,8 @@ from lopen.workflow.task_tree import Component, State, Task, TaskTree
 def close_component(bench: Workbench, oracle: Judge, component: Component) -> StepProgress:
     """Verify a component whose tasks are all complete: it is complete and step 7 comes, or a task is added."""
     judged = oracle.pronounce(bench, "component", component.id)
+    if judged.pause is not None:
+        return waits(judged.pause)
     if not judged.passed:
         return _add_task(bench, judged, "component", component)
     told = ComponentComplete(component.id, component.name)
@@ -74,6 +76,8 @@ def to_verify(tree: TaskTree) -> Iterator[Component]:
 def close_module(bench: Workbench, oracle: Judge) -> StepProgress:
     """Verify the module once no component is left: the session is complete, or a task is added."""
     judged = oracle.pronounce(bench, "module", bench.session.module)
+    if judged.pause is not None:
+        return waits(judged.pause)
     if not judged.passed:
         return _add_task(bench, judged, "module", None)
     scope = scope_of(bench.session)

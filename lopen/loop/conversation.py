@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
 
 from lopen.base.errors import LopenError
 from lopen.base.events import GuardrailRaised, ModelText
@@ -22,7 +21,7 @@ from lopen.loop.model_calls import CallPaused, ModelAccess
 from lopen.loop.resumption import Resumed, say, stored_response
 from lopen.storage.conversations import ConversationStore
 from lopen.tools.registry import Registry
-from lopen.tools.results import ToolResult
+from lopen.tools.results import ToolResult, tool_result
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.decide import Outcome
@@ -216,12 +215,6 @@ class Conversation:
         if self.bench.session.step is not Step.ITERATE_THROUGH_TASKS:
             return ()
         return missing("task", self.bench.project.verifier.commands, self.bench.fresh)
-
-
-def tool_result(use: ToolUse, result: ToolResult) -> Json:
-    """The answer to a tool call, as the endpoint wants it."""
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": use.id, "content": result.text()}
-    return block if result.ok else block | {"is_error": True}
 
 
 def _paused(pause: Pause) -> Outcome:

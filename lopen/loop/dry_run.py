@@ -65,7 +65,7 @@ class FirstVerification:
 
     model: str
 
-    def pronounce(self, bench: Workbench, scope: Scope, subject: str) -> BoundaryVerdict:
+    def pronounce(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
         component = bench.session.tree.component(subject) if scope == "component" else None
         if component is None:
             what = "the module"

@@ -200,8 +200,8 @@ class LoopSteps:
 
     context: SessionContext
 
-    def judge(self, bench: Workbench, scope: Scope, subject: str) -> ToolResult:
-        return answer(bench, self.context.models.oracle, scope, subject)
+    def judge(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
+        return answer(bench, self.context.models.oracle, scope, subject, note)
 
     def complete(self, bench: Workbench, task_id: str) -> ToolResult:
         return self.context.committer.complete(bench, task_id)

@@ -132,7 +132,10 @@ class ModelCalls:
 
         Raises `CallPaused`, `ContextTooLong` or `ModelRejected`.
         """
-        leave = self._leave_for_external(turn) if agent == "oracle" else None
+        begins = (
+            agent == "oracle" and len(request.messages) == 1
+        )  # a judgement is one call, whatever it reads
+        leave = self._leave_for_external(turn) if begins else None
         if agent == "research" and (dear := self.meter.gate.spending()):
             raise self._held_by(dear)
         try:

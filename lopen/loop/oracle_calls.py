@@ -1,4 +1,4 @@
-"""Judging finished work: evidence gathered by lopen itself, then one request to the oracle at the widest scope.
+"""Judging finished work: evidence gathered by lopen itself, then the oracle is asked at the widest scope.
 
 Where a wider boundary would have the same evidence (the only task of a component, the only component of a
 module), the wider question is asked, and its verdict serves the narrower ones (docs/reference/completion.md).
@@ -7,43 +7,55 @@ module), the wider question is asked, and its verdict serves the narrower ones (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lopen.base.events import VerdictGiven
-from lopen.documents.spec import Specification
 from lopen.git.checkout import Checkout
-from lopen.guardrails.completion import holds_inline_tests, required, untested
-from lopen.llm.messages import ContextTooLong
+from lopen.guardrails.completion import required
+from lopen.guardrails.wording import one_line
+from lopen.llm.messages import Json, ToolSpec, ToolUse
+from lopen.loop.judged_work import evidence_for
 from lopen.loop.model_calls import ModelAccess
-from lopen.oracle.evidence import Evidence
-from lopen.oracle.judge import Judged as Given
-from lopen.oracle.judge import judge, too_large
-from lopen.oracle.rubric import PROMPT_CHARS
-from lopen.oracle.verdict import Finding, Scope, Verdict, accepted, verdict_from_json
+from lopen.oracle.evidence import Evidence, evidence_hash
+from lopen.oracle.judge import Court, Judged, judge
+from lopen.oracle.verdict import (
+    BREADTH,
+    Finding,
+    Scope,
+    Verdict,
+    accepted,
+    could_not_tell,
+    serves,
+    settled,
+    verdict_from_json,
+)
 from lopen.storage.sessions import SessionStore
-from lopen.test_integrity import FileChange, find_tampering
-from lopen.tools.results import ToolResult
+from lopen.tools.judged_tree import JudgedTree
+from lopen.tools.results import ToolResult, tool_result
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
-from lopen.workflow.session import Session
-from lopen.workflow.task_tree import Component, Task
+from lopen.workflow.pauses import VERDICT, verdict_pause
+from lopen.workflow.session import Pause, Session
 
-LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
+BY_PERSON = "the oracle could not tell; a person accepted the work"
 
 
 @dataclass(frozen=True, slots=True)
 class BoundaryVerdict:
-    """A verdict, the verify results it rests on, and whether it lets the work through."""
+    """A verdict, the verify results it rests on, and whether it lets the work through.
+
+    `pause` asks a person, where the oracle could not tell.
+    """
 
     verdict: Verdict
     results: tuple[Verified, ...]
     passed: bool
+    pause: Pause | None = None
 
 
 def widest(session: Session, scope: Scope, subject: str) -> tuple[Scope, str]:
-    """The widest boundary that has the same evidence as this one."""
+    """Return the widest boundary that has the same evidence as this one."""
     if scope == "task":
         owner = session.tree.owner(subject)
         if owner is None or len(owner.tasks) != 1:
@@ -55,7 +67,7 @@ def widest(session: Session, scope: Scope, subject: str) -> tuple[Scope, str]:
 
 
 def gathered(bench: Workbench, scope: Scope) -> tuple[Verified, ...]:
-    """Fresh results of every verify command the boundary requires, run where there are none."""
+    """Return fresh results of every verify command the boundary requires, run where there are none."""
     tools = [t for t in demanded(bench, scope) if not t.endswith("_completion")]
     results: list[Verified] = []
     for _ in range(2):  # a command may itself change a lock file, which makes the earlier ones stale
@@ -66,85 +78,81 @@ def gathered(bench: Workbench, scope: Scope) -> tuple[Verified, ...]:
 
 
 def demanded(bench: Workbench, scope: Scope) -> tuple[str, ...]:
-    """The tools a boundary requires; a module of one component is that component's boundary too."""
+    """Return the tools a boundary requires; a module of one component is that component's boundary too."""
     commands = bench.project.verifier.commands
     both = scope == "module" and len(bench.session.tree.components) == 1
     narrower = required("component", commands) if both else ()
     return tuple(dict.fromkeys((*required(scope, commands), *narrower)))
 
 
-def answer(bench: Workbench, oracle: Judge, scope: Scope, subject: str) -> ToolResult:
-    """Return the verdict as a tool's result."""
-    judged = oracle.pronounce(bench, scope, subject)
+def answer(bench: Workbench, oracle: Judge, scope: Scope, subject: str, note: str = "") -> ToolResult:
+    """Return the verdict as a tool's result. Where the oracle cannot tell of a task, the run pauses for a person."""
+    judged = oracle.pronounce(bench, scope, subject, note)
     if judged.passed:
         bench.evidence.confidence = judged.verdict.confidence
-    return ToolResult(True, judged.verdict.to_tool_result())
+    result = ToolResult(True, judged.verdict.to_tool_result())
+    return replace(result, pause=judged.pause) if scope == "task" else result
 
 
 class Judge(Protocol):
     """Whoever judges finished work."""
 
-    def pronounce(self, bench: Workbench, scope: Scope, subject: str) -> BoundaryVerdict:
-        """Return the verdict on `subject` as the work tree is now."""
+    def pronounce(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
+        """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim."""
         ...
+
+
+def verdicts_of(store: SessionStore, session: str) -> tuple[Verdict, ...]:
+    """Return the session's verdicts, oldest first."""
+    return tuple(verdict_from_json(stored) for stored in store.verdicts(session))
+
+
+def warnings_for_builder(store: SessionStore, session: Session) -> tuple[Finding, ...]:
+    """Return the warnings of the last accepted verdict on a task of the selected component."""
+    component = session.tree.component(session.selected or "")
+    ours = {task.id for task in component.tasks} if component else set()
+    accepted_here = [v for v in verdicts_of(store, session.id) if v.subject in ours and accepted(v)]
+    return tuple(f for f in accepted_here[-1].findings if f.severity == "warning") if accepted_here else ()
+
+
+@dataclass(frozen=True)
+class _TreeTools:
+    """The tools over the judged tree, with results as the endpoint takes them."""
+
+    tree: JudgedTree
+
+    @property
+    def specs(self) -> Sequence[ToolSpec]:
+        return self.tree.specs
+
+    def answer(self, use: ToolUse) -> Json:
+        return tool_result(use, self.tree.answer(use))
 
 
 @dataclass
 class OracleCalls:
-    """Runs the verifications of a boundary, asks the oracle model, and remembers its verdicts."""
+    """Runs the verifications of a boundary, asks the oracle's models, and remembers their verdicts."""
 
     calls: ModelAccess
     repository: Checkout
     store: SessionStore
     model: str
+    second_model: str
 
-    def pronounce(self, bench: Workbench, scope: Scope, subject: str) -> BoundaryVerdict:
-        """Return the verdict on `subject` as the work tree is now."""
+    def pronounce(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
+        """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim."""
         wide = widest(bench.session, scope, subject)
         results = gathered(bench, wide[0])
         if wide != (scope, subject) and not all(r.passed for r in results):
             # A wider boundary's own commands fail: its evidence is another, and it is judged at its time.
             wide, results = (scope, subject), gathered(bench, scope)
-        return self.verdict(bench, evidence_for(bench, self.repository, *wide, results), results)
+        known = verdicts_of(self.store, bench.session.id)
+        evidence = evidence_for(bench, self.repository, *wide, results, verdicts=known, note=note)
+        return self.verdict(bench, evidence, results)
 
     def verdict(self, bench: Workbench, evidence: Evidence, results: tuple[Verified, ...]) -> BoundaryVerdict:
-        """The remembered verdict on the same evidence, or a new one."""
-        session = bench.session.id
-
-        def remembered(evidence_hash: str) -> Verdict | None:
-            found = self.store.verdict(session, evidence_hash)
-            return verdict_from_json(found) if found else None
-
-        def remember(verdict: Verdict) -> None:
-            self.store.remember_verdict(
-                session,
-                verdict.evidence_hash,
-                verdict.scope,
-                verdict.subject,
-                bench.clock.now(),
-                verdict.to_json(),
-                limit=bench.settings.memory.evidence_max,
-            )
-
-        def given() -> Given:
-            for chars in (
-                PROMPT_CHARS,
-                PROMPT_CHARS // 4,
-            ):  # a small model gets more of the diff cut, and told so
-                with suppress(ContextTooLong):
-                    return judge(
-                        evidence,
-                        ask=lambda request: self.calls.ask(
-                            request, agent="oracle", turn=0, on_text=lambda _: None
-                        ),
-                        model=self.model,
-                        remembered=remembered,
-                        remember=remember,
-                        prompt_chars=chars,
-                    )
-            return too_large(evidence)
-
-        judged = given()
+        """Return the remembered verdict on the same evidence, a person's, or a new one."""
+        judged = self._accepted_by_person(bench, evidence) or self._judged(bench, evidence)
         verdict = judged.verdict
         passed = accepted(verdict)
         bench.journal.tell(
@@ -158,117 +166,73 @@ class OracleCalls:
                 judged.cached,
             )
         )
-        return BoundaryVerdict(verdict, results, passed)
+        pause = None
+        if could_not_tell(verdict):
+            what = f"{evidence.scope} {evidence.subject}"
+            pause = verdict_pause(
+                bench.session,
+                verdict.evidence_hash,
+                BREADTH[evidence.scope],
+                what,
+                one_line(verdict.summary, 400),
+            )
+        return BoundaryVerdict(verdict, results, passed, pause)
 
-
-def evidence_for(
-    bench: Workbench, repository: Checkout, scope: Scope, subject: str, results: tuple[Verified, ...]
-) -> Evidence:
-    """What the oracle is shown for a boundary."""
-    session = bench.session
-    spec = bench.project.load_spec(session.module)
-    tree = bench.project.verifier.tree()
-    base, description, sections, criteria = described(session, spec, scope, subject)
-    base = base or tree
-    specs = f"specs/{session.module}/"
-    changes = [c for c in repository.changes(base, tree) if not c.path.startswith(specs)]
-    paths = [c.path for c in changes]
-    files = [
-        FileChange(c.path, text_at(repository, base, c.path), text_at(repository, tree, c.path))
-        for c in changes
-    ]
-    return Evidence(
-        scope=scope,
-        subject=subject,
-        module=session.module,
-        description=description,
-        sections=sections,
-        criteria=criteria,
-        diff=repository.diff(base, tree, paths=paths) if paths else "",
-        files_changed=tuple(paths),
-        results=tuple(r.as_evidence() for r in results),
-        tampering=(*find_tampering(files), *untested_code(bench, files), *left_out(bench)),
-        base_tree=base,
-        tree=tree,
-    )
-
-
-def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:
-    """A warning to the oracle and the model where code came without a test; none where there are to be no tests."""
-    if not bench.project.verifier.commands.get("verify-tests"):
-        return ()
-    there = {f.path: f.after for f in files if f.after is not None}
-    said = untested(
-        added=[f.path for f in files if f.before is None and f.path in there],
-        changed=there,
-        inline=[path for path, text in there.items() if holds_inline_tests(path, text)],
-    )
-    return (Finding("warning", said),) if said else ()
-
-
-def left_out(bench: Workbench) -> tuple[Finding, ...]:
-    """A warning for each file that the model wrote and git ignores: what was verified with it may fail without."""
-    said = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
-    return tuple(Finding("warning", said, path) for path in sorted(bench.evidence.ignored))
-
-
-def text_at(repository: Checkout, tree: str, path: str) -> str | None:
-    """A file's text in a tree; None where it is not there, not text, or too large to compare."""
-    raw = repository.file_at(tree, path)
-    if raw is None or b"\0" in raw[:8_000] or len(raw) > LARGEST_COMPARED:
-        return None
-    return raw.decode("utf-8", "replace")
-
-
-Described = tuple[str | None, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
-
-
-def described(session: Session, spec: Specification, scope: Scope, subject: str) -> Described:
-    """Base tree, description, sections and criteria of a boundary's subject."""
-    tree = session.tree
-    if scope == "module":
-        sections = [s for c in tree.components for s in c.spec_sections]
-        names = ", ".join(c.name for c in tree.components)
-        return (
-            _first_base(tree.components),
-            f"Module {subject}: {names}",
-            _sections(spec, sections),
-            _criteria(spec),
+    def _judged(self, bench: Workbench, evidence: Evidence) -> Judged:
+        outputs = {result.tool: result.output for result in evidence.results}
+        court = Court(
+            ask=lambda request: self.calls.ask(request, agent="oracle", turn=0, on_text=lambda _: None),
+            tools=_TreeTools(JudgedTree(self.repository, evidence.tree, outputs)),
+            model=self.model,
+            second_model=self.second_model,
+            evidence_tokens=bench.settings.oracle.evidence_tokens,
         )
-    if scope == "component":
-        component = tree.component(subject)
-        assert component is not None
-        return (
-            component.base,
-            f"Component {component.name}: {component.description}",
-            _sections(spec, component.spec_sections),
-            _criteria(spec, component.criteria),
+        return judge(
+            evidence,
+            court,
+            remembered=lambda digest: self._remembered(bench.session.id, digest),
+            remember=lambda verdict: self._remember(bench, verdict),
         )
-    task, owner = tree.task(subject), tree.owner(subject)
-    assert task is not None
-    assert owner is not None
-    return (
-        task.base,
-        _task_text(task, owner),
-        _sections(spec, task.spec_sections or owner.spec_sections),
-        _criteria(spec, owner.criteria),
-    )
 
+    def _accepted_by_person(self, bench: Workbench, evidence: Evidence) -> Judged | None:
+        """The verdict of a person on exactly this evidence, who confirmed that it may pass."""
+        digest = evidence_hash(evidence)
+        if bench.session.confirmed.get(f"{VERDICT}{digest}", 0) < BREADTH[evidence.scope]:
+            return None
+        known = self._remembered(bench.session.id, digest)
+        if known is not None and not serves(known.scope, evidence.scope):
+            known = None
+        findings = (Finding("warning", BY_PERSON),)
+        own = Verdict(
+            True,
+            "low",
+            known.summary if known else BY_PERSON,
+            findings,
+            evidence.scope,
+            evidence.subject,
+            digest,
+            known.criteria if known else (),
+            evidence.base_tree,
+            evidence.tree,
+            by_person=True,
+        )
+        verdict = settled(own, evidence.tampering)
+        if not all(result.passed for result in evidence.results) or not accepted(verdict):
+            return None
+        self._remember(bench, verdict)
+        return Judged(verdict, True, 0)
 
-def _task_text(task: Task, owner: Component) -> str:
-    lines = [f"Task {task.name} (one of {len(owner.tasks)} of component {owner.name}): {task.description}"]
-    lines += [f"- {s.name}" for s in task.subtasks]
-    return "\n".join(lines)
+    def _remembered(self, session: str, digest: str) -> Verdict | None:
+        found = self.store.verdict(session, digest)
+        return verdict_from_json(found) if found else None
 
-
-def _first_base(components: tuple[Component, ...]) -> str | None:
-    return next((c.base for c in components if c.base), None)
-
-
-def _sections(spec: Specification, names: tuple[str, ...] | list[str]) -> tuple[tuple[str, str], ...]:
-    found = dict.fromkeys(s for name in names if (s := spec.outline.get(name)) is not None)
-    return tuple((" > ".join(s.path), spec.outline.full_text(s)) for s in found)
-
-
-def _criteria(spec: Specification, ids: tuple[str, ...] | None = None) -> tuple[tuple[str, str], ...]:
-    return tuple((c.id, c.text) for c in spec.criteria if ids is None or c.id in ids)
+    def _remember(self, bench: Workbench, verdict: Verdict) -> None:
+        self.store.remember_verdict(
+            bench.session.id,
+            verdict.evidence_hash,
+            verdict.scope,
+            verdict.subject,
+            bench.clock.now(),
+            verdict.to_json(),
+            limit=bench.settings.memory.evidence_max,
+        )

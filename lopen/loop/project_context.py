@@ -15,6 +15,9 @@ from lopen.documents.research import topics
 from lopen.git.commit_hooks import HooksSnapshot
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.loop.context import SessionContext
+from lopen.loop.judged_work import is_own_document
+from lopen.loop.oracle_calls import warnings_for_builder
+from lopen.oracle.verdict import Finding
 from lopen.prompts.prompt import Surroundings
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
@@ -111,9 +114,14 @@ def work_in_progress(context: SessionContext) -> str:
     tree = context.project.verifier.tree()
     begun = session.task.base if session.task else None
     base = context.committed_tree() if context.commits else begun or tree
-    own = f"specs/{session.module}/"
-    paths = [c.path for c in repository.changes(base, tree) if not c.path.startswith(own)]
+    changed = repository.changes(base, tree)
+    paths = [c.path for c in changed if not is_own_document(c.path, session.module)]
     return repository.diff(base, tree, paths=paths, max_chars=DIFF_CHARS)
+
+
+def _warning(finding: Finding) -> str:
+    place = f"{finding.path}{f':{finding.line}' if finding.line else ''}: " if finding.path else ""
+    return place + finding.message
 
 
 def surroundings(context: SessionContext) -> Surroundings:
@@ -132,6 +140,9 @@ def surroundings(context: SessionContext) -> Surroundings:
         files="\n".join(files),
         research=tuple((t.name, t.excerpt) for t in topics(context.project.root / "specs" / session.module)),
         work_in_progress=work_in_progress(context) if building else "",
+        warnings=tuple(map(_warning, warnings_for_builder(context.record.store, session)))
+        if building
+        else (),
         versioned=context.settings.git.enabled,
         limits=context.guards.meter.snapshot(),
         set_up=advice(lacks(context)) if session.step in PLANNING_STEPS else "",

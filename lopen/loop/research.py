@@ -10,10 +10,9 @@ from lopen.documents.research import render_note, slug
 from lopen.llm.messages import ContextTooLong, Request, SystemBlock
 from lopen.llm.request_body import sendable, text_block
 from lopen.loop.context import SessionContext
-from lopen.loop.conversation import tool_result
 from lopen.prompts.templates import template
 from lopen.tools.registry import Registry
-from lopen.tools.results import ToolResult, done, failed
+from lopen.tools.results import ToolResult, done, failed, tool_result
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.pauses import circuit_pause

@@ -86,7 +86,8 @@ def _question(context: SessionContext) -> Pause | None:
     if question is None:
         return None
     if question.answer is not None:
-        context.record.journal.change(question=None)
+        answers = (*session.answers, (question.text, question.answer))
+        context.record.journal.change(question=None, answers=answers)
         return None
     assumed = context.settings.workflow.unattended
     answer = (
@@ -105,6 +106,7 @@ def _question(context: SessionContext) -> Pause | None:
         QuestionAsked(question.text, question.options, question.default, answer, assumed),
         question=None,
         assumptions=(*session.assumptions, line) if assumed else session.assumptions,
+        answers=session.answers if assumed else (*session.answers, (question.text, answer)),
         notes=(*session.notes, f"You asked: {question.text} The answer: {answer}"),
     )
     return None
@@ -127,6 +129,7 @@ def completed(context: SessionContext) -> SessionComplete:
         merge_command=merge_command(context, session),
         assumptions=session.assumptions,
         unpriced_tokens=state.unpriced_tokens if state else 0,
+        accepted=session.accepted,
     )
 
 

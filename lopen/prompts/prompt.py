@@ -30,6 +30,7 @@ class Surroundings:
 
     `languages`: name and version found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
+    `warnings`: those of the last accepted verdict on the component.
     `set_up`: what the repository lacks for its quality gates, in planning. `versioned`: the model may know of git.
     """
 
@@ -42,6 +43,7 @@ class Surroundings:
     work_in_progress: str
     limits: str
     set_up: str = ""
+    warnings: Sequence[str] = ()
     versioned: bool = True
 
 
@@ -192,6 +194,12 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
         Part("What the person asks for", request, data=True),
         Part("Told by lopen since the last prompt", notes),
         Part("Corrections (from lopen's guardrails; they are not optional)", corrections),
+        Part(
+            "Warnings of the judge who passed the component's last task (look at them where your task touches them)",
+            "\n".join(map(bullet, around.warnings)),
+            3,
+            data=True,
+        ),
         Part("Plan", plan_lines(session), 4, rest="read_plan gives all of it"),
         Part("Files in the project", around.files, 6, data=True, rest="list_files gives more"),
         Part("Research so far", research, 5, data=True, rest="read_research gives a topic"),

@@ -10,7 +10,7 @@ with the code it tested; `info` for an expectation that was rewritten as strictl
 verdict whatever the oracle says, so it is given only where no reading of the change keeps the test.
 """
 
-from lopen.test_integrity.detect import find_tampering
+from lopen.test_integrity.detect import find_tampering, looks_like_test, tests_by_file
 from lopen.test_integrity.suite import FileChange
 
-__all__ = ["FileChange", "find_tampering"]
+__all__ = ["FileChange", "find_tampering", "looks_like_test", "tests_by_file"]

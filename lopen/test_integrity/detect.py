@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity import go, java, javascript, named_tests, python, rust
@@ -118,3 +118,15 @@ def looks_like_test(path: str) -> bool:
             path,
         )
     )
+
+
+def tests_by_file(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the tests in each test file of `texts` (path → text), skipped ones marked."""
+    found: dict[str, tuple[str, ...]] = {}
+    for language in LANGUAGES:
+        ours = {path: text for path, text in texts.items() if language.covers(path) and _readable(text)}
+        for path, suite in language.read(ours).items() if ours else ():
+            cases = [case for case in suite.cases if not case.support]
+            if cases:
+                found[path] = tuple(f"{case.name} (skipped)" if case.skips else case.name for case in cases)
+    return found

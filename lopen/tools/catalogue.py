@@ -179,7 +179,7 @@ FIXED: tuple[Tool, ...] = (
     ),
     Tool(
         "verify_task_completion",
-        "Have the judge look at the diff of the task in progress and the verify results.",
+        "Have the judge look at the diff of the task in progress and the verify results. `note` is your word to the judge, at most 2,000 characters, shown as a claim.",
         inputs.VerifyTask,
         BUILDING,
         task_work.verify_task_completion,

@@ -50,6 +50,12 @@ class SearchFiles(Input):
     glob: Text | None = None
 
 
+class ReadOutput(Input):
+    tool: Annotated[Text, Field(description="name of the verify tool")]
+    offset: Annotated[int, Field(ge=1, description="first line to read, 1-based")] | None = None
+    limit: Annotated[int, Field(ge=1, description="number of lines")] | None = None
+
+
 class WriteFile(Input):
     path: Path
     content: str
@@ -168,6 +174,10 @@ class AddTask(Input):
 
 class VerifyTask(Input):
     task_id: Text
+    note: (
+        Annotated[str, StringConstraints(max_length=2_000), Field(description="your claim, for the judge")]
+        | None
+    ) = None
 
 
 class VerifyComponent(Input):

@@ -138,7 +138,8 @@ def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
     answer = bench.person.ask(wanted.question, options, wanted.default)
     if answer is not None:
         told = QuestionAsked(wanted.question, options, wanted.default, answer)
-        bench.journal.change(told, clarifications=asked)
+        answers = (*session.answers, (wanted.question, answer))
+        bench.journal.change(told, clarifications=asked, answers=answers)
         return done(answer=answer, assumed=False)
     question = Question(wanted.question, options, wanted.default)
     bench.journal.change(

@@ -44,10 +44,10 @@ class Tool:
     @cached_property
     def spec(self) -> ToolSpec:
         """The tool's definition for the model."""
-        return ToolSpec(self.name, self.description, _plain(self.input.model_json_schema()))
+        return ToolSpec(self.name, self.description, plain_schema(self.input.model_json_schema()))
 
 
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a JSON schema without pydantic's titles, which only cost tokens."""
 
     def walk(node: Any, inside_properties: bool = False) -> Any:
@@ -101,7 +101,7 @@ class Registry:
         try:
             return tool, tool.input.model_validate(dict(use.input))
         except ValidationError as error:
-            return failed(*_explained(error))
+            return failed(*explained(error))
 
     @staticmethod
     def run(tool: Tool, bench: Workbench, parsed: Input) -> ToolResult:
@@ -112,7 +112,7 @@ class Registry:
             return failed(refused.error, refused.hint, outcome="refused")
 
 
-def _explained(error: ValidationError) -> tuple[str, str]:
+def explained(error: ValidationError) -> tuple[str, str]:
     """Return the invalid fields with the expected values on one line, and a hint."""
     described = []
     for problem in error.errors(include_url=False, include_context=False)[:8]:

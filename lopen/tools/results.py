@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lopen.llm.messages import Json, ToolUse
 from lopen.storage.audit import Outcome
 from lopen.workflow.session import Pause
 
@@ -48,3 +49,9 @@ def done(*, raw: str | None = None, content_hash: str | None = None, **fields: A
 def failed(error: str, hint: str = "", *, outcome: Outcome = "error", **fields: Any) -> ToolResult:
     """Return the result of a failed call: `error` describes the failure, `hint` names the alternative."""
     return ToolResult(False, {"error": error, **({"hint": hint} if hint else {}), **fields}, outcome=outcome)
+
+
+def tool_result(use: ToolUse, result: ToolResult) -> Json:
+    """Return the answer to a tool call as the endpoint wants it."""
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": use.id, "content": result.text()}
+    return block if result.ok else block | {"is_error": True}

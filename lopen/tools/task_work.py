@@ -142,7 +142,7 @@ def verify_task_completion(bench: Workbench, wanted: inputs.VerifyTask) -> ToolR
     task = bench.session.task
     if task is None or wanted.task_id != task.id:
         return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
-    result = _judged(bench, "task", task.id)
+    result = _judged(bench, "task", task.id, wanted.note or "")
     if result.fields.get("passed"):
         bench.evidence.passed["verify_task_completion"] = bench.project.verifier.tree()
     else:
@@ -164,7 +164,7 @@ def verify_module_completion(bench: Workbench, _: inputs.NoInput) -> ToolResult:
     return _judged(bench, "module", bench.session.module)
 
 
-def _judged(bench: Workbench, scope: Scope, subject: str) -> ToolResult:
+def _judged(bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
     """The verdict on the work tree as it is now, whoever changed it since a tool last looked."""
     bench.project.verifier.touch()
-    return bench.steps.judge(bench, scope, subject)
+    return bench.steps.judge(bench, scope, subject, note)

@@ -78,10 +78,12 @@ class Verified:
     hint: str = ""
     put_back: tuple[str, ...] = ()  # files of the tree that the command changed
     left: tuple[str, ...] = ()  # files that it added: they enter no commit
+    whole_output: str = ""  # all that was kept of what it printed; `output` is its end
 
     def as_evidence(self) -> VerifyResult:
-        """Return the result as evidence for the oracle."""
-        return VerifyResult(self.tool, self.command, self.passed, self.exit_code, self.output, self.tree)
+        """Return the result as evidence for the oracle, with all of the output."""
+        output = self.whole_output or self.output
+        return VerifyResult(self.tool, self.command, self.passed, self.exit_code, output, self.tree)
 
 
 def tool_name(command: str) -> str:
@@ -209,8 +211,10 @@ class Verifier:
         self._journal.tell(
             VerificationRan(tool, command, passed, ran.exit_code, self._clock.monotonic() - started)
         )
-        output = _tail(ran, report.line() if report else "")
-        return Verified(tool, command, passed, ran.exit_code, output, self.tree(), hint, put_back, left)
+        whole = _whole(ran, report.line() if report else "")
+        return Verified(
+            tool, command, passed, ran.exit_code, _tail(whole), self.tree(), hint, put_back, left, whole
+        )
 
     def _tidy(self, before: str, tool: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Put back the files that the command changed and record those that it added; return both lists of paths."""
@@ -249,11 +253,16 @@ def _why_not(report: JUnitReport, ran: CommandResult, command: str) -> str:
     return ""
 
 
-def _tail(ran: CommandResult, last: str) -> str:
-    """Return the end of the output, with the summary of the test report as the `last` line."""
+def _whole(ran: CommandResult, last: str) -> str:
+    """Return the output, with the summary of the test report as the `last` line."""
     output = f"{ran.output.rstrip()}\n{last}" if last else ran.output
     if ran.timed_out:
         output += f"\n[stopped after {ran.seconds:.0f} s: the command took too long]"
+    return output
+
+
+def _tail(output: str) -> str:
+    """Return the end of the output, which the model is shown."""
     if len(output) <= OUTPUT_TAIL:
         return output
     cut = f"[the first {len(output) - OUTPUT_TAIL} characters are left out; run_command gives more]"

@@ -66,8 +66,8 @@ class Project:
 class Steps(Protocol):
     """The parts of the loop that tools may ask for."""
 
-    def judge(self, bench: Workbench, scope: Scope, subject: str) -> ToolResult:
-        """Return the verdict on a task, component or module, by its id."""
+    def judge(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
+        """Return the verdict on a task, component or module, by its id. `note` is the builder's claim."""
         ...
 
     def complete(self, bench: Workbench, task_id: str) -> ToolResult:

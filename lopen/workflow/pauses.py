@@ -51,6 +51,12 @@ def interrupted_pause(session: Session) -> Pause:
     return Pause("interrupted", "interrupted; everything is saved", f"lopen resume {session.id}")
 
 
+def verdict_pause(session: Session, evidence_hash: str, level: int, what: str, summary: str) -> Pause:
+    """Return the pause for a verdict of which neither oracle model could tell whether it passes."""
+    why = f"the oracle could not tell whether {what} is complete: {summary}; look at it, then accept it"
+    return confirmation_pause(session, f"{VERDICT}{evidence_hash}", level, why)
+
+
 def stuck_pause(session: Session, remaining: Sequence[Component]) -> Pause:
     """Return the pause for remaining components that are given up or depend on such a component."""
     names = ", ".join(c.name for c in remaining)
@@ -77,6 +83,7 @@ def scope_pause(session: Session, scope: Scope) -> Pause:
 FAILURES_TO_ASK = 3
 BOUNDARY = "boundary"  # the confirmed level is the number of consecutive failed boundary verifications
 ADDED = "added"  # the confirmed level is the number of added tasks
+VERDICT = "verdict:"  # the hash of the evidence follows; the confirmed level is the breadth of the scope
 
 
 def review_pause(session: Session) -> Pause | None:

@@ -144,6 +144,8 @@ class Session:
     question: Question | None = None
     clarifications: int = 0
     assumptions: tuple[str, ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()  # question and answer of the person
+    accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted, with their notes
     corrections: tuple[str, ...] = ()  # for the model's next prompt
     notes: tuple[str, ...] = ()  # a person's notes, reverts and drift, shown to the model once
     confirmed: Mapping[str, int] = field(default_factory=dict)  # subject → level a person confirmed

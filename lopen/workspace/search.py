@@ -7,9 +7,10 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lopen.workspace.protection import ToolRefused
 from lopen.workspace.search_worker import MAX_FILE_BYTES
@@ -62,8 +63,17 @@ def run_search(
     root: Path, files: Sequence[str], pattern: str, *, limit: int = MAX_MATCHES, timeout_s: float = TIMEOUT_S
 ) -> SearchResult:
     """Return the lines of `files` (relative to `root`, read without leaving it) that match `pattern`."""
+    return _run({"root": str(root), "files": list(files)}, pattern, limit, timeout_s)
+
+
+def search_texts(texts: Mapping[str, str], pattern: str, *, limit: int = MAX_MATCHES) -> SearchResult:
+    """Return the lines of `texts` (path → text) that match `pattern`."""
+    return _run({"texts": dict(texts)}, pattern, limit, TIMEOUT_S)
+
+
+def _run(where: Mapping[str, Any], pattern: str, limit: int, timeout_s: float) -> SearchResult:
     check_pattern(pattern)
-    request = json.dumps({"root": str(root), "files": list(files), "pattern": pattern, "limit": limit})
+    request = json.dumps({**where, "pattern": pattern, "limit": limit})
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-W", "ignore", "-c", _WORKER, str(_PACKAGE_FOLDER)],

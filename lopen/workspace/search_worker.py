@@ -7,6 +7,7 @@ few because every search pays for them.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -25,9 +26,13 @@ _BEFORE_MATCH = 100
 
 def matches(raw: bytes, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
     """Yield (1-based line, its text around the match) for every matching line. Binary content has no matches."""
-    if b"\0" in raw[:8_192]:
-        return
-    for number, line in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):
+    if b"\0" not in raw[:8_192]:
+        yield from matching_lines(raw.decode("utf-8", "replace"), pattern)
+
+
+def matching_lines(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Yield (1-based line, its text around the match) for every matching line."""
+    for number, line in enumerate(text.split("\n"), 1):
         found = pattern.search(line.removesuffix("\r"))
         if found:
             yield number, cut(line.removesuffix("\r"), found.start())
@@ -63,9 +68,19 @@ def search(root: Root, files: list[str], pattern: re.Pattern[str], limit: int) -
     return {"matches": found, "truncated": False, "large": large}
 
 
+def search_texts(texts: dict[str, str], pattern: re.Pattern[str], limit: int) -> dict[str, Any]:
+    """Return at most `limit` matches in `texts` (path → text), in order."""
+    lines = ((path, *match) for path, text in texts.items() for match in matching_lines(text, pattern))
+    found = list(itertools.islice(lines, limit + 1))
+    return {"matches": found[:limit], "truncated": len(found) > limit, "large": 0}
+
+
 def main() -> None:
     """Read the request from standard input and print the answer."""
     request = json.load(sys.stdin)
-    root, pattern = Root(Path(request["root"])), re.compile(request["pattern"])
-    answer = search(root, request["files"], pattern, request["limit"])
+    pattern, limit = re.compile(request["pattern"]), request["limit"]
+    if "texts" in request:
+        answer = search_texts(request["texts"], pattern, limit)
+    else:
+        answer = search(Root(Path(request["root"])), request["files"], pattern, limit)
     json.dump(answer, sys.stdout)

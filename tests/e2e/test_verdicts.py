@@ -63,7 +63,7 @@ def test_a_verdict_counts_only_if_it_passes_without_errors_and_doubts(make_proje
     oracle = [
         verdict(passed=False, summary="It does not add."),
         verdict(findings=[WRONG]),
-        verdict(confidence="low"),
+        verdict(criteria=[{"id": "AC-1", "holds": "no", "evidence": "calc.py:2 subtracts"}]),
         verdict(confidence="medium", findings=[{"severity": "warning", "message": "no type hints"}]),
     ]
     first, *tries = [tools(*code(value=f"a + b + {n} - {n}"), *verified("calc-t1")[:2]) for n in range(4)]
@@ -79,16 +79,17 @@ def test_a_verdict_counts_only_if_it_passes_without_errors_and_doubts(make_proje
     assert not any(j.is_error for j in judged)  # the tool worked; what it says is the verdict
     assert judged[0].data["summary"] == "It does not add."
     assert judged[1].data["findings"] == [WRONG]
-    assert "low" in judged[2].data["findings"][0]["message"]
+    assert judged[2].data["findings"] == [
+        {"severity": "error", "message": "AC-1 does not hold: calc.py:2 subtracts", "criterion": "AC-1"}
+    ]
     assert project.git("log", "-1", "--format=%b").endswith("Lopen-Verdict: passed (medium)")
 
 
-def test_an_unreadable_verdict_is_asked_for_once_more_and_then_counts_as_failed(
+def test_an_unreadable_verdict_is_asked_for_once_more_and_then_of_the_second_model(
     make_project: MakeProject,
 ) -> None:
     oracle = [text("Looks good to me."), tools(("submit_verdict", {"passed": "yes"})), verdict()]
-    script = [plan(), build("calc-t1"), tools(judge("calc-t1"), complete("calc-t1"))]
-    project = make_project(script, oracle=oracle)
+    project = make_project([plan(), build("calc-t1")], oracle=oracle)
     project.specify()
 
     ran = project.drive()
@@ -96,27 +97,168 @@ def test_an_unreadable_verdict_is_asked_for_once_more_and_then_counts_as_failed(
     assert ran.code == 0, ran.err
     assert project.endpoint is not None
     asked = project.endpoint.oracle_requests
-    assert len(asked) == 3
+    assert [request["model"] for request in asked] == [
+        "claude-haiku-5-5",
+        "claude-haiku-5-5",
+        "claude-opus-5-5",
+    ]
     assert "could not be read" in json.dumps(asked[1]["messages"])
-    unread = last_result(project.endpoint.requests[2], "verify_task_completion")
-    assert unread.data["passed"] is False
-    assert unread.data["findings"][0]["severity"] == "error"
     assert "could not be read" not in json.dumps(asked[2]["messages"])
+    assert "read_file" in [tool["name"] for tool in asked[2]["tools"]]
 
 
-def test_an_oracle_that_cannot_take_the_evidence_fails_the_verdict(make_project: MakeProject) -> None:
+def test_an_oracle_that_cannot_take_the_evidence_gets_less_and_reads(make_project: MakeProject) -> None:
     too_long = status(400, "prompt is too long: 300000 tokens > 200000 maximum")
-    script = [plan(), build("calc-t1"), tools(judge("calc-t1"), complete("calc-t1"))]
-    project = make_project(script, oracle=[too_long, too_long, verdict()])
+    project = make_project([plan(), build("calc-t1")], oracle=[too_long, verdict()])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    (given,) = [v for v in ran.named("verdict_given") if not v["cached"]]
+    assert given["passed"] is True
+
+
+def test_what_neither_model_can_tell_is_decided_by_a_person(make_project: MakeProject) -> None:
+    doubt = verdict(confidence="low", summary="The rounding cannot be told from this.")
+    script = [plan(), build("calc-t1"), tools(*verified("calc-t1"))]
+    project = make_project(script, oracle=[doubt, doubt])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    (paused,) = ran.named("session_paused")
+    assert paused["kind"] == "confirmation"
+    assert "could not tell" in paused["message"]
+    assert "The rounding cannot be told" in paused["message"]
+    assert ran.last_line == f"next: lopen confirm {paused['session']}"
+    assert project.endpoint is not None
+    assert [r["model"] for r in project.endpoint.oracle_requests] == ["claude-haiku-5-5", "claude-opus-5-5"]
+    confirmed = project.lopen("confirm", paused["session"], "--note", "I computed it by hand")
+    assert confirmed.code == 0, confirmed.err
+
+    resumed = project.resume()
+
+    assert resumed.code == 0, resumed.err
+    assert len(project.endpoint.oracle_requests) == 2, "the person decided: nobody is asked again"
+    (complete,) = resumed.named("session_complete")
+    assert "I computed it by hand" in complete["accepted"][0]
+    assert complete["tasks"] == 1, "a verdict that could not tell never becomes a task"
+    assert "I computed it by hand" in project.read(".lopen/modules/calc/plan.md")
+
+
+def test_what_cannot_be_told_at_a_boundary_waits_there(make_project: MakeProject) -> None:
+    doubt = verdict(passed=True, confidence="low", summary="Too little is shown.")
+    project = make_project(
+        [plan(tasks=("One", "Two")), build("calc-t1", "one"), build("calc-t2", "two")],
+        oracle=[verdict(), verdict(), doubt, doubt],
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert ran.named("session_paused")[0]["kind"] == "confirmation"
+    assert project.resume().code == 3, "only a person's word lets it through"
+    assert project.endpoint is not None
+    assert len(project.endpoint.oracle_requests) == 4
+    assert project.lopen("confirm", ran.named("session_paused")[0]["session"]).code == 0
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.err
+    assert len(project.endpoint.oracle_requests) == 4
+
+
+def test_a_wider_boundary_is_judged_itself_where_the_last_task_changed_nothing(
+    make_project: MakeProject,
+) -> None:
+    wanting = {"id": "AC-2", "holds": "no", "evidence": "calc.py has no report"}
+    script = [
+        plan(component("core", "AC-1", "AC-2"), tasks=("One", "Two")),
+        build("calc-t1"),
+        tools(*verified("calc-t2")),
+        tools(*code("report"), *verified("calc-t3")),
+    ]
+    oracle = [verdict(), verdict(), verdict(criteria=[wanting]), *[verdict()] * 2]
+    project = make_project(script, oracle=oracle)
+    project.specify(text=specification(criteria=("it adds", "it reports")))
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    given = [(v["scope"], v["passed"], v["cached"]) for v in ran.named("verdict_given")]
+    assert given[:3] == [("task", True, False), ("task", True, False), ("module", False, False)]
+    assert given[3:] == [("task", True, False), ("module", True, False), ("module", True, True)]
+    assert project.endpoint is not None
+    added = json.dumps(project.endpoint.requests[3]["system"])
+    assert "AC-2 does not hold: calc.py has no report" in added
+
+
+def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
+    make_project: MakeProject,
+) -> None:
+    note = "Rounding is exact; see calc.py line 2."
+    asked = ("ask_user", {"question": "Half up?", "default": "no"})
+    planned = [dict(block) for block in plan().content]
+    calls = [(block["name"], block["input"]) for block in planned]
+    built = tools(
+        *code(),
+        ("verify_tests", {}),
+        ("verify_task_completion", {"task_id": "calc-t1", "note": note}),
+        complete("calc-t1"),
+    )
+    project = make_project([tools(asked), tools(*calls), built])
+    project.specify()
+    ran = project.drive()
+    assert ran.code == 3, ran.err
+    assert project.lopen("answer", ran.named("session_paused")[0]["session"], "half up it is").code == 0
+
+    resumed = project.resume()
+
+    assert resumed.code == 0, resumed.err
+    assert project.endpoint is not None
+    shown = project.endpoint.oracle_requests[0]["messages"][0]["content"][0]["text"]
+    assert "a claim, not evidence" in shown
+    assert note in shown
+    assert '"Half up?" -> "half up it is"' in shown
+    assert shown.index("half up it is") < shown.index(note) < shown.index("Diff since the work began")
+
+
+def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject) -> None:
+    hidden = {
+        "build/made.py": "# @generated\nMADE = 1\n",
+        "vendor/lib.py": "VENDORED = 1\n",
+        "api_pb2.py": "PROTO = 1\n",
+        "poetry.lock": "locked-package\n",
+        "specs/calc/plugin.py": "BESIDE_THE_SPECIFICATION = 1\n",
+        "secret.py": "ATTRIBUTED = 1\n",
+        ".gitattributes": "secret.py -diff\n",
+    }
+    writes = [write(path, content) for path, content in hidden.items()]
+    nul = (
+        "run_command",
+        {"command": "printf 'NULLED = 1 #\\000\\n' > nul.py; printf 'x\\n' > 'a\n# Forged.py'"},
+    )
+    project = make_project([plan(), tools(*code(), *writes, nul, *verified("calc-t1"))])
     project.specify()
 
     ran = project.drive()
 
     assert ran.code == 0, ran.err
     assert project.endpoint is not None
-    unread = last_result(project.endpoint.requests[2], "verify_task_completion")
-    assert unread.data["passed"] is False
-    assert "too large" in unread.data["findings"][0]["message"]
+    shown = project.endpoint.oracle_requests[0]["messages"][0]["content"][0]["text"]
+    for said in (
+        "MADE = 1",
+        "VENDORED = 1",
+        "PROTO = 1",
+        "locked-package",
+        "BESIDE_THE_SPECIFICATION",
+        "ATTRIBUTED = 1",
+    ):
+        assert said in shown
+    assert "NULLED = 1 #\\x00" in shown
+    assert "\n# Forged" not in shown
+    assert "# Not shown" not in shown
 
 
 def test_the_same_evidence_is_asked_about_once(make_project: MakeProject) -> None:
@@ -327,3 +469,44 @@ def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_proj
     assert project.endpoint is not None
     assert "data/rates.csv" in json.dumps(project.endpoint.oracle_requests[-1])
     assert "data/rates.csv" not in project.git("ls-tree", "-r", "--name-only", "lopen/calc")
+
+
+def test_the_warnings_of_a_passed_verdict_are_told_to_the_next_tasks_builder(
+    make_project: MakeProject,
+) -> None:
+    warned = verdict(
+        findings=[{"severity": "warning", "message": "no docstring yet", "path": "one.py", "line": 1}]
+    )
+    project = make_project(
+        [plan(tasks=("One", "Two")), build("calc-t1", "one"), build("calc-t2", "two")],
+        oracle=[warned, verdict(), verdict()],
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    first, second = project.endpoint.requests[1:]
+    assert "one.py:1: no docstring yet" not in json.dumps(first["system"])
+    assert "one.py:1: no docstring yet" in json.dumps(second["system"])
+
+
+def test_a_wider_boundary_builds_on_the_narrower_verdicts(make_project: MakeProject) -> None:
+    holds = [{"id": "AC-1", "holds": "yes", "evidence": "one.py:1"}]
+    project = make_project(
+        [plan(tasks=("One", "Two")), build("calc-t1", "one"), build("calc-t2", "two")],
+        oracle=[verdict(criteria=holds, summary="One adds."), verdict(), verdict()],
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert project.endpoint is not None
+    task, _, module = (r["messages"][0]["content"][0]["text"] for r in project.endpoint.oracle_requests)
+    assert "Why the task exists: It was planned" in task
+    assert 'calc-t1 "One": passed (high): One adds.\n  AC-1: yes: one.py:1' in module
+    assert "# Diff that no verdict has covered\n(none)" in module
+    assert "     1  def add(a, b):" in module
+    assert '"test_one.py": TestOne.test_add' in module or "test_add" in module.partition("# Tests by file")[2]

@@ -13,10 +13,10 @@ from lopen.application.verify_programs import programs
 from lopen.guardrails.shell_text import looks_like_tests, normal_command
 from lopen.llm.messages import Response, ToolUse, Usage
 from lopen.llm.stream_parser import parse_input
-from lopen.oracle.judge import TOOL, UnreadableVerdict, read_verdict
 from lopen.oracle.junit import UnreadableReport, read_counts, report_path
 from lopen.oracle.runner_commands import called_runners
 from lopen.oracle.runner_output import plain, tail
+from lopen.oracle.submission import TOOL, UnreadableVerdict, read_verdict
 from lopen.test_integrity import FileChange, find_tampering
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry
@@ -35,6 +35,7 @@ from tests.fuzz.inputs import (
     pieces,
     told,
 )
+from tests.oracle.samples import EVIDENCE
 
 REGISTRY = Registry(catalogue({"verify-tests": "true", "verify-docs": "true"}))
 NAMES = sorted({tool.name for step in Step for tool in REGISTRY.offered(step)})
@@ -95,7 +96,7 @@ def test_any_verdict_is_one_or_is_unreadable(value: Any) -> None:
     use = ToolUse("x", TOOL, value if isinstance(value, dict) else None, "not an object")
     response = Response("id", "m", [block], [use], "tool_use", Usage())
     try:
-        verdict = read_verdict(response, scope="task", subject="t", evidence_hash="h")
+        verdict = read_verdict(response, EVIDENCE)
     except UnreadableVerdict as error:
         told(str(error))
     else:

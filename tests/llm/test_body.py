@@ -72,7 +72,14 @@ def test_of_too_many_system_marks_those_of_the_longest_prefixes_stay() -> None:
 
 
 def test_the_oracles_single_question_is_not_written_to_the_cache() -> None:
-    assert marks(body_of(request(purpose="oracle"))) == []
+    assert marks(body_of(request(purpose="oracle", tool_choice="submit_verdict"))) == []
+
+
+def test_a_judgement_that_reads_is_cached_as_any_conversation_is() -> None:
+    assert marks(body_of(request(purpose="oracle"))) == ["message.0.0"]
+    assert (
+        marks(body_of(request(purpose="oracle", tool_choice="submit_verdict", messages=CONVERSATION))) != []
+    )
 
 
 def test_thinking_at_the_end_gets_no_mark() -> None:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lopen.llm.messages import Request, Response, StopReason, ToolUse, Usage
-from lopen.oracle.evidence import Evidence, VerifyResult
-from lopen.oracle.judge import TOOL
+from lopen.llm.messages import Json, ModelError, Request, Response, StopReason, ToolSpec, ToolUse, Usage
+from lopen.oracle.evidence import ChangedFile, Evidence, VerifyResult
+from lopen.oracle.submission import TOOL
 
 TESTS_PASSED = VerifyResult("verify_tests", "pytest -q", True, 0, "3 passed in 0.01s", "tree-1")
-TESTS_FAILED = replace(
-    TESTS_PASSED, passed=False, exit_code=1, output_tail="E assert 3 == 4\n1 failed in 0.01s"
-)
+TESTS_FAILED = replace(TESTS_PASSED, passed=False, exit_code=1, output="E assert 3 == 4\n1 failed in 0.01s")
 
 EVIDENCE = Evidence(
     scope="task",
@@ -23,7 +21,7 @@ EVIDENCE = Evidence(
     sections=(("Behaviour > Rounding", "Amounts are rounded half even."),),
     criteria=(("AC-1", "add(2, 2) gives 4"), ("AC-2", "cents are kept")),
     diff="diff --git a/money.py b/money.py\n--- a/money.py\n+++ b/money.py\n@@ -0,0 +1 @@\n+def add(a, b): return a + b\n",
-    files_changed=("money.py",),
+    files=(ChangedFile("money.py", 34),),
     results=(TESTS_PASSED,),
     tampering=(),
     base_tree="tree-0",
@@ -47,16 +45,43 @@ def answer(*inputs: dict[str, Any] | None, name: str = TOOL, stop: StopReason = 
     return Response("m", "claude-haiku-5-5", [], uses, stop, Usage(1_000, 50))
 
 
+def reading(*calls: tuple[str, dict[str, Any]]) -> Response:
+    """A response that reads with the tools."""
+    uses = [ToolUse(f"r{i}", name, given) for i, (name, given) in enumerate(calls)]
+    blocks: list[Json] = [
+        {"type": "tool_use", "id": use.id, "name": use.name, "input": use.input} for use in uses
+    ]
+    return Response("m", "claude-haiku-5-5", blocks, uses, "tool_use", Usage(1_000, 50))
+
+
+class Files:
+    """The reading tools over a few texts, by path."""
+
+    specs = (ToolSpec("read_file", "A file", {"type": "object"}),)
+
+    def __init__(self, **texts: str) -> None:
+        self.texts = texts
+        self.read: list[str] = []
+
+    def answer(self, use: ToolUse) -> Json:
+        path = str((use.input or {}).get("path"))
+        self.read.append(path)
+        return {"type": "tool_result", "tool_use_id": use.id, "content": self.texts.get(path, "no such file")}
+
+
 class Endpoint:
     """Answers in order, and keeps what it was asked."""
 
-    def __init__(self, *answers: Response) -> None:
+    def __init__(self, *answers: Response | ModelError) -> None:
         self.answers = list(answers)
         self.requests: list[Request] = []
 
     def __call__(self, request: Request) -> Response:
         self.requests.append(request)
-        return self.answers.pop(0)
+        answer = self.answers.pop(0)
+        if isinstance(answer, ModelError):
+            raise answer
+        return answer
 
     @property
     def texts(self) -> Sequence[str]:

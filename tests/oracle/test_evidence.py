@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.oracle.evidence import Evidence, VerifyResult, evidence_hash
+from lopen.oracle.evidence import ChangedFile, Evidence, VerifyResult, evidence_hash
 from lopen.oracle.verdict import Finding
 from tests.oracle.samples import EVIDENCE, TESTS_PASSED
 
@@ -26,7 +26,7 @@ evidences = st.builds(
     sections=st.lists(st.tuples(st.text(), st.text()), max_size=4).map(tuple),
     criteria=st.lists(st.tuples(st.text(), st.text()), max_size=4).map(tuple),
     diff=st.text(),
-    files_changed=st.lists(st.text(), max_size=3).map(tuple),
+    files=st.lists(st.builds(ChangedFile, st.text(), st.none() | st.integers(0)), max_size=3).map(tuple),
     results=st.lists(results, max_size=4).map(tuple),
     tampering=st.just(()),
     base_tree=st.just("0"),
@@ -45,7 +45,7 @@ def test_order_and_what_was_printed_do_not_count(evidence: Evidence, chance: ran
         subject="another",
         sections=shuffled(evidence.sections),
         criteria=shuffled(evidence.criteria),
-        results=tuple(replace(r, output_tail="in 0.73s") for r in shuffled(evidence.results)),
+        results=tuple(replace(r, output="in 0.73s") for r in shuffled(evidence.results)),
     )
 
     assert evidence_hash(other) == evidence_hash(evidence)
@@ -68,6 +68,7 @@ def test_the_hash_is_stable_and_short(evidence: Evidence) -> None:
         {"results": (replace(TESTS_PASSED, exit_code=3),)},
         {"results": (replace(TESTS_PASSED, passed=False),)},
         {"results": ()},
+        {"answers": (("Half up?", "yes"),)},
     ],
     ids=str,
 )
@@ -83,6 +84,7 @@ def test_what_the_verdict_rests_on_counts(changed: dict[str, Any]) -> None:
         {"description": "The whole component"},
         {"diff": "cut differently"},
         {"tampering": (Finding("info", "x"),)},
+        {"note": "trust me"},
     ],
     ids=str,
 )

@@ -7,15 +7,28 @@ from typing import Any
 
 import pytest
 
-from lopen.llm.messages import Rejected, Request, Response, ScriptedModel
-from lopen.oracle.evidence import Evidence, evidence_hash
-from lopen.oracle.judge import UNREADABLE, Judged, judge
-from lopen.oracle.verdict import Finding, Verdict, accepted
-from tests.oracle.samples import EVIDENCE, FAILED, PASSED, TESTS_FAILED, TESTS_PASSED, Endpoint, answer
+from lopen.llm.messages import ContextTooLong, Rejected, Response
+from lopen.oracle.evidence import ChangedFile, Evidence, evidence_hash
+from lopen.oracle.judge import MAX_TURNS, NO_ROOM, TOO_LARGE, UNREADABLE, Court, Judged, judge
+from lopen.oracle.verdict import Finding, Scope, Verdict, accepted, could_not_tell
+from tests.oracle.samples import (
+    EVIDENCE,
+    FAILED,
+    PASSED,
+    TESTS_FAILED,
+    TESTS_PASSED,
+    Endpoint,
+    Files,
+    answer,
+    reading,
+)
+
+LOW: dict[str, Any] = {**PASSED, "confidence": "low", "summary": "It cannot be told."}
+LARGE = replace(EVIDENCE, files=(*EVIDENCE.files, ChangedFile("large.py", 900_000)))  # not in the diff
 
 
 class Memory:
-    """Remembered verdicts, as the storage keeps them: by evidence hash, through JSON."""
+    """Remembered verdicts, as the storage keeps them: by evidence hash."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Verdict] = {}
@@ -24,15 +37,16 @@ class Memory:
         self.kept[verdict.evidence_hash] = verdict
 
 
-def judged(evidence: Evidence, endpoint: Endpoint, memory: Memory | None = None) -> Judged:
+def judged(
+    evidence: Evidence,
+    endpoint: Endpoint,
+    memory: Memory | None = None,
+    files: Files | None = None,
+    tokens: int = 100_000,
+) -> Judged:
     memory = memory or Memory()
-    return judge(
-        evidence,
-        ask=endpoint,
-        model="claude-haiku-5-5",
-        remembered=memory.kept.get,
-        remember=memory.remember,
-    )
+    court = Court(endpoint, files or Files(), "claude-haiku-5-5", "claude-opus-5-5", tokens)
+    return judge(evidence, court, remembered=memory.kept.get, remember=memory.remember)
 
 
 def test_a_passing_verdict_takes_one_request() -> None:
@@ -110,6 +124,19 @@ def test_a_verdict_serves_a_narrower_boundary_with_the_same_evidence() -> None:
     assert accepted(narrow.verdict)
 
 
+@pytest.mark.parametrize(
+    ("given", "wider"), [("task", "component"), ("task", "module"), ("component", "module")]
+)
+def test_a_verdict_never_serves_a_wider_boundary(given: Scope, wider: Scope) -> None:
+    memory = Memory()
+    judged(replace(EVIDENCE, scope=given), Endpoint(answer(PASSED)), memory)
+
+    result = judged(replace(EVIDENCE, scope=wider), Endpoint(answer(FAILED)), memory)
+
+    assert not result.cached
+    assert not accepted(result.verdict)
+
+
 def test_other_evidence_is_judged_again() -> None:
     memory = Memory()
     judged(EVIDENCE, Endpoint(answer(PASSED)), memory)
@@ -124,7 +151,11 @@ def test_other_evidence_is_judged_again() -> None:
 @pytest.mark.parametrize(
     ("submitted", "why"),
     [
-        pytest.param({**PASSED, "confidence": "low"}, "low confidence", id="low confidence"),
+        pytest.param(
+            {**PASSED, "criteria": [{"id": "AC-2", "holds": "no", "evidence": "money.py:1"}]},
+            "AC-2 does not hold: money.py:1",
+            id="a criterion does not hold",
+        ),
         pytest.param({**FAILED, "passed": True}, "cents are lost", id="passed with an error finding"),
         pytest.param(FAILED, "cents are lost", id="failed"),
     ],
@@ -171,16 +202,103 @@ def test_an_unreadable_verdict_is_asked_for_once_more(unreadable: Response) -> N
     assert endpoint.texts[1].startswith(endpoint.texts[0])
 
 
-@pytest.mark.parametrize("unreadable", UNREADABLE_ANSWERS.values(), ids=UNREADABLE_ANSWERS)
-def test_a_second_unreadable_verdict_counts_as_failed(unreadable: Response) -> None:
+NO_READING = {what: given for what, given in UNREADABLE_ANSWERS.items() if what != "another tool"}
+
+
+@pytest.mark.parametrize("unreadable", NO_READING.values(), ids=NO_READING)
+def test_a_second_unreadable_verdict_counts_as_undecided(unreadable: Response) -> None:
+    endpoint, memory = Endpoint(*[unreadable] * 4), Memory()
+
+    result = judged(EVIDENCE, endpoint, memory)
+
+    assert could_not_tell(result.verdict)
+    assert result.asked == 4
+    assert [r.model for r in endpoint.requests] == ["claude-haiku-5-5"] * 2 + ["claude-opus-5-5"] * 2
+    assert UNREADABLE in result.verdict.summary
+    assert not memory.kept  # no verdict was given, so none is remembered
+
+
+def test_a_verdict_that_could_not_tell_is_asked_once_more_of_the_second_model_with_the_tools() -> None:
+    endpoint, files, memory = (
+        Endpoint(answer(LOW), reading(("read_file", {"path": "a"})), answer(PASSED)),
+        Files(),
+        Memory(),
+    )
+
+    result = judged(EVIDENCE, endpoint, memory, files)
+
+    assert accepted(result.verdict)
+    assert result.asked == 3
+    assert [r.model for r in endpoint.requests] == ["claude-haiku-5-5", "claude-opus-5-5", "claude-opus-5-5"]
+    assert [r.tool_choice for r in endpoint.requests] == ["submit_verdict", None, None]
+    assert files.read == ["a"]
+    assert judged(EVIDENCE, Endpoint(), memory).verdict == result.verdict
+
+
+def test_what_neither_can_tell_stays_undecided_and_is_remembered() -> None:
     memory = Memory()
 
-    result = judged(EVIDENCE, Endpoint(unreadable, unreadable), memory)
+    result = judged(EVIDENCE, Endpoint(answer(LOW), answer({**LOW, "passed": False})), memory)
 
-    assert not accepted(result.verdict)
-    assert result.asked == 2
-    assert UNREADABLE in result.verdict.findings[0].message
-    assert not memory.kept  # no verdict was given, so none is remembered
+    assert could_not_tell(result.verdict)
+    assert judged(EVIDENCE, Endpoint(), memory) == Judged(result.verdict, cached=True, asked=0)
+
+
+def test_an_error_of_the_second_model_decides() -> None:
+    assert not could_not_tell(judged(EVIDENCE, Endpoint(answer(LOW), answer(FAILED))).verdict)
+
+
+def test_an_error_that_lopen_found_needs_no_second_model() -> None:
+    evidence = replace(EVIDENCE, tampering=(Finding("error", "gone"),))
+
+    assert judged(evidence, Endpoint(answer(LOW))).asked == 1
+
+
+def test_where_something_is_left_out_the_oracle_reads_before_it_judges() -> None:
+    calls = reading(("read_file", {"path": "large.py"}), ("read_file", {"path": "small.py"}))
+    endpoint, files = Endpoint(calls, answer(PASSED)), Files(**{"large.py": "x = 1"})
+
+    result = judged(LARGE, endpoint, files=files)
+
+    assert accepted(result.verdict)
+    assert '"large.py": 900000 bytes' in endpoint.texts[0]
+    assert [tool.name for tool in endpoint.requests[0].tools] == ["submit_verdict", "read_file"]
+    assert [r.tool_choice for r in endpoint.requests] == [None, None]
+    results = endpoint.requests[1].messages[-1]["content"]
+    assert [block["content"] for block in results] == ["x = 1", "no such file"]
+    assert files.read == ["large.py", "small.py"]
+
+
+def test_reading_ends_after_twelve_turns() -> None:
+    calls = reading(("read_file", {"path": "large.py"}))
+    endpoint = Endpoint(*[calls] * (MAX_TURNS - 1), answer(PASSED))
+
+    result = judged(LARGE, endpoint)
+
+    assert result.asked == MAX_TURNS == 12
+    assert [r.tool_choice for r in endpoint.requests] == [None] * 11 + ["submit_verdict"]
+
+
+def test_reading_ends_where_no_room_is_left() -> None:
+    calls = reading(("read_file", {"path": "large.py"}))
+    endpoint = Endpoint(calls, answer(PASSED))
+
+    judged(LARGE, endpoint, files=Files(**{"large.py": "x" * 9_000}), tokens=2_000)
+
+    assert endpoint.requests[1].tool_choice == "submit_verdict"
+    assert endpoint.requests[1].messages[-1]["content"][-1]["text"] == NO_ROOM
+
+
+def test_a_model_that_takes_less_is_shown_less() -> None:
+    too_long = ContextTooLong("prompt is too long")
+    big = replace(EVIDENCE, diff=EVIDENCE.diff + "+x = 1\n" * 2_000, files=(ChangedFile("money.py", 14_000),))
+    endpoint = Endpoint(too_long, answer(PASSED))
+
+    assert accepted(judged(big, endpoint, tokens=12_000).verdict)
+    assert len(endpoint.texts[1]) < len(endpoint.texts[0])
+    undecided = judged(big, Endpoint(*[too_long] * 4), tokens=12_000).verdict
+    assert could_not_tell(undecided)
+    assert undecided.summary == TOO_LARGE
 
 
 def test_what_the_oracle_wrote_does_not_come_back_in_the_second_request() -> None:
@@ -228,14 +346,11 @@ def test_findings_of_lopen_are_not_doubled_by_remembering() -> None:
 
 
 def test_what_the_endpoint_raises_passes_through() -> None:
-    model = ScriptedModel([Rejected("no key")])
-
-    def ask(request: Request) -> Response:
-        return model.send(request, lambda _: None)
+    endpoint = Endpoint(Rejected("no key"))
 
     with pytest.raises(Rejected, match="no key"):
-        judge(EVIDENCE, ask=ask, model="m", remembered=lambda _: None, remember=lambda _: None)
-    assert len(model.requests) == 1
+        judged(EVIDENCE, endpoint)
+    assert len(endpoint.requests) == 1
 
 
 def test_an_instruction_in_the_diff_stands_between_fences() -> None:

@@ -104,14 +104,15 @@ class ScriptedSteps:
 
     def __init__(self, judge: Callable[[Scope, str], ToolResult]) -> None:
         self.completed: list[str] = []
-        self.judge: Callable[[Workbench, Scope, str], ToolResult] = lambda _, scope, subject: judge(
-            scope, subject
-        )
+        self._judge = judge
         self.complete: Callable[[Workbench, str], ToolResult] = self._complete
         self.verify_done: Callable[[Workbench], Pause | None] = lambda _: None
         self.research: Callable[[Workbench, str, str], ToolResult] = lambda _, topic, question: done(
             path=topic, summary=question
         )
+
+    def judge(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> ToolResult:
+        return self._judge(scope, subject)
 
     def _complete(self, _: Workbench, task: str) -> ToolResult:
         self.completed.append(task)

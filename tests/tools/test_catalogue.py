@@ -42,7 +42,7 @@ TABLE: dict[str, tuple[str, Any]] = {
     "update_task_status": ("task_id status note?", BUILDING),
     "update_subtask": ("task_id subtask done", BUILDING),
     "add_task": ("component name description reason type?", BUILDING),
-    "verify_task_completion": ("task_id", BUILDING),
+    "verify_task_completion": ("task_id note?", BUILDING),
     "verify_component_completion": ("component", BUILDING),
     "verify_module_completion": ("", [4, 6, 7]),
     "verify_build": ("", BUILDING),

@@ -44,6 +44,7 @@ class SessionComplete(Event):
     merge_command: str
     assumptions: tuple[str, ...] = ()
     unpriced_tokens: int = 0  # those of `tokens` without a known price, which `cost_usd` does not include
+    accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted
 
 
 @dataclass(frozen=True, slots=True)

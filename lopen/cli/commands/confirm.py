@@ -25,6 +25,7 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
     from lopen.limits.admin_actions import confirm_budget
     from lopen.limits.stores.opening import open_limits
     from lopen.storage.lock import module_lock
+    from lopen.workflow.pauses import VERDICT
 
     require_person("confirm", context.root)
     store = open_store(context)
@@ -45,7 +46,11 @@ def confirm(context: CommandContext, session: SessionArgument, note: NoteOption 
             confirm_budget(
                 open_limits(context.load().settings.budget, store.database), f"module:{found.module}"
             )
-        store.save(replace(found, confirmed=confirmed, notes=notes, pause=None), datetime.now(UTC))
+        accepted = found.accepted
+        if pause.subject.startswith(VERDICT):
+            accepted = (*accepted, f"{pause.message} (note: {note})" if note else pause.message)
+        after = replace(found, confirmed=confirmed, notes=notes, accepted=accepted, pause=None)
+        store.save(after, datetime.now(UTC))
     context.say(f"confirmed: {pause.message}")
     context.emit("confirmed", session=session, subject=pause.subject, note=note)
     context.say(f"next: lopen resume {session}")

@@ -92,6 +92,7 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
         told.append(f"branch: {session.branch}")
     told += work_tree_lines(context, session)
     told += [f"assumed: {line}" for line in session.assumptions]
+    told += [f"accepted by a person: {line}" for line in session.accepted]
     return [*told, *standstill_lines(context.root, store, session)]
 
 
@@ -185,6 +186,7 @@ def fields(store: SessionStore, session: Session) -> dict[str, Any]:
         ],
         "verdicts": store.verdicts(session.id)[-10:],
         "assumptions": list(session.assumptions),
+        "accepted": list(session.accepted),
         "waiting": None
         if session.pause is None
         else {"kind": session.pause.kind, "message": session.pause.message, "command": session.pause.command},

@@ -31,6 +31,22 @@ class OracleSettings(SettingsSection):
     """The model that judges finished work."""
 
     model: Annotated[str, Field(description="Model that judges finished work."), CONFIRM] = "claude-haiku-5-5"
+    second_model: Annotated[
+        str,
+        Field(
+            description="Model asked once more where the first could not tell; empty for the planning model."
+        ),
+        CONFIRM,
+    ] = ""
+    evidence_tokens: Annotated[
+        int,
+        Field(
+            ge=2_000,
+            le=800_000,
+            description="Size of the evidence that a judge is shown at once, in tokens; it can read the rest.",
+        ),
+        LOWER,
+    ] = 100_000
 
 
 ADDRESS = r"^(https?://[^\s/?#]+\S*)?$"

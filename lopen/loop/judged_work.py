@@ -1,0 +1,288 @@
+"""Gathering the evidence for a verdict: the change between two git trees, and all that is known of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from lopen.documents.spec import Specification
+from lopen.git.checkout import Checkout
+from lopen.git.trees import GITLINK, TreeChange
+from lopen.guardrails.completion import holds_inline_tests, untested
+from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
+from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
+from lopen.test_integrity import FileChange, find_tampering, looks_like_test, tests_by_file
+from lopen.tools.verification import Verified
+from lopen.tools.workbench import Workbench
+from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, Task
+
+LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
+UNCOMPARED = "the file is too large to be searched for weakened tests"
+SOURCE_SUFFIXES = frozenset(
+    [
+        ".bash",
+        ".c",
+        ".cc",
+        ".clj",
+        ".cpp",
+        ".cs",
+        ".css",
+        ".dart",
+        ".ex",
+        ".exs",
+        ".go",
+        ".gradle",
+        ".h",
+        ".hpp",
+        ".hs",
+        ".html",
+        ".java",
+        ".jl",
+        ".js",
+        ".jsx",
+        ".kt",
+        ".kts",
+        ".lua",
+        ".m",
+        ".mjs",
+        ".ml",
+        ".php",
+        ".pl",
+        ".proto",
+        ".ps1",
+        ".py",
+        ".pyi",
+        ".r",
+        ".rb",
+        ".rs",
+        ".scala",
+        ".scss",
+        ".sh",
+        ".sql",
+        ".svelte",
+        ".swift",
+        ".tf",
+        ".ts",
+        ".tsx",
+        ".vue",
+        ".zig",
+    ]
+)
+
+
+def is_own_document(path: str, module: str) -> bool:
+    """Return whether `path` is a document that lopen keeps for the module: its specification or logged research."""
+    return re.fullmatch(rf"specs/{re.escape(module)}/(SPECIFICATION|RESEARCH-[^/]*)\.md", path) is not None
+
+
+@dataclass(frozen=True)
+class _Change:
+    """The files that differ between two trees, and the contents of those that are not too large."""
+
+    files: tuple[TreeChange, ...]
+    sizes: Mapping[str, int]
+    contents: Mapping[str, bytes]
+
+    def size(self, blob: str | None) -> int:
+        return self.sizes.get(blob or "", 0)
+
+    def text(self, blob: str | None) -> str | None:
+        """The blob's text; None where there is no blob, or it is too large."""
+        raw = self.contents.get(blob or "")
+        return None if raw is None else raw.decode("utf-8", "replace")
+
+
+def _change(repository: Checkout, base: str, tree: str, module: str) -> _Change:
+    files = tuple(c for c in repository.changes(base, tree) if not is_own_document(c.path, module))
+    blobs = [b for c in files for b, mode in _sides(c) if b is not None and mode != GITLINK]
+    sizes = repository.blob_sizes(blobs)
+    contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
+    return _Change(files, sizes, contents)
+
+
+def _sides(change: TreeChange) -> tuple[tuple[str | None, str | None], ...]:
+    return (change.before, change.mode_before), (change.after, change.mode_after)
+
+
+def evidence_for(
+    bench: Workbench,
+    repository: Checkout,
+    scope: Scope,
+    subject: str,
+    results: tuple[Verified, ...],
+    *,
+    verdicts: Sequence[Verdict] = (),
+    note: str = "",
+) -> Evidence:
+    """Return what the oracle is shown for a boundary. `verdicts` are the session's, oldest first."""
+    session = bench.session
+    spec = bench.project.load_spec(session.module)
+    tree = bench.project.verifier.tree()
+    base, description, sections, criteria = described(session, spec, scope, subject)
+    base = base or tree
+    change = _change(repository, base, tree, session.module)
+    compared = [FileChange(c.path, change.text(c.before), change.text(c.after)) for c in change.files]
+    largest = bench.settings.oracle.evidence_tokens * 8  # bytes; a larger file never fits into the evidence
+    narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v) and v.tree]
+    gaps = uncovered(base, tree, narrower)
+    parts = _established(session, scope, subject, narrower)
+    wide = bool(parts) and gaps != ((base, tree),)
+    if not wide:
+        gaps, parts = ((base, tree),), ()
+    diff, in_gaps = _diff(repository, gaps, session.module, largest)
+    source = _source(change, in_gaps) if wide else ()
+    return Evidence(
+        scope=scope,
+        subject=subject,
+        module=session.module,
+        description=description,
+        sections=sections,
+        criteria=criteria,
+        diff=diff,
+        files=tuple(
+            ChangedFile(c.path, change.size(c.after) if c.after else None, kind(c.path)) for c in change.files
+        ),
+        results=tuple(r.as_evidence() for r in results),
+        tampering=(
+            *find_tampering(compared),
+            *_uncompared(change),
+            *untested_code(bench, compared),
+            *left_out(bench),
+        ),
+        base_tree=base,
+        tree=tree,
+        answers=session.answers,
+        note=note,
+        established=parts,
+        source=source,
+        tests=tuple(sorted(tests_by_file(_texts(change)).items())) if scope != "task" else (),
+    )
+
+
+def _established(
+    session: Session, scope: Scope, subject: str, verdicts: Sequence[Verdict]
+) -> tuple[Established, ...]:
+    """The latest accepted verdict of each task (and component) that belongs to the subject."""
+    components = [c for c in session.tree.components if scope == "module" or c.id == subject]
+    names = {c.id: c.name for c in components} | {t.id: t.name for c in components for t in c.tasks}
+    latest = {v.subject: v for v in verdicts if v.subject in names}
+    return tuple(Established(i, names[i], verdict) for i, verdict in latest.items())
+
+
+def _diff(
+    repository: Checkout, gaps: Sequence[tuple[str, str]], module: str, largest: int
+) -> tuple[str, set[str]]:
+    """The diff over `gaps`, every file as text, and the paths of the files that it adds whole."""
+    texts, added = [], set()
+    for before, after in gaps:
+        changed = [c for c in repository.changes(before, after) if not is_own_document(c.path, module)]
+        sizes = repository.blob_sizes(b for c in changed for b, mode in _sides(c) if b and mode != GITLINK)
+        paths = [c.path for c in changed if max(sizes.get(b or "", 0) for b, _ in _sides(c)) <= largest]
+        added |= {c.path for c in changed if c.kind == "added"}
+        texts.append(repository.diff(before, after, paths=paths, as_text=True) if paths else "")
+    return "".join(texts), added
+
+
+def _source(change: _Change, in_gaps: set[str]) -> tuple[SourceFile, ...]:
+    """The final text of the changed files, but for those that the diff holds whole."""
+    return tuple(SourceFile(path, text) for path, text in _texts(change).items() if path not in in_gaps)
+
+
+def _texts(change: _Change) -> dict[str, str]:
+    return {c.path: text for c in change.files if (text := change.text(c.after)) is not None}
+
+
+def kind(path: str) -> FileKind:
+    """Return how much a file weighs as evidence, by its name."""
+    if looks_like_test(path):
+        return "test"
+    return "source" if PurePosixPath(path).suffix.lower() in SOURCE_SUFFIXES else "other"
+
+
+def _uncompared(change: _Change) -> tuple[Finding, ...]:
+    return tuple(
+        Finding("warning", UNCOMPARED, c.path)
+        for c in change.files
+        if max(change.size(b) for b, _ in _sides(c)) > LARGEST_COMPARED
+    )
+
+
+def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:
+    """Return a warning to the oracle and the model where code came without a test; none where there are to be no tests."""
+    if not bench.project.verifier.commands.get("verify-tests"):
+        return ()
+    there = {f.path: f.after for f in files if f.after is not None}
+    message = untested(
+        added=[f.path for f in files if f.before is None and f.path in there],
+        changed=there,
+        inline=[path for path, text in there.items() if holds_inline_tests(path, text)],
+    )
+    return (Finding("warning", message),) if message else ()
+
+
+def left_out(bench: Workbench) -> tuple[Finding, ...]:
+    """Return a warning for each file that the model wrote and git ignores: without it the verified work may fail."""
+    message = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
+    return tuple(Finding("warning", message, path) for path in sorted(bench.evidence.ignored))
+
+
+Described = tuple[str | None, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+
+
+def described(session: Session, spec: Specification, scope: Scope, subject: str) -> Described:
+    """Return base tree, description, sections and criteria of a boundary's subject."""
+    tree = session.tree
+    if scope == "module":
+        sections = [s for c in tree.components for s in c.spec_sections]
+        names = ", ".join(c.name for c in tree.components)
+        return (
+            _first_base(tree.components),
+            f"Module {subject}: {names}",
+            _sections(spec, sections),
+            _criteria(spec),
+        )
+    if scope == "component":
+        component = tree.component(subject)
+        assert component is not None
+        return (
+            component.base,
+            f"Component {component.name}: {component.description}",
+            _sections(spec, component.spec_sections),
+            _criteria(spec, component.criteria),
+        )
+    task, owner = tree.task(subject), tree.owner(subject)
+    assert task is not None
+    assert owner is not None
+    return (
+        task.base,
+        _task_text(task, owner),
+        _sections(spec, task.spec_sections or owner.spec_sections),
+        _criteria(spec, owner.criteria),
+    )
+
+
+def _task_text(task: Task, owner: Component) -> str:
+    why = (
+        "It was added after planning; its description says why."
+        if task.added
+        else f"It was planned as a part of the component: {owner.description}"
+    )
+    lines = [f"Task {task.name} (one of {len(owner.tasks)} of component {owner.name}): {task.description}"]
+    lines += [f"- {s.name}" for s in task.subtasks]
+    return "\n".join([*lines, f"Why the task exists: {why}"])
+
+
+def _first_base(components: tuple[Component, ...]) -> str | None:
+    return next((c.base for c in components if c.base), None)
+
+
+def _sections(spec: Specification, names: tuple[str, ...] | list[str]) -> tuple[tuple[str, str], ...]:
+    found = dict.fromkeys(s for name in names if (s := spec.outline.get(name)) is not None)
+    return tuple((" > ".join(s.path), spec.outline.full_text(s)) for s in found)
+
+
+def _criteria(spec: Specification, ids: tuple[str, ...] | None = None) -> tuple[tuple[str, str], ...]:
+    return tuple((c.id, c.text) for c in spec.criteria if ids is None or c.id in ids)

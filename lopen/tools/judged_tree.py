@@ -1,0 +1,166 @@
+"""The oracle's read-only tools, over exactly the git tree that is judged: nothing of the work tree is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import ValidationError
+
+from lopen.git.checkout import Checkout
+from lopen.llm.messages import ToolSpec, ToolUse
+from lopen.oracle.diff_files import numbered_source
+from lopen.tools import inputs
+from lopen.tools.registry import explained, plain_schema
+from lopen.tools.results import ToolResult, done, failed
+from lopen.workspace.listing import MAX_LISTED, glob_matcher
+from lopen.workspace.protection import ToolRefused
+from lopen.workspace.search import search_texts
+from lopen.workspace.text_files import excerpt, line_count
+
+READ_CHARACTERS = 60_000
+MAX_FILE_BYTES = 32_000_000
+SEARCHED_BYTES = 50_000_000
+LONGEST_LINE = 10_000
+BROKEN = f"Lines are broken after {LONGEST_LINE:,} characters, and each piece counts as a line."
+_LONG_LINE = re.compile(f"[^\\n]{{{LONGEST_LINE}}}(?!\\n|\\Z)")
+
+_TOOLS: Mapping[str, tuple[type[inputs.Input], str]] = {
+    "read_file": (
+        inputs.ReadFile,
+        f"A file of the tree under judgement, with line numbers; at most {READ_CHARACTERS:,} characters, `offset` "
+        "(a line) gives the rest.",
+    ),
+    "list_files": (
+        inputs.ListFiles,
+        f"The files of the tree under judgement with their sizes, below `path` and matching `glob`; at most "
+        f"{MAX_LISTED:,}.",
+    ),
+    "search_files": (
+        inputs.SearchFiles,
+        "Lines of the tree under judgement that match a Python regular expression; at most 200.",
+    ),
+    "read_output": (
+        inputs.ReadOutput,
+        "The whole output of a verify command, by its tool's name (verify_tests, for example).",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class JudgedTree:
+    """Answers the oracle's calls. `outputs` holds the whole output of each verify tool."""
+
+    repository: Checkout
+    tree: str
+    outputs: Mapping[str, str]
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as offered to the oracle."""
+        return tuple(
+            ToolSpec(name, description, plain_schema(given.model_json_schema()))
+            for name, (given, description) in _TOOLS.items()
+        )
+
+    def answer(self, use: ToolUse) -> ToolResult:
+        """Return the result of a call; a call that cannot be answered is an error result."""
+        if use.name not in _TOOLS:
+            return failed(f"there is no tool {use.name[:80]!r}", f"offered: {', '.join(_TOOLS)}")
+        if use.input is None:
+            return failed(use.error or "the input could not be read", "send the call again, whole")
+        try:
+            wanted = _TOOLS[use.name][0].model_validate(dict(use.input))
+        except ValidationError as error:
+            return failed(*explained(error))
+        run: Callable[[Any], ToolResult] = getattr(self, f"_{use.name}")
+        try:
+            return run(wanted)
+        except ToolRefused as refused:
+            return failed(refused.error, refused.hint)
+
+    @cached_property
+    def _blobs(self) -> dict[str, str]:
+        """path → blob id of the tree's files; submodules have none."""
+        entries = self.repository.entries(self.tree)
+        return {path: entry.blob for path, entry in sorted(entries.items()) if not entry.is_submodule}
+
+    def _read_file(self, wanted: inputs.ReadFile) -> ToolResult:
+        path = wanted.path.removeprefix("./")
+        blob = self._blobs.get(path)
+        if blob is None:
+            raise ToolRefused(f"{path} is not a file of this tree", "list_files shows its files")
+        if self.repository.blob_sizes([blob]).get(blob, 0) > MAX_FILE_BYTES:
+            raise ToolRefused(
+                f"{path} is larger than {MAX_FILE_BYTES:,} bytes", "search_files finds lines in it"
+            )
+        text = _text(self.repository.blob_contents([blob])[blob])
+        return _excerpt(text, wanted.offset or 1, wanted.limit)
+
+    def _list_files(self, wanted: inputs.ListFiles) -> ToolResult:
+        paths = self._below(wanted.path, wanted.glob)
+        listed = paths[:MAX_LISTED]
+        sizes = self.repository.blob_sizes(self._blobs[path] for path in listed)
+        files = [{"path": path, "bytes": sizes.get(self._blobs[path], 0)} for path in listed]
+        return done(files=files, truncated=len(paths) > len(listed))
+
+    def _search_files(self, wanted: inputs.SearchFiles) -> ToolResult:
+        paths = self._below(wanted.path, wanted.glob)
+        sizes = self.repository.blob_sizes(self._blobs[path] for path in paths)
+        if sum(sizes.values()) > SEARCHED_BYTES:
+            raise ToolRefused(
+                f"these files are larger than {SEARCHED_BYTES:,} bytes together", "narrow with path or glob"
+            )
+        contents = self.repository.blob_contents(self._blobs[path] for path in paths)
+        texts = {path: _text(contents.get(self._blobs[path], b"")) for path in paths}
+        found = search_texts(texts, wanted.pattern)
+        return done(matches=[asdict(match) for match in found.matches], truncated=found.truncated)
+
+    def _read_output(self, wanted: inputs.ReadOutput) -> ToolResult:
+        output = self.outputs.get(wanted.tool.replace("-", "_"))
+        if output is None:
+            raise ToolRefused(
+                f"no output of {wanted.tool[:80]!r}", f"there is: {', '.join(self.outputs) or 'none'}"
+            )
+        return _excerpt(output, wanted.offset or 1, wanted.limit)
+
+    def _below(self, path: str | None, glob: str | None) -> list[str]:
+        folder = tuple(part for part in (path or "").split("/") if part not in ("", "."))
+        matches = glob_matcher(glob or "")
+        below = ((name, tuple(name.split("/"))) for name in self._blobs)
+        return [
+            name
+            for name, parts in below
+            if parts[: len(folder)] == folder and matches(parts[len(folder) :] or parts[-1:])
+        ]
+
+
+def _text(raw: bytes) -> str:
+    """Return the content as text, whatever it is."""
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw.decode("utf-16", "replace")
+    return raw.decode("utf-8", "replace")
+
+
+def _wrapped(text: str) -> str:
+    """Return `text` with very long lines broken, so that all of them can be read by line."""
+    if len(text) <= LONGEST_LINE:
+        return text
+    return _LONG_LINE.sub(r"\g<0>\n", text)
+
+
+def _excerpt(whole: str, offset: int, limit: int | None) -> ToolResult:
+    """Return lines of `whole` with their numbers, and how to get the rest."""
+    text = _wrapped(whole)
+    piece, truncated, note = excerpt(text, offset, limit)
+    if len(piece) > READ_CHARACTERS:
+        end = piece.rfind("\n", 0, READ_CHARACTERS) + 1 or READ_CHARACTERS
+        piece, truncated = piece[:end], True
+        note = f"Continue with offset={offset + line_count(piece)}."
+    if text != whole:
+        note = f"{BROKEN} {note}".strip()
+    fields = {"lines": line_count(text), "truncated": truncated} | ({"note": note} if note else {})
+    return ToolResult(True, fields, numbered_source(piece, offset))

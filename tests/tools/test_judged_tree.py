@@ -1,0 +1,123 @@
+"""The oracle's tools read exactly the judged tree: all of it, and nothing of the work tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lopen.base.clock import FakeClock
+from lopen.git.repository import Repository
+from lopen.llm.messages import ToolUse
+from lopen.tools.judged_tree import BROKEN, JudgedTree
+from lopen.tools.results import ToolResult
+from tests.tools.examples import project
+
+OUTPUT = "".join(f"line {n}\n" for n in range(1, 2_001))
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> JudgedTree:
+    root = project(tmp_path / "project")
+    repository = Repository.open(root, clock=FakeClock())
+    files = {
+        "core.py": b"def add(a, b):\n    return a + b\n",
+        "sub/nul.py": b"NULLED = 1 #\0\n",
+        "sub/wide.js": b"x" * 25_000 + b"\n",
+        "utf16.txt": "grün\n".encode("utf-16"),
+        "specs/calc/plugin.py": b"BESIDE = 1\n",
+        "odd\nname.py": b"ODD = 1\n",
+    }
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
+    tree = repository.snapshot()
+    (root / "core.py").write_text("def add(a, b):\n    return 0\n", "utf-8")
+    (root / "later.py").write_text("x = 1\n", "utf-8")
+    return JudgedTree(repository, tree, {"verify_tests": OUTPUT})
+
+
+def call(judged: JudgedTree, name: str, /, **given: Any) -> ToolResult:
+    return judged.answer(ToolUse("u1", name, given))
+
+
+def test_a_file_is_read_as_the_tree_holds_it(judged: JudgedTree) -> None:
+    read = call(judged, "read_file", path="core.py")
+
+    assert (read.ok, read.raw) == (True, "     1  def add(a, b):\n     2      return a + b")
+    assert call(judged, "read_file", path="core.py", offset=2).raw == "     2      return a + b"
+
+
+@pytest.mark.parametrize("path", ["later.py", "../core.py", "/etc/passwd", ".git/config", "sub", ""])
+def test_what_the_tree_does_not_hold_is_an_error(judged: JudgedTree, path: str) -> None:
+    assert not call(judged, "read_file", path=path).ok
+
+
+def test_nothing_of_the_tree_is_unreadable(judged: JudgedTree) -> None:
+    assert call(judged, "read_file", path="sub/nul.py").raw == "     1  NULLED = 1 #\\x00"
+    assert call(judged, "read_file", path="utf16.txt").raw == "     1  grün"
+    wide = call(judged, "read_file", path="sub/wide.js")
+    assert wide.raw is not None
+    assert wide.raw.count("x") == 25_000
+    assert wide.fields["note"] == BROKEN
+
+
+def test_files_are_listed_with_their_sizes(judged: JudgedTree) -> None:
+    files = {f["path"]: f["bytes"] for f in call(judged, "list_files").fields["files"]}
+
+    assert files["core.py"] == 32
+    assert files["odd\nname.py"] == 8
+    assert "later.py" not in files
+    assert "\nname" not in call(judged, "list_files").text()
+    below = call(judged, "list_files", path="sub", glob="*.py").fields["files"]
+    assert [f["path"] for f in below] == ["sub/nul.py"]
+
+
+def test_the_search_finds_lines_of_the_tree(judged: JudgedTree) -> None:
+    found = call(judged, "search_files", pattern=r"return|NULLED|BESIDE").fields["matches"]
+
+    assert [(m["path"], m["line"]) for m in found] == [
+        ("core.py", 2),
+        ("specs/calc/plugin.py", 1),
+        ("sub/nul.py", 1),
+    ]
+    assert "not a Python regular expression" in call(judged, "search_files", pattern="(").fields["error"]
+    assert call(judged, "search_files", pattern="add", path="sub").fields["matches"] == []
+
+
+def test_the_whole_output_of_a_verification_is_read(judged: JudgedTree) -> None:
+    last = call(judged, "read_output", tool="verify_tests", offset=2_000)
+
+    assert last.raw == "  2000  line 2000"
+    assert "verify_tests" in call(judged, "read_output", tool="verify_lint").fields["hint"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("write_file", {"path": "a", "content": ""}),
+        ("read_file", {}),
+        ("read_file", {"path": "core.py", "offset": 9}),
+    ],
+)
+def test_a_wrong_call_is_an_error_result(judged: JudgedTree, tool: str, given: dict[str, Any]) -> None:
+    assert not call(judged, tool, **given).ok
+    assert not judged.answer(ToolUse("u1", tool, None, "not JSON")).ok
+
+
+def test_a_long_file_is_read_in_pieces_without_a_gap(tmp_path: Path) -> None:
+    root = project(tmp_path / "project")
+    repository = Repository.open(root, clock=FakeClock())
+    lines = [f"value_{n} = {n}" for n in range(1, 8_001)]
+    (root / "long.py").write_text("\n".join(lines) + "\n", "utf-8")
+    judged = JudgedTree(repository, repository.snapshot(), {})
+
+    read: list[str] = []
+    truncated = True
+    while truncated:
+        piece = call(judged, "read_file", path="long.py", offset=len(read) + 1)
+        read += [line[8:] for line in (piece.raw or "").split("\n")]
+        truncated = piece.fields["truncated"]
+
+    assert read == lines
