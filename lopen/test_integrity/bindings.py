@@ -17,7 +17,9 @@ LISTS = words(
     "element_value_array_initializer tuple_expression"
 )
 _UNKNOWN = frozenset({"spread_element", "list_splat", "dictionary_splat", "ERROR"})
-_HOLDERS = words("composite_literal reference_expression as_expression satisfies_expression expression_list")
+_HOLDERS = words(
+    "composite_literal reference_expression as_expression satisfies_expression expression_list array_creation_expression"
+)
 _PART = re.compile(
     r"^.*(?:\.slice\((?P<a>-?\d+)?(?:, (?P<b>-?\d+))?\)|\[(?P<c>-?\d*) ?: ?(?P<d>-?\d*)\])$", re.DOTALL
 )

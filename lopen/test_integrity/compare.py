@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from lopen.oracle.verdict import Finding, Severity
@@ -37,13 +37,21 @@ def compare(changes: Sequence[Change], removed: frozenset[str]) -> list[Finding]
         if old.collected and not new.collected:
             message = f"test {old.case.name} moved to {new.path}, where the test runner does not look"
             findings.append(Finding("error", message, new.path, new.case.line))
-        findings += weakening_findings(old.case, new.case, new.path)
+        findings += weakening_findings(old.case, _with_subtests(new, matched.gained), new.path)
     findings += _skipped([(new.path, new.case, old.case) for old, new in matched.pairs])
     findings += _never_failing(matched.gained)
     for change in changes:
         findings += _narrowed(change)
         findings += _weaker_support(change)
     return findings
+
+
+def _with_subtests(test: Located, gained: Sequence[Located]) -> Case:
+    """A test with what its new subtests check: assertions may move into them."""
+    starts = tuple(test.case.name + mark for mark in ("/", " > "))
+    inner = [g.case for g in gained if g.path == test.path and g.case.name.startswith(starts)]
+    checks = (*test.case.checks, *(check for case in inner for check in case.checks))
+    return replace(test.case, checks=checks) if inner else test.case
 
 
 def _weaker_support(change: Change) -> Iterator[Finding]:

@@ -24,6 +24,10 @@ _HERE = re.compile(
     rf"(?:(?<![!=])={{2,3}}|[sS]tarts_?[wW]ith\()\s*{_LINUX_NAME}|!==?\s*{_FOREIGN_NAME}"
     r"|\b[iI]s_?[lL]inux\b|\bOS\.LINUX\b"
 )
+ENVIRONMENT = re.compile(
+    r"process\.env|import\.meta\.env|os\.environ|os\.getenv|os\.Getenv|os\.LookupEnv|env::var|System\.getenv|System\.getProperty|Deno\.env"
+)
+SKIP_WORD = re.compile(r"skip|disabled?\b|todo\b|ignored?\b|flaky|wip\b|pending", re.IGNORECASE)
 _TRUE = frozenset({"true", "True", "1", "!0"})
 _FALSE = frozenset({"false", "False", "0", "nil", "null", "None", "undefined", '""'})
 _COMPARED = re.compile(r"^([\w.\"'-]+)\s*(===?|!==?|<=|>=|<|>|is not|is)\s*([\w.\"'-]+)$")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.bindings import bound_name, refers, row_count
-from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
+from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, ENVIRONMENT, NEVER, OPEN, SKIP_WORD, truth
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, Check, Skip, called
 from lopen.test_integrity.syntax import (
@@ -123,23 +123,28 @@ class Flow:
         before = len(self.checks)
         consequence = node.child_by_field_name("consequence")
         if consequence is not None:
-            self.walk(consequence, place.under(condition, holds))
-        if len(self.checks) == before and place.kind == "real" and self._gives_up(consequence):
-            self.skip("return", node, place.under(condition, holds))
+            inner = place.under(condition, holds)
+            asked = ENVIRONMENT.search(condition) and not node.children_by_field_name("alternative")
+            self.walk(consequence, inner.worse("conditional" if asked else "real"))
+        idle = len(self.checks) == before and place.kind == "real"
+        if idle and (word := self._gives_up(consequence, condition)):
+            self.skip(word, node, place.under(condition, holds))
         other = place.under(f"not ({condition})", ALWAYS - holds)
         for alternative in node.children_by_field_name("alternative"):
             self.walk(alternative, other)
 
-    def _gives_up(self, body: Node | None) -> bool:
-        """Whether a branch ends the test with nothing checked."""
+    def _gives_up(self, body: Node | None, condition: str) -> str:
+        """The word by which a branch ends the test, or leaves a row of a table out, with nothing checked."""
         while body is not None and body.type in {"statement_block", "block", "statement_list"}:
             body = body.named_children[-1] if body.named_child_count else None
         if body is not None and body.type == "expression_statement" and body.named_child_count:
             body = body.named_children[0]
-        if body is None or body.type not in {"return_statement", "return_expression"}:
-            return False
+        word = body.type.partition("_")[0] if body is not None and body.type in LEAVING else ""
+        if body is None or word not in {"return", "continue"}:
+            return ""
         nothing = not body.named_child_count or self.source.of(body) == "return Ok(())"
-        return nothing and self.ends_test(body)
+        ends = word == "return" and self.ends_test(body)
+        return word if nothing and (ends or SKIP_WORD.search(condition)) else ""
 
     def ends_test(self, node: Node) -> bool:
         """Whether a return leaves the walk's root, and not a function in it."""
@@ -257,13 +262,20 @@ class Flow:
         handlers = [child for child in node.named_children if child.type in HANDLERS]
         swallowed = any(self.swallows(handler) for handler in handlers)
         body = node.child_by_field_name("body")
+        thrown = (body is not None and may_fail(self.source, body)) or self.counted()
         if body is not None:
             self.walk(body, place.worse("swallowed" if swallowed else "real"))
         for child in node.named_children:
             if child in handlers:
-                self.block(child, place._replace(condition=AN_EXCEPTION, truth=min(place.truth, 2)))
+                caught = place._replace(condition=AN_EXCEPTION, truth=min(place.truth, OPEN))
+                self.block(child, caught.worse("real" if thrown else "conditional"))
             elif child != body:
                 self.walk(child, place)
+
+    def counted(self) -> bool:
+        """Whether the test fails where fewer assertions are reached than it says."""
+        root = self.root
+        return b"ssertions(" in self.source.code[root.start_byte : root.end_byte]
 
     def _thrown(self, node: Node, place: Place) -> None:
         """`if (total !== 4) throw …` fails the test as an assertion of the opposite does."""

@@ -92,7 +92,7 @@ class _Main(Flow):
         if place.kind == "real" and (name == f"{self.parameter}.Run" or self.parameter in given):
             self.runs = True
         line = self.source.line(node)
-        if name in {"os.Exit", "syscall.Exit"} and given == ["0"] and place.kind == "real":
+        if name in {"os.Exit", "syscall.Exit"} and given == ["0"] and place.kind in {"real", "conditional"}:
             text = f"{self.name}'s {name}(0)" + (f" if {place.condition}" if place.condition else "")
             self.skips.append(Skip(text, line, not place.condition))
         if name == "flag.Set" and given and given[0] in {'"test.run"', '"test.skip"', '"test.list"'}:

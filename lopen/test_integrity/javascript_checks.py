@@ -42,6 +42,7 @@ _TIMERS = frozenset(
     {"setTimeout", "setImmediate", "nextTick", "queueMicrotask", "setInterval", "requestAnimationFrame"}
 )
 _SETTLED = re.compile(rb"\b(?:done|resolve|reject|cb|next|end)\b\s*[(,)]")
+_PROMISING = words("then catch finally waitFor waitForElementToBeRemoved waitUntil")
 _DRIVEN = re.compile(rb"[tT]imers?\b|\btick\b|\bclock\b|\bawait\b|fakeAsync")
 
 
@@ -246,7 +247,7 @@ class Body(Flow):
         )
         if throwing and (name == "expect" or last is links[index]) and "doesNotThrow" not in names:
             return place.worse("swallowed")
-        if name in {"then", "catch", "finally"} or (index == 0 and not name):
+        if name in _PROMISING or (index == 0 and not name):
             late = (name != "" or self._is_async(node)) and not self._is_awaited(_outermost_call(node))
         elif name in _TIMERS:
             late = not _DRIVEN.search(self.source.code, self.root.start_byte, self.root.end_byte)

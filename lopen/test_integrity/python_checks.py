@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lopen.test_integrity.conditions import ENVIRONMENT, SKIP_WORD
 from lopen.test_integrity.python_ranks import call_check, expression_checks, is_truthy
 from lopen.test_integrity.python_skips import foreign, function_skips, literal_rows, statement_skips
+from lopen.test_integrity.python_tree import is_mentioned, is_used
 from lopen.test_integrity.suite import EXACT, Check, Kind, Skip, called
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -76,7 +78,7 @@ class _Walk:
     def block(self, body: Sequence[ast.stmt], kind: Kind, condition: str) -> None:
         """Statements one after the other; behind one that leaves the block none is reached."""
         for statement in body:
-            if kind == "real":
+            if kind in {"real", "conditional"}:
                 self.skips += statement_skips(statement, condition=condition)
             self.statement(statement, kind, condition)
             if _leaves(statement):
@@ -99,7 +101,7 @@ class _Walk:
                 never = is_truthy(node.test) is False
                 self.block(node.body, _worse(kind, "unreachable" if never else "real"), condition)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                used = _is_used(node, self.root)
+                used = is_used(node, self.root)
                 self.block(node.body, _worse(kind, "real" if used else "unreachable"), "in a function")
             case ast.Raise() if condition and condition != "an exception":
                 # `if total != 4: raise …` fails the test as an assertion of the opposite would
@@ -131,9 +133,12 @@ class _Walk:
         truth = is_truthy(node.test)
         condition = ast.unparse(node.test)
         before = len(self.checks)
-        self.block(node.body, _worse(kind, "unreachable" if truth is False else "real"), condition)
-        if kind == "real" and len(self.checks) == before and _returns(node.body):
-            self.skips.append(Skip(f"return if {condition}", node.lineno, not foreign(condition)))
+        inner: Kind = "unreachable" if truth is False else "real"
+        if truth is None and not node.orelse and ENVIRONMENT.search(condition):
+            inner = "conditional"
+        self.block(node.body, _worse(kind, inner), condition)
+        if kind == "real" and len(self.checks) == before and (word := _gives_up(node.body, condition)):
+            self.skips.append(Skip(f"{word} if {condition}", node.lineno, not foreign(condition)))
         self.block(
             node.orelse, _worse(kind, "unreachable" if truth is True else "real"), f"not ({condition})"
         )
@@ -163,7 +168,7 @@ class _Walk:
             case ast.Lambda():
                 targets = statement.targets if isinstance(statement, ast.Assign) else []
                 names = [target.id for target in targets if isinstance(target, ast.Name)]
-                return bool(names) and not any(_is_mentioned(name, self.root) for name in names)
+                return bool(names) and not any(is_mentioned(name, self.root) for name in names)
             case ast.GeneratorExp():
                 return isinstance(statement, ast.Expr)
             case ast.BoolOp(op=ast.And(), values=[first, *_]):
@@ -243,9 +248,14 @@ def _leaves(node: ast.stmt) -> bool:
     return any(True for _ in statement_skips(node, condition="")) and "importorskip" not in ast.unparse(node)
 
 
-def _returns(body: Sequence[ast.stmt]) -> bool:
-    """Whether a branch ends the test with nothing checked."""
-    return isinstance(body[-1], ast.Return) and body[-1].value is None
+def _gives_up(body: Sequence[ast.stmt], condition: str) -> str:
+    """The word by which a branch ends the test, or leaves a row of a table out, with nothing checked."""
+    match body[-1]:
+        case ast.Return(value=None):
+            return "return"
+        case ast.Continue() if SKIP_WORD.search(condition):
+            return "continue"
+    return ""
 
 
 def _swallows(handler: ast.ExceptHandler) -> bool:
@@ -275,24 +285,3 @@ def _swallows_in_context(node: ast.expr) -> bool:
         return any(ast.unparse(argument) in _CATCH_ALL for argument in node.args)
     kinds = [k for a in node.args[:1] for k in (a.elts if isinstance(a, ast.Tuple) else [a])]
     return name in {"raises", "assertRaises"} and any(ast.unparse(kind) in _CATCH_ALL for kind in kinds)
-
-
-def _is_used(function: Function, root: Function) -> bool:
-    """Whether a function in a test runs: it is decorated, or mentioned by something other than a lost coroutine."""
-    if function.decorator_list:
-        return True
-    lost = set[int]()
-    if isinstance(function, ast.AsyncFunctionDef):
-        lost = {
-            id(n.value.func)
-            for n in ast.walk(root)
-            if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)
-        }
-    names = (n for n in ast.walk(root) if isinstance(n, ast.Name) and n.id == function.name)
-    return any(id(name) not in lost for name in names)
-
-
-def _is_mentioned(name: str, root: Function) -> bool:
-    return any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(root)
-    )

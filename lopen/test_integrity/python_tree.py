@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 DEEPEST = 150  # levels: whoever writes the tree out again needs several frames for each
-_FRAMEWORKS = frozenset({"pytest", "unittest"})
+_FRAMEWORKS = frozenset({"pytest", "unittest", "contextlib"})
 _WORDS = words(
-    "skip xfail fail raises exit importorskip mark param skipIf skipUnless SkipTest expectedFailure"
+    "skip xfail fail raises suppress exit importorskip mark param skipIf skipUnless SkipTest expectedFailure"
 )
 _NEWER = """
 (string (interpolation)) @string
@@ -27,6 +27,7 @@ _NEWER = """
 (type_alias_statement) @alias
 (except_clause value: (_) @caught value: (_)) @except
 """
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 _TABLES = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
@@ -215,3 +216,25 @@ def _literals(body: Sequence[ast.stmt]) -> Mapping[str, ast.expr]:
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             twice.add(node.target.id)
     return {name: value for name, value in found.items() if name not in twice}
+
+
+def is_used(function: Function, root: Function) -> bool:
+    """Whether a function in a test runs: it is decorated, or mentioned by something other than a lost coroutine."""
+    if function.decorator_list:
+        return True
+    lost = set[int]()
+    if isinstance(function, ast.AsyncFunctionDef):
+        lost = {
+            id(n.value.func)
+            for n in ast.walk(root)
+            if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)
+        }
+    names = (n for n in ast.walk(root) if isinstance(n, ast.Name) and n.id == function.name)
+    return any(id(name) not in lost for name in names)
+
+
+def is_mentioned(name: str, root: Function) -> bool:
+    """Whether a function reads a name."""
+    return any(
+        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(root)
+    )

@@ -214,6 +214,23 @@ class _Body(Flow):
         own = {source.name(found["name"]): found["value"] for found in source.matches(_TABLES, self.root)}
         return {**self._tables, **own}
 
+    def _truth(self, branch: Node) -> int:
+        asked = re.match(r"^(!?)cfg!\((.*)\)$", self.condition(branch), re.DOTALL)
+        if not asked:
+            return super()._truth(branch)
+        return ALWAYS - _truth(asked[2]) if asked[1] else _truth(asked[2])
+
+    def other(self, node: Node, place: Place) -> bool:
+        """An asynchronous block that nothing awaits."""
+        parent = node.parent
+        if node.type != "async_block" or parent is None:
+            return False
+        lost = parent.type == "expression_statement"
+        if parent.type == "let_declaration":
+            lost = self.source.of(parent.child_by_field_name("pattern")).startswith("_")
+        self.block(node, place.worse("unawaited" if lost else "real"))
+        return True
+
     def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
         last, text, line = links[-1], self.source.of(node), self.source.line(node)
         if last.arguments is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-Kind = Literal["real", "vacuous", "swallowed", "unreachable", "unawaited"]
+Kind = Literal["real", "vacuous", "swallowed", "unreachable", "unawaited", "conditional"]
 
 EXACT = 5  # equal to a value, an exception with its message
 CLOSE = 4  # equal within a tolerance, an exception of a type

@@ -13,6 +13,7 @@ _WHY: dict[Kind, str] = {
     "swallowed": "its failures are swallowed",
     "unreachable": "its assertions are never reached",
     "unawaited": "nothing waits for its assertions",
+    "conditional": "its assertions run under a condition that may never hold",
 }
 
 
