@@ -9,7 +9,7 @@ import pytest
 
 from lopen.claude_hooks.verify_commands import runs_one, verify_commands
 from lopen.documents.spec import load_specification
-from tests.hooks.process import Answered, HookedProject
+from tests.claude_hooks.process import Answered, HookedProject
 from tests.project import specification
 
 TESTS = "python -m pytest -q tests"

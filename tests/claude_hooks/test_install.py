@@ -134,7 +134,7 @@ def test_hooks_in_a_project_without_a_state_folder_have_one_made(tmp_path: Path)
     project = Project(tmp_path / "project")
     ran = project.lopen("hooks", "install")
     assert ran.code == 0, ran.err
-    assert "made " in ran.out
+    assert "created " in ran.out
     assert project.git("status", "--porcelain", "--untracked-files=all").split() == [
         *["??", ".claude/settings.json"],
         *["??", ".lopen/.gitignore"],
@@ -142,7 +142,7 @@ def test_hooks_in_a_project_without_a_state_folder_have_one_made(tmp_path: Path)
     event = {"session_id": "abc", "tool_name": "Read", "tool_input": {"file_path": "a"}}
     blocked = [project.lopen("hook", "pre-tool-use", stdin=json.dumps(event)).code for _ in range(5)]
     assert blocked == [0, 0, 0, 0, 2]
-    assert "made " not in project.lopen("hooks", "install").out
+    assert "created " not in project.lopen("hooks", "install").out
 
 
 def test_odd_entries_of_others_survive(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lopen.limits.stores.redis_store import RedisStore
-from tests.hooks.process import COMMAND, HookedProject
+from tests.claude_hooks.process import COMMAND, HookedProject
 from tests.limits.redis_server import RedisServer
 
 BAD = {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lopen.limits import admin_actions
-from tests.hooks.process import HookedProject, message
+from tests.claude_hooks.process import HookedProject, message
 
 
 def test_the_fifth_identical_call_is_blocked_until_a_person_acknowledges(project: HookedProject) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lopen.limits import admin_actions
-from tests.hooks.process import Answered, HookedProject, message
+from tests.claude_hooks.process import Answered, HookedProject, message
 
 
 def test_usage_in_the_event_is_counted_in_either_shape(project: HookedProject) -> None:

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from tests.hooks.process import HookedProject
+from tests.claude_hooks.process import HookedProject
 
 HEAVY = {
     "pydantic",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.process import HookedProject
+from tests.claude_hooks.process import HookedProject
 
 
 @pytest.fixture

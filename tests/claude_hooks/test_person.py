@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.errors import ExitCode
-from tests.hooks.process import HookedProject
+from tests.claude_hooks.process import HookedProject
 
 EXTEND = [
     *[sys.executable, "-m", "lopen", "budget", "extend", "session:abc"],
@@ -40,7 +40,7 @@ def given(project: HookedProject, argv: list[str], **variables: str) -> subproce
 
 
 def refused(project: HookedProject, ran: subprocess.CompletedProcess[str]) -> bool:
-    said = "inside a Claude Code session" in ran.stderr and "terminal of your own" in ran.stderr
+    said = "inside a Claude Code session" in ran.stderr and "Claude Code did not start" in ran.stderr
     assert said is (ran.returncode != ExitCode.OK), ran.stderr
     assert (project.budget().max_tokens == 500_000) is said
     return said

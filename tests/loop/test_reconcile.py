@@ -14,10 +14,11 @@ from lopen.git.repository import Repository
 from lopen.loop.reconcile import Observed, observe
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
-from tests.git.conftest import run_git
+from tests.git.conftest import clock, repository, root, run_git
 from tests.git.test_commits import commit, task_message
 from tests.project import specification
 
+__all__ = ["clock", "repository", "root"]  # fixtures
 BRANCH = "lopen/m"
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from lopen.llm.fake_api.server import Message
 from lopen.llm.messages import Usage
+from tests.claude_hooks.claude_code import installed
 from tests.endpoint import Body, ScriptedEndpoint, text, tool_results, tools
-from tests.hooks.claude_code import installed
 from tests.project import Project
 from tests.ran import HERE, Ran
 
@@ -120,7 +120,7 @@ def test_a_person_s_command_in_a_script_is_refused_by_the_command_itself(make_cl
     claude.runs()
 
     for result in tool_results(claude.endpoint.requests[-1]):
-        assert "given from inside a Claude Code session" in result.text
+        assert "cannot run inside a Claude Code session" in result.text
         assert "ended with 1" in result.text
 
 

@@ -15,7 +15,7 @@ import pytest
 from lopen.claude_hooks import config, pending_usage
 from lopen.claude_hooks.pending_usage import Owed
 from lopen.limits.budgets.budget import BudgetSpec, Charge
-from tests.hooks.process import Answered, HookedProject
+from tests.claude_hooks.process import Answered, HookedProject
 from tests.project import Project
 
 NOW = datetime.now(UTC)
