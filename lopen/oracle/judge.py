@@ -18,6 +18,7 @@ from lopen.prompts.sizes import units
 
 MAX_TURNS = 12  # of one judgement that reads
 MAX_TOKENS = 8_192
+READING = 5  # times the size of the evidence that a judgement may read
 UNREADABLE = "the oracle's verdict could not be read"
 TOO_LARGE = "the evidence is too large for the oracle's model"
 NO_ROOM = "There is no room to read more. Submit the verdict on what you have seen."
@@ -143,7 +144,7 @@ class _Judgement:
         for tokens in self._sizes():
             message = evidence_message(self.evidence, tokens=tokens)
             try:
-                given = self._converse(self._request(message), tokens * CHARS_PER_TOKEN)
+                given = self._converse(self._request(message), READING * tokens * CHARS_PER_TOKEN)
             except ContextTooLong:
                 continue  # a small model gets less at once, and can read the rest
             except UnreadableVerdict as error:
@@ -181,11 +182,17 @@ class _Judgement:
 
     def _converse(self, request: Request, room: int) -> Verdict:
         """Ask until a verdict comes. `room` bounds what the tools may add, in units of text."""
-        unreadable = 0
+        unreadable, overflowed = 0, False
         for turn in range(1, MAX_TURNS + 1):
             if turn == MAX_TURNS or room <= 0:
                 request = replace(request, tool_choice=TOOL)
-            response = self.court.ask(request)
+            try:
+                response = self.court.ask(request)
+            except ContextTooLong:
+                if overflowed or len(request.messages) == 1:
+                    raise
+                request, room, overflowed = _without_last_results(request), 0, True
+                continue
             self.asked += 1
             reading = request.tool_choice is None and self._reading(response)
             if reading:
@@ -217,6 +224,17 @@ def _with_results(request: Request, response: Response, results: Sequence[Json],
         {"role": "user", "content": content},
     )
     return replace(request, messages=messages)
+
+
+def _without_last_results(request: Request) -> Request:
+    """The same request without what was read last, which the model's context cannot hold."""
+    *earlier, last = request.messages
+    content = [
+        {**block, "content": "not shown: too long for your context", "is_error": True}
+        for block in last["content"]
+        if block["type"] == "tool_result"
+    ]
+    return replace(request, messages=(*earlier, {"role": "user", "content": [*content, text_block(NO_ROOM)]}))
 
 
 def _asked_again(request: Request, problem: str) -> Request:

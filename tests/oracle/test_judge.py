@@ -283,10 +283,25 @@ def test_reading_ends_where_no_room_is_left() -> None:
     calls = reading(("read_file", {"path": "large.py"}))
     endpoint = Endpoint(calls, answer(PASSED))
 
-    judged(LARGE, endpoint, files=Files(**{"large.py": "x" * 9_000}), tokens=2_000)
+    judged(LARGE, endpoint, files=Files(**{"large.py": "x" * 40_001}), tokens=2_000)
 
     assert endpoint.requests[1].tool_choice == "submit_verdict"
     assert endpoint.requests[1].messages[-1]["content"][-1]["text"] == NO_ROOM
+
+
+def test_what_overflows_the_context_is_taken_back_and_the_verdict_asked_for() -> None:
+    calls = reading(("read_file", {"path": "large.py"}))
+    endpoint = Endpoint(calls, ContextTooLong("prompt is too long"), answer(PASSED))
+
+    result = judged(LARGE, endpoint, files=Files(**{"large.py": "x" * 9_000}))
+
+    assert accepted(result.verdict)
+    last = endpoint.requests[-1]
+    assert last.tool_choice == "submit_verdict"
+    results = last.messages[-1]["content"]
+    assert [block["type"] for block in results] == ["tool_result", "text"]
+    assert results[0]["tool_use_id"] == "r0"
+    assert "x" * 100 not in str(results)
 
 
 def test_a_model_that_takes_less_is_shown_less() -> None:
