@@ -37,7 +37,7 @@ def compare(changes: Sequence[Change], removed: frozenset[str]) -> list[Finding]
         if old.collected and not new.collected:
             message = f"test {old.case.name} moved to {new.path}, where the test runner does not look"
             findings.append(Finding("error", message, new.path, new.case.line))
-        findings += weakening_findings(old.case, _with_subtests(new, matched.gained), new.path)
+        findings += weakening_findings(old.case, _with_moved(old, new, matched.gained), new.path)
     findings += _skipped([(new.path, new.case, old.case) for old, new in matched.pairs])
     findings += _never_failing(matched.gained)
     for change in changes:
@@ -46,12 +46,20 @@ def compare(changes: Sequence[Change], removed: frozenset[str]) -> list[Finding]
     return findings
 
 
-def _with_subtests(test: Located, gained: Sequence[Located]) -> Case:
-    """A test with what its new subtests check: assertions may move into them."""
-    starts = tuple(test.case.name + mark for mark in ("/", " > "))
-    inner = [g.case for g in gained if g.path == test.path and g.case.name.startswith(starts)]
-    checks = (*test.case.checks, *(check for case in inner for check in case.checks))
-    return replace(test.case, checks=checks) if inner else test.case
+def _with_moved(old: Located, new: Located, gained: Sequence[Located]) -> Case:
+    """A test with what moved from it into new tests: all that its subtests check, and what others repeat."""
+    if len(new.case.real) >= len(old.case.real) or not gained:
+        return new.case
+    starts = tuple(new.case.name + mark for mark in ("/", " > "))
+    kept = {check.text for check in new.case.checks}
+    said = {check.text for check in old.case.checks} - kept
+    moved = [
+        check
+        for other in gained
+        for check in other.case.checks
+        if check.text in said or (other.path == new.path and other.case.name.startswith(starts))
+    ]
+    return replace(new.case, checks=(*new.case.checks, *moved)) if moved else new.case
 
 
 def _weaker_support(change: Change) -> Iterator[Finding]:
@@ -267,7 +275,8 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
     wanted = frozenset().union(*(check.tokens for check in located.case.real)) - COMMON
     if not any(_NAME.match(token) for token in wanted):
         return False  # numbers alone are found anywhere
-    if any(wanted <= new.case.tokens for new in pairing.gained):
+    wholes = [check.tokens - COMMON for check in located.case.real]
+    if all(any(whole <= new.case.tokens for new in pairing.gained) for whole in wholes):
         return True
     return any(
         wanted <= new.case.tokens and not wanted <= old.case.tokens and _is_grown(old.case, new.case)

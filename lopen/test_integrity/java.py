@@ -167,7 +167,7 @@ class _File:
         return Case(
             "::".join([*owner.names, source.name(name)]),
             line,
-            f"{' '.join(f'@{a.name}({a.arguments})' for a in run)} {source.of(inner)}",
+            f"{' '.join(f'@{a.name}({a.arguments})' for a in run)} {source.of(inner)} {self._provider_text(run)}",
             (*expected, *body.checks),
             (*skips, *own, *dict.fromkeys(body.skips)),
             body.rows if rows is None else rows,
@@ -186,13 +186,23 @@ class _File:
                 if block:
                     return len([line for line in block[1].splitlines() if line.strip()])
                 return len([c for c in lists[0].named_children if c.type not in COMMENTS]) if lists else 1
-            provider = re.search(r'(?:dataProvider = )?"(\w+)"', each.arguments)
-            if provider and (each.name == "MethodSource" or "dataProvider" in each.arguments):
-                return self._provided(provider[1])
+        provider = self._provider(run)
+        return self._listed(provider) if provider is not None else None
+
+    def _provider_text(self, run: Sequence[_Annotation]) -> str:
+        provider = self._provider(run)
+        return self.source.of(provider.child_by_field_name("body")) if provider is not None else ""
+
+    def _provider(self, run: Sequence[_Annotation]) -> Node | None:
+        """The method that lists a test's rows."""
+        for each in run:
+            named = re.search(r'(?:dataProvider = )?"(\w+)"', each.arguments)
+            if named and (each.name == "MethodSource" or "dataProvider" in each.arguments):
+                return self._provided(named[1])
         return None
 
-    def _provided(self, name: str) -> int | None:
-        """The rows of a method that lists them, or of a data provider of that name."""
+    def _provided(self, name: str) -> Node | None:
+        """The method of that name, or the data provider."""
         for owner in self.classes:
             for method in owner.methods:
                 own = self.source.name(method.child_by_field_name("name"))
@@ -200,7 +210,7 @@ class _File:
                     f'"{name}"' in a.arguments for a in self.annotations(method) if a.name == "DataProvider"
                 )
                 if own == name or marked:
-                    return self._listed(method)
+                    return method
         return None
 
     def _listed(self, method: Node) -> int | None:

@@ -247,7 +247,8 @@ class _File(Flow):
         if len(block.arguments) < 2:
             content = ""
         if block.table is not None:
-            content = f"{source.of(block.table)} {content}"
+            named = self.tables().get(source.name(block.table)) or block.table
+            content = f"{source.of(named)} {content}"
         rows = self._rows(block)
         names = [source.title(each.arguments[0]) for each in [*around, block]]
         own = [*dict.fromkeys([*skips, *body.skips])]

@@ -6,7 +6,7 @@ Text in a syntax newer than this Python's is brought into an older one first, wi
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -50,11 +50,20 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _within(tree: ast.AST, depth: int) -> bool:
+    """Whether a tree has no more levels than `depth`. Written out, since every file of a change passes here."""
     level: list[ast.AST] = [tree]
     for _ in range(depth):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
+        below: list[ast.AST] = []
+        for node in level:
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if isinstance(value, list):
+                    below += [item for item in value if isinstance(item, ast.AST)]
+                elif isinstance(value, ast.AST) and value._fields:
+                    below.append(value)
+        if not below:
             return True
+        level = below
     return False
 
 
@@ -99,6 +108,15 @@ def _edits(source: Source, kind: str, node: Node) -> list[tuple[int, int, bytes]
         return [(start, end, b"pass" + b"\n" * text.count(b"\n"))]
     caught = node.children_by_field_name("value")
     return [(caught[0].start_byte,) * 2 + (b"(",), (caught[-1].end_byte,) * 2 + (b")",)]
+
+
+def _blocks(body: Sequence[ast.stmt]) -> Iterator[Sequence[ast.stmt]]:
+    """The bodies of the functions of a module or class."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.body
+        elif isinstance(node, ast.ClassDef):
+            yield from _blocks(node.body)
 
 
 class _Resolved(ast.NodeTransformer):

@@ -174,8 +174,10 @@ class Source:
         known = self._spans.get((start, end))
         if known is None:
             text = " ".join(self.bare[start:end].decode("utf-8", "replace").split())
-            text = _TRAILING.sub("", _INSIDE.sub("", text))
-            known = _SINGLE_QUOTED.sub(r'"\1"', text) if self.language in _QUOTING else text
+            if " " in text or "," in text:
+                text = _TRAILING.sub("", _INSIDE.sub("", text))
+            quoted = "'" in text and self.language in _QUOTING
+            known = _SINGLE_QUOTED.sub(r'"\1"', text) if quoted else text
             self._spans[start, end] = known
         return known
 
