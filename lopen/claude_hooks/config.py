@@ -26,7 +26,7 @@ INFINITE = float("inf")
 KEYS: dict[str, tuple[Any, str]] = {
     "budget.enabled": (True, "raise"),
     "budget.enforcement": ("hard", "user_only"),
-    "budget.session_tokens": (500_000, "lower"),
+    "budget.session_tokens": (2_000_000, "lower"),
     "budget.warning_threshold": (0.8, "lower"),
     "budget.confirmation_threshold": (0.9, "lower"),  # read for the order of the three alone
     "budget.pause_threshold": (1.0, "lower"),

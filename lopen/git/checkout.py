@@ -234,7 +234,7 @@ class Checkout(ABC):
         return self._guard.has_several_git_folders()
 
     def nested_settings(self) -> tuple[str, ...]:
-        """Return require_repository `.claude/settings*` and `.lopen` in subfolders, relative to the root."""
+        """Return versioned `.claude/settings*` and `.lopen` in subfolders, relative to the root."""
         return self._guard.settings()
 
 

@@ -49,7 +49,7 @@ STATE_PATTERNS = (f"/{_LOPEN}/*", *(f"!/{path}" for path in sorted(_LOPEN_SHARED
 
 
 def is_internal(path: str) -> bool:
-    """Return True if `path` is lopen's own state, which is never require_repository."""
+    """Return True if `path` is lopen's own state, which is never versioned."""
     return path.split("/", 1)[0] == _LOPEN and path not in _LOPEN_SHARED
 
 
@@ -71,7 +71,7 @@ def with_lines(text: str, lines: Iterable[str]) -> str:
 
 
 def hide_state(layout: Layout) -> None:
-    """Make git ignore lopen's state on every branch, even without a require_repository `.lopen/.gitignore`.
+    """Make git ignore lopen's state on every branch, even without a versioned `.lopen/.gitignore`.
 
     Raises:
         GitError: `info/exclude` is not writable.

@@ -226,7 +226,7 @@ class GitFolderGuard:
         return False
 
     def settings(self) -> tuple[str, ...]:
-        """Return require_repository `.claude/settings*` and `.lopen` in subfolders, relative to the root."""
+        """Return versioned `.claude/settings*` and `.lopen` in subfolders, relative to the root."""
         return ()
 
     def head_moved(self) -> None:

@@ -78,7 +78,7 @@ class Request:
     system: Sequence[SystemBlock]
     messages: Sequence[Json]
     tools: Sequence[ToolSpec] = ()
-    max_tokens: int = 16_000
+    max_tokens: int = 32_000
     tool_choice: str | None = None  # a tool's name, to force it
     purpose: str = "turn"  # "turn", "oracle" or "research": for records, never sent
 

@@ -144,7 +144,7 @@ def test_wrong_settings_are_said_at_the_start_and_logged_once(project: HookedPro
 def test_session_start_says_what_guards_it(project: HookedProject) -> None:
     answered = project.send("session-start", source="startup")
     assert answered.code == 0
-    assert "Session budget: 0 / 500,000 tokens (0%)" in answered.context
+    assert "Session budget: 0 / 2,000,000 tokens (0%)" in answered.context
 
 
 def test_a_warning_is_given_with_the_reason_where_the_same_event_blocks(project: HookedProject) -> None:

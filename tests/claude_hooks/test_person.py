@@ -42,7 +42,7 @@ def given(project: HookedProject, argv: list[str], **variables: str) -> subproce
 def refused(project: HookedProject, ran: subprocess.CompletedProcess[str]) -> bool:
     said = "inside a Claude Code session" in ran.stderr and "Claude Code did not start" in ran.stderr
     assert said is (ran.returncode != ExitCode.OK), ran.stderr
-    assert (project.budget().max_tokens == 500_000) is said
+    assert (project.budget().max_tokens == 2_000_000) is said
     return said
 
 

@@ -183,7 +183,7 @@ def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write
 @pytest.mark.parametrize(
     "text",
     [
-        "[budget]\nsession_tokens = 600000",
+        "[budget]\nsession_tokens = 2500000",
         "[budget]\nsession_tokens = 0",
         "[budget]\nwarning_threshold = 0.85",
         "[budget]\nenabled = false",

@@ -24,26 +24,26 @@ class TaskTypeBudgets(SettingsSection):
 
     planning: Annotated[
         Count, Field(description="Token budget of a task of type `planning`; 0 is no limit."), LOWER
-    ] = 50_000
+    ] = 200_000
     implement: Annotated[
         Count,
         Field(
             description="Token budget of a task of type `implement`; unset follows `budget.task_tokens`; 0 is no limit."
         ),
         LOWER,
-    ] = 100_000
+    ] = 400_000
     review: Annotated[
         Count, Field(description="Token budget of a task of type `review`; 0 is no limit."), LOWER
-    ] = 30_000
+    ] = 120_000
     test: Annotated[
         Count, Field(description="Token budget of a task of type `test`; 0 is no limit."), LOWER
-    ] = 50_000
+    ] = 200_000
     deploy: Annotated[
         Count, Field(description="Token budget of a task of type `deploy`; 0 is no limit."), LOWER
-    ] = 20_000
+    ] = 80_000
     design: Annotated[
         Count, Field(description="Token budget of a task of type `design`; 0 is no limit."), LOWER
-    ] = 50_000
+    ] = 200_000
 
 
 class Budget(SettingsSection):
@@ -67,12 +67,12 @@ class Budget(SettingsSection):
     ] = 0
     session_tokens: Annotated[
         Count, Field(description="Token budget of a session; 0 is no limit."), LOWER
-    ] = 500_000
+    ] = 2_000_000
     task_tokens: Annotated[
         Count,
         Field(description="Token budget of a task whose type has none of its own; 0 is no limit."),
         LOWER,
-    ] = 100_000
+    ] = 400_000
     by_task_type: TaskTypeBudgets = Field(default_factory=TaskTypeBudgets)
     warning_threshold: Annotated[
         Fraction, Field(description="Used share of a budget at which lopen warns."), LOWER

@@ -74,7 +74,7 @@ class ModelSettings(SettingsSection):
     ] = ""
     max_tokens: Annotated[
         int, Field(ge=1024, le=128_000, description="Largest answer to one request, in tokens."), LOWER
-    ] = 16_000
+    ] = 32_000
     retry_base_s: Annotated[
         float,
         Field(
