@@ -11,7 +11,7 @@ from typing import Any
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity import pytest_configuration
 from lopen.test_integrity.pytest_configuration import conftest_findings
-from lopen.test_integrity.runner_commands import command_findings, no_longer_runs, script_findings
+from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
 from lopen.test_integrity.suite import FileChange
 
 _HARMLESS = re.compile(
@@ -39,12 +39,22 @@ def package_findings(change: FileChange) -> Iterator[Finding]:
     for name, was in old.items():
         if re.match(r"test|verify|check|ci", name) and isinstance(was, str):
             yield from _script(change.path, f"the script {name}", was, str(new.get(name, "")))
+        lost = set(_called_scripts(was)) - set(_called_scripts(new.get(name)))
+        unused = [each for each in lost if each not in _called_scripts(" ".join(map(str, new.values())))]
+        gone = sorted(each for each in unused if RUNNER.search(str(new.get(each, ""))))
+        if gone and re.match(r"test|verify|check|ci", name):
+            yield Finding("error", f"the script {name} no longer runs {', '.join(gone)}", change.path)
     for name, text in new.items():
         if name not in old and re.match(r"(?:pre|post)?test", name) and isinstance(text, str):
             yield from command_findings(change.path, f"the script {name}", "", text)
     for key in ("jest", "mocha", "ava"):
         was, now = json.dumps(_table(before, key)), json.dumps(_table(after, key))
         yield from _configured(change.path, was, now, new=not change.before)
+
+
+def _called_scripts(command: object) -> list[str]:
+    """The other scripts that a script calls."""
+    return re.findall(r"\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?([\w:-]+)", str(command or ""))
 
 
 def _script(path: str, what: str, was: str, now: str) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lopen.test_integrity.conditions import NEVER, always_equal, always_true, truth
+from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks, words
@@ -287,4 +287,5 @@ def _is_vacuous(subject: str, matcher: str, arguments: Sequence[str], *, negated
         return subject in {"true", "1", "{}", "[]"} or always_true(subject)
     if matcher in {"toBeFalsy", "false"}:
         return subject in {"false", "0"} or truth(subject) == NEVER
-    return len(arguments) == 1 and always_equal(subject, arguments[0])
+    constant = {ALWAYS: "true", NEVER: "false"}.get(truth(subject))
+    return len(arguments) == 1 and (always_equal(subject, arguments[0]) or arguments[0] == constant)

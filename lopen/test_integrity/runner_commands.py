@@ -14,7 +14,7 @@ RUNNER = re.compile(
     r"|\bnode\s+--test|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw)\b.{0,100}\b(?:test|verify|check)\b"
 )
 _TOLERANT = re.compile(
-    r"\|\|\s*(?:true\b|:|exit\s+0|echo\b|printf\b|/bin/true|\(|\{)|;\s*(?:true|:|exit\s+0|echo\b.*)\s*;?$|^\s*@?-|=\s*-\s+\w"
+    r"\|\|\s*(?:true\b|:|exit\s+0|echo\b|printf\b|/bin/true)|;\s*(?:true|:|exit\s+0|echo\b.*)\s*;?$|^\s*@?-|=\s*-\s+\w"
     r"|\bset\s+\+e\b|(?<!\|)\|\s*(?:tee|cat|head|tail|grep|sed|awk|xargs)\b|(?:^|\bif\s+|\s)!\s+\w|(?<!&)&\s*$"
     r"|\bsuccess_codes\s*=|-Dmaven\.test\.failure\.ignore|\s(?:-fn|--fail-never|--exit-zero)\b|\bexit\s+0\s*$"
 )
@@ -25,6 +25,8 @@ _LEAVING_OUT = re.compile(
     r"|-k(?=[\s=\"'])|-m(?=\s+[\"']?(?:not|\w+[\"']?(?:\s+(?:and|or|not)\b|\s*$)))|-t(?=[\s=])|-g(?=[\s=])|-run[\s=]|-skip[\s=]|-short\b"
     r"|-o(?=\s+(?:addopts|testpaths|python_)))|-DskipTests|-Dmaven\.test\.skip|-Dtest=|-x\s+test\b|\bPYTEST_ADDOPTS="
 )
+_ALTERNATIVE = re.compile(r"\|\|(?!.*(?:\bexit\b|\bfalse\b|\breturn\b|\bdie\b|=\s*\$+[{(]?\?|\bfail))")
+_ASKED = re.compile(r"(?:^|[\s@;])(?:\[\[?|test)\s[^;|&]*(?:\|\||&&)\s*[\w./ =-]*$")
 _LAUNCHER = re.compile(
     r"\bpython[\d.]*\s+-m\s+|\b(?:poetry|uv|hatch|pdm|npx|bunx|pnpm|yarn|xvfb-run|coverage)\s+(?:run\s+|exec\s+)?(?:-m\s+)?"
 )
@@ -78,6 +80,8 @@ def command_findings(
     ]
     if len(tolerated) > len(_tolerances(was)):
         yield Finding("error", f"{what} passes even if tests fail", path, line)
+    elif _is_conditional(now) and not _is_conditional(was):
+        yield Finding("error", f"{what} runs the tests under a condition only", path, line)
     elif len(_LEAVING_OUT.findall(now)) > len(_LEAVING_OUT.findall(was)):
         yield Finding("error", f"{what} leaves tests out", path, line)
     elif narrowed := _narrowed_paths(was, now):
@@ -85,7 +89,18 @@ def command_findings(
 
 
 def _tolerances(command: str) -> list[str]:
-    return [found.group() for found in _TOLERANT.finditer(command)]
+    """The parts of a command that let it succeed although its tests fail."""
+    found = [match.group() for match in _TOLERANT.finditer(command)]
+    runner = RUNNER.search(command)
+    if runner is not None and not any(part.startswith("||") for part in found):
+        found += [match.group() for match in _ALTERNATIVE.finditer(command, runner.end())]
+    return found
+
+
+def _is_conditional(command: str) -> bool:
+    """Whether a test of the shell stands right before the runner."""
+    runner = RUNNER.search(command)
+    return runner is not None and bool(_ASKED.search(command[: runner.start()]))
 
 
 def _narrowed_paths(was: str, now: str) -> list[str]:
