@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.suite import words
-from lopen.test_integrity.syntax import BINDINGS, COMMENTS, Source
+from lopen.test_integrity.syntax import BINDINGS, COMMENTS, ParsedFile
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -25,7 +25,7 @@ _PART = re.compile(
 )
 
 
-def row_count(source: Source, node: Node, named: Mapping[str, Node]) -> int | None:
+def row_count(source: ParsedFile, node: Node, named: Mapping[str, Node]) -> int | None:
     """How many rows a table has, literal or among the `named` ones; None where that is not known."""
     literal = _literal(source, node, named)
     if literal is None:
@@ -34,7 +34,7 @@ def row_count(source: Source, node: Node, named: Mapping[str, Node]) -> int | No
     return None if any(row.type in _UNKNOWN for row in rows) else len(rows)
 
 
-def _cut(source: Source, node: Node, named: Mapping[str, Node]) -> int | None:
+def _cut(source: ParsedFile, node: Node, named: Mapping[str, Node]) -> int | None:
     """The rows of a table of which a part is taken: `rows.slice(0, 1)`, `rows[:1]`."""
     found = _PART.match(source.of(node))
     owner = node.named_children[0] if found and node.named_child_count else None
@@ -49,7 +49,7 @@ def _cut(source: Source, node: Node, named: Mapping[str, Node]) -> int | None:
     return len(range(rows)[start:end])
 
 
-def _literal(source: Source, node: Node, named: Mapping[str, Node]) -> Node | None:
+def _literal(source: ParsedFile, node: Node, named: Mapping[str, Node]) -> Node | None:
     """The literal table that an expression is or names."""
     if node.type in LISTS:
         return node
@@ -61,7 +61,7 @@ def _literal(source: Source, node: Node, named: Mapping[str, Node]) -> Node | No
     return _literal(source, table, {}) if table is not None else None
 
 
-def bound_name(source: Source, node: Node) -> str:
+def bound_name(source: ParsedFile, node: Node) -> str:
     """The name under which a function can be called; "" where it has none."""
     if (own := node.child_by_field_name("name")) is not None:
         return source.name(own)
@@ -74,7 +74,7 @@ def bound_name(source: Source, node: Node) -> str:
     return bound if re.fullmatch(r"[\w$]+", bound) else ""
 
 
-def refers(source: Source, root: Node, name: str, node: Node) -> bool:
+def refers(source: ParsedFile, root: Node, name: str, node: Node) -> bool:
     """Whether a root mentions a name outside the function that has it (and that function's declaration)."""
     pattern = re.compile(rb"(?<![\w$])" + re.escape(name.encode()) + rb"(?![\w$])")
     code = source.code

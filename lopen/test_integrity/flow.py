@@ -19,7 +19,7 @@ from lopen.test_integrity.syntax import (
     LOOPS,
     TRIES,
     Link,
-    Source,
+    ParsedFile,
     ancestors,
     may_fail,
 )
@@ -36,7 +36,7 @@ Helpers = Mapping[str, Sequence[Check]]  # what each helper checks, by its name
 class Flow:
     """A walk. Subclasses say what a call means; `checks`, `skips` and `rows` are what was found."""
 
-    def __init__(self, source: Source, root: Node, helpers: Helpers) -> None:
+    def __init__(self, source: ParsedFile, root: Node, helpers: Helpers) -> None:
         self.source = source
         self.root = root
         self.helpers = helpers

@@ -12,7 +12,7 @@ from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.go_checks import asserted, expected, failing, main_skips
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, Case, Check, Language, Skip, Suite, numbered, support_cases
-from lopen.test_integrity.syntax import FUNCTIONS, Link, Source, dotted
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, dotted
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -68,7 +68,7 @@ class _Names:
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; functions that take `t` and check count where they are called."""
-    sources = {path: Source(text, "go") for path, text in files.items()}
+    sources = {path: ParsedFile(text, "go") for path, text in files.items()}
     names = {path: _names(source) for path, source in sources.items()}
     bodies = {path: list(_helpers(source, names[path])) for path, source in sources.items()}
     everywhere = [pair for found in bodies.values() for pair in found]
@@ -79,7 +79,7 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     }
 
 
-def _names(source: Source) -> _Names:
+def _names(source: ParsedFile) -> _Names:
     testers = {
         source.name(found["name"])
         for found in source.matches(_TESTERS)
@@ -94,7 +94,7 @@ def _names(source: Source) -> _Names:
     return _Names(frozenset(testers | {"t", "b", "f", "tb"}), _ASSERTING | asserters, tables)
 
 
-def _helpers(source: Source, names: _Names) -> Iterator[tuple[str, _Body]]:
+def _helpers(source: ParsedFile, names: _Names) -> Iterator[tuple[str, _Body]]:
     """Functions that take `t` and are no tests."""
     for name, function in source.functions(_FUNCTIONS):
         if "testing." in _parameters(source, function) and not _TEST.match(name):
@@ -103,12 +103,12 @@ def _helpers(source: Source, names: _Names) -> Iterator[tuple[str, _Body]]:
             yield name, body
 
 
-def _parameters(source: Source, function: Node) -> str:
+def _parameters(source: ParsedFile, function: Node) -> str:
     return source.of(function.child_by_field_name("parameters"))
 
 
 def _suite(
-    source: Source,
+    source: ParsedFile,
     names: _Names,
     own: Sequence[tuple[str, _Body]],
     helpers: Helpers,
@@ -132,7 +132,7 @@ def _suite(
     return Suite(numbered([*cases, *support]), tuple(narrowing), uncollected)
 
 
-def _is_test(name: str, source: Source, function: Node) -> bool:
+def _is_test(name: str, source: ParsedFile, function: Node) -> bool:
     if not _TEST.match(name):
         return False
     parameters = _parameters(source, function)
@@ -144,12 +144,12 @@ def _is_test(name: str, source: Source, function: Node) -> bool:
     )
 
 
-def _receiver(source: Source, function: Node) -> str:
+def _receiver(source: ParsedFile, function: Node) -> str:
     found = re.search(r"(\w+)\)$", source.of(function.child_by_field_name("receiver")))
     return found[1] if found else ""
 
 
-def _constraints(source: Source) -> Iterator[Skip]:
+def _constraints(source: ParsedFile) -> Iterator[Skip]:
     for comment in source.root.named_children:
         if comment.type != "comment":
             return
@@ -185,7 +185,7 @@ def _cases(body: _Body, function: Node, constraints: tuple[Skip, ...]) -> list[C
     return [own, *(case for each, node in body.subtests for case in _cases(each, node, constraints))]
 
 
-def _without(source: Source, body: Node | None, parts: Sequence[Node]) -> str:
+def _without(source: ParsedFile, body: Node | None, parts: Sequence[Node]) -> str:
     """A body's text without the subtests in it."""
     if body is None:
         return ""
@@ -202,7 +202,7 @@ class _Body(Flow):
 
     def __init__(
         self,
-        source: Source,
+        source: ParsedFile,
         root: Node,
         helpers: Helpers,
         names: _Names,

@@ -10,7 +10,7 @@ from lopen.test_integrity.conditions import always_equal, always_true
 from lopen.test_integrity.flow import Flow
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, Skip, ranks
-from lopen.test_integrity.syntax import Link, Source, dotted
+from lopen.test_integrity.syntax import Link, ParsedFile, dotted
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -55,7 +55,7 @@ def _split(condition: str) -> tuple[str, str, str]:
     return (found["left"], found["operator"], found["right"]) if found else (condition, "", "")
 
 
-def asserted(source: Source, text: str, name: str, given: Sequence[Node], line: int) -> Check:
+def asserted(source: ParsedFile, text: str, name: str, given: Sequence[Node], line: int) -> Check:
     """An assertion of testify or of a library like it; `given` are its arguments without `t`."""
     arguments = [source.of(argument) for argument in given]
     equal = name in {"Equal", "Equalf", "Exactly", "EqualValues"} and len(arguments) > 1
@@ -68,7 +68,7 @@ def asserted(source: Source, text: str, name: str, given: Sequence[Node], line: 
     return Check(text, subject, _TESTIFY.get(name, PARTIAL), line)
 
 
-def expected(source: Source, text: str, links: Sequence[Link], line: int) -> Check:
+def expected(source: ParsedFile, text: str, links: Sequence[Link], line: int) -> Check:
     """An expectation of gomega; one without a matcher asserts nothing."""
     given = links[0].arguments or ()
     subject = source.of(given[0]) if given else ""
@@ -80,7 +80,7 @@ def expected(source: Source, text: str, links: Sequence[Link], line: int) -> Che
 class _Main(Flow):
     """The walk through a `TestMain` or `init`: whether it runs the tests, and how it ends."""
 
-    def __init__(self, source: Source, root: Node, name: str, parameter: str) -> None:
+    def __init__(self, source: ParsedFile, root: Node, name: str, parameter: str) -> None:
         super().__init__(source, root, {})
         self.name = name
         self.parameter = parameter
@@ -100,7 +100,7 @@ class _Main(Flow):
         return False
 
 
-def main_skips(source: Source, name: str, function: Node) -> Iterator[Skip]:
+def main_skips(source: ParsedFile, name: str, function: Node) -> Iterator[Skip]:
     """What keeps a package's tests from running, or from failing."""
     found = re.match(r"^\((\w+) \*testing\.M\)$", source.of(function.child_by_field_name("parameters")))
     walk = _Main(source, function, name, found[1] if found else "")

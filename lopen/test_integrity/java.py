@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.flow import Helpers
-from lopen.test_integrity.java_checks import Body, helper_checks
+from lopen.test_integrity.java_checks import JavaBody, helper_checks
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, Case, Check, Language, Skip, Suite, numbered, support_cases
-from lopen.test_integrity.syntax import COMMENTS, Source
+from lopen.test_integrity.syntax import COMMENTS, ParsedFile
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -60,7 +60,7 @@ class _Class:
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; methods that assert, in whichever of the files, count where they are called."""
-    parsed = {path: _File(Source(text, "java")) for path, text in files.items()}
+    parsed = {path: _File(ParsedFile(text, "java")) for path, text in files.items()}
     helpers = {name: checks for file in parsed.values() for name, checks in file.helpers.items()}
     marks = {owner.names[-1]: owner.skips for file in parsed.values() for owner in file.classes}
     return {path: file.suite(helpers, marks) for path, file in parsed.items()}
@@ -69,7 +69,7 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
 class _File:
     """A file's classes."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ParsedFile) -> None:
         self.source = source
         self.named = {source.name(f["name"]): f["value"] for f in source.matches(_FIELDS)}
         self.helpers = dict(helper_checks(source, self.named))
@@ -106,8 +106,8 @@ class _File:
             if not skip.text.startswith("return"):
                 yield Skip(f"{name}'s {skip.text}", skip.line, skip.certain)
 
-    def _body(self, method: Node, helpers: Helpers) -> Body:
-        body = Body(self.source, method, helpers, self.named)
+    def _body(self, method: Node, helpers: Helpers) -> JavaBody:
+        body = JavaBody(self.source, method, helpers, self.named)
         body.block(method.child_by_field_name("body") or method.named_children[-1], Place())
         return body
 

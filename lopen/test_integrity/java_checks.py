@@ -10,7 +10,7 @@ from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks
-from lopen.test_integrity.syntax import Link, Source, dotted, may_fail
+from lopen.test_integrity.syntax import Link, ParsedFile, dotted, may_fail
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -39,10 +39,10 @@ _CHAINED = ranks(
 _DESCRIBING = frozenset({"as", "describedAs", "extracting", "withFailMessage", "overridingErrorMessage"})
 
 
-class Body(Flow):
+class JavaBody(Flow):
     """The walk through the body of a test, a helper or a method that sets up."""
 
-    def __init__(self, source: Source, root: Node, helpers: Helpers, tables: Mapping[str, Node]) -> None:
+    def __init__(self, source: ParsedFile, root: Node, helpers: Helpers, tables: Mapping[str, Node]) -> None:
         super().__init__(source, root, helpers)
         self._tables = tables
 
@@ -190,9 +190,9 @@ def _is_vacuous(name: str, arguments: Sequence[str]) -> bool:
     return name == "assertNotNull" and literal
 
 
-def helper_checks(source: Source, tables: Mapping[str, Node]) -> Iterator[tuple[str, tuple[Check, ...]]]:
+def helper_checks(source: ParsedFile, tables: Mapping[str, Node]) -> Iterator[tuple[str, tuple[Check, ...]]]:
     """Methods by name, with what they check."""
     for name, method in source.functions("(method_declaration name: (identifier) @name) @function"):
-        body = Body(source, method, {}, tables)
+        body = JavaBody(source, method, {}, tables)
         body.block(method.child_by_field_name("body"), Place())
         yield name, tuple(body.checks)

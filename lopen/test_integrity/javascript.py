@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.bindings import bound_name
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.javascript_checks import EXPECTING, Body, Names
+from lopen.test_integrity.javascript_checks import EXPECTING, JavaScriptBody, JavaScriptNames
 from lopen.test_integrity.javascript_words import RENAMED, Block, Word, Words, at_top, marks
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Case, Check, Language, Skip, Suite, numbered, support_cases, words
-from lopen.test_integrity.syntax import FUNCTIONS, Link, Source, unwrapped
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, unwrapped
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -49,7 +49,7 @@ def covers(path: str) -> bool:
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; functions that check, whichever of the files defines them, count where they are called."""
-    sources = {path: Source(text, _grammar(path)) for path, text in files.items()}
+    sources = {path: ParsedFile(text, _grammar(path)) for path, text in files.items()}
     names = {path: _names(source) for path, source in sources.items()}
     own = {path: _helper_checks(source, names[path], {}) for path, source in sources.items()}
     shared = {name: checks for found in own.values() for name, checks in found.items()}
@@ -65,7 +65,7 @@ def _grammar(path: str) -> str:
     return "tsx" if path.endswith(".tsx") else "javascript"
 
 
-def _names(source: Source) -> Names:
+def _names(source: ParsedFile) -> JavaScriptNames:
     """What the file's names stand for where that matters to checks."""
     tables = {source.name(found["name"]): found["value"] for found in source.matches(_ARRAYS)}
     asserting = {
@@ -74,14 +74,16 @@ def _names(source: Source) -> Names:
         if re.search(r"assert|chai", source.name(found["module"]))
     }
     renamed = {source.name(f["name"]): source.name(f["value"]) for f in source.matches(RENAMED)}
-    return Names(tables, frozenset(asserting), renamed)
+    return JavaScriptNames(tables, frozenset(asserting), renamed)
 
 
-def _helper_checks(source: Source, names: Names, helpers: Helpers) -> dict[str, tuple[Check, ...]]:
+def _helper_checks(
+    source: ParsedFile, names: JavaScriptNames, helpers: Helpers
+) -> dict[str, tuple[Check, ...]]:
     """Functions by name, with what they check. One level deep: a helper's helpers count by their names."""
     found: dict[str, tuple[Check, ...]] = {}
     for name, function in source.functions(_FUNCTIONS):
-        body = Body(source, function, helpers, names)
+        body = JavaScriptBody(source, function, helpers, names)
         if EXPECTING.search(source.code, function.start_byte, function.end_byte):
             body.follow(function.child_by_field_name("body"))
         found[name] = tuple(body.checks)
@@ -91,7 +93,7 @@ def _helper_checks(source: Source, names: Names, helpers: Helpers) -> dict[str, 
 class _File(Flow):
     """The walk through a file that finds its tests."""
 
-    def __init__(self, source: Source, helpers: Helpers, names: Names) -> None:
+    def __init__(self, source: ParsedFile, helpers: Helpers, names: JavaScriptNames) -> None:
         super().__init__(source, source.root, helpers)
         self.names = names
         self.groups: list[Block] = []
@@ -180,7 +182,7 @@ class _File(Flow):
         """A hook that skips what it sets up for."""
         for function in given:
             if function.type in FUNCTIONS and place.kind != "unreachable":
-                body = Body(self.source, function, {}, self.names)
+                body = JavaScriptBody(self.source, function, {}, self.names)
                 body.follow(function.child_by_field_name("body"))
                 for skip in body.skips:
                     if not skip.text.startswith("return"):
@@ -209,7 +211,7 @@ class _File(Flow):
 
     def _ends(self, links: Sequence[Link], node: Node, place: Place) -> bool:
         """An exit with success at the top of the file ends the whole run."""
-        exits = Body(self.source, self.root, {}, self.names).exit_name(links)
+        exits = JavaScriptBody(self.source, self.root, {}, self.names).exit_name(links)
         if exits and not self.groups and not place.condition and at_top(node):
             text = f"`{exits}` at the top of the file"
             self.narrowing.append(Skip(text, self.source.line(node)))
@@ -232,7 +234,7 @@ class _File(Flow):
         around = [group for group in block.groups if group.arguments]
         skips = [*self.everywhere, *(s for each in [*around, block] for s in each.skips)]
         function = block.function
-        body = Body(source, function or block.node, self.helpers, self.names)
+        body = JavaScriptBody(source, function or block.node, self.helpers, self.names)
         for argument in block.arguments[1:]:
             if function is not None and function.start_byte >= argument.start_byte:
                 body.follow(function.child_by_field_name("body"))

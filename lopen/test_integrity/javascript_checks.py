@@ -11,7 +11,7 @@ from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks, words
-from lopen.test_integrity.syntax import FUNCTIONS, Link, Source, ancestors
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, ancestors
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -47,7 +47,7 @@ _DRIVEN = re.compile(rb"[tT]imers?\b|\btick\b|\bclock\b|\bawait\b|fakeAsync")
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class JavaScriptNames:
     """What a file's names stand for: literal tables, functions of an assertion library, renamed imports."""
 
     tables: Mapping[str, Node]
@@ -55,10 +55,10 @@ class Names:
     renamed: Mapping[str, str]
 
 
-class Body(Flow):
+class JavaScriptBody(Flow):
     """The walk through the body of a test, a helper or a hook."""
 
-    def __init__(self, source: Source, root: Node, helpers: Helpers, names: Names) -> None:
+    def __init__(self, source: ParsedFile, root: Node, helpers: Helpers, names: JavaScriptNames) -> None:
         super().__init__(source, root, helpers)
         self.names = names
         given = root.child_by_field_name("parameters") or root.child_by_field_name("parameter")

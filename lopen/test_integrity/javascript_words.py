@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Skip
-from lopen.test_integrity.syntax import FUNCTIONS, Link, Source, may_fail
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, may_fail
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -76,7 +76,7 @@ class Block:
         return None
 
 
-def marks(source: Source, block: Block) -> list[Skip]:
+def marks(source: ParsedFile, block: Block) -> list[Skip]:
     """Note what the words and options of a block say about running it; return what narrows the run to it."""
     word, line = block.word, source.line(block.node)
     options = [a for a in block.arguments[1:] if a.type == "object"]
@@ -113,7 +113,7 @@ def _add_condition(block: Block, condition: str, line: int) -> None:
 class Words:
     """The words of one file."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ParsedFile) -> None:
         self.source = source
         self.meanings: dict[str, Word] = {}
         self._bind()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.named_tests_tables import TABLES, Table
 from lopen.test_integrity.suite import Case, Language, Skip, Suite, numbered
-from lopen.test_integrity.syntax import Source, ancestors
+from lopen.test_integrity.syntax import ParsedFile, ancestors
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -30,7 +30,7 @@ def _language(name: str, table: Table) -> Language:
     paths = re.compile(table.paths)
 
     def read(files: Mapping[str, str]) -> dict[str, Suite]:
-        return {path: _suite(Source(text, table.grammar), table) for path, text in files.items()}
+        return {path: _suite(ParsedFile(text, table.grammar), table) for path, text in files.items()}
 
     def covers(path: str) -> bool:
         return bool(paths.search(path))
@@ -38,7 +38,7 @@ def _language(name: str, table: Table) -> Language:
     return Language(name, covers, covers, read)
 
 
-def _suite(source: Source, table: Table) -> Suite:
+def _suite(source: ParsedFile, table: Table) -> Suite:
     found = _macros(source) if not table.declared or table.grammar == "c" else []
     cases = [_macro_case(source, table, *each) for each in found]
     for match in source.matches(table.declared) if table.declared else ():
@@ -46,7 +46,7 @@ def _suite(source: Source, table: Table) -> Suite:
     return Suite(numbered([case for case in cases if case is not None]), tuple(_focused(source, table)))
 
 
-def _cases(source: Source, table: Table, match: Mapping[str, Node]) -> Iterator[Case]:
+def _cases(source: ParsedFile, table: Table, match: Mapping[str, Node]) -> Iterator[Case]:
     node = match["test"]
     body = _body(node)
     head = _head(source, node, body)
@@ -89,7 +89,7 @@ def _body(node: Node) -> Node | None:
     return body or next(bodies, None)
 
 
-def _head(source: Source, node: Node, body: Node | None) -> str:
+def _head(source: ParsedFile, node: Node, body: Node | None) -> str:
     """What stands before a body; where there is none, all of it."""
     text = source.span(node.start_byte, body.start_byte if body is not None else node.end_byte)
     comment = node.prev_named_sibling
@@ -98,7 +98,7 @@ def _head(source: Source, node: Node, body: Node | None) -> str:
     return text
 
 
-def _name(source: Source, group: Node) -> str:
+def _name(source: ParsedFile, group: Node) -> str:
     """A group's name: of a class, or the title of a call."""
     if group.type == "call":
         given = group.child_by_field_name("arguments")
@@ -116,7 +116,7 @@ def _marks(table: Table, head: str) -> list[str]:
     return [" ".join(found.group().strip(" ,[]").split())[:80] for found in re.finditer(table.skipped, head)]
 
 
-def _calls(source: Source, table: Table, body: Node | None) -> Iterator[Skip]:
+def _calls(source: ParsedFile, table: Table, body: Node | None) -> Iterator[Skip]:
     """The calls in a body that skip its test, each with the condition that it stands under."""
     if body is None:
         return
@@ -129,7 +129,7 @@ def _calls(source: Source, table: Table, body: Node | None) -> Iterator[Skip]:
             yield from _conditional(source, name, node, body)
 
 
-def _conditional(source: Source, name: str, node: Node, body: Node) -> Iterator[Skip]:
+def _conditional(source: ParsedFile, name: str, node: Node, body: Node) -> Iterator[Skip]:
     line = source.line(node)
     for parent in ancestors(node):
         if parent.start_byte < body.start_byte:
@@ -150,7 +150,7 @@ _SET_UP = re.compile(
 )
 
 
-def _set_up(source: Source, table: Table, groups: Sequence[Node]) -> Iterator[Skip]:
+def _set_up(source: ParsedFile, table: Table, groups: Sequence[Node]) -> Iterator[Skip]:
     """Skips in what sets up for the tests of a group."""
     for group in groups:
         body = _body(group)
@@ -161,7 +161,7 @@ def _set_up(source: Source, table: Table, groups: Sequence[Node]) -> Iterator[Sk
                     yield Skip(f"the set-up's {skip.text}", skip.line, skip.certain)
 
 
-def _focused(source: Source, table: Table) -> Iterator[Skip]:
+def _focused(source: ParsedFile, table: Table) -> Iterator[Skip]:
     """Ruby's words that keep all other tests from running."""
     if table.grammar == "ruby":
         for match in source.matches("(call method: (identifier) @word) @call"):
@@ -172,7 +172,7 @@ def _focused(source: Source, table: Table) -> Iterator[Skip]:
                 yield Skip(head[:60], source.line(match["word"]))
 
 
-def _macros(source: Source) -> list[tuple[str, int, int, int]]:
+def _macros(source: ParsedFile) -> list[tuple[str, int, int, int]]:
     """Tests that are macros of C and C++: their heads, where they start, and where their bodies start and end."""
     return [
         (
@@ -195,7 +195,9 @@ def _closing(code: bytes, opening: int) -> int:
     return len(code)
 
 
-def _macro_case(source: Source, table: Table, head: str, start: int, opening: int, end: int) -> Case | None:
+def _macro_case(
+    source: ParsedFile, table: Table, head: str, start: int, opening: int, end: int
+) -> Case | None:
     line = source.text.count(b"\n", 0, start) + 1
     word, _, given = head.strip().rstrip("{").strip().rstrip(")").partition("(")
     parts = [part.strip().strip('"') for part in given.split(",")]
@@ -217,7 +219,7 @@ def _macro_case(source: Source, table: Table, head: str, start: int, opening: in
 _PAIRS = frozenset({"TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TYPED_TEST_P", "Test", "TEST_CASE_METHOD"})
 
 
-def _left_out(source: Source, node: Node) -> bool:
+def _left_out(source: ParsedFile, node: Node) -> bool:
     """Whether code stands under a preprocessor condition that never holds."""
     return any(
         each.type == "preproc_if" and truth(source.of(each.child_by_field_name("condition"))) == NEVER
@@ -225,7 +227,7 @@ def _left_out(source: Source, node: Node) -> bool:
     )
 
 
-def _is_empty(source: Source, body: Node | None) -> bool:
+def _is_empty(source: ParsedFile, body: Node | None) -> bool:
     return (
         body is not None and not source.of(body).strip("{} ").removeprefix("do").removesuffix("end").strip()
     )

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.suite import words
-from lopen.test_integrity.syntax import Source
+from lopen.test_integrity.syntax import ParsedFile
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -72,7 +72,7 @@ def _older(text: str, *, blunt: bool) -> str:
 
     Strings with code in them get other quotes inside; with `blunt` they become plain strings.
     """
-    source = Source(text, "python")
+    source = ParsedFile(text, "python")
     edits: list[tuple[int, int, bytes]] = []
     for found in source.matches(_NEWER):
         kind, node = next((k, n) for k, n in found.items() if k != "caught")
@@ -85,7 +85,7 @@ def _older(text: str, *, blunt: bool) -> str:
     return b"".join([*parts, result[done:]]).decode("utf-8", "replace")
 
 
-def _quotes(source: Source, string: Node) -> list[tuple[int, int, bytes]]:
+def _quotes(source: ParsedFile, string: Node) -> list[tuple[int, int, bytes]]:
     """Other quotes for the strings in a string."""
     marks = source.find("[(string_start) (string_end)] @mark", "mark", string)
     outer = source.text[marks[0].start_byte : marks[0].end_byte] if marks else b""
@@ -95,7 +95,7 @@ def _quotes(source: Source, string: Node) -> list[tuple[int, int, bytes]]:
     return [(start, end, b"'") for start, end in inner if source.text[start:end] == b'"']
 
 
-def _edits(source: Source, kind: str, node: Node) -> list[tuple[int, int, bytes]]:
+def _edits(source: ParsedFile, kind: str, node: Node) -> list[tuple[int, int, bytes]]:
     start, end = node.start_byte, node.end_byte
     text = source.text[start:end]
     if kind == "string":

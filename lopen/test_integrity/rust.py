@@ -32,7 +32,7 @@ from lopen.test_integrity.suite import (
     numbered,
     support_cases,
 )
-from lopen.test_integrity.syntax import Link, Source
+from lopen.test_integrity.syntax import Link, ParsedFile
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -58,7 +58,7 @@ _CONSTANTS = "[(const_item name: (identifier) @name value: (_) @value) (static_i
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites, be they a module's own tests or integration tests. Files without attributes have none."""
-    return {path: _suite(path, Source(text, "rust")) for path, text in files.items() if "#[" in text}
+    return {path: _suite(path, ParsedFile(text, "rust")) for path, text in files.items() if "#[" in text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _Function:
 class _Items:
     """The functions of a file, and the modules of tests that it declares and does not compile."""
 
-    source: Source
+    source: ParsedFile
     functions: list[_Function] = field(default_factory=list)
     left_out: list[Skip] = field(default_factory=list)
 
@@ -136,7 +136,7 @@ class _Items:
                 yield Skip(f"#[{text}]", line, holds != HERE)
 
 
-def _text(source: Source, attribute: Node) -> str:
+def _text(source: ParsedFile, attribute: Node) -> str:
     found = _ATTRIBUTES.match(source.of(attribute))
     return found[1].strip() if found else ""
 
@@ -163,7 +163,7 @@ def _truth(condition: str, depth: int = 0) -> int:
     return ELSEWHERE if _OTHERS.match(text) else OPEN
 
 
-def _suite(path: str, source: Source) -> Suite:
+def _suite(path: str, source: ParsedFile) -> Suite:
     items = _Items(source)
     items.collect(source.root, (), ())
     tables = {source.name(found["name"]): found["value"] for found in source.matches(_CONSTANTS)}
@@ -178,7 +178,7 @@ def _suite(path: str, source: Source) -> Suite:
     return Suite(numbered([*cases, *support_cases(helpers)]), tuple(items.left_out))
 
 
-def _case(source: Source, function: _Function, helpers: Helpers, tables: Mapping[str, Node]) -> Case:
+def _case(source: ParsedFile, function: _Function, helpers: Helpers, tables: Mapping[str, Node]) -> Case:
     node, texts = function.node, function.attributes
     inner = node.child_by_field_name("body")
     name, line = node.child_by_field_name("name"), source.line(node)
@@ -205,7 +205,7 @@ def _case(source: Source, function: _Function, helpers: Helpers, tables: Mapping
 class _Body(Flow):
     """The walk through a test or a helper."""
 
-    def __init__(self, source: Source, root: Node, helpers: Helpers, tables: Mapping[str, Node]) -> None:
+    def __init__(self, source: ParsedFile, root: Node, helpers: Helpers, tables: Mapping[str, Node]) -> None:
         super().__init__(source, root, helpers)
         self._tables = tables
 

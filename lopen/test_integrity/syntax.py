@@ -114,7 +114,7 @@ class Link:
     node: Node
 
 
-class Source:
+class ParsedFile:
     """A parsed file. Positions are offsets in bytes; `code` has neither comments nor the contents of strings."""
 
     def __init__(self, text: str, language: str) -> None:
@@ -286,6 +286,6 @@ def unwrapped(node: Node) -> Node:
     return node
 
 
-def may_fail(source: Source, node: Node) -> bool:
+def may_fail(source: ParsedFile, node: Node) -> bool:
     """Whether something in a function or a handler may fail the test."""
     return bool(_FAILS.search(source.code, node.start_byte, node.end_byte))
