@@ -114,10 +114,10 @@ def _read(path: Path) -> dict[str, Any]:
         settings = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise LopenError(
-            f"{path} is not valid JSON: {error}", hint="it was left as it is; mend it and try again"
+            f"{path} is not valid JSON: {error}", hint="it was left as it is; fix it and try again"
         ) from error
     if not isinstance(settings, dict):
-        raise LopenError(f"{path} holds no JSON object", hint="it was left as it is; mend it and try again")
+        raise LopenError(f"{path} holds no JSON object", hint="it was left as it is; fix it and try again")
     return settings
 
 
@@ -126,7 +126,7 @@ def _without_ours(path: Path, settings: Mapping[str, Any]) -> dict[str, list[Any
     hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict) or not all(isinstance(entries, list) for entries in hooks.values()):
         raise LopenError(
-            f"{path}: `hooks` is not a table of lists", hint="it was left as it is; mend it and try again"
+            f"{path}: `hooks` is not a table of lists", hint="it was left as it is; fix it and try again"
         )
     cleaned = {event: [e for e in map(_entry_without_ours, entries) if e] for event, entries in hooks.items()}
     return {event: entries for event, entries in cleaned.items() if entries or not hooks[event]}

@@ -131,7 +131,7 @@ def _covering(tree: TaskTree, findings: Sequence[Finding]) -> Component:
 
 def _name(component: Component, scope: Scope) -> str:
     taken = {t.name for t in component.tasks}
-    stem = f"Mend what the {scope} verification found"
+    stem = f"Fix what the {scope} verification found"
     names = [stem, *(f"{stem} ({n})" for n in range(2, len(taken) + 3))]
     return next(n for n in names if n not in taken)
 

@@ -16,7 +16,7 @@ from lopen.workflow.task_tree import Task, next_task
 
 
 def guard_facts(context: SessionContext) -> GuardFacts:
-    """What the guardrails look at before an iteration."""
+    """Gather the facts that the guardrails check before an iteration."""
     session, settings = context.record.journal.session, context.settings
     task = _upcoming(session)
     subject = task.id if task else session.step.value

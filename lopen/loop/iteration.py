@@ -96,7 +96,7 @@ def fit_spec(context: SessionContext, spec: Specification | None) -> Specificati
         raise LopenError(f"the model drafted nothing: {error.message}", hint=hint) from error
     if spec.problems:
         more = f" (and {len(spec.problems) - 1} more)" if len(spec.problems) > 1 else ""
-        raise LopenError(f"{spec.problems[0]}{more}", hint=f"mend the specification: lopen check {module}")
+        raise LopenError(f"{spec.problems[0]}{more}", hint=f"fix the specification: lopen check {module}")
     return spec
 
 

@@ -195,7 +195,7 @@ def how_to_go_on(repository: Repository, module: str, branch: str) -> str:
 
 
 def on_own_branch(repository: Repository, session: str, branch: str) -> bool:
-    """Whether HEAD is on the session's own branch already: its record was lost, what lies there is its work."""
+    """Return whether HEAD is on a branch with the session's own commits, as after its record was lost."""
     on_it = repository.head().branch == branch
     return on_it and bool(repository.session_commits(session, within=branch))
 

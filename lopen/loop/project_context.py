@@ -1,4 +1,4 @@
-"""What a prompt says of the project: languages and versions here, conventions, files, research, work in progress."""
+"""The project's part of a prompt: languages and versions, conventions, files, research, work in progress."""
 
 from __future__ import annotations
 
@@ -103,13 +103,13 @@ def _plain_text(root: Path, path: str, room: int) -> str | None:
 
 
 def lacks(context: SessionContext) -> tuple[str, ...]:
-    """What this repository lacks for its quality gates to hold."""
+    """Return what this repository lacks for its quality gates to hold."""
     hooks = {h.name for h in HooksSnapshot.from_json(context.record.journal.session.hooks or "[]").hooks}
     return missing_gates(context.project.verifier.commands, hooks, commits=context.commits)
 
 
 def work_in_progress(context: SessionContext) -> str:
-    """What the work tree holds of the task at hand: beyond HEAD, or beyond the task's beginning without commits."""
+    """Return the diff of the task in progress: against HEAD, or without commits against the task's start."""
     session, repository = context.record.journal.session, context.project.repository
     tree = context.project.verifier.tree()
     begun = session.task.base if session.task else None

@@ -74,7 +74,7 @@ def wait_for_storage(context: SessionContext, error: StorageError) -> None:
 
 
 def unsaved(error: StorageError) -> PersonNeeded:
-    """What is told where nothing can be saved: the path, the system's words, and what to do."""
+    """Return the error for state that cannot be saved: the path, the system's message, and what to do."""
     return PersonNeeded(error.message, command="lopen resume", hint=error.hint)
 
 

@@ -62,12 +62,12 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
 
 
 def unanswered(context: SessionContext) -> Pause | None:
-    """What still waits for a person's word."""
+    """Return the pause of a question or confirmation that nobody has answered."""
     return _question(context) or review_pause(context.record.journal.session)
 
 
 def _warnings(context: SessionContext) -> Iterator[Notice]:
-    """What a person should know of how this session works."""
+    """Yield what a person should know about the sandbox and the content filters."""
     if unconfined := context.project.commands.sandbox.warning:
         yield Notice("warning", unconfined)
     if filters := context.project.repository.ignored_filters:
@@ -113,7 +113,7 @@ def _question(context: SessionContext) -> Pause | None:
 
 
 def completed(context: SessionContext) -> SessionComplete:
-    """What was built, what it cost, and the command that merges it."""
+    """Return the event that reports what was built, its cost, and the command that merges it."""
     session = context.record.journal.session
     commits = sum(1 for t in session.tree.tasks if t.commit and session.branch)
     state = next((s for s in context.guards.meter.states() if s.budget_type == "session"), None)
@@ -134,7 +134,7 @@ def completed(context: SessionContext) -> SessionComplete:
 
 
 def merge_command(context: SessionContext, session: Session) -> str:
-    """How a person takes the work over."""
+    """Return the command with which a person merges the work."""
     if session.branch is None:
         return ""
     return context.project.place.merge_command(session.module, session.branch, session.start_branch)

@@ -73,7 +73,7 @@ class Committer:
         return sha
 
     def _unverified(self, bench: Workbench, tree: str) -> ToolResult | None:
-        """What is committed is what was verified, and lopen's own papers."""
+        """Refuse a tree that differs from the verified one in more than lopen's own documents."""
         verified = bench.project.verifier.tree()
         if tree == verified:
             return None
@@ -118,7 +118,7 @@ class Committer:
         said = "changed files" if result.passed else f"failed with exit code {result.exit_code}"
         return failed(
             f"verify-commit {said}",
-            "mend it, verify again, then complete",
+            "fix it, verify again, then complete",
             outcome="refused",
             output=result.output,
         )
@@ -137,7 +137,7 @@ class Committer:
         if not outcome.passed:
             return failed(
                 "a commit hook of the repository refused",
-                "mend what it reports, verify again, then complete",
+                "fix what it reports, verify again, then complete",
                 outcome="refused",
                 output=outcome.output,
             )

@@ -1,1 +1,1 @@
-"""What the model is told: versioned templates, the parts of a prompt, and how they are cut to size. Pure."""
+"""The prompt: versioned templates, its parts, and how they are cut to size. Pure."""

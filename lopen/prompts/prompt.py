@@ -26,7 +26,7 @@ TASKS_BEFORE, TASKS_AFTER = 10, 30  # of a long component's tasks, those around 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the prompt says of the project, gathered by the loop.
+    """The project's part of the prompt, gathered by the loop.
 
     `languages`: name and version found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
@@ -49,7 +49,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a conversation starts with."""
+    """The system blocks and the opening message of a conversation."""
 
     system: tuple[SystemBlock, ...]
     opening: str
@@ -138,7 +138,7 @@ def _shared_sections(spec: Specification, component: Component) -> list[Part]:
 
 
 def _task_sections(session: Session, spec: Specification | None) -> list[Part]:
-    """What the task in progress rests on, where it is not in the shared part."""
+    """Return the sections of the task in progress that the shared part does not hold."""
     component = session.tree.component(session.selected) if session.selected else None
     task = session.task
     if spec is None or component is None or task is None or _shared_sections(spec, component):

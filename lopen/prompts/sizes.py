@@ -1,4 +1,4 @@
-"""How large a request is, before anything is paid for it: what the endpoint counted, and an estimate of the rest.
+"""The size of a request in tokens before it is sent: the endpoint's own counts, and an estimate of the rest.
 
 The endpoint's own count of a prefix is exact, so only messages that came after it are estimated, by the characters a
 token had in this session so far. Pure where it decides; a message is measured once.
@@ -56,7 +56,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the endpoint said of a request's first messages: their tokens with all before them, and how many it keeps."""
+    """The endpoint's count of a request's first messages: their tokens with all before them, and how many it caches."""
 
     messages: int
     units: int
@@ -118,7 +118,7 @@ class RequestSizes:
         return estimated(known, whole, self._ratio, warm=now - talk.asked_at < CACHED_S)
 
     def learn(self, request: Request, usage: Usage, now: float) -> None:
-        """What the endpoint counted for `request`."""
+        """Record what the endpoint counted for `request`."""
         tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
         if tokens <= 0:
             return

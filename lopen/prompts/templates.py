@@ -38,7 +38,7 @@ def template(name: str, folder: str = "") -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise TemplateError(
             f"prompt template {name} cannot be read: {error}",
-            hint="reinstall lopen, or mend workflow.templates in your own configuration",
+            hint="reinstall lopen, or fix workflow.templates in your own configuration",
         ) from error
     header = _HEADER.match(text)
     if header is None or header["name"] != name:

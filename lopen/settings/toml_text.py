@@ -28,7 +28,7 @@ def parse(text: str, origin: str) -> dict[str, Any]:
             raise RecursionError
         return tables
     except RecursionError:
-        raise WrongUsage(f"{origin}: the values are nested too deeply", hint="mend the file") from None
+        raise WrongUsage(f"{origin}: the values are nested too deeply", hint="fix the file") from None
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         found = _POSITION.search(message)

@@ -66,7 +66,7 @@ def record_components(bench: Workbench, wanted: inputs.RecordComponents) -> Tool
     components = by_name(wanted.components, bench.session.tree)
     problems = component_problems(components, tuple(criteria), known_sections)
     if problems:
-        return failed("; ".join(problems), "mend the list and record all of it again")
+        return failed("; ".join(problems), "fix the list and record all of it again")
     tree = merged(bench.session, components, criteria)
     session = replace(
         bench.session,
@@ -149,7 +149,7 @@ def component_id(name: str, taken: set[str]) -> str:
 def component_problems(
     wanted: Sequence[ComponentInput], criteria: Sequence[str], sections: Sequence[str]
 ) -> list[str]:
-    """What is wrong with a list of components: names, dependencies, cycles, criteria. Empty if nothing is."""
+    """Return the problems of a list of components: names, dependencies, cycles, criteria."""
     problems: list[str] = []
     names = [c.name for c in wanted]
     folded = [n.casefold() for n in names]
@@ -248,7 +248,7 @@ def _complete_tasks(component: Component) -> bool:
 def _finished(
     component: Component, there: set[str], before: Mapping[str, str], now: Mapping[str, str]
 ) -> Component:
-    """What stays of a component that left the plan: its complete tasks, for criteria that are still the same."""
+    """Return what stays of a component that left the plan: its complete tasks, for unchanged criteria."""
     return replace(
         component,
         tasks=tuple(t for t in component.tasks if t.state is State.COMPLETE),

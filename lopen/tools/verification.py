@@ -60,9 +60,9 @@ NO_TESTS_HINT = (
     "that the command finds and runs"
 )
 SETUP_HINT = (
-    "mend what verify-setup needs (a manifest, a lock file); it is run again before the next verification"
+    "fix what verify-setup needs (a manifest, a lock file); it is run again before the next verification"
 )
-FAILED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: mend them"
+FAILED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: fix them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Verifier:
 
     @property
     def aside(self) -> dict[str, str]:
-        """What makes no verification stale: left by verify commands, or lopen's own papers (path → blob id)."""
+        """The files that make no verification stale: left by verify commands, or lopen's own documents (path → blob id)."""
         return {**self._journal.session.leftovers, **self._papers}
 
     @property

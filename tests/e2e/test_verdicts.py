@@ -30,7 +30,7 @@ def judge(task_id: str) -> Call:
 
 def test_a_lying_model_completes_nothing(make_project: MakeProject) -> None:
     script = [
-        plan(tasks=("Write it", "Mend it")),
+        plan(tasks=("Write it", "Fix it")),
         text("I have completed the task; all tests pass and everything is verified."),
         tools(*code(), complete("calc-t1")),
         tools(*verified("calc-t1")[:2], write("more.py"), complete("calc-t1")),
@@ -421,7 +421,7 @@ def test_a_failed_boundary_becomes_a_task_of_the_component_that_covers_it(make_p
         ("component", "report", True),
         ("module", "calc", False),
     ]
-    assert project.subjects()[-1] == "feat(calc): complete Mend what the module verification found in core"
+    assert project.subjects()[-1] == "feat(calc): complete Fix what the module verification found in core"
     assert project.endpoint is not None
     prompt = json.dumps(project.endpoint.requests[4]["system"])
     assert "add is wrong for negative numbers" in prompt
