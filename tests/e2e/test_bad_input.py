@@ -282,9 +282,9 @@ def test_without_git_the_work_stays_in_the_folder_and_tree_ids_are_recorded(tmp_
         assert "+half = 1" in prompts[0]
         assert "calc.py b/calc.py" not in prompts[0]
         assert "git" not in prompts[0].replace(".git", "").replace("--git", "").replace("diff --git", "")
-        diff = str(endpoint.oracle_requests[1]["messages"])
-        assert "+++ b/other.py" in diff
-        assert "+++ b/calc.py" not in diff
+        diff = str(endpoint.oracle_requests[1]["messages"]).partition("# Diff since the work began")[2]
+        assert '"other.py"' in diff
+        assert '"calc.py"' not in diff
         told(project.lopen("revert", "calc"), 1, "no commits to revert to", "git.enabled")
 
 
@@ -335,7 +335,9 @@ def test_without_auto_commit_the_work_stays_uncommitted(make_project: MakeProjec
     diff = str(requests(project)[0]) and str(
         project.endpoint and project.endpoint.oracle_requests[0]["messages"]
     )
-    assert "README.md" not in diff.split("diff --git")[1]
+    shown = diff.partition("# Diff since the work began")[2]
+    assert '"calc.py"' in shown
+    assert "README.md" not in shown
 
 
 def test_a_session_with_commits_does_not_go_on_without_git(make_project: MakeProject) -> None:
