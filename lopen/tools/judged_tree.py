@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -76,11 +75,22 @@ class JudgedTree:
             wanted = _TOOLS[use.name][0].model_validate(dict(use.input))
         except ValidationError as error:
             return failed(*explained(error))
-        run: Callable[[Any], ToolResult] = getattr(self, f"_{use.name}")
         try:
-            return run(wanted)
+            return self._run(wanted)
         except ToolRefused as refused:
             return failed(refused.error, refused.hint)
+
+    def _run(self, wanted: inputs.Input) -> ToolResult:
+        match wanted:
+            case inputs.ReadFile():
+                return self._read_file(wanted)
+            case inputs.ListFiles():
+                return self._list_files(wanted)
+            case inputs.SearchFiles():
+                return self._search_files(wanted)
+            case inputs.ReadOutput():
+                return self._read_output(wanted)
+        raise TypeError(f"no tool takes {type(wanted).__name__}")
 
     @cached_property
     def _blobs(self) -> dict[str, str]:
