@@ -37,6 +37,14 @@ def test_a_request_is_charged_to_module_session_and_task(make_meter: MakeMeter) 
     assert meter.cost() == pytest.approx(0.25)
 
 
+def test_judging_is_charged_to_module_and_session_and_never_held_by_the_task(make_meter: MakeMeter) -> None:
+    meter = make_meter(budget={"task_tokens": 2_000})
+    spend(meter, 2_000)
+    grant = meter.reserve(1_000, 4_000, "oracle")
+    meter.settle(grant, Usage(1_000, 500), 0.25, "haiku")
+    assert [s.tokens_used for s in meter.states()] == [3_500, 3_500, 2_000]
+
+
 def test_the_answer_shrinks_to_what_is_left_and_then_the_session_pauses(make_meter: MakeMeter) -> None:
     meter = make_meter(budget={"task_tokens": 20_000})
     assert meter.reserve(2_000, 16_000).max_tokens == 16_000
@@ -133,14 +141,14 @@ def test_budgets_that_are_off_count_but_never_stop(make_meter: MakeMeter) -> Non
 @pytest.mark.parametrize(
     ("task_type", "tables", "tokens"),
     [
-        ("planning", {}, 50_000),
-        ("implement", {}, 100_000),
-        ("deploy", {}, 20_000),
-        ("something else", {}, 100_000),
+        ("planning", {}, 200_000),
+        ("implement", {}, 400_000),
+        ("deploy", {}, 80_000),
+        ("something else", {}, 400_000),
         ("implement", {"task_tokens": 40_000}, 40_000),
         ("implement", {"task_tokens": 40_000, "by_task_type": {"implement": 70_000}}, 70_000),
         ("review", {"by_task_type": {"review": 0}}, 0),
-        ("model_fields", {}, 100_000),
+        ("model_fields", {}, 400_000),
     ],
 )
 def test_a_tasks_limit_follows_its_type(task_type: str, tables: dict[str, object], tokens: int) -> None:
@@ -178,7 +186,8 @@ def test_what_a_crash_left_unsettled_counts_as_spent_once(
     own = meter.reserve(10, 2_000)
     for _ in range(2):
         meter.recover("s1")
-        assert [(s.tokens_used, s.reserved) for s in meter.states()] == [(19_000, 2_010)] * 3
+        found = [(s.tokens_used, s.reserved) for s in meter.states()]
+        assert found == [(19_000, 2_010), (19_000, 2_010), (0, 2_010)], "an estimate uses up no task"
     meter.abandon(own)
 
 

@@ -36,6 +36,7 @@ from lopen.llm import messages
 from lopen.settings.schema import Settings
 
 T = TypeVar("T")
+TASK, ORACLE = "task", "oracle"
 log = logging.getLogger("lopen.limits")
 
 
@@ -148,7 +149,8 @@ class Meter:
     def _charged_as_left(self, rows: Rows, left: Reservation) -> list[Alert]:
         release(rows, left)
         states = [rows.budget(budget_id) for budget_id in left.budget_ids]
-        specs = [spec_of(state) for state in states if state is not None]
+        # An interruption must not use up a task: what it cost is known as an estimate only.
+        specs = [spec_of(state) for state in states if state is not None and state.budget_type != TASK]
         charge = Charge(left.tokens, requests=1, cost_usd=left.cost_usd, agent=left.agent)
         now = self._clock.now()
         dear = charge_external(rows, f"session:{left.session}", charge, self._resources, now)
@@ -165,11 +167,12 @@ class Meter:
         """
         max_tokens = self._affordable(quote, max_tokens)
         now = self._clock.now()
-        ids = tuple(spec.budget_id for spec in self._specs)
         agent = agent or self._agent
+        # A task's budget stops further building, never the verdict on finished work.
+        specs = tuple(s for s in self._specs if agent != ORACLE or s.budget_type != TASK)
+        ids = tuple(spec.budget_id for spec in specs)
         told = self._unlimited_cost(quote, agent)
         wanted = Reservation(new_id(), self._session, this_process(), ids, max(0, estimate_input), agent, now)
-        specs = self._specs
         answer = self._tried(
             lambda: self._store.atomically(lambda rows: promise(rows, specs, wanted, max_tokens, now, quote)),
             lambda: None,
