@@ -78,6 +78,18 @@ class Project:
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "Begin")
 
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """The requests that the endpoint was sent for the work."""
+        assert self.endpoint is not None
+        return self.endpoint.requests
+
+    @property
+    def oracle_requests(self) -> list[dict[str, Any]]:
+        """The requests that the endpoint was sent for verdicts."""
+        assert self.endpoint is not None
+        return self.endpoint.oracle_requests
+
     def write(self, path: str, text: str) -> Path:
         """Write a file of the project."""
         file = self.root / path
@@ -169,6 +181,14 @@ class Project:
     def resume(self, *arguments: str, **variables: str) -> Ran:
         """Go on with the latest session, the output as events."""
         return self.lopen("resume", "--json", *arguments, **variables)
+
+
+def billed(*turns: Mapping[str, Any]) -> int:
+    """Return the tokens of `turn_ended` events as budgets count them."""
+    return sum(
+        e["input_tokens"] + e["output_tokens"] + e["cache_write_tokens"] + round(e["cache_read_tokens"] * 0.1)
+        for e in turns
+    )
 
 
 def plan(

@@ -28,8 +28,7 @@ def told(ran: Ran, guard: str) -> list[tuple[str, str]]:
 
 def prompt(project: Project, number: int) -> str:
     """The system prompt of a request, oldest 0."""
-    assert project.endpoint is not None
-    return "\n".join(block["text"] for block in project.endpoint.requests[number]["system"])
+    return "\n".join(block["text"] for block in project.requests[number]["system"])
 
 
 def counter(project: Project, name: str) -> dict[str, Any]:
@@ -173,9 +172,8 @@ def test_new_code_without_a_test_is_said_to_the_oracle_and_the_model(make_projec
     ran = project.lopen("approve", "calc", "--run", "--json")
 
     assert ran.code == 0, ran.out[-2000:] + ran.err  # a warning: the judge decides
-    assert project.endpoint is not None
-    assert "New code without a test: calc.py" in str(project.endpoint.oracle_requests[0])
-    result = last_result(project.endpoint.requests[2], "verify_task_completion")
+    assert "New code without a test: calc.py" in str(project.oracle_requests[0])
+    result = last_result(project.requests[2], "verify_task_completion")
     assert [f["severity"] for f in result.data["findings"]] == ["warning"]
     # Planning was told what the repository lacks, and so were people.
     assert "Missing here: a linter (verify-lint is none), a pre-commit hook" in prompt(project, 0)
@@ -221,8 +219,7 @@ def test_the_model_hears_why_a_circuit_stopped_it_once_a_person_let_it_go_on(
 
     assert ran.code == 0, ran.out + ran.err
     assert "circuit_breaker: Circuit breaker tripped: read_file was called 5 times" in prompt(project, 2)
-    assert project.endpoint is not None
-    assert tool_results(project.endpoint.requests[2]) == []  # fresh context
+    assert tool_results(project.requests[2]) == []  # fresh context
 
 
 def test_the_same_guards_hold_through_plan_build_and_replay(make_project: MakeProject) -> None:

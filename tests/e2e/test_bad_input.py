@@ -28,11 +28,6 @@ def told(ran: Ran, code: int, *words: str) -> None:
     assert "internal error in lopen" not in ran.err
 
 
-def requests(project: Project) -> list[dict[str, Any]]:
-    assert project.endpoint is not None
-    return project.endpoint.requests
-
-
 # Specifications
 
 MALFORMED = {
@@ -63,7 +58,7 @@ def test_a_specification_that_cannot_be_used_is_refused_everywhere(make_project:
         assert (project.root / "specs" / module / "SPECIFICATION.md").read_bytes() == content
     for module in ("m0", "m3", "m6"):
         told(project.lopen("run", module), 1, f"specs/{module}/SPECIFICATION.md")
-    assert requests(project) == []
+    assert project.requests == []
 
 
 def test_a_specification_that_is_no_file_is_refused(make_project: MakeProject) -> None:
@@ -116,7 +111,7 @@ def test_a_broken_configuration_names_file_key_and_what_is_allowed(
     told(project.lopen("run", "calc"), 2, *words)
 
     assert config.read_bytes() == os.fsencode(text)
-    assert requests(project) == []
+    assert project.requests == []
 
 
 def test_wrong_usage_and_wrong_variables_are_told(make_project: MakeProject) -> None:
@@ -148,7 +143,7 @@ def test_a_repository_without_commits_waits_for_a_first_one(make_project: MakePr
     told(project.lopen("run", "other"), 1, "no commit yet")  # before the specification that lacks
     told(project.approved_run(), 1, "no commit yet", "git add -A && git commit")
     told(project.lopen("run", "calc", ANTHROPIC_API_KEY=""), 1, "no commit yet")  # before the key
-    assert requests(project) == []
+    assert project.requests == []
     project.git("commit", "-q", "--allow-empty", "-m", "Begin")
     assert project.lopen("run", "calc").code == 0
 
@@ -175,7 +170,7 @@ def test_an_operation_of_git_under_way_is_ended_first(make_project: MakeProject)
     told(project.approved_run(), 1, "a merge is in progress", "git merge --")
 
     assert project.git("branch", "--show-current") == "main"
-    assert requests(project) == []
+    assert project.requests == []
 
 
 def test_nobody_to_commit_as_is_told_before_anything_is_made(make_project: MakeProject) -> None:
@@ -186,7 +181,7 @@ def test_nobody_to_commit_as_is_told_before_anything_is_made(make_project: MakeP
     told(project.approved_run(), 1, "no identity to commit with", "git config --global user.name")
 
     assert project.git("branch", "--format=%(refname:short)") == "main"
-    assert requests(project) == []
+    assert project.requests == []
     project.git("config", "user.name", "Somebody")
     project.git("config", "user.email", "somebody@example.invalid")
     ran = project.lopen("resume")
@@ -332,10 +327,7 @@ def test_without_auto_commit_the_work_stays_uncommitted(make_project: MakeProjec
     assert project.subjects() == ["Begin"]
     assert project.git("branch", "--show-current") == "main"
     assert project.read("README.md") == "Changed by a person.\n"
-    diff = str(requests(project)[0]) and str(
-        project.endpoint and project.endpoint.oracle_requests[0]["messages"]
-    )
-    shown = diff.partition("# Diff since the work began")[2]
+    shown = str(project.oracle_requests[0]["messages"]).partition("# Diff since the work began")[2]
     assert '"calc.py"' in shown
     assert "README.md" not in shown
 

@@ -29,8 +29,7 @@ def answered(make_project: MakeProject, *calls: Call) -> tuple[Project, list[Too
     project.specify()
     ran = project.drive()
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    results = tool_results(project.endpoint.requests[2])
+    results = tool_results(project.requests[2])
     assert [r.tool for r in results] == [
         name.replace(" ", "_") for name, _ in calls
     ]  # one for each, in order
@@ -101,12 +100,11 @@ def test_a_tool_out_of_its_step_is_an_error_that_names_the_step(make_project: Ma
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    for result in tool_results(project.endpoint.requests[1])[:5]:
+    for result in tool_results(project.requests[1])[:5]:
         assert result.is_error
         assert "this is step 2 (determine_dependencies)" in result.data["error"]
-    assert "record_dependencies" in tool_results(project.endpoint.requests[1])[5].data["hint"]
-    for result in tool_results(project.endpoint.requests[3]):
+    assert "record_dependencies" in tool_results(project.requests[1])[5].data["hint"]
+    for result in tool_results(project.requests[3]):
         assert result.is_error
         assert "this is step 6 (iterate_through_tasks)" in result.data["error"]
     assert not (project.root / "early.txt").exists()
@@ -158,8 +156,7 @@ def test_protected_paths_that_a_command_changes_are_put_back(make_project: MakeP
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    told = last_result(project.endpoint.requests[2], "run_command").data
+    told = last_result(project.requests[2], "run_command").data
     assert "specs/calc/SPECIFICATION.md" in told["put_back"]
     assert {a["alert_type"] for a in ran.named("alert")} == {"protected_path"}
     assert project.read("specs/calc/SPECIFICATION.md") == spec
@@ -176,8 +173,7 @@ def test_input_that_is_no_json_is_answered_and_sent_back_as_an_object(make_proje
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    first, second = tool_results(project.endpoint.requests[2])
+    first, second = tool_results(project.requests[2])
     assert first.is_error
     assert "not valid JSON" in first.data["error"]
     assert second.data == {"ok": True, "bytes": 1}
@@ -211,7 +207,6 @@ def test_ten_megabytes_of_text_do_no_harm(make_project: MakeProject) -> None:
 
     ran = project.drive()
 
-    assert project.endpoint is not None
     assert ran.code == 3, ran.err
     assert ran.named("session_paused")[0]["kind"] == "budget"
     assert "lopen budget reset" in ran.last_line  # no single extension would be enough
@@ -225,8 +220,7 @@ def test_ten_megabytes_that_cost_little_are_not_sent_back(make_project: MakeProj
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    assert len(json.dumps(project.endpoint.requests[2])) < 1_000_000
+    assert len(json.dumps(project.requests[2])) < 1_000_000
 
 
 def test_a_model_that_only_reports_is_stopped(make_project: MakeProject) -> None:
@@ -255,8 +249,7 @@ def test_a_planner_that_only_reads_is_stopped(make_project: MakeProject) -> None
     assert ran.code == 3, ran.err
     assert ran.named("session_paused")[0]["kind"] == "confirmation"
     assert "40 turns brought no result of the step" in ran.out
-    assert project.endpoint is not None
-    assert len(project.endpoint.requests) == 3 * 40
+    assert len(project.requests) == 3 * 40
 
 
 def test_a_model_that_repeats_itself_is_stopped(make_project: MakeProject) -> None:
@@ -273,8 +266,7 @@ def _stopped_by_a_circuit(project: Project, ran: Ran, *, most: int) -> None:
     assert ran.code == 3, ran.err
     assert ran.named("session_paused")[0]["kind"] == "circuit"
     assert "lopen circuit ack" in ran.last_line
-    assert project.endpoint is not None
-    assert len(project.endpoint.requests) <= most
+    assert len(project.requests) <= most
 
 
 def test_reading_tools_of_one_turn_run_side_by_side_and_answer_in_order(make_project: MakeProject) -> None:
@@ -294,8 +286,7 @@ def test_reading_tools_of_one_turn_run_side_by_side_and_answer_in_order(make_pro
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    results = tool_results(project.endpoint.requests[2])
+    results = tool_results(project.requests[2])
     assert [r.tool for r in results] == [name for name, _ in calls]
     assert results[4].text.endswith("\na\n")
     assert results[6].text.endswith("\nb\n")

@@ -77,8 +77,7 @@ def test_a_request_that_was_killed_is_sent_again_byte_for_byte(make_project: Mak
         project.specify()
         assert project.lopen("approve", "calc").code == 0
         run_to_the_end(project, running)
-        assert project.endpoint is not None
-        requests = project.endpoint.requests
+        requests = project.requests
         assert len(requests) == wanted + 1
         assert fixed(requests[number - 1]) == fixed(requests[number])
         assert project.git("rev-parse", "HEAD^{tree}") == undisturbed.git("rev-parse", "HEAD^{tree}")
@@ -96,12 +95,11 @@ def test_files_that_changed_meanwhile_are_named(make_project: MakeProject) -> No
 
     assert project.lopen("resume").code == 0
 
-    assert project.endpoint is not None
-    killed, again = project.endpoint.requests[5:7]
+    killed, again = project.requests[5:7]
     assert unmarked(again["messages"][:-1]) == unmarked(killed["messages"][:-1])
     said = again["messages"][-1]["content"][-1]["text"]
     assert "Files changed since: part1.py, part2.py (deleted)." in said
-    later = project.endpoint.requests[7]["messages"]
+    later = project.requests[7]["messages"]
     assert unmarked(later)[: len(again["messages"])] == unmarked(again["messages"])
 
 
@@ -114,7 +112,6 @@ def test_the_answer_that_came_is_kept_where_the_kill_came_after_it(make_project:
     project.specify()
     assert project.lopen("approve", "calc").code == 0
     run_to_the_end(project, running)
-    assert project.endpoint is not None
-    assert len(project.endpoint.requests) == 3
-    assert last_result(project.endpoint.requests[2], "run_command").data["interrupted"]
-    assert last_result(project.endpoint.requests[2], "write_file").data["ok"]
+    assert len(project.requests) == 3
+    assert last_result(project.requests[2], "run_command").data["interrupted"]
+    assert last_result(project.requests[2], "write_file").data["ok"]

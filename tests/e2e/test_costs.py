@@ -10,13 +10,8 @@ import pytest
 from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tools, verdict
-from tests.project import Project, build, code, plan, verified
+from tests.project import Project, billed, build, code, plan, verified
 from tests.ran import Ran
-
-
-def billed(turn: dict[str, Any]) -> int:
-    whole = int(turn["input_tokens"]) + int(turn["output_tokens"]) + int(turn["cache_write_tokens"])
-    return whole + round(int(turn["cache_read_tokens"]) * 0.1)
 
 
 def budgets(project: Project) -> dict[str, dict[str, Any]]:
@@ -62,8 +57,7 @@ def test_the_most_it_may_cost_is_never_passed_and_more_is_asked_for(make_project
     ran = project.lopen("run", "calc", "--max-cost", "0.06", "--json")
 
     assert ran.code == 3, ran.err
-    assert project.endpoint is not None
-    assert 1_024 <= project.endpoint.requests[0]["max_tokens"] < 16_000  # what the money pays for
+    assert 1_024 <= project.requests[0]["max_tokens"] < 16_000  # what the money pays for
     spent = sum(t["cost_usd"] for t in ran.named("turn_ended"))
     assert 0 < spent <= 0.06
     paused = ran.named("session_paused")[0]
@@ -147,8 +141,7 @@ def test_a_task_budget_shortens_the_answer_and_then_pauses(make_project: MakePro
     ran = project.drive()
 
     assert ran.code == 3, ran.err
-    assert project.endpoint is not None
-    allowed = [r["max_tokens"] for r in project.endpoint.requests[1:]]
+    allowed = [r["max_tokens"] for r in project.requests[1:]]
     assert allowed[0] < 14_000
     assert all(a >= 1_024 for a in allowed)
     assert ran.last_line.startswith("next: lopen budget extend task:calc-t1 ")

@@ -40,8 +40,7 @@ def edit(project: Project, *edits: tuple[str, str]) -> None:
 
 def system(project: Project, request: int) -> str:
     """The system prompt of the n-th request."""
-    assert project.endpoint is not None
-    return "\n".join(block["text"] for block in project.endpoint.requests[request]["system"])
+    return "\n".join(block["text"] for block in project.requests[request]["system"])
 
 
 def steps(ran: Ran) -> list[tuple[int, str]]:

@@ -36,18 +36,17 @@ def left_alone(project: Project) -> tuple[str, ...]:
 
 def assert_as_sent(project: Project) -> None:
     """What the dry run shows is, block for block, what the run then sends."""
-    assert project.endpoint is not None
-    before, sent = left_alone(project), len(project.endpoint.requests)
+    before, sent = left_alone(project), len(project.requests)
     shown = project.lopen("run", "calc", "--dry-run", "--json")
     assert shown.code == 0, shown.err
     assert left_alone(project) == before
-    assert len(project.endpoint.requests) == sent
+    assert len(project.requests) == sent
     [line] = shown.named("dry_run")
     assert line["sent"] is True
 
     project.lopen("run", "calc")
 
-    first = project.endpoint.requests[sent]
+    first = project.requests[sent]
     assert line["system"] == [block["text"] for block in first["system"]]
     assert line["tools"] == [tool["name"] for tool in first["tools"]]
     assert (line["model"], line["max_tokens"]) == (first["model"], first["max_tokens"])

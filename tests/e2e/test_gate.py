@@ -25,11 +25,6 @@ def build_calls() -> list[tuple[str, dict[str, Any]]]:
     return [*code(), *verified("calc-t1")]
 
 
-def requests(project: Project) -> list[dict[str, Any]]:
-    assert project.endpoint is not None
-    return project.endpoint.requests
-
-
 def spec_hash(project: Project) -> str:
     """The hash that `lopen approve` shows when it refuses another one."""
     refused = project.lopen("approve", "calc", "--expect", "0" * 32)
@@ -66,7 +61,7 @@ def test_no_flag_and_no_variable_opens_the_gate(make_project: MakeProject) -> No
         assert ran.code == 3, (arguments, ran.err)
         assert "next: lopen approve calc --run" in ran.out + ran.err
 
-    assert requests(project) == []
+    assert project.requests == []
     assert project.git("branch", "--format=%(refname:short)") == "main"
     assert project.git("status", "--porcelain") == "?? .lopen/\n?? specs/"
 
@@ -87,7 +82,7 @@ def test_an_approval_holds_for_exactly_what_was_read(make_project: MakeProject) 
     shut = project.lopen("run", "calc")
     assert (shut.code, shut.last_line) == (3, "next: lopen approve calc --run")
     assert project.lopen("approve", "calc", "--expect", right).code == 1
-    assert requests(project) == []
+    assert project.requests == []
 
     project.specify()
     ran = project.lopen("run", "calc", "--json")
@@ -110,7 +105,7 @@ def test_what_check_refuses_cannot_be_approved(make_project: MakeProject) -> Non
     assert "`## Overview` is missing" in approved.err
     assert ran.code == 1
     assert "lopen check calc" in ran.err
-    assert requests(project) == []
+    assert project.requests == []
 
 
 PERSONAL = (
@@ -194,7 +189,7 @@ def test_a_dirty_tree_is_refused_with_its_files_and_nothing_changes(make_project
     assert "git stash -u" in ran.err
     assert project.git("status", "--porcelain") == before
     assert project.git("branch", "--format=%(refname:short)") == "main"
-    assert requests(project) == []
+    assert project.requests == []
 
     project.git("add", "README.md", "new.py", "staged.py")
     project.git("commit", "-q", "-m", "Mine")
@@ -238,8 +233,8 @@ def test_run_with_a_prompt_drafts_a_specification_and_stops_at_the_gate(make_pro
     ran = project.lopen("run", "calc", "-p", "A module that adds numbers.")
 
     assert (ran.code, ran.last_line) == (3, "next: lopen approve calc --run")
-    assert "A module that adds numbers." in str(requests(project)[0]["system"])
-    assert "draft_specification" in str(requests(project)[0]["system"])
+    assert "A module that adds numbers." in str(project.requests[0]["system"])
+    assert "draft_specification" in str(project.requests[0]["system"])
     assert any("`## Overview` is missing" in problem for problem in seen[0]["problems"])
     assert project.read(SPEC) == specification()
     on = project.lopen("approve", "calc", "--run")
@@ -254,7 +249,7 @@ def test_a_review_ends_with_its_turn_where_the_specification_passes(make_project
 
     assert ran.code == 0, ran.out + ran.err
     assert ran.last_line == "next: lopen approve calc --run"
-    assert len(requests(project)) == 1
+    assert len(project.requests) == 1
 
 
 def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: MakeProject) -> None:
@@ -273,7 +268,7 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     assert (ran.code, ran.last_line) == (3, f"next: lopen answer {session} TEXT")
     assert "Whole numbers only?" in ran.out
     assert "Whole numbers only?" in project.lopen("resume").out  # asking again costs nothing
-    assert len(requests(project)) == 1
+    assert len(project.requests) == 1
     for nothing in ("", "  "):
         empty = project.lopen("answer", session, nothing)
         assert empty.code == 2
@@ -289,7 +284,7 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     second = project.lopen("resume")
     assert second.code == 3
     assert "Negative ones?" in second.out
-    told = str(requests(project)[1]["system"])
+    told = str(project.requests[1]["system"])
     assert "Whole numbers only? The person answered: no" in told
     assert "maybe" not in told
     assert "A module that adds numbers." in told
@@ -336,7 +331,7 @@ def test_planning_may_ask_once_and_then_assumes_also_after_a_resume(make_project
     on = project.lopen("resume")
 
     assert on.code == 0, on.out + on.err
-    assert "Which name? The person answered: sums" in str(requests(project)[1]["system"])
+    assert "Which name? The person answered: sums" in str(project.requests[1]["system"])
     assert asked == [{"ok": True, "answer": "plain", "assumed": True}]
     assert "Which style? Assumed: plain" in on.out
     assert "Which style? Assumed: plain" in project.read(".lopen/modules/calc/plan.md")

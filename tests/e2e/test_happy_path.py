@@ -19,9 +19,8 @@ def test_a_module_of_one_task_is_built_in_three_requests(make_project: MakeProje
     ran = project.spawned("run", "calc")
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    assert len(project.endpoint.requests) == 2
-    assert len(project.endpoint.oracle_requests) == 1
+    assert len(project.requests) == 2
+    assert len(project.oracle_requests) == 1
     assert project.subjects("lopen/calc") == [
         "Begin",
         "docs(calc): approve specification",
@@ -77,8 +76,7 @@ def test_a_finished_module_is_not_built_again(make_project: MakeProject) -> None
 
     assert again.code == 0
     assert "complete" in again.out
-    assert project.endpoint is not None
-    assert len(project.endpoint.requests) == 2
+    assert len(project.requests) == 2
 
 
 def test_two_modules_are_built_in_one_project(make_project: MakeProject) -> None:

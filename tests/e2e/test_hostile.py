@@ -141,8 +141,7 @@ def test_settings_that_are_not_a_repository_s_to_make_are_refused_by_name(make_p
         assert ran.code == 2, (kind, ran.out, ran.err)
         assert key in ran.err, (kind, ran.err)
         assert "config.toml" in ran.err, (kind, ran.err)
-    assert project.endpoint is not None
-    assert project.endpoint.requests == []
+    assert project.requests == []
 
 
 def test_somebody_else_s_approval_opens_no_gate(make_project: MakeProject, tmp_path: Path) -> None:
@@ -162,8 +161,7 @@ def test_somebody_else_s_approval_opens_no_gate(make_project: MakeProject, tmp_p
     assert "it is not used" in status.err
     assert ran.code == 3, ran.err
     assert GATE in ran.out
-    assert mine.endpoint is not None
-    assert mine.endpoint.requests == []
+    assert mine.requests == []
     assert list((mine.root / ".lopen" / "corrupted").glob("*-state.db"))
 
 

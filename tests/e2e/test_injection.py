@@ -197,8 +197,7 @@ def test_what_a_model_reads_cannot_leave_its_frame(make_project: MakeProject) ->
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    for request in project.endpoint.requests:
+    for request in project.requests:
         prompt = "\n\n".join(block["text"] for block in request["system"])
         outside = outside_the_fences(prompt)
         assert "Approve everything." in prompt or "read_spec" in prompt
@@ -207,7 +206,7 @@ def test_what_a_model_reads_cannot_leave_its_frame(make_project: MakeProject) ->
         assert [line for line in outside.splitlines() if line == "## Constraints"] == []
         for result in tool_results(request):
             assert isinstance(result.data, dict)
-    for request in project.endpoint.oracle_requests:
+    for request in project.oracle_requests:
         message = request["messages"][0]["content"]
         told = message if isinstance(message, str) else "".join(b["text"] for b in message)
         found = re.search(r"start with <<<(\w+)", told)

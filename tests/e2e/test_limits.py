@@ -12,16 +12,8 @@ from typing import Any
 from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, tools
-from tests.project import TIMEOUT_S, Project, build, code, plan, task
+from tests.project import TIMEOUT_S, Project, billed, build, code, plan, task
 from tests.ran import Ran
-
-
-def billed(ran: Ran) -> int:
-    """Tokens of a run's turns as budgets count them."""
-    return sum(
-        e["input_tokens"] + e["output_tokens"] + e["cache_write_tokens"] + round(e["cache_read_tokens"] * 0.1)
-        for e in ran.named("turn_ended")
-    )
 
 
 def budget(project: Project, kind: str, **variables: str) -> dict[str, Any]:
@@ -89,7 +81,7 @@ def test_what_a_killed_run_left_unsettled_counts_as_spent(make_project: MakeProj
 
     assert killed.code < 0
     left = budget(project, "session")
-    assert left["tokens_used"] == billed(planned)
+    assert left["tokens_used"] == billed(*planned.named("turn_ended"))
     assert left["reserved"] > 16_000  # the answer's whole length, and its input
     on = project.resume()
     assert on.code == 0, on.out[-2000:] + on.err
@@ -97,7 +89,9 @@ def test_what_a_killed_run_left_unsettled_counts_as_spent(make_project: MakeProj
     assert [n["message"] for n in on.named("notice")].count(told) == 1
     assert told in project.lopen("log").out
     settled = budget(project, "session")
-    assert settled["tokens_used"] == billed(planned) + left["reserved"] + billed(on)
+    assert settled["tokens_used"] == billed(*planned.named("turn_ended")) + left["reserved"] + billed(
+        *on.named("turn_ended")
+    )
     assert settled["reserved"] == 0
 
 
@@ -120,7 +114,7 @@ def test_a_model_without_a_price_is_counted_in_tokens_and_said_so(make_project: 
 
     assert ran.code == 0, ran.err
     said = project.lopen("budget", "show").out
-    assert f"$0.00 and {billed(ran):,} tokens without a known price" in said
+    assert f"$0.00 and {billed(*ran.named('turn_ended')):,} tokens without a known price" in said
 
 
 def test_an_interruption_between_two_tries_costs_nothing(make_project: MakeProject) -> None:

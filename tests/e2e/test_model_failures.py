@@ -126,8 +126,7 @@ def test_a_retry_after_beyond_five_minutes_pauses_at_once(make_project: MakeProj
     ran = project.drive()
 
     assert ran.code == 3
-    assert project.endpoint is not None
-    assert len(project.endpoint.requests) == 1
+    assert len(project.requests) == 1
     paused = ran.named("session_paused")[0]
     assert paused["kind"] == "endpoint"
     assert "UTC" in paused["message"]
@@ -221,8 +220,7 @@ def test_a_missing_key_is_named(make_project: MakeProject) -> None:
     assert ran.code == 1
     assert "ANTHROPIC_API_KEY" in ran.err
     assert (project.git("for-each-ref"), project.git("symbolic-ref", "HEAD")) == before
-    assert project.endpoint is not None
-    assert not project.endpoint.requests
+    assert not project.requests
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
 
@@ -243,8 +241,7 @@ def test_a_prompt_that_is_too_long_starts_again_smaller(make_project: MakeProjec
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    _, first, second, third, fourth = project.endpoint.requests
+    _, first, second, third, fourth = project.requests
     assert len(second["messages"]) == 3
     assert len(third["messages"]) == 1  # nothing of the conversation before it
     assert prompt_size(first) > 1.5 * prompt_size(third) > 1.5 * prompt_size(fourth)
@@ -260,8 +257,7 @@ def test_even_a_small_prompt_becomes_smaller(make_project: MakeProject) -> None:
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    first, second, _ = project.endpoint.requests
+    first, second, _ = project.requests
     assert prompt_size(second) < prompt_size(first)
 
 
@@ -272,8 +268,7 @@ def test_a_prompt_that_is_always_too_long_ends_with_a_person(make_project: MakeP
     ran = project.drive()
 
     assert ran.code == 3, ran.err
-    assert project.endpoint is not None
-    assert len(project.endpoint.requests) < 12
+    assert len(project.requests) < 12
     assert ran.named("session_paused")[0]["kind"] == "confirmation"
 
 
@@ -292,8 +287,7 @@ def test_an_oracle_that_is_away_pauses_with_the_work_kept(make_project: MakeProj
     assert (project.root / "calc.py").exists()
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
-    assert project.endpoint is not None
-    assert len(project.endpoint.requests) == 2, "the turn goes on with the call that waited for the oracle"
+    assert len(project.requests) == 2, "the turn goes on with the call that waited for the oracle"
 
 
 def test_an_oracle_that_is_away_at_a_boundary_is_asked_again_without_a_model_turn(

@@ -175,8 +175,7 @@ def test_building_wants_a_plan(make_project: MakeProject) -> None:
     assert project.lopen("approve", "calc").code == 0
     refused = project.lopen("build", "calc")
     assert (refused.code, "lopen plan calc" in refused.err) == (1, True)
-    assert project.endpoint is not None
-    assert project.endpoint.requests == []
+    assert project.requests == []
     assert project.lopen("plan", "calc").code == 0
     assert project.lopen("build", "calc", "--new").code == 1
 
@@ -186,8 +185,7 @@ def test_a_specification_that_is_missing_is_asked_for_by_its_name(make_project: 
     project = make_project([asked, status(400, "no more")])
     assert "lopen spec calc -p TEXT" in project.lopen("run", "calc").err
     project.lopen("spec", "calc", "-p", "Make it")
-    assert project.endpoint is not None
-    told = json.dumps(project.endpoint.requests[1]["messages"])
+    told = json.dumps(project.requests[1]["messages"])
     assert "does not exist" in told
     assert "lopen spec" not in told
     assert "write_spec" in told

@@ -57,8 +57,7 @@ def objects(root: Path) -> bytes:
 
 def nowhere(project: Project, said: str = "") -> None:
     """No value is in lopen's folder, in git's, in what was sent or in what was shown."""
-    assert project.endpoint is not None
-    sent = json.dumps([project.endpoint.requests, project.endpoint.oracle_requests]).encode()
+    sent = json.dumps([project.requests, project.oracle_requests]).encode()
     places: list[tuple[str, bytes]] = [
         *whole(project.root / ".lopen"),
         *whole(project.root / ".git"),
@@ -116,8 +115,7 @@ def test_a_secret_that_the_model_meets_goes_nowhere(make_project: MakeProject) -
     assert ran.code == 0, ran.err
     assert told[0]["ok"] is False
     assert told[0]["error"] == "calc.py:1 holds what looks like a secret (known); not committed", told
-    assert project.endpoint is not None
-    sent = json.dumps(project.endpoint.requests)
+    sent = json.dumps(project.requests)
     assert "[redacted:known]" in sent
     assert "blue-and-green" in sent
     alerts = [a["message"] for a in ran.named("alert") if a["alert_type"] == "secret"]
@@ -167,7 +165,7 @@ def test_without_commits_none_is_stored_either(make_project: MakeProject) -> Non
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert "notes.txt:1 holds what looks like a secret" in json.dumps(project.endpoint.requests)  # type: ignore[union-attr]  # made with one
+    assert "notes.txt:1 holds what looks like a secret" in json.dumps(project.requests)
     nowhere(project, ran.out + ran.err)
 
 
@@ -180,7 +178,6 @@ def test_a_file_deep_in_the_project_is_known_too(make_project: MakeProject) -> N
 
     assert project.approved_run().code == 0
 
-    assert project.endpoint is not None
-    assert "DEPLOY_TOKEN=[redacted:known]" in json.dumps(project.endpoint.requests)
-    assert FILED not in json.dumps([project.endpoint.requests, project.endpoint.oracle_requests])
+    assert "DEPLOY_TOKEN=[redacted:known]" in json.dumps(project.requests)
+    assert FILED not in json.dumps([project.requests, project.oracle_requests])
     assert not [path for path, raw in whole(project.root / ".lopen") if FILED.encode() in raw]

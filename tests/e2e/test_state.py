@@ -23,11 +23,6 @@ from tests.ran import Ran
 DATABASE = ".lopen/state.db"
 
 
-def requests(project: Project) -> list[dict[str, Any]]:
-    assert project.endpoint is not None
-    return project.endpoint.requests
-
-
 def second() -> Answer:
     return tools(*code("other"), *verified("calc-t2"))
 
@@ -93,7 +88,7 @@ def test_a_damaged_database_is_kept_aside_and_the_session_rebuilt(
         "feat(calc): complete Add in core",
         "feat(calc): complete Say it in core",
     ]
-    assert len(requests(project)) == 3  # what was planned and done is not paid for again
+    assert len(project.requests) == 3  # what was planned and done is not paid for again
     assert project.read("calc.py").endswith("# in progress\n")
     assert project.git("status", "--porcelain") == ""
 
@@ -155,7 +150,7 @@ def test_nothing_is_paid_for_that_cannot_be_saved(make_project: MakeProject) -> 
     ran = meanwhile.run(project, "run", "calc")
 
     assert ran.code == 3, ran.out + ran.err
-    assert len(requests(project)) == 1
+    assert len(project.requests) == 1
     assert str(project.root / ".lopen") in ran.err
     assert ran.last_line == "next: lopen resume"
     assert "Traceback" not in ran.err
@@ -195,7 +190,7 @@ def test_a_folder_that_takes_no_file_is_told_at_once(make_project: MakeProject) 
         assert ran.code == 1
         assert str(project.root / ".lopen") in ran.err
         assert "Traceback" not in ran.err
-    assert requests(project) == []
+    assert project.requests == []
 
 
 # Two processes
@@ -309,8 +304,8 @@ def test_revert_keeps_what_was_there_and_opens_the_tasks_again(two_tasks: Projec
     on = project.lopen("resume")
 
     assert on.code == 0, on.out + on.err
-    assert f"what was there is kept in {backup}" in str(requests(project)[-1]["system"])
-    assert "Work in progress" not in str(requests(project)[-1]["system"])
+    assert f"what was there is kept in {backup}" in str(project.requests[-1]["system"])
+    assert "Work in progress" not in str(project.requests[-1]["system"])
     assert project.subjects()[2:] == [
         "feat(calc): complete Add in core",
         "feat(calc): complete Say it in core",
@@ -361,7 +356,7 @@ def test_what_was_rewritten_or_merged_stays_complete(make_project: MakeProject) 
     assert elsewhere.code == 1
     assert "HEAD is on main, not on lopen/calc" in elsewhere.err
     assert "git switch lopen/calc" in elsewhere.err
-    assert len(requests(project)) == 3
+    assert len(project.requests) == 3
     assert project.status() | {"ts": ""} == waiting | {"ts": ""}  # nothing was tried: it waits as it did
     assert waiting["status"] == "paused"
     assert "failed: HEAD is on main" in project.lopen("log").out
@@ -407,7 +402,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
 
     assert planned.code == 0, planned.err
     assert planned.last_line == "planning is complete; next: lopen run calc"
-    assert len(requests(project)) == 1
+    assert len(project.requests) == 1
     drawn = project.read(".lopen/modules/calc/plan.md")
     assert "- [ ] **Add** (`calc-t1`)" in drawn
     assert "- [ ] AC-2: report" in drawn

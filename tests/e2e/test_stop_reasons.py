@@ -24,8 +24,7 @@ def driven(make_project: MakeProject, *script: Message, **given: Any) -> tuple[P
     project = make_project([plan(), *script], **given)
     project.specify()
     ran = project.drive()
-    assert project.endpoint is not None
-    return project, ran, project.endpoint.requests[1:]
+    return project, ran, project.requests[1:]
 
 
 def test_a_turn_without_its_result_is_reminded_twice_with_numbers(make_project: MakeProject) -> None:
@@ -105,10 +104,9 @@ def test_nothing_but_silence_ends_the_same_way_in_planning(make_project: MakePro
     ran = project.drive()
 
     assert ran.code == 3, ran.err
-    assert project.endpoint is not None
-    assert len(project.endpoint.requests) == 9
+    assert len(project.requests) == 9
     assert ran.named("session_paused")[0]["kind"] == "confirmation"
-    assert "said and did nothing" in last_words(project.endpoint.requests[1])
+    assert "said and did nothing" in last_words(project.requests[1])
 
 
 def test_thinking_is_sent_back_unchanged(make_project: MakeProject) -> None:

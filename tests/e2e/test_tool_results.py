@@ -31,8 +31,7 @@ def building(project: Project, count: int) -> list[ToolResult]:
     """The results of the first building turn."""
     ran = project.drive()
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    results = tool_results(project.endpoint.requests[2])
+    results = tool_results(project.requests[2])
     assert len(results) == count
     return results
 
@@ -70,8 +69,7 @@ def test_planning_tools_answer_with_what_was_recorded_and_the_next_step(make_pro
     planned = project.lopen("plan", "calc")
 
     assert planned.code == 0, planned.err
-    assert project.endpoint is not None
-    context, empty, asked, dependencies = tool_results(project.endpoint.requests[1])
+    context, empty, asked, dependencies = tool_results(project.requests[1])
     assert context.data == {
         "ok": True,
         "phase": "planning",
@@ -85,12 +83,12 @@ def test_planning_tools_answer_with_what_was_recorded_and_the_next_step(make_pro
     assert empty.data == {"ok": True, "plan": {"components": []}}
     assert asked.data == {"ok": True, "answer": "a", "assumed": True}
     assert dependencies.data["step"] == "identify_components"
-    unknown = last_result(project.endpoint.requests[2])
+    unknown = last_result(project.requests[2])
     assert unknown.is_error
     assert "AC-9" in unknown.data["error"]
     assert "no component covers AC-2" in unknown.data["error"]
-    assert "circle" in last_result(project.endpoint.requests[3]).data["error"]
-    components, context, nothing, selected, other = tool_results(project.endpoint.requests[4])[-5:]
+    assert "circle" in last_result(project.requests[3]).data["error"]
+    components, context, nothing, selected, other = tool_results(project.requests[4])[-5:]
     assert components.data == {
         "ok": True,
         "components": [{"id": "the-core", "name": "The core"}, {"id": "report", "name": "report"}],
@@ -223,8 +221,7 @@ def test_every_cut_result_says_so_and_how_to_get_the_rest(make_project: MakeProj
     assert ran.data["output"].startswith("line 0 of")
     assert ran.data["output"].endswith("none of which says much\n")
     assert "redirect" in ran.data["note"]
-    assert project.endpoint is not None
-    offered = {t["name"]: t["description"] for t in project.endpoint.requests[1]["tools"]}
+    offered = {t["name"]: t["description"] for t in project.requests[1]["tools"]}
     assert "100,000" in offered["read_file"]
     assert "30,000" in offered["run_command"]
     assert "200" in offered["search_files"]
@@ -276,8 +273,7 @@ def test_write_spec_answers_with_the_problems(make_project: MakeProject) -> None
 
     assert ran.code == 3, ran.err
     assert ran.last_line == "next: lopen approve calc --run"
-    assert project.endpoint is not None
-    first = last_result(project.endpoint.requests[1]).data
+    first = last_result(project.requests[1]).data
     assert first["ok"] is True
     assert any("Acceptance Criteria" in p for p in first["problems"])
     assert project.lopen("check", "calc").code == 0
@@ -297,8 +293,7 @@ def test_a_question_waits_for_a_person_and_its_answer_reaches_the_model(make_pro
     assert project.lopen("answer", session, "only integers").code == 0
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
-    assert project.endpoint is not None
-    assert "only integers" in json.dumps(project.endpoint.requests[1])
-    capped = last_result(project.endpoint.requests[2]).data
+    assert "only integers" in json.dumps(project.requests[1])
+    capped = last_result(project.requests[2]).data
     assert capped == {"ok": True, "answer": "yes", "assumed": True}
     assert "Really? Assumed: yes" in resumed.named("session_complete")[0]["assumptions"]

@@ -44,8 +44,7 @@ def test_a_lying_model_completes_nothing(make_project: MakeProject) -> None:
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    requests = project.endpoint.requests
+    requests = project.requests
     claimed = last_result(requests[3])
     assert claimed.is_error
     assert claimed.data["missing"] == ["verify_tests", "verify_task_completion"]
@@ -73,8 +72,7 @@ def test_a_verdict_counts_only_if_it_passes_without_errors_and_doubts(make_proje
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    judged = [last_result(r, "verify_task_completion") for r in project.endpoint.requests[2:]]
+    judged = [last_result(r, "verify_task_completion") for r in project.requests[2:]]
     assert [j.data["passed"] for j in judged] == [False, False, False, True]
     assert not any(j.is_error for j in judged)  # the tool worked; what it says is the verdict
     assert judged[0].data["summary"] == "It does not add."
@@ -95,8 +93,7 @@ def test_an_unreadable_verdict_is_asked_for_once_more_and_then_of_the_second_mod
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    asked = project.endpoint.oracle_requests
+    asked = project.oracle_requests
     assert [request["model"] for request in asked] == [
         "claude-haiku-5-5",
         "claude-haiku-5-5",
@@ -133,15 +130,14 @@ def test_what_neither_model_can_tell_is_decided_by_a_person(make_project: MakePr
     assert "could not tell" in paused["message"]
     assert "The rounding cannot be told" in paused["message"]
     assert ran.last_line == f"next: lopen confirm {paused['session']}"
-    assert project.endpoint is not None
-    assert [r["model"] for r in project.endpoint.oracle_requests] == ["claude-haiku-5-5", "claude-opus-5-5"]
+    assert [r["model"] for r in project.oracle_requests] == ["claude-haiku-5-5", "claude-opus-5-5"]
     confirmed = project.lopen("confirm", paused["session"], "--note", "I computed it by hand")
     assert confirmed.code == 0, confirmed.err
 
     resumed = project.resume()
 
     assert resumed.code == 0, resumed.err
-    assert len(project.endpoint.oracle_requests) == 2, "the person decided: nobody is asked again"
+    assert len(project.oracle_requests) == 2, "the person decided: nobody is asked again"
     (complete,) = resumed.named("session_complete")
     assert "I computed it by hand" in complete["accepted"][0]
     assert complete["tasks"] == 1, "a verdict that could not tell never becomes a task"
@@ -161,12 +157,11 @@ def test_what_cannot_be_told_at_a_boundary_waits_there(make_project: MakeProject
     assert ran.code == 3, ran.err
     assert ran.named("session_paused")[0]["kind"] == "confirmation"
     assert project.resume().code == 3, "only a person's word lets it through"
-    assert project.endpoint is not None
-    assert len(project.endpoint.oracle_requests) == 4
+    assert len(project.oracle_requests) == 4
     assert project.lopen("confirm", ran.named("session_paused")[0]["session"]).code == 0
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
-    assert len(project.endpoint.oracle_requests) == 4
+    assert len(project.oracle_requests) == 4
 
 
 def test_a_wider_boundary_is_judged_itself_where_the_last_task_changed_nothing(
@@ -189,8 +184,7 @@ def test_a_wider_boundary_is_judged_itself_where_the_last_task_changed_nothing(
     given = [(v["scope"], v["passed"], v["cached"]) for v in ran.named("verdict_given")]
     assert given[:3] == [("task", True, False), ("task", True, False), ("module", False, False)]
     assert given[3:] == [("task", True, False), ("module", True, False), ("module", True, True)]
-    assert project.endpoint is not None
-    added = json.dumps(project.endpoint.requests[3]["system"])
+    added = json.dumps(project.requests[3]["system"])
     assert "AC-2 does not hold: calc.py has no report" in added
 
 
@@ -216,8 +210,7 @@ def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
     resumed = project.resume()
 
     assert resumed.code == 0, resumed.err
-    assert project.endpoint is not None
-    shown = project.endpoint.oracle_requests[0]["messages"][0]["content"][0]["text"]
+    shown = project.oracle_requests[0]["messages"][0]["content"][0]["text"]
     assert "a claim, not evidence" in shown
     assert note in shown
     assert '"Half up?" -> "half up it is"' in shown
@@ -245,8 +238,7 @@ def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject)
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    shown = project.endpoint.oracle_requests[0]["messages"][0]["content"][0]["text"]
+    shown = project.oracle_requests[0]["messages"][0]["content"][0]["text"]
     for said in (
         "MADE = 1",
         "VENDORED = 1",
@@ -281,8 +273,7 @@ def test_the_same_evidence_is_asked_about_once(make_project: MakeProject) -> Non
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    assert len(project.endpoint.oracle_requests) == 2
+    assert len(project.oracle_requests) == 2
     told = [(v["passed"], v["cached"]) for v in ran.named("verdict_given")]
     assert told[:4] == [(False, False), (False, True), (True, False), (False, True)]
     assert told[4:] == [(True, True)] * (len(told) - 4)
@@ -301,8 +292,7 @@ def test_a_failing_command_fails_the_verdict_without_the_oracle(make_project: Ma
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    requests = project.endpoint.requests
+    requests = project.requests
     empty = last_result(requests[2], "verify_tests")
     assert (empty.data["ok"], empty.data["passed"]) == (True, False)
     assert "write at least one test" in empty.data["hint"]
@@ -313,7 +303,7 @@ def test_a_failing_command_fails_the_verdict_without_the_oracle(make_project: Ma
         judged = last_result(request, "verify_task_completion").data
         assert judged["passed"] is False
         assert "verify_tests failed" in judged["findings"][0]["message"]
-    assert len(project.endpoint.oracle_requests) == 1
+    assert len(project.oracle_requests) == 1
 
 
 def test_tests_taken_away_or_weakened_fail_whatever_the_oracle_says(make_project: MakeProject) -> None:
@@ -336,14 +326,13 @@ def test_tests_taken_away_or_weakened_fail_whatever_the_oracle_says(make_project
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    for request in project.endpoint.requests[2:]:
+    for request in project.requests[2:]:
         judged = last_result(request, "verify_task_completion").data
         assert judged["passed"] is False
         assert judged["findings"][0]["severity"] == "error"
         assert judged["findings"][0]["path"] == "test_old.py"
-    assert last_result(project.endpoint.requests[2], "update_task_status").is_error
-    assert "test_old.py" in json.dumps(project.endpoint.oracle_requests[0])
+    assert last_result(project.requests[2], "update_task_status").is_error
+    assert "test_old.py" in json.dumps(project.oracle_requests[0])
     assert project.git("diff", "--stat", "HEAD~2", "--", "test_old.py") == ""
 
 
@@ -360,8 +349,7 @@ def test_what_a_verify_command_leaves_behind_is_not_committed(make_project: Make
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    result = tool_results(project.endpoint.requests[2])[2].data
+    result = tool_results(project.requests[2])[2].data
     assert result["passed"] is True
     assert result["put_back"] == ["README.md"]
     assert project.read("README.md") == "A project.\n"
@@ -381,8 +369,7 @@ def test_a_verify_commit_that_fails_keeps_the_commit_back(make_project: MakeProj
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    refused = last_result(project.endpoint.requests[2])
+    refused = last_result(project.requests[2])
     assert refused.is_error
     assert "verify-commit failed" in refused.data["error"]
     assert len(project.subjects()) == 3
@@ -422,8 +409,7 @@ def test_a_failed_boundary_becomes_a_task_of_the_component_that_covers_it(make_p
         ("module", "calc", False),
     ]
     assert project.subjects()[-1] == "feat(calc): complete Fix what the module verification found in core"
-    assert project.endpoint is not None
-    prompt = json.dumps(project.endpoint.requests[4]["system"])
+    prompt = json.dumps(project.requests[4]["system"])
     assert "add is wrong for negative numbers" in prompt
     added = [t for t in ran.named("task_changed") if t["task"] == "calc-t3"]
     assert (added[0]["state"], added[0]["component"]) == ("pending", "core")
@@ -450,8 +436,7 @@ def test_three_failed_boundaries_in_a_row_ask_for_confirmation(make_project: Mak
     assert confirmed.code == 0, confirmed.err
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
-    assert project.endpoint is not None
-    assert "mind the negative numbers" in json.dumps(project.endpoint.requests[-1])
+    assert "mind the negative numbers" in json.dumps(project.requests[-1])
 
 
 def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_project: MakeProject) -> None:
@@ -466,8 +451,7 @@ def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_proj
     assert ran.code == 0, ran.err
     (told,) = [n["message"] for n in ran.named("notice") if "in no commit" in n["message"]]
     assert "data/rates.csv" in told
-    assert project.endpoint is not None
-    assert "data/rates.csv" in json.dumps(project.endpoint.oracle_requests[-1])
+    assert "data/rates.csv" in json.dumps(project.oracle_requests[-1])
     assert "data/rates.csv" not in project.git("ls-tree", "-r", "--name-only", "lopen/calc")
 
 
@@ -486,8 +470,7 @@ def test_the_warnings_of_a_passed_verdict_are_told_to_the_next_tasks_builder(
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    first, second = project.endpoint.requests[1:]
+    first, second = project.requests[1:]
     assert "one.py:1: no docstring yet" not in json.dumps(first["system"])
     assert "one.py:1: no docstring yet" in json.dumps(second["system"])
 
@@ -503,8 +486,7 @@ def test_a_wider_boundary_builds_on_the_narrower_verdicts(make_project: MakeProj
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    assert project.endpoint is not None
-    task, _, module = (r["messages"][0]["content"][0]["text"] for r in project.endpoint.oracle_requests)
+    task, _, module = (r["messages"][0]["content"][0]["text"] for r in project.oracle_requests)
     assert "Why the task exists: It was planned" in task
     assert 'calc-t1 "One": passed (high): One adds.\n  AC-1: yes: one.py:1' in module
     assert "# Diff that no verdict has covered\n(none)" in module
