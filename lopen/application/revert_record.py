@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
 from lopen.base.events import Reverted
+from lopen.storage.conversations import ConversationStore
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import RevertIntent, Session
 from lopen.workflow.task_tree import reopened
@@ -40,6 +41,7 @@ def recorded(
     event = Reverted(intent.commit, intent.backup, tuple(removed))
     with store.database.transaction():
         store.save(changed, now)
+        ConversationStore(store.database, session.id, redact=str).clear()  # it rests on files that are gone
         store.append_event(session.id, now, event.name, body(event))
     return changed, event
 

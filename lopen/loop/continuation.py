@@ -29,6 +29,7 @@ def stored_conversation(context: SessionContext) -> StoredConversation | None:
 
 def continue_conversation(context: SessionContext, stored: StoredConversation) -> Conversation:
     """Continue the stored conversation at the turn where it stopped."""
+    context.models.calls.connect()  # run nothing for a model that cannot be asked
     session = context.record.journal.session
     open_budget(context, session)
     bench, found = bench_for(context), resumed(context, stored)
@@ -38,10 +39,8 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     told = "\n".join(block.text for block in found.request.system)
     new = [note for note in (*session.notes, *session.corrections) if note not in told]
     notice = "\n\n".join(filter(None, (*new, changes_notice(changed_files(context, stored)))))
-    turn = found.counts.get("turn", 0)
-    context.record.journal.tell(
-        Notice("info", f"continuing iteration {session.iterations} at turn {turn + 1}")
-    )
+    turn = found.counts.get("turn", 0) + (found.response is None)
+    context.record.journal.tell(Notice("info", f"continuing iteration {session.iterations} in turn {turn}"))
     return Conversation(
         bench,
         context.models.calls,

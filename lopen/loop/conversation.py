@@ -140,6 +140,8 @@ class Conversation:
         for use in response.tool_uses if resumed else ():
             if resumed and use.id in resumed.running:
                 blocks[use.id] = tool_result(use, self.runner.interrupted(use))
+            elif resumed and resumed.running and use.id not in blocks and rests_on_earlier_calls(use):
+                blocks[use.id] = tool_result(use, self.runner.skipped(use))
         left = [use for use in response.tool_uses if use.id not in blocks]
         for reading, group in groupby(left, key=self._reads_only):
             batch = list(group)
@@ -219,6 +221,11 @@ class Conversation:
 
 def _paused(pause: Pause) -> Outcome:
     return Outcome("paused", pause.message, pause)
+
+
+def rests_on_earlier_calls(use: ToolUse) -> bool:
+    """Return whether a call only makes sense if the calls before it in its turn had their effect."""
+    return use.name.startswith("verify_") or use.name == "update_task_status"
 
 
 @dataclass(frozen=True)

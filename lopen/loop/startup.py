@@ -9,6 +9,7 @@ from lopen.base.errors import LopenError
 from lopen.base.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
+from lopen.workflow.assess import displayed_step
 from lopen.workflow.pauses import review_pause
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import State
@@ -30,7 +31,7 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     told = context.guards.meter.recover(session.id)
     told = (*told, *context.guards.meter.gate.lift_spawn_limits(context.asked.request))
     context.guards.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
-    begun = SessionStarted(session.module, session.step.value, resumed)
+    begun = SessionStarted(session.module, displayed_step(session).value, resumed)
     told = (*told, *_warnings(context), *(Notice("info", line) for line in context.project.place.notices))
     context.record.journal.save(session, begun, *cleared, *adopted, *told)
     if (

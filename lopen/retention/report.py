@@ -58,7 +58,7 @@ class MemoryReport:
     logs: tuple[LogSize, ...]
     sessions: int
     unfinished: int
-    archived_count: int
+    archived: int
     segments: int
     rows: dict[str, int]
     evidence: tuple[EvidenceList, ...]
@@ -80,7 +80,7 @@ def memory_report(
         logs=tuple(_log(LogFile(folder / "logs" / name, policy.logs)) for name in log_names(folder / "logs")),
         sessions=len(store.ids()),
         unfinished=len(store.ids(unfinished=True)),
-        archived_count=len(archived_sessions(store.database)),
+        archived=len(archived_sessions(store.database)),
         segments=sum(1 for kind in ROW_KINDS for _ in store.archives.glob(f"*/*.{kind}.jsonl.gz")),
         rows={kind: _count(store.database, table) for kind, table in tables.items()},
         evidence=(_verdicts(store.database), *_evidence(limits)),
@@ -148,7 +148,7 @@ def report_lines(found: MemoryReport, policy: RetentionPolicy) -> Iterator[str]:
             f" {log.lines:,} of {limits.max_lines:,} lines, {log.rotations} of {limits.keep} rotations"
         )
     yield (
-        f"Sessions: {found.sessions} kept, {found.unfinished} of them unfinished; {found.archived_count} archived"
+        f"Sessions: {found.sessions} kept, {found.unfinished} of them unfinished; {found.archived} archived"
         f" (beyond {policy.sessions}, or {policy.session_age_s / SECONDS_PER_DAY:g} days after they finished)"
     )
     moved = f"; {found.segments} segments with older ones" if found.segments else ""

@@ -33,6 +33,9 @@ INTERRUPTED = {
 }
 
 
+SKIPPED = ("not run: an earlier call of this turn was interrupted", "call it again once that is done")
+
+
 class CallLog(Protocol):
     """Keeps the calls of a conversation within the transactions that record them."""
 
@@ -165,9 +168,16 @@ class ToolRunner:
 
     def interrupted(self, use: ToolUse) -> ToolResult:
         """Answer a call that was running when the run ended; it may have had its effect."""
-        result = ToolResult(False, INTERRUPTED)
-        if self.log is not None:
-            with self.bench.journal.transaction():
+        return self._answer_unrun(use, ToolResult(False, INTERRUPTED), "interrupted")
+
+    def skipped(self, use: ToolUse) -> ToolResult:
+        """Answer a call that rests on an interrupted one; it is not run and counts for no guardrail."""
+        return self._answer_unrun(use, failed(*SKIPPED), "not run after an interrupted call")
+
+    def _answer_unrun(self, use: ToolUse, result: ToolResult, reason: str) -> ToolResult:
+        with self.bench.journal.transaction():
+            self.bench.journal.tell(ToolEnded(use.id, use.name, summarised(use), "error", 0.0, reason))
+            if self.log is not None:
                 self.log.ended(use, result)
         return result
 

@@ -34,7 +34,7 @@ POINTS = (
     "before:lopen.loop.model_calls:ModelCalls._settle",
     "after:lopen.workspace.workspace:Workspace.write",
     "after:lopen.tools.verification:Verifier._run",
-    "after:lopen.loop.oracle_calls:JudgeCalls.verdict",
+    "after:lopen.loop.oracle_calls:OracleCalls.verdict",
     "before:lopen.git.repository:Repository.commit",
     "after:lopen.git.refs:References.move",
     "after:lopen.loop.task_commit:_record",
@@ -197,8 +197,11 @@ def test_a_call_that_was_running_is_answered_as_interrupted(make_project: MakePr
     assert on.code == 0, on.out + on.err
     first, on_again = requests[1:3]
     assert [len(r["messages"]) for r in (first, on_again)] == [1, 3], "the conversation goes on"
-    results = tool_results(on_again)  # the second kill came in the verification that the judgement needed
-    assert [r.data.get("interrupted", False) for r in results] == [False, False, True, True, False]
+    results = tool_results(on_again)
+    assert [r.data.get("interrupted", False) for r in results] == [False, False, True, False, False]
+    assert [r.data["error"] for r in results[3:]] == [
+        "not run: an earlier call of this turn was interrupted"
+    ] * 2
     is_as_if_nothing_had_happened(project)
 
 

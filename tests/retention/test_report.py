@@ -44,7 +44,7 @@ def test_everything_kept_stands_against_its_limit(
     found = memory_report(store, folder, RetentionPolicy(), limits)
     text = "\n".join(report_lines(found, RetentionPolicy()))
 
-    assert (found.sessions, found.unfinished, found.archived_count) == (10, 1, 4)
+    assert (found.sessions, found.unfinished, found.archived) == (10, 1, 4)
     assert "lopen.jsonl: 0 KB of 50 KB, 5 of 1,000 lines, 1 of 5 rotations" in text
     assert (
         "Sessions: 10 kept, 1 of them unfinished; 4 archived (beyond 10, or 7 days after they finished)"
