@@ -71,8 +71,7 @@ def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
     assert resumed.code == 0, resumed.out[-2000:] + resumed.err
     alerts = [e["alert_type"] for e in (*ran.named("alert"), *resumed.named("alert"))]
     assert alerts.count("budget_exhausted") == 1
-    told = "\n".join(block["text"] for block in project.requests[-1]["system"])
-    assert f"{kind} {state['tokens_used']:,}/{extended.events[0]['max_tokens']:,} (" in told
+    assert budgets(project)[kind]["max_tokens"] == extended.events[0]["max_tokens"]
 
 
 def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command(
@@ -95,7 +94,9 @@ def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command
     redis.go_on()
     found = budgets(project)
     assert found["session"]["tokens_used"] == billed(*ran.named("turn_ended"))
-    assert found["task"]["tokens_used"] == billed(*ran.named("turn_ended")[1:])
+    assert found["task"]["tokens_used"] == billed(
+        *(turn for turn in ran.named("turn_ended")[1:] if turn["turn"])  # judging is not the task's
+    )
     assert {b["reserved"] for b in found.values()} == {0}
     assert budgets(project) == found
 
