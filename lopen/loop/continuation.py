@@ -7,6 +7,7 @@ from lopen.loop.context import SessionContext
 from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, open_budget, runner_for
 from lopen.loop.resumption import changed_files, changes_notice, fits, resumed, summary
+from lopen.loop.startup import BUDGET_EXTENDED
 from lopen.storage.conversations import StoredConversation
 
 
@@ -38,6 +39,8 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     bench.evidence.confidence = found.evidence.get("confidence", bench.evidence.confidence)
     told = "\n".join(block.text for block in found.request.system)
     new = [note for note in (*session.notes, *session.corrections) if note not in told]
+    if BUDGET_EXTENDED in new:
+        new.append(context.guards.meter.snapshot())
     notice = "\n\n".join(filter(None, (*new, changes_notice(changed_files(context, stored)))))
     turn = found.counts.get("turn", 0) + (found.response is None)
     context.record.journal.tell(Notice("info", f"continuing iteration {session.iterations} in turn {turn}"))

@@ -14,6 +14,7 @@ from lopen.workflow.pauses import review_pause
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import State
 
+BUDGET_EXTENDED = "A person extended the budget that stopped the run."
 RECOVERED = "The last run was interrupted. Go on from the state below without asking; do nothing twice."
 
 
@@ -21,6 +22,7 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     """Take the session up, durably; a pause where something still waits for a person."""
     session = context.record.journal.session
     interrupted = resumed and session.status == "running"
+    waited_for_budget = session.pause is not None and session.pause.kind == "budget"
     cleared = context.branch.clear_leftovers() if interrupted else ()
     context.branch.stand()
     session, adopted = adopt(session, context.project.repository)
@@ -31,6 +33,8 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     told = context.guards.meter.recover(session.id)
     told = (*told, *context.guards.meter.gate.lift_spawn_limits(context.asked.request))
     context.guards.meter.gate.plan_known(sum(1 for _ in session.tree.tasks))
+    if waited_for_budget:
+        session = replace(session, notes=(*session.notes, BUDGET_EXTENDED))
     begun = SessionStarted(session.module, displayed_step(session).value, resumed)
     told = (*told, *_warnings(context), *(Notice("info", line) for line in context.project.place.notices))
     context.record.journal.save(session, begun, *cleared, *adopted, *told)

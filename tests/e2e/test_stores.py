@@ -72,6 +72,8 @@ def test_a_budget_without_room_pauses_before_the_call_and_its_command_is_enough(
     alerts = [e["alert_type"] for e in (*ran.named("alert"), *resumed.named("alert"))]
     assert alerts.count("budget_exhausted") == 1
     assert budgets(project)[kind]["max_tokens"] == extended.events[0]["max_tokens"]
+    told = str(project.requests[-1]["messages"])  # the same conversation goes on
+    assert f"{kind} {state['tokens_used']:,}/{extended.events[0]['max_tokens']:,} (" in told
 
 
 def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command(

@@ -188,7 +188,11 @@ def test_what_runs_below_a_session_is_marked(mode: Mode, world: World) -> None:
 
 
 def test_lopens_own_variables_reach_a_command_unless_they_are_secret(mode: Mode, world: World) -> None:
-    env = {"GIT_INDEX_FILE": "scratch", "MY_TOKEN": "t", "OTHER": "sk-ant-" + "a1" * 20}
+    env = {
+        "GIT_INDEX_FILE": "scratch",
+        "MY_TOKEN": "t",
+        "OTHER": "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0cD",
+    }
     result = world.sandbox(mode).run(Command("echo $GIT_INDEX_FILE-$MY_TOKEN-$OTHER", world.root, env=env))
     assert result.output == "scratch--\n"
 
