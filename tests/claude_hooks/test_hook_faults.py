@@ -175,7 +175,7 @@ def test_usage_that_a_gone_redis_missed_is_counted_with_the_next_prompt(
             missed = project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=usage)
             assert (missed.code, "the call is allowed" in missed.err) == (0, True)
         server.start()
-        assert "10,000 / 500,000" in project.send("user-prompt-submit", prompt="on").context
-        assert "10,000 / 500,000" in project.send("user-prompt-submit", prompt="on").context
+        assert "10,000 / 2,000,000" in project.send("user-prompt-submit", prompt="on").context
+        assert "10,000 / 2,000,000" in project.send("user-prompt-submit", prompt="on").context
     finally:
         server.stop()

@@ -55,10 +55,10 @@ def test_what_a_locked_store_missed_the_next_event_counts_once(begun: HookedProj
         assert (missed.code, "counted with the next event or command" in missed.err) == (0, True)
     assert len(kept(begun)) == 1
     told = begun.send("user-prompt-submit", prompt="on")
-    assert "401,000 / 500,000" in told.context
+    assert "401,000 / 2,000,000" in told.context
     assert "Token usage at 80%" in told.context
     assert kept(begun) == []
-    assert "401,000 / 500,000" in begun.send("user-prompt-submit", prompt="on").context
+    assert "401,000 / 2,000,000" in begun.send("user-prompt-submit", prompt="on").context
     assert [(s.model, s.requests) for s in begun.store().spend("session:abc")] == [("claude-opus-5-5", 2)]
 
 
@@ -82,7 +82,7 @@ def test_what_a_time_out_interrupted_is_counted_once(project: HookedProject) -> 
     assert (missed.code, "took too long" in missed.err) == (0, True)
     project.environ.clear()
     for _ in range(2):
-        assert "5,000 / 500,000" in project.send("user-prompt-submit", prompt="on").context
+        assert "5,000 / 2,000,000" in project.send("user-prompt-submit", prompt="on").context
 
 
 def test_what_was_counted_and_kept_all_the_same_is_not_counted_again(begun: HookedProject) -> None:
@@ -106,7 +106,7 @@ def test_what_a_repository_brought_along_charges_nobody(begun: HookedProject) ->
     for name, text in texts.items():
         (folder / f"{name}.json").write_text(text)
     (folder / "link.json").symlink_to("/dev/zero")
-    assert "1,000 / 500,000" in begun.send("user-prompt-submit", prompt="on").context
+    assert "1,000 / 2,000,000" in begun.send("user-prompt-submit", prompt="on").context
     assert pending_usage.waiting(str(begun.root)) == []
 
 

@@ -202,7 +202,8 @@ def test_two_calls_with_one_id_are_thrown_away_whole(make_project: MakeProject) 
 
 def test_ten_megabytes_of_text_do_no_harm(make_project: MakeProject) -> None:
     flood = "I will go on and on. " * 500_000
-    project = make_project([plan(), text(flood), build("calc-t1")])
+    script = [plan(), text(flood), build("calc-t1")]
+    project = make_project(script, LOPEN_BUDGET__SESSION_TOKENS="500000")
     project.specify()
 
     ran = project.drive()
