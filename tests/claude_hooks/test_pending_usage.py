@@ -51,14 +51,14 @@ def begun(project: HookedProject) -> HookedProject:
 
 def test_what_a_locked_store_missed_the_next_event_counts_once(begun: HookedProject) -> None:
     with locked(begun):
-        missed = used(begun, 400_000)
+        missed = used(begun, 1_600_000)
         assert (missed.code, "counted with the next event or command" in missed.err) == (0, True)
     assert len(kept(begun)) == 1
     told = begun.send("user-prompt-submit", prompt="on")
-    assert "401,000 / 2,000,000" in told.context
+    assert "1,601,000 / 2,000,000" in told.context
     assert "Token usage at 80%" in told.context
     assert kept(begun) == []
-    assert "401,000 / 2,000,000" in begun.send("user-prompt-submit", prompt="on").context
+    assert "1,601,000 / 2,000,000" in begun.send("user-prompt-submit", prompt="on").context
     assert [(s.model, s.requests) for s in begun.store().spend("session:abc")] == [("claude-opus-5-5", 2)]
 
 
