@@ -35,7 +35,7 @@ Part = tuple[str, str]  # its name and its text
 
 
 @dataclass
-class Group:
+class EvidenceGroup:
     """Parts under one title, bounded by a share of the message. `cut`: something was left out."""
 
     title: str
@@ -64,11 +64,11 @@ class Group:
         self.add(name, "\n".join(shown))
 
 
-def context_groups(evidence: Evidence, whole: int) -> Iterator[Group]:
+def context_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     """Everything but the files, in the order in which it weighs."""
 
-    def group(title: str, share: str) -> Group:
-        return Group(title, int(whole * SHARES[share]))
+    def group(title: str, share: str) -> EvidenceGroup:
+        return EvidenceGroup(title, int(whole * SHARES[share]))
 
     found = group("Found by lopen in the change", "findings")
     found.add_lines("findings", list(_finding_lines(evidence.tampering)))
@@ -123,10 +123,10 @@ def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
         yield "(nothing)"
 
 
-def _add_results(group: Group, results: Sequence[VerifyResult]) -> None:
+def _add_results(group: EvidenceGroup, results: Sequence[VerifyResult]) -> None:
     """Each command with an equal share of the room for the end of its output."""
     for number, result in enumerate(results):
-        share = Group("", group.room // (len(results) - number))
+        share = EvidenceGroup("", group.room // (len(results) - number))
         head = [
             f"command: {quoted(result.command[:LONGEST_FINDING])}",
             f"passed: {str(result.passed).lower()}, exit code: {result.exit_code}",
@@ -152,7 +152,7 @@ def _established_lines(evidence: Evidence) -> Iterator[str]:
             yield f"  {_one_line(result.id)}: {result.holds}: {_one_line(result.evidence[:LONGEST_FINDING])}"
 
 
-def file_groups(evidence: Evidence, unshown: Group, room: int) -> Iterator[Group]:
+def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterator[EvidenceGroup]:
     """The diff and the final source: whole files while they fit, source before tests before the rest."""
     files = {file.path: file for file in evidence.files}
 
@@ -165,10 +165,12 @@ def file_groups(evidence: Evidence, unshown: Group, room: int) -> Iterator[Group
             diffs[part.path] = "\n".join(filter(None, (diffs.get(part.path), numbered_diff(part))))
     source = {file.path: numbered_source(file.text) for file in evidence.source if is_text(file.text)}
     covered = bool(evidence.established)
-    diff = Group("Diff that no verdict has covered" if covered else "Diff since the work began", max(0, room))
+    diff = EvidenceGroup(
+        "Diff that no verdict has covered" if covered else "Diff since the work began", max(0, room)
+    )
     for path in sorted(diffs, key=order):
         diff.add(path, diffs[path])
-    final = Group("Final source of the files that the verdicts covered", diff.room)
+    final = EvidenceGroup("Final source of the files that the verdicts covered", diff.room)
     for path in sorted(source, key=order):
         final.add(path, source[path])
     missing = _missing(evidence, {name for name, _ in diff.parts}, {name for name, _ in final.parts})

@@ -11,7 +11,15 @@ from importlib import resources
 from pathlib import Path
 
 from lopen.oracle.evidence import Evidence
-from lopen.oracle.evidence_groups import SHARES, Group, Part, context_groups, file_groups, quoted, size_of
+from lopen.oracle.evidence_groups import (
+    SHARES,
+    EvidenceGroup,
+    Part,
+    context_groups,
+    file_groups,
+    quoted,
+    size_of,
+)
 from lopen.prompts.parts import CHARS_PER_TOKEN
 from lopen.prompts.templates import TemplateError
 
@@ -64,7 +72,7 @@ def evidence_message(evidence: Evidence, *, tokens: int = EVIDENCE_TOKENS) -> Ev
     """
     whole = max(tokens, MIN_EVIDENCE_TOKENS) * CHARS_PER_TOKEN - _FRAME
     groups = list(context_groups(evidence, whole))
-    unshown = Group("Not shown", int(whole * SHARES["unshown"]))
+    unshown = EvidenceGroup("Not shown", int(whole * SHARES["unshown"]))
     used = sum(size_of(*part) for group in groups for part in group.parts)
     groups += file_groups(evidence, unshown, whole - used - unshown.room)
     if unshown.parts:
@@ -74,7 +82,7 @@ def evidence_message(evidence: Evidence, *, tokens: int = EVIDENCE_TOKENS) -> Ev
     )
 
 
-def _framed(evidence: Evidence, groups: Iterable[Group]) -> str:
+def _framed(evidence: Evidence, groups: Iterable[EvidenceGroup]) -> str:
     groups = list(groups)
     mark = _mark(part for group in groups for part in group.parts)
     lines = [
