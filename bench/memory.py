@@ -27,7 +27,7 @@ def rows() -> Iterator[Row]:
             folder / "project", endpoint, LOPEN_SANDBOX__MODE="none", LOPEN_CIRCUIT__ENABLED="false"
         )
         project.specify()
-        assert project.lopen("approve", "calc").code == 0
+        assert project.lopen("approve", "calc", "--yes").code == 0
         peak = peak_mib([sys.executable, "-m", "lopen", "run", "calc"], project)
         assert project.status()["status"] == "complete", os.fspath(project.root)
         yield Row(f"peak memory of a run of {TURNS} turns", peak, 130, "MiB")

@@ -170,13 +170,13 @@ class Project:
 
     def approved_run(self, module: str = "calc", *arguments: str) -> Ran:
         """Approve a specification and run it."""
-        approved = self.lopen("approve", module)
+        approved = self.lopen("approve", module, "--yes")
         assert approved.code == 0, approved.err
         return self.lopen("run", module, *arguments)
 
     def drive(self, module: str = "calc", **variables: str) -> Ran:
         """Approve and run in one process, its output as events."""
-        return self.lopen("approve", module, "--run", "--json", **variables)
+        return self.lopen("approve", module, "--yes", "--run", "--json", **variables)
 
     def resume(self, *arguments: str, **variables: str) -> Ran:
         """Go on with the latest session, the output as events."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
-from lopen.documents.drift import section_hashes, spec_hash
+from lopen.documents.drift import compare_hashes, section_hashes, spec_hash
 from lopen.documents.spec import Specification, load_specification, module_name
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Approval
@@ -34,8 +34,21 @@ def checked(spec: Specification) -> Specification:
     return spec
 
 
-def show(context: CommandContext, spec: Specification) -> str:
-    """Print what is approved; return the specification's hash."""
+def changes_since(spec: Specification, given: Approval) -> list[str]:
+    """Return one line for each section and verify command that differs from what was approved."""
+    drift = compare_hashes(given.sections, section_hashes(spec))
+    named = (("changed", drift.changed), ("new", drift.new), ("removed", drift.removed))
+    lines = [f"{kind}: {address or 'front matter'}" for kind, addresses in named for address in addresses]
+    now = spec.command_lines
+    for name in dict.fromkeys((*given.commands, *now)):
+        before, after = given.commands.get(name) or "none", now.get(name) or "none"
+        if before != after:
+            lines.append(f"command {name}: {before} → {after}")
+    return lines
+
+
+def show(context: CommandContext, spec: Specification, given: Approval | None) -> str:
+    """Print what is approved, and its changes since the approval `given`; return the specification's hash."""
     digest = spec_hash(section_hashes(spec))
     context.say(f"{spec.module}: {spec.name} - {spec.description}")
     context.say("acceptance criteria:")
@@ -46,6 +59,10 @@ def show(context: CommandContext, spec: Specification) -> str:
         context.say(f"  {command.name}: {command.command or 'none'}")
     for warning in spec.warnings:
         context.warn(f"{warning.path.relative_to(context.root)}:{warning.line}: {warning.message}")
+    if given is not None:
+        context.say(f"since the approval of {given.at.astimezone():%Y-%m-%d %H:%M} by {given.who}:")
+        for line in changes_since(spec, given) or ["nothing has changed"]:
+            context.say(f"  {line}")
     context.say(f"specification hash: {digest}")
     return digest
 

@@ -29,9 +29,14 @@ def at_terminal() -> bool:
 
 def yes(question: str) -> bool:
     """Ask a yes-or-no question; any other answer counts as no."""
-    sys.stdout.write(f"{inert(question)} [y/N] ")
+    return answer_to(f"{question} [y/N]") in ("y", "yes")
+
+
+def answer_to(question: str) -> str:
+    """Ask a question and return the answer in lower case; "" at the end of input."""
+    sys.stdout.write(f"{inert(question)} ")
     sys.stdout.flush()
-    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    return sys.stdin.readline().strip().casefold()
 
 
 class TerminalPerson:
@@ -72,7 +77,7 @@ class TerminalApprover:
         if enclosing_session() is not None:
             return False
         with self._view.suspended():
-            show(self._context, spec)
+            show(self._context, spec, self._store.approval(spec.module))
             if not yes(f"approve {spec.module} and build it?"):
                 return False
         record(self._store, spec, "approved at the terminal")

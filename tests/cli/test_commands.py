@@ -86,7 +86,7 @@ def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
     ]
     assert len(said) == 5  # description, two sections, two criteria
     assert all(f"{SPEC}:" in line for line in said)
-    approved = lopen("approve", "calc")
+    approved = lopen("approve", "calc", "--yes")
     assert approved.returncode == 0
     assert [line for line in approved.stderr.splitlines() if "still as lopen init wrote it" in line] == [
         "warning: " + line.replace("warning: ", "") for line in said
@@ -322,7 +322,7 @@ def test_nothing_is_made_for_a_session_that_cannot_begin(lopen: Lopen, tmp_path:
 
 
 def test_the_state_that_cannot_be_made_is_named_with_its_folder(lopen: Lopen) -> None:
-    done = lopen("approve", "calc", "-C", "/proc", "-v")
+    done = lopen("approve", "calc", "--yes", "-C", "/proc", "-v")
     assert done.returncode == 1
     first, hint = done.stderr.splitlines()
     assert first.startswith("lopen: cannot write in /proc/.lopen: ")

@@ -120,7 +120,7 @@ class Site:
         spec.write_text(specification(commands={"verify-tests": VERIFY}), "utf-8")
         self._git("add", "-A")
         self._git("commit", "-q", "-m", "Begin")
-        approved = self.lopen(self.template, "approve", "calc")
+        approved = self.lopen(self.template, "approve", "calc", "--yes")
         assert approved.code == 0, approved.ran.err
 
     def _git(self, *arguments: str) -> str:

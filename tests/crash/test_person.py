@@ -107,9 +107,9 @@ def test_an_approval_cut_off_is_there_or_not(where: str, when: str, place: Place
         spec = root / "specs" / "calc" / "SPECIFICATION.md"
         spec.write_text(spec.read_text("utf-8") + "\nOne more line.\n", "utf-8")
 
-        assert site.lopen(root, "approve", "calc", arrange=[[DIE, where, when, 1]]).code == -9
+        assert site.lopen(root, "approve", "calc", "--yes", arrange=[[DIE, where, when, 1]]).code == -9
 
-        assert site.lopen(root, "approve", "calc").code == 0
+        assert site.lopen(root, "approve", "calc", "--yes").code == 0
         built = site.lopen(root, "run", "calc")
         assert built.code == 0, built.ran.err
         assert not site.found(root).damage

@@ -50,7 +50,7 @@ class Behaviour:
     task: str
     first: Sequence[Answer] = field(default_factory=lambda: [plan()])
     code: int = 3
-    command: Sequence[str] = ("approve", "calc", "--run")
+    command: Sequence[str] = ("approve", "calc", "--yes", "--run")
     files: Mapping[str, str] = field(default_factory=dict)
     commits: int = 0
 

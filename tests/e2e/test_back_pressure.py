@@ -51,7 +51,7 @@ def test_a_modules_budget_warns_once_asks_once_and_is_told_to_the_model(make_pro
     project = make_project(script, LOPEN_BUDGET__TOKEN_BUDGET_PER_MODULE="1000000", **unlimited)
     project.specify()
 
-    ran = project.lopen("approve", "calc", "--run", "--json")
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
     assert ran.code == 3
     assert [e["alert_type"] for e in ran.named("alert") if e["budget_id"] == "module:calc"] == [
         "warning_threshold",
@@ -83,7 +83,7 @@ def test_failures_are_counted_on_by_the_next_process_and_every_climb_is_kept(
     ]
     project = make_project(script, LOPEN_WORKFLOW__MAX_ITERATIONS="2")
     project.specify()
-    assert project.lopen("approve", "calc", "--run").code == 3
+    assert project.lopen("approve", "calc", "--yes", "--run").code == 3
 
     ran = project.lopen("resume", "--json")
 
@@ -120,7 +120,7 @@ def test_nothing_is_built_on_an_unknown_scope(make_project: MakeProject) -> None
     components = [(b["name"], b["input"]) for b in plan().content][1:3]
     project = make_project([plan(), tools(*components), build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     assert project.lopen("plan", "calc").code == 0
     database = state(project)
     store = SessionStore(database)
@@ -145,7 +145,7 @@ def test_one_question_is_put_to_a_person_the_second_is_answered_by_its_default(
     again = [ask("Which tone?"), *[(b["name"], b["input"]) for b in plan().content]]
     project = make_project([tools(ask("Which colour?")), tools(*again), build("calc-t1")])
     project.specify()
-    ran = project.lopen("approve", "calc", "--run", "--json")
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
     assert ran.code == 3
     session = ran.named("session_paused")[0]["session"]
     assert ran.named("session_paused")[0]["kind"] == "question"
@@ -169,7 +169,7 @@ def test_new_code_without_a_test_is_said_to_the_oracle_and_the_model(make_projec
     project.git("commit", "-q", "-m", "A test that is there")
     project.specify()
 
-    ran = project.lopen("approve", "calc", "--run", "--json")
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
 
     assert ran.code == 0, ran.out[-2000:] + ran.err  # a warning: the judge decides
     assert "New code without a test: calc.py" in str(project.oracle_requests[0])
@@ -188,7 +188,7 @@ def test_nothing_runs_after_the_tasks_result_and_every_call_is_answered_for(
     project = make_project([plan(), tools(*code(), *verified("calc-t1"), *late)])
     project.specify()
 
-    ran = project.lopen("approve", "calc", "--run", "--json")
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
 
     assert ran.code == 0, ran.err
     assert not (project.root / "late.py").exists()
@@ -203,7 +203,7 @@ def test_the_model_hears_why_a_circuit_stopped_it_once_a_person_let_it_go_on(
     stuck = tools(*[("read_file", {"path": "README.md"})] * 5)
     project = make_project([plan(), stuck, build("calc-t1")])
     project.specify()
-    ran = project.lopen("approve", "calc", "--run", "--json")
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
     assert ran.code == 3
     circuit = f"session:{ran.named('session_paused')[0]['session']}"
     assert ran.err.splitlines()[-1] == f"next: lopen circuit ack {circuit}"
@@ -227,7 +227,7 @@ def test_the_same_guards_hold_through_plan_build_and_replay(make_project: MakePr
     gives_up = [failing(note=f"broke {n}") for n in range(3)]
     project = make_project([asks, plan(), *gives_up, build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     planned = project.lopen("plan", "calc", "--json")
     built = project.lopen("build", "calc", "--json")

@@ -54,7 +54,7 @@ def test_a_specification_that_cannot_be_used_is_refused_everywhere(make_project:
     for module, kind in names.items():
         content, words = MALFORMED[kind]
         assert words.removeprefix("SPECIFICATION.md") in checked.out, kind
-        told(project.lopen("approve", module), 1, words)
+        told(project.lopen("approve", module, "--yes"), 1, words)
         assert (project.root / "specs" / module / "SPECIFICATION.md").read_bytes() == content
     for module in ("m0", "m3", "m6"):
         told(project.lopen("run", module), 1, f"specs/{module}/SPECIFICATION.md")
@@ -69,7 +69,7 @@ def test_a_specification_that_is_no_file_is_refused(make_project: MakeProject) -
     told(project.lopen("run", "calc"), 1, "is a folder")
     (project.root / SPEC).rmdir()
     os.mkfifo(project.root / SPEC)
-    told(project.lopen("approve", "calc"), 1, "is not a regular file")
+    told(project.lopen("approve", "calc", "--yes"), 1, "is not a regular file")
 
 
 def test_a_name_that_is_no_module_s_is_refused(make_project: MakeProject) -> None:
@@ -212,7 +212,7 @@ def test_a_folder_inside_a_repository_is_told_where_to_work(make_project: MakePr
     inner = project.root / "inner"
     (inner / ".lopen").mkdir(parents=True)
     project.write("inner/specs/calc/SPECIFICATION.md", specification())
-    assert project.lopen("-C", str(inner), "approve", "calc").code == 0
+    assert project.lopen("-C", str(inner), "approve", "calc", "--yes").code == 0
 
     told(project.lopen("-C", str(inner), "run", "calc"), 1, "is not the top of its repository", "lopen -C")
 

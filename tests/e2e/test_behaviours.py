@@ -42,7 +42,7 @@ def test_each_behaviour_is_met_within_its_bound(behaviour: Behaviour, make_proje
     project.specify()
 
     if "approve" not in behaviour.command:
-        assert project.lopen("approve", "calc").code == 0
+        assert project.lopen("approve", "calc", "--yes").code == 0
 
     ran = project.lopen(*behaviour.command, "--json")
 

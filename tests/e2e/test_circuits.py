@@ -175,7 +175,7 @@ def test_sudo_parallel_in_the_prompt_lifts_the_spawn_limits_and_is_logged(make_p
         LOPEN_RESOURCES__MAX_AGENTS_PER_SESSION="2",
     )
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     ran = project.lopen("run", "calc", "-p", "Look around, SUDO PARALLEL", "--json")
 

@@ -75,7 +75,7 @@ def test_a_request_that_was_killed_is_sent_again_byte_for_byte(make_project: Mak
         running: list[subprocess.Popen[str]] = []
         project = make_project(killed_at(number, running), name=f"killed{number}")
         project.specify()
-        assert project.lopen("approve", "calc").code == 0
+        assert project.lopen("approve", "calc", "--yes").code == 0
         run_to_the_end(project, running)
         requests = project.requests
         assert len(requests) == wanted + 1
@@ -87,7 +87,7 @@ def test_files_that_changed_meanwhile_are_named(make_project: MakeProject) -> No
     running: list[subprocess.Popen[str]] = []
     project = make_project(killed_at(6, running))
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     running.append(project.start("run", "calc"))
     running[-1].communicate(timeout=120)
     project.write("part1.py", "N = 100\n")
@@ -110,7 +110,7 @@ def test_the_answer_that_came_is_kept_where_the_kill_came_after_it(make_project:
     turns: list[Answer] = [plan(), stop, tools(*code(), *verified("calc-t1"))]
     project = make_project(turns)
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     run_to_the_end(project, running)
     assert len(project.requests) == 3
     assert last_result(project.requests[2], "run_command").data["interrupted"]

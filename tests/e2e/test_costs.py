@@ -52,7 +52,7 @@ def test_every_turn_is_charged_once_and_the_oracle_to_no_task(make_project: Make
 def test_the_most_it_may_cost_is_never_passed_and_more_is_asked_for(make_project: MakeProject) -> None:
     project = make_project([plan(), text("Soon.", usage=Usage(2_000, 2_500)), build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     ran = project.lopen("run", "calc", "--max-cost", "0.06", "--json")
 
@@ -81,7 +81,7 @@ def test_the_most_iterations_stop_a_session_and_resume_grants_as_many_again(
     ]
     project = make_project(script)
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     ran = project.lopen("run", "calc", "--max-iterations", "1", "--json")
 
@@ -100,7 +100,7 @@ def test_a_smaller_grant_counts_from_the_resume_that_gives_it(make_project: Make
     script = [plan(tasks=("One", "Two")), build("calc-t1"), tools(*code(value="b + a"), *verified("calc-t2"))]
     project = make_project(script)
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     assert project.lopen("plan", "calc").code == 0
 
     ran = project.resume("--max-iterations", "1")
@@ -115,7 +115,7 @@ def _iterations(ran: Ran) -> list[int]:
 def test_a_model_without_a_known_price_is_counted_in_tokens(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")], LOPEN_ORACLE__MODEL="their-judge")
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     ran = project.lopen("run", "calc", "--model", "their-own", "--json")
 

@@ -127,7 +127,7 @@ def test_a_change_between_two_runs_is_found_when_the_second_begins(make_project:
     ]
     project = make_project(script)
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     planned = project.lopen("plan", "calc")
     assert planned.code == 0, planned.err
     edit(project, ("None.", "Python's own library."))
@@ -199,7 +199,7 @@ def test_changed_verify_commands_wait_for_a_person_and_never_run_before(make_pro
         assert (waits.code, waits.last_line) == (3, "next: lopen approve calc --run")
     assert not (project.root / "new-command").exists()
 
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     on = project.lopen("resume", "--json")
 
     assert on.code == 0, on.err
@@ -223,7 +223,7 @@ def test_a_specification_that_check_refuses_pauses_until_it_is_mended(make_proje
 
     assert ran.code == 3, ran.out + ran.err
     assert "`## Overview` is missing" in ran.out
-    refused = project.lopen("approve", "calc")
+    refused = project.lopen("approve", "calc", "--yes")
     assert refused.code == 1
     assert "the specification has problems" in refused.err
     spec = project.root / SPEC

@@ -57,14 +57,14 @@ def assert_as_sent(project: Project) -> None:
 def test_after_the_approval_it_is_the_planning(make_project: MakeProject) -> None:
     project = make_project([REFUSED])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     assert_as_sent(project)
 
 
 def test_after_the_planning_it_is_the_first_task(make_project: MakeProject) -> None:
     project = make_project([plan(), REFUSED])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     assert project.lopen("plan", "calc").code == 0
     assert_as_sent(project)
 
@@ -101,7 +101,7 @@ def test_at_the_gate_nothing_is_sent(make_project: MakeProject) -> None:
 def test_what_the_run_refuses_the_dry_run_refuses(make_project: MakeProject) -> None:
     project = make_project()
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     project.write("stray.py", "1\n")
     real, dry = project.lopen("run", "calc"), project.lopen("run", "calc", "--dry-run")
     assert (dry.code, dry.err) == (real.code, real.err)
@@ -134,7 +134,7 @@ def test_what_a_shared_store_counted_is_shown_and_nothing_is_counted(
     try:
         project = make_project([plan(), REFUSED], LOPEN_BUDGET__STORE=server.url)
         project.specify()
-        assert project.lopen("approve", "calc").code == 0
+        assert project.lopen("approve", "calc", "--yes").code == 0
         assert project.lopen("plan", "calc").code == 0
         assert_as_sent(project)
     finally:

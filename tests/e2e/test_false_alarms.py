@@ -98,7 +98,7 @@ def test_nothing_that_is_no_habit_is_blocked(innocent: Innocent, make_project: M
     project = make_project(list(innocent.script()))
     project.specify()
 
-    ran = project.lopen("approve", "calc", "--run", "--json")
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
 
     told = ran.named("guardrail")
     assert {(e["guard"], e["verdict"]) for e in told} <= innocent.told, told

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,8 +10,9 @@ from lopen.cli.app import installed
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tools
-from tests.project import TIMEOUT_S, Project, build, code, plan, specification, verified
+from tests.project import Project, build, code, plan, specification, verified
 from tests.ran import HERE
+from tests.terminal import on_a_terminal
 
 SPEC = "specs/calc/SPECIFICATION.md"
 LOPEN = f"{sys.executable} -m lopen"
@@ -91,13 +89,42 @@ def test_an_approval_holds_for_exactly_what_was_read(make_project: MakeProject) 
     assert (event["note"], event["spec_hash"]) == ("read it twice", right)
 
 
+def test_approve_asks_on_a_terminal_and_needs_yes_elsewhere(make_project: MakeProject) -> None:
+    project = make_project()
+    project.specify()
+
+    refused = project.lopen("approve", "calc", stdin="y\n")
+    assert refused.code == 2
+    assert "AC-1: add(1, 2) is 3" in refused.out
+    assert f"lopen approve calc --expect {spec_hash(project)[:16]}" in refused.err
+    assert project.lopen("approve", "calc", "--json").code == 2
+    for answer in (b"n\n", b"\n", b"\x04"):
+        assert on_a_terminal(project, "approve", "calc", answers=[(b"[y/N", answer)])[0] == 1
+    assert project.lopen("run", "calc").code == 3
+
+    edited = specification(criteria=("add(1, 2) is 4",), commands={"verify-tests": "none"})
+    project.write("edited.md", edited)
+    editor = f"cp {project.root / 'edited.md'}"
+    answers = [(b"[y/N", b"e\n"), (b"add(1, 2) is 4", b""), (b"[y/N", b"y\n")]
+    code, shown = on_a_terminal(project, "approve", "calc", answers=answers, EDITOR=editor)
+    assert code == 0, shown
+
+    project.specify()
+    again = project.lopen("approve", "calc", "--yes")
+    assert again.code == 0
+    assert "since the approval of" in again.out
+    assert "changed: Acceptance Criteria\n" in again.out
+    assert "command verify-tests: none → " in again.out
+    assert "nothing has changed" in project.lopen("approve", "calc", "--yes").out
+
+
 def test_what_check_refuses_cannot_be_approved(make_project: MakeProject) -> None:
     project = make_project()
     project.specify(
         text=specification().replace("- [ ] add(1, 2) is 3\n", "").replace("## Overview", "## Over")
     )
 
-    approved = project.lopen("approve", "calc")
+    approved = project.lopen("approve", "calc", "--yes")
     ran = project.lopen("run", "calc")
 
     assert approved.code == 1
@@ -109,7 +136,7 @@ def test_what_check_refuses_cannot_be_approved(make_project: MakeProject) -> Non
 
 
 PERSONAL = (
-    "approve calc",
+    "approve calc --yes",
     "confirm {session}",
     "answer {session} yes",
     "skip calc-t1 --reason x",
@@ -159,7 +186,7 @@ def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project:
     project = make_project([plan(), attack, built])
     project.specify()
 
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     ran = project.spawned("run", "calc")  # what is above a process is told by command lines
 
     assert ran.code == 0, ran.out + ran.err
@@ -237,7 +264,7 @@ def test_run_with_a_prompt_drafts_a_specification_and_stops_at_the_gate(make_pro
     assert "draft_specification" in str(project.requests[0]["system"])
     assert any("`## Overview` is missing" in problem for problem in seen[0]["problems"])
     assert project.read(SPEC) == specification()
-    on = project.lopen("approve", "calc", "--run")
+    on = project.lopen("approve", "calc", "--yes", "--run")
     assert on.code == 0, on.out + on.err
 
 
@@ -451,31 +478,7 @@ def test_verify_commit_must_pass_before_each_commit(make_project: MakeProject) -
 def test_at_a_terminal_the_gate_is_opened_there(make_project: MakeProject, tmp_path: Path) -> None:
     project = make_project([plan(), tools(("verify_docs", {}), *build_calls())])
     project.specify(text=specification(commands={"verify-docs": "test -f README.md"}))
-    mine, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lopen", "run", "calc", "-q"],
-        cwd=project.root,
-        env={**project.environment(), "TERM": "dumb"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=subprocess.STDOUT,
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while b"[y/N]" not in shown:
-            shown += os.read(mine, 4096)
-        os.write(mine, b"y\n")
-        try:
-            while chunk := os.read(mine, 4096):
-                shown += chunk
-        except OSError:  # the other end is closed
-            pass
-        code = process.wait(TIMEOUT_S)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(mine)
+    code, shown = on_a_terminal(project, "run", "calc", "-q", answers=[(b"[y/N]", b"y\n")])
 
     assert code == 0, shown.decode()
     assert b"verify-docs: test -f README.md" in shown

@@ -15,7 +15,7 @@ def test_a_module_of_one_task_is_built_in_three_requests(make_project: MakeProje
     assert at_the_gate.code == 3
     assert at_the_gate.last_line == "next: lopen approve calc --run"
 
-    assert project.spawned("approve", "calc").code == 0
+    assert project.spawned("approve", "calc", "--yes").code == 0
     ran = project.spawned("run", "calc")
 
     assert ran.code == 0, ran.err

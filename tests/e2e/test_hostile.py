@@ -64,7 +64,7 @@ def test_nothing_of_it_runs_by_any_command(make_project: MakeProject, traps: Tra
     assert traps.sprung == []
     assert shut == [0, 0, 0, 0, 3, 0, 0, 0]
 
-    approved, ran = victim.lopen("approve", "calc"), victim.lopen("run", "calc")
+    approved, ran = victim.lopen("approve", "calc", "--yes"), victim.lopen("run", "calc")
     assert (approved.code, ran.code) == (0, 0), approved.err + ran.err
     assert "only this repository configures do not run: evil, other" in ran.out
     assert traps.sprung == ["approved"]  # the one thing that a person agreed to
@@ -197,12 +197,12 @@ def test_a_planted_lock_holder_keeps_no_person_out(make_project: MakeProject) ->
             (locks / f"{name}.holder").write_text(json.dumps(held))
         (locks / "module-calc.lock").write_text(str(pid))
     os.mkfifo(locks / "module-pipe.holder")
-    refused = project.lopen("approve", "calc")
+    refused = project.lopen("approve", "calc", "--yes")
     assert refused.code == 1
     assert "module-pipe.holder is not a regular file" in refused.err
     (locks / "module-pipe.holder").unlink()
 
-    approved = project.lopen("approve", "calc")
+    approved = project.lopen("approve", "calc", "--yes")
 
     assert approved.code == 0, approved.err
 
@@ -256,7 +256,7 @@ def test_a_cache_that_leads_out_is_taken_away(make_project: MakeProject, tmp_pat
     elsewhere.mkdir()
     project = make_project([plan(), build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     cache = project.root / ".lopen" / "cache"
     shutil.rmtree(cache, ignore_errors=True)
     cache.mkdir()

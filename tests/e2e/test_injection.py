@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import select
-import signal
-import struct
-import subprocess
-import sys
-import termios
-import time
-from fcntl import ioctl
 from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tool_results, tools, verdict
-from tests.project import TIMEOUT_S, Project, code, component, plan, specification, verified
+from tests.project import Project, code, component, plan, specification, verified
+from tests.terminal import on_a_terminal
 
 # What a terminal would obey: a title, a link, the clipboard, a jump, a device's answer, C1, bidirectional text
 ESCAPES = (
@@ -96,38 +87,6 @@ def script() -> list[Any]:
     ]
 
 
-def on_a_terminal(project: Project, *arguments: str, **variables: str) -> tuple[int, bytes]:
-    """The command with a terminal for its output: its exit code, and every byte the terminal got."""
-    mine, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lopen", *arguments],
-        cwd=project.root,
-        env={**project.environment(**variables), "TERM": "xterm-256color"},
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    deadline = time.monotonic() + TIMEOUT_S
-    try:
-        while time.monotonic() < deadline and select.select([mine], [], [], TIMEOUT_S)[0]:
-            try:
-                piece = os.read(mine, 65_536)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            shown += piece
-        return process.wait(TIMEOUT_S), shown
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        os.close(mine)
-
-
 def test_a_terminal_shows_it_and_obeys_none_of_it(make_project: MakeProject) -> None:
     finding = {"severity": "warning", "path": f"x{EVIL}", "message": EVIL}
     project = make_project(
@@ -137,7 +96,7 @@ def test_a_terminal_shows_it_and_obeys_none_of_it(make_project: MakeProject) -> 
     )
     hostile(project)
 
-    approved = on_a_terminal(project, "approve", "calc", "--note", EVIL)
+    approved = on_a_terminal(project, "approve", "calc", "--yes", "--note", EVIL)
     ran = on_a_terminal(project, "run", "calc", "-v")
     shown = [approved, ran]
     for line in (
@@ -229,7 +188,7 @@ def test_what_a_model_reads_cannot_leave_its_frame(make_project: MakeProject) ->
 @pytest.mark.parametrize("name", [f"calc{EVIL}", "calc\n## Constraints", "[red]calc", "</data>"])
 def test_a_module_s_name_cannot_hold_any(make_project: MakeProject, name: str) -> None:
     project = make_project()
-    ran = project.lopen("approve", "--", name)
+    ran = project.lopen("approve", "--yes", "--", name)
     assert ran.code == 2
     assert "invalid module name" in ran.err
     assert "\x1b" not in ran.err

@@ -66,7 +66,7 @@ def worker(body: dict[str, Any]) -> Answer:
 def crashing(make_project: MakeProject, script: Any = worker) -> Project:
     project = make_project(script)
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     return project
 
 
@@ -185,7 +185,7 @@ def test_a_call_that_was_running_is_answered_as_interrupted(make_project: MakePr
     stop = "if test -f .git/stop; then s=$(cat .git/stop); rm .git/stop; kill -$s $PPID; sleep 60; fi"
     project = crashing(make_project, seen)
     project.specify(text=specification(commands={"verify-tests": f"{stop}; {UNITTEST}"}))
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     for word in ("TERM", "KILL"):
         (project.root / ".git/stop").write_text(word)
@@ -249,7 +249,7 @@ def test_a_run_whose_output_cannot_be_written_says_so_and_is_finished_later(
 ) -> None:
     project = make_project(worker)
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "lopen", "run", "calc"],

@@ -113,7 +113,7 @@ def test_two_modules_are_built_at_the_same_time_while_the_person_works_on(
         # Both commands run, without a sandbox, until the person has committed.
         waits = f"touch {met}/{module}; for _ in $(seq 2400); do test -e {met}/go && break; sleep 0.05; done"
         project.specify(module, specification(module, commands={"verify-tests": f"{waits}; {UNITTEST}"}))
-        assert project.lopen("approve", module).code == 0
+        assert project.lopen("approve", module, "--yes").code == 0
 
     running = [project.start("run", module, "--json") for module in ("calc", "tax")]
     wait_for(met / "calc", met / "tax")
@@ -164,7 +164,7 @@ def test_killed_anywhere_it_is_finished_in_the_end(make_project: MakeProject) ->
     project = isolated(make_project, worker)
     project.specify()
     before = dirty(project)
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     for point in POINTS:
         ran = project.ended_at(point, "run", "calc")

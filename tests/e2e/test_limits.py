@@ -25,7 +25,7 @@ def budget(project: Project, kind: str, **variables: str) -> dict[str, Any]:
 
 def specified(project: Project) -> Project:
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     return project
 
 
@@ -120,7 +120,7 @@ def test_a_model_without_a_price_is_counted_in_tokens_and_said_so(make_project: 
 def test_an_interruption_between_two_tries_costs_nothing(make_project: MakeProject) -> None:
     project = make_project(lambda _: status(529, "busy"), LOPEN_MODEL__RETRY_BASE_S="30")
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     process = project.start("run", "calc", "--json")
     assert process.stdout is not None
     for line in process.stdout:

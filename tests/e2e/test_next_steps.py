@@ -103,7 +103,7 @@ def test_after_a_lost_database_it_is_merged_into_the_usual_branch(make_project: 
     assert project.approved_run("calc", "--max-iterations", "1").code == 3
     for path in (project.root / ".lopen").glob("state.db*"):
         path.write_bytes(b"gone" * 200)
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     ran = project.lopen("run", "calc")
     assert ran.code == 0, ran.out + ran.err
     assert_merges(project, merge_line(ran.out), "main")
@@ -135,7 +135,7 @@ def test_both_ways_out_beside_an_unmerged_branch_work(
     if committed:
         project.git("add", "-A")
         project.git("commit", "-q", "-m", "Specify")
-    warned = project.lopen("approve", "calc")
+    warned = project.lopen("approve", "calc", "--yes")
     assert (warned.code, warned.last_line.startswith("to start afresh")) == (0, False)
     assert "already exists and its files differ" in warned.err
     refused = project.lopen("run", "calc", "--dry-run")
@@ -172,7 +172,7 @@ def test_what_skipping_left_stuck_goes_on_with_the_command_it_names(make_project
 def test_building_wants_a_plan(make_project: MakeProject) -> None:
     project = make_project([plan()])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     refused = project.lopen("build", "calc")
     assert (refused.code, "lopen plan calc" in refused.err) == (1, True)
     assert project.requests == []
@@ -218,7 +218,7 @@ def test_a_model_that_a_repository_names_is_quoted_in_the_command(
     project.git("add", "-f", ".lopen/config.toml")
     project.git("commit", "-q", "-m", "Configure")
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     asked = project.lopen("run", "calc")
     assert asked.code == 3
     assert "for this project only" in asked.err

@@ -238,7 +238,7 @@ def test_commands_of_a_killed_run_are_ended_before_anything_else_runs(
     project = make_project(turns, LOPEN_SANDBOX__MODE=require(mode))
     os.mkfifo(project.root / "pipe")
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     process = project.start("run", "calc")
     writing = None
     while writing is None:  # until the command reads

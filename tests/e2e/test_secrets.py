@@ -129,7 +129,7 @@ def test_a_secret_that_the_model_meets_goes_nowhere(make_project: MakeProject) -
 def test_neither_an_approval_nor_a_backup_stores_one(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")], DEPLOY_TOKEN=VARIABLE)
     project.specify(text=specification(extra=f"\n## Notes\nThe token is {VARIABLE}.\n"))
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     shut = project.lopen("run", "calc")
 

@@ -71,7 +71,7 @@ def test_the_number_of_a_deleted_session_is_not_given_again(make_project: MakePr
 def test_what_a_session_may_cost_holds_until_it_is_changed(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     ran = project.lopen("run", "calc", "--max-cost", "0.001")
     on = project.lopen("resume")
@@ -101,7 +101,7 @@ def test_a_session_that_a_completed_one_left_behind_is_not_gone_on_with(make_pro
 def test_after_its_plan_a_session_waits_and_was_not_cut_off(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     planned = project.lopen("plan", "calc")
     assert (planned.code, planned.last_line) == (0, "planning is complete; next: lopen run calc")
 

@@ -34,7 +34,7 @@ def test_after_a_failure_it_says_the_cause_how_to_mend_it_and_the_command(make_p
 def test_after_a_killed_run_it_says_so_but_not_while_one_works(make_project: MakeProject) -> None:
     project = make_project([plan(), silence()])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     process = project.start("run", "calc", "--json")
     assert process.stdout is not None
     for line in process.stdout:

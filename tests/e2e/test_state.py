@@ -80,7 +80,7 @@ def test_a_damaged_database_is_kept_aside_and_the_session_rebuilt(
     assert kept.read_bytes() == changed
     shut = project.lopen("resume")
     assert (shut.code, shut.last_line) == (3, "next: lopen approve calc --run")
-    on = project.lopen("approve", "calc", "--run")
+    on = project.lopen("approve", "calc", "--yes", "--run")
     assert on.code == 0, on.out + on.err
     assert project.subjects() == [
         "Begin",
@@ -109,7 +109,7 @@ def test_no_trailer_says_where_files_are_written(make_project: MakeProject, name
     told = project.lopen("status")
 
     assert re.search(r"rebuilt session calc-\d{8}-1, 1 of 2 tasks complete", told.err), told.err
-    assert project.lopen("approve", "calc", "--run").code == 0
+    assert project.lopen("approve", "calc", "--yes", "--run").code == 0
     assert list(outside.iterdir()) == []
     assert project.status()["session"] != named
 
@@ -145,7 +145,7 @@ def test_nothing_is_paid_for_that_cannot_be_saved(make_project: MakeProject) -> 
 
     project = make_project([full, plan(), build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     ran = meanwhile.run(project, "run", "calc")
 
@@ -172,7 +172,7 @@ def test_a_disk_that_is_full_for_a_moment_is_waited_for(make_project: MakeProjec
 
     project = make_project([full, plan(), build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     ran = meanwhile.run(project, "run", "calc")
 
@@ -218,7 +218,7 @@ def test_a_second_process_is_told_whose_turn_it_is(make_project: MakeProject) ->
 
     project = make_project([busy, build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     ran = meanwhile.run(project, "run", "calc")
 
@@ -243,14 +243,14 @@ def test_a_dead_process_s_lock_is_taken_over(make_project: MakeProject) -> None:
 
     project = make_project([killed, plan(), build("calc-t1")])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     assert meanwhile.run(project, "run", "calc").code == -signal.SIGKILL
 
     assert project.lopen("resume").code == 0
     # A number that was used before does not make this process a part of that session.
     holder = project.root / ".lopen/locks/module-calc.holder"
     holder.write_text(json.dumps({"pid": os.getpid(), "started": 1, "host": socket.gethostname()}))
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
 
 def test_sessions_are_numbered_by_module_and_day_and_new_begins_another(make_project: MakeProject) -> None:
@@ -396,7 +396,7 @@ def test_plan_build_and_the_commands_that_look(make_project: MakeProject) -> Non
     project.specify(text=specification(criteria=("it adds", "it reports")))
     assert "calc: specified, no tasks yet" in project.lopen("modules").out
     assert project.lopen("plan", "calc").code == 3  # the gate holds here too
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     planned = project.lopen("plan", "calc")
 
@@ -466,7 +466,7 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
     )
     project = make_project([first, other, second()])
     project.specify(text=specification(criteria=("it adds", "it reports")))
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     assert project.lopen("plan", "calc").code == 0
 
     skipped = project.lopen("skip", "calc-t1", "--reason", "not needed any more")

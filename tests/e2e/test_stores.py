@@ -130,7 +130,7 @@ def test_what_needs_no_limits_is_shown_while_redis_is_gone(
 def test_commands_say_what_a_person_did_wrong(make_project: MakeProject) -> None:
     project = make_project([plan()])
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     assert project.lopen("plan", "calc").code == 0
     session = next(b for b in budgets(project).values() if b["budget_type"] == "session")["budget_id"]
     extend = ("budget", "extend", session, "--reason", "x")
@@ -172,7 +172,7 @@ def test_commands_say_what_a_person_did_wrong(make_project: MakeProject) -> None
 def test_a_state_of_a_newer_lopen_and_broken_settings_are_left_as_they_are(make_project: MakeProject) -> None:
     project = make_project()
     project.specify()
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
     path = project.root / ".lopen" / "state.db"
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version=9999")

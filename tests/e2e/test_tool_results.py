@@ -64,7 +64,7 @@ def test_planning_tools_answer_with_what_was_recorded_and_the_next_step(make_pro
     ]
     project = make_project(script, LOPEN_WORKFLOW__UNATTENDED="true")
     project.specify(text=specification(criteria=("it adds", "it reports")))
-    assert project.lopen("approve", "calc").code == 0
+    assert project.lopen("approve", "calc", "--yes").code == 0
 
     planned = project.lopen("plan", "calc")
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError
+from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command
 from lopen.cli.parameters import ModuleArgument
 
 if TYPE_CHECKING:
+    from lopen.documents.spec import Specification
     from lopen.storage.sessions import SessionStore
 
 NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note to store with the approval.")]
@@ -21,6 +25,7 @@ ExpectOption = Annotated[
     str | None,
     typer.Option("--expect", metavar="HASH", help="Fail if the specification has changed."),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")]
 RunOption = Annotated[bool, typer.Option("--run", help="Run the module afterwards.")]
 
 
@@ -30,13 +35,15 @@ def approve(
     module: ModuleArgument,
     note: NoteOption = "",
     expect: ExpectOption = None,
+    yes: YesOption = False,
     run: RunOption = False,
 ) -> ExitCode:
     """Approve a module's specification: its criteria and its verify commands.
 
+    On a terminal it asks first; elsewhere it needs --yes, or --expect with the hash that was read.
     Only a person may run this command; it refuses to run inside a lopen session.
     """
-    from lopen.application.approval import checked, record, show, specification
+    from lopen.application.approval import record
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
     from lopen.documents.spec import module_name
@@ -44,13 +51,15 @@ def approve(
     require_person("approve", context.root)
     module_name(module)  # before anything is written
     store = open_store(context, new=True)
-    spec = checked(specification(context.root, store, module))
-    digest = show(context, spec)
-    if expect is not None and not (len(expect) >= 8 and digest.startswith(expect)):
-        raise LopenError(
-            f"the specification has changed: its hash is {digest}, expected {expect}",
-            hint=f"read it again, then: lopen approve {module} --expect {digest[:16]}",
-        )
+    spec, digest = _shown(context, store, module, expect)
+    while not (yes or expect is not None):
+        answer = _answer(context, module, digest)
+        if answer.startswith("y"):
+            break
+        if not answer.startswith("e"):
+            raise LopenError(f"{module} is not approved", hint=f"when it is right: lopen approve {module}")
+        _edit(spec.path)
+        spec, digest = _shown(context, store, module, expect)
     record(store, spec, note)
     context.say(f"approved {module} ({digest[:16]})")
     context.emit("approved", module=module, spec_hash=digest, note=note)
@@ -63,6 +72,43 @@ def approve(
 
     store.database.close()
     return drive_module(context, module, RunOptions())
+
+
+def _shown(
+    context: CommandContext, store: SessionStore, module: str, expect: str | None
+) -> tuple[Specification, str]:
+    """Show the specification as it is now; return it and its hash, which must be the expected one."""
+    from lopen.application.approval import checked, show, specification
+
+    spec = checked(specification(context.root, store, module))
+    digest = show(context, spec, store.approval(module))
+    if expect is not None and not (len(expect) >= 8 and digest.startswith(expect)):
+        raise LopenError(
+            f"the specification has changed: its hash is {digest}, expected {expect}",
+            hint=f"read it again, then: lopen approve {module} --expect {digest[:16]}",
+        )
+    return spec, digest
+
+
+def _answer(context: CommandContext, module: str, digest: str) -> str:
+    """Ask at the terminal: y(es), e(dit), or anything else for no. Raise `WrongUsage` if nobody can be asked."""
+    from lopen.cli.terminal import answer_to, at_terminal
+
+    if context.json or not at_terminal():
+        raise WrongUsage(
+            "lopen approve asks on a terminal, and this is not one",
+            hint=f"after reading the above: lopen approve {module} --expect {digest[:16]}",
+        )
+    return answer_to(f"approve {module}? [y/N, e to edit it]")
+
+
+def _edit(path: Path) -> None:
+    """Open the specification in the person's editor and wait for its end."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        subprocess.run([*shlex.split(editor), str(path)], check=False)
+    except (OSError, ValueError) as error:
+        raise LopenError(f"cannot start the editor {editor!r}: {error}", hint="set EDITOR") from error
 
 
 def warn_of_branch(context: CommandContext, store: SessionStore, module: str) -> None:

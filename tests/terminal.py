@@ -1,0 +1,60 @@
+"""A command at a pseudo-terminal: what it shows, and answers typed when it asks."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from fcntl import ioctl
+
+from tests.project import TIMEOUT_S, Project
+
+
+def on_a_terminal(
+    project: Project,
+    *arguments: str,
+    answers: Sequence[tuple[bytes, bytes]] = (),
+    **variables: str,
+) -> tuple[int, bytes]:
+    """Run a command at a terminal of 120 columns; return its exit code and every byte the terminal got.
+
+    `answers` are pairs: the text that is waited for, and what is typed then. Without any, standard input is empty.
+    """
+    mine, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lopen", *arguments],
+        cwd=project.root,
+        env={**project.environment(**variables), "TERM": "xterm-256color"},
+        stdin=theirs if answers else subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown, waiting, seen = b"", list(answers), 0
+    deadline = time.monotonic() + TIMEOUT_S
+    try:
+        while time.monotonic() < deadline and select.select([mine], [], [], TIMEOUT_S)[0]:
+            try:
+                piece = os.read(mine, 65_536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+            if waiting and waiting[0][0] in shown[seen:]:
+                seen = len(shown)
+                os.write(mine, waiting.pop(0)[1])
+        return process.wait(TIMEOUT_S), shown
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        os.close(mine)
