@@ -61,6 +61,6 @@ class _Saver:
         for n in range(SAVES):
             tree = journal.session.tree
             task = tree.components[n % len(tree.components)].tasks[-1]
-            changed = tree.with_task(replace(task, note=f"try {began} {n}"))
+            changed = tree.with_task(replace(task, reasons=(f"try {began} {n}",)))
             journal.change(TaskChanged(task.id, task.name, "C", "pending"), tree=changed)
         return (time.perf_counter() - began) / SAVES

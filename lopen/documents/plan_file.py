@@ -221,7 +221,7 @@ def _task_data(value: dict[str, Any]) -> Task:
         failures=int(value["failures"]),
         commit=_optional_text(value["commit"]),
         base=_optional_text(value["base"]),
-        note=_text(value["note"]),
+        reasons=_texts(value["reasons"]),
         given_up=_text(value["given_up"]),
     )
 

@@ -54,7 +54,7 @@ class OpenCircuit:
 
 @dataclass(frozen=True, slots=True)
 class ChurnFacts:
-    """The task's failures in a row, the latest reasons, and the count that a person confirmed.
+    """The task's failures in a row, their reasons, and the count that a person confirmed.
 
     `confirmed_at` is valid for this row of failures: the caller removes it when the task succeeds
     (`repeated_failures.after_success`).

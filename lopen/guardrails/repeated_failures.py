@@ -21,7 +21,6 @@ from lopen.workflow.session import Session
 
 NAME = "churn"
 TRANSITIONS_KEPT = 20
-REASONS_TOLD = 3
 
 Action = Literal["continue", "correct", "confirm", "halt"]
 
@@ -153,7 +152,7 @@ def _reason(facts: GuardFacts) -> str:
 
 
 def _correction(facts: GuardFacts, pressure: Pressure) -> str:
-    count = f"The {_what(facts)} has failed {times(facts.churn.failures)} in a row{_why(facts)}."
+    count = f"The {_what(facts)} has failed {times(facts.churn.failures)} in a row."  # the prompt tells the reasons
     match pressure:
         case Pressure.WARNING | Pressure.NORMAL:
             return f"{count} Consider a different approach before you try again."
@@ -177,8 +176,8 @@ def _what(facts: GuardFacts) -> str:
 
 
 def _why(facts: GuardFacts) -> str:
-    reasons = "; ".join(one_line(r, 120) for r in facts.churn.reasons[-REASONS_TOLD:] if r.strip())
-    return f" (latest: {reasons})" if reasons else ""
+    reasons = "; ".join(one_line(r, 120) for r in facts.churn.reasons if r.strip())
+    return f" ({reasons})" if reasons else ""
 
 
 ACTION_TEXTS: Mapping[Action, str] = {
@@ -228,15 +227,21 @@ def escalated(
 def _all(session: Session) -> Iterator[FailingSubject]:
     """Return every task and step that fails or has a level, those that are no longer there included."""
     found = {
-        t.id: FailingSubject(t.id, t.name, 0 if t.given_up else t.failures, t.note, bool(t.given_up))
+        t.id: FailingSubject(
+            t.id, t.name, 0 if t.given_up else t.failures, _last(t.reasons), bool(t.given_up)
+        )
         for t in session.tree.tasks
         if t.failures or t.id in session.pressure
     }
     step = session.step.value
     if session.step_failures or step in session.pressure:
-        found[step] = FailingSubject(step, step, session.step_failures, session.last_failure)
+        found[step] = FailingSubject(step, step, session.step_failures, _last(session.step_reasons))
     gone = {s: FailingSubject(s, s, 0) for s in session.pressure if s not in found}
     yield from (*found.values(), *gone.values())
+
+
+def _last(reasons: tuple[str, ...]) -> str:
+    return reasons[-1] if reasons else ""
 
 
 def _event(failing: FailingSubject, change: PressureChange, action: Action) -> EscalationChanged:

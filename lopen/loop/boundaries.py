@@ -138,10 +138,7 @@ def _name(component: Component, scope: Scope) -> str:
 
 def _description(judged: BoundaryVerdict, scope: Scope) -> str:
     lines = [f"The {scope}'s verification failed: {judged.verdict.summary}"]
-    for finding in judged.verdict.findings:
-        place = f" ({finding.path}{f':{finding.line}' if finding.line else ''})" if finding.path else ""
-        criterion = f" [{finding.criterion}]" if finding.criterion else ""
-        lines.append(f"- {finding.severity}{criterion}: {finding.message}{place}")
+    lines += [f"- {finding}" for finding in judged.verdict.findings]
     for result in judged.results:
         if not result.passed:
             lines.append(

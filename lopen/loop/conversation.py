@@ -18,6 +18,7 @@ from lopen.guardrails.wording import times
 from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.llm.request_body import can_stand_last, cut_call, sendable, text_block
 from lopen.loop.model_calls import CallPaused, ModelAccess
+from lopen.loop.refusals import still_refused
 from lopen.loop.resumption import Resumed, say, stored_response
 from lopen.storage.conversations import ConversationStore
 from lopen.tools.registry import Registry
@@ -56,6 +57,10 @@ class Conversation:
     store: ConversationStore | None = None
     resumed: Resumed | None = None  # the conversation is continued: its last response may not be answered yet
     notice: str = ""  # sent to the model with the next message of the user's side
+    task_id: str = field(default="", init=False)  # of the task in progress, as the conversation began
+
+    def __post_init__(self) -> None:
+        self.task_id = task.id if (task := self.bench.session.task) else ""
 
     def counts(self) -> dict[str, int]:
         """Return the counts that a continued conversation begins with."""
@@ -80,7 +85,11 @@ class Conversation:
             if outcome is None and self.turn >= MAX_PLANNING_TURNS and self._planning():
                 outcome = Outcome("failed", f"{self.turn} turns brought no result of the step")
             if outcome is not None:
-                return replace(outcome, turns=self.turn)
+                refused = still_refused(self.messages)
+                return replace(outcome, turns=self.turn, subject=self._subject(), refused=refused)
+
+    def _subject(self) -> str:
+        return self.task_id or self.bench.session.step.value
 
     def _planning(self) -> bool:
         step = self.bench.session.step
@@ -149,6 +158,7 @@ class Conversation:
             for use, answer in zip(batch, answers, strict=True):
                 blocks[use.id] = tool_result(use, answer)
             any_false_claim = any_false_claim or any(answer.false_claim for answer in answers)
+        say(self.messages, "user", [blocks[use.id] for use in response.tool_uses])
         if self.runner.pause is not None:
             return _paused(self.runner.pause)
         if self.runner.recorded:
@@ -158,7 +168,6 @@ class Conversation:
         if self.false_claims >= MAX_FALSE_CLAIMS:
             said = times(self.false_claims)
             return Outcome("failed", f"completion was claimed {said} without its verifications")
-        say(self.messages, "user", [blocks[use.id] for use in response.tool_uses])
         return self._count_continue(response) if response.stop_reason == "max_tokens" else None
 
     def _reads_only(self, use: ToolUse) -> bool:

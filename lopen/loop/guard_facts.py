@@ -33,7 +33,7 @@ def guard_facts(context: SessionContext) -> GuardFacts:
         circuits=_circuits(context),
         churn=ChurnFacts(
             failures=task.failures if task else session.step_failures,
-            reasons=(task.note if task and task.note else session.last_failure,),
+            reasons=task.reasons if task else session.step_reasons,
             confirmed_at=session.confirmed.get(subject, 0),
             threshold=settings.workflow.failure_threshold,
         ),

@@ -171,7 +171,7 @@ def _record(bench: Workbench, task: Task, commit: str, *events: Committed) -> No
 
 def completed(session: Session, task: Task, commit: str) -> Session:
     """The session with the task complete; its failures are forgotten, its commit kept."""
-    finished = replace(task.to(State.COMPLETE), commit=commit, failures=0, note="")
+    finished = replace(task.to(State.COMPLETE), commit=commit, failures=0, reasons=())
     subtasks = tuple(replace(s, done=True) for s in finished.subtasks)
     tree = session.tree.with_task(replace(finished, subtasks=subtasks))
     confirmed = after_success(session.confirmed, task.id)

@@ -26,6 +26,11 @@ class Finding:
     line: int | None = None
     criterion: str | None = None
 
+    def __str__(self) -> str:
+        criterion = f" [{self.criterion}]" if self.criterion else ""
+        place = f" ({self.path}{f':{self.line}' if self.line else ''})" if self.path else ""
+        return f"{self.severity}{criterion}: {self.message}{place}"
+
     def to_json(self) -> dict[str, Any]:
         """Return the finding as a tool result shows it, without unknown fields."""
         return {name: value for name, value in asdict(self).items() if value is not None}

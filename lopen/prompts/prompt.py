@@ -191,6 +191,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
     return [
         Part("Workflow state", state_lines(session)),
         *([Part("Your task", task_lines(task)), *_task_sections(session, spec)] if task else []),
+        _refused(session),
         Part("What the person asks for", request, data=True),
         Part("Told by lopen since the last prompt", notes),
         Part("Corrections (from lopen's guardrails; they are not optional)", corrections),
@@ -204,7 +205,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
         Part("Files in the project", around.files, 6, data=True, rest="list_files gives more"),
         Part("Research so far", research, 5, data=True, rest="read_research gives a topic"),
         Part(
-            "Work in progress (uncommitted, from before an interruption; continue it)",
+            f"Work in progress (uncommitted, {_left_by(task)})",
             around.work_in_progress,
             3,
             data=True,
@@ -213,6 +214,20 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
         Part("Set-up of this repository", around.set_up),
         Part("Budget and circuits", around.limits),
     ]
+
+
+def _refused(session: Session) -> Part:
+    """What the last conversation left refused; not that of a task that a person gave up."""
+    subject, text = session.refused
+    task = session.tree.task(subject)
+    kept = text if task is None or not task.given_up else ""
+    return Part(f"Refused at the end of the last conversation ({subject})", kept, 1, data=True)
+
+
+def _left_by(task: Task | None) -> str:
+    if task and task.failures:
+        return "left by the failed attempts; keep what is right"
+    return "from before an interruption; continue it"
 
 
 def state_lines(session: Session) -> str:
@@ -239,9 +254,8 @@ def task_lines(task: Task) -> str:
     lines += [f"description: {indented(task.description)}"] if task.description else []
     lines += [f"{n}. [{'x' if s.done else ' '}] {s.name}" for n, s in enumerate(task.subtasks, 1)]
     if task.failures:
-        lines.append(
-            f"Earlier attempts failed {task.failures} time(s) in a row; the last: {indented(task.note)}"
-        )
+        lines.append(f"Failed attempts in a row: {task.failures}. Their reasons, oldest first:")
+        lines += map(bullet, task.reasons)
     return "\n".join(line for line in lines if line)
 
 

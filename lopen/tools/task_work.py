@@ -47,8 +47,7 @@ def _current(bench: Workbench) -> str:
 def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
     session = bench.session
     owner = session.tree.owner(task.id)
-    ended = replace(task.to(State.FAILED), failures=task.failures + 1, note=note[:2_000])
-    session = replace(session, tree=session.tree.with_task(ended))
+    session = replace(session, tree=session.tree.with_task(task.fail(note)))
     decision = enter_step(session, Trigger.TASK_ITERATION_COMPLETE)
     told = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, note[:500])
     bench.journal.save(decision.session, told, *decision.events)

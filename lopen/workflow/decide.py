@@ -9,7 +9,6 @@ from lopen.base.events import Event, StepEntered, TaskChanged
 from lopen.workflow.machine import advance
 from lopen.workflow.session import ATTEMPT_FAILED, Pause, Session
 from lopen.workflow.steps import Step, Trigger, number, phase_of
-from lopen.workflow.task_tree import State
 
 STEPS = frozenset(step.value for step in Step)  # the steps as subjects of a confirmation
 MAX_CONTEXT_LEVEL = 4  # each level halves the size of sections and excerpts
@@ -17,12 +16,17 @@ MAX_CONTEXT_LEVEL = 4  # each level halves the size of sections and excerpts
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a conversation. `recorded`: the session already contains the step's result."""
+    """The end of a conversation. `recorded`: the session already contains the step's result.
+
+    `refused` is what lopen or the judge refused of the work on `subject` and was not mended in the conversation.
+    """
 
     kind: Literal["recorded", "failed", "overflow", "paused"]
     reason: str = ""
     pause: Pause | None = None
     turns: int = 0
+    subject: str = ""  # a task's id, or a planning step
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ def enter_step(session: Session, trigger: Trigger) -> Decision:
 
 def decide(session: Session, outcome: Outcome) -> Decision:
     """Decide what follows a conversation: continue, count a failure, shrink the context, or pause."""
+    session = replace(session, refused=(outcome.subject, outcome.refused))
     match outcome.kind:
         case "recorded":
             return Decision(_after_result(session))
@@ -77,14 +82,14 @@ def _shrink_context(session: Session) -> Decision:
 
 
 def _count_failure(session: Session, reason: str) -> Decision:
-    session = replace(session, corrections=(*session.corrections, ATTEMPT_FAILED + reason))
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     if task is None:
-        return Decision(replace(session, step_failures=session.step_failures + 1))
+        corrections = (*session.corrections, ATTEMPT_FAILED + reason)
+        return Decision(replace(session, corrections=corrections, step_failures=session.step_failures + 1))
     owner = session.tree.owner(task.id)
-    failed = replace(task.to(State.FAILED), failures=task.failures + 1, note=reason)
+    failed = task.fail(reason)
     decision = enter_step(
         replace(session, tree=session.tree.with_task(failed)), Trigger.TASK_ITERATION_COMPLETE
     )
-    changed = TaskChanged(task.id, task.name, owner.name if owner else "", State.FAILED.value, reason)
+    changed = TaskChanged(task.id, task.name, owner.name if owner else "", failed.state.value, reason)
     return Decision(decision.session, (changed, *decision.events))

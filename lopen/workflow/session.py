@@ -147,6 +147,7 @@ class Session:
     answers: tuple[tuple[str, str], ...] = ()  # question and answer of the person
     accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted, with their notes
     corrections: tuple[str, ...] = ()  # for the model's next prompt
+    refused: tuple[str, str] = ("", "")  # the last conversation's subject, and what lopen refused of it
     notes: tuple[str, ...] = ()  # a person's notes, reverts and drift, shown to the model once
     confirmed: Mapping[str, int] = field(default_factory=dict)  # subject → level a person confirmed
     boundary_failures: int = 0  # consecutive failed verifications of a component
@@ -185,10 +186,10 @@ class Session:
         return next((t for t in component.tasks if t.state.value == "in_progress"), None)
 
     @property
-    def last_failure(self) -> str:
-        """The reason of the latest failure, without the guardrails' additions; "" if no attempt failed."""
+    def step_reasons(self) -> tuple[str, ...]:
+        """The reasons of the planning step's failures in a row, without the guardrails' additions."""
         failures = [c for c in self.corrections if c.startswith(ATTEMPT_FAILED)]
-        return failures[-1].removeprefix(ATTEMPT_FAILED) if failures else ""
+        return tuple(c.removeprefix(ATTEMPT_FAILED) for c in failures)
 
     def paused(self, pause: Pause) -> Session:
         """Return this session with the status `paused`."""

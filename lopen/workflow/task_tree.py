@@ -33,6 +33,9 @@ MOVES: frozenset[tuple[State, State]] = frozenset(
     }
 )
 
+REASONS_KEPT = 10  # of a task's failures in a row
+REASON_CHARS = 2_000
+
 Found = Literal["missing", "partial", "done"]
 
 
@@ -52,8 +55,8 @@ class Subtask:
 class Task:
     """The smallest unit of work in a component; it results in one commit.
 
-    `failures` counts consecutive failures (a success resets it). `commit` is the commit (or, with
-    `git.auto_commit = false`, the tree) that completed it. `given_up` is a person's reason to skip it.
+    `failures` counts consecutive failures (a success resets it), `reasons` are those of the latest. `commit` is the
+    commit (or, with `git.auto_commit = false`, the tree) that completed it. `given_up` is a person's reason to skip it.
     """
 
     id: str
@@ -67,7 +70,7 @@ class Task:
     failures: int = 0
     commit: str | None = None
     base: str | None = None  # the tree id at the start of the task, the base of its diff
-    note: str = ""
+    reasons: tuple[str, ...] = ()
     given_up: str = ""
 
     @property
@@ -84,6 +87,11 @@ class Task:
         if (self.state, target) not in MOVES:
             raise IllegalMove(f"a task cannot change from {self.state.value} to {target.value}")
         return replace(self, state=target)
+
+    def fail(self, reason: str) -> Task:
+        """Return this task failed once more, for `reason`."""
+        reasons = (*self.reasons, reason[:REASON_CHARS])[-REASONS_KEPT:]
+        return replace(self.to(State.FAILED), failures=self.failures + 1, reasons=reasons)
 
     def reopen(self) -> Task:
         """Return this task as pending, without its commit; the caller records the change."""

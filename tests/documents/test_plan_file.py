@@ -84,7 +84,7 @@ tuples = st.lists(texts, max_size=2).map(tuple)
 maybe = st.none() | texts
 subtasks = st.lists(st.builds(Subtask, texts, st.booleans()), max_size=3).map(tuple)
 tasks = st.lists(
-    st.builds(Task, texts, texts, texts, texts, st.sampled_from(State), subtasks, tuples, st.booleans(), st.integers(0, 99), maybe, maybe, texts, texts),
+    st.builds(Task, texts, texts, texts, texts, st.sampled_from(State), subtasks, tuples, st.booleans(), st.integers(0, 99), maybe, maybe, tuples, texts),
     max_size=3,
 ).map(tuple)  # fmt: skip
 components = st.builds(

@@ -55,7 +55,7 @@ def test_gates(failures: int, confirmed_at: int, verdict: GuardVerdict, level: i
 
 def test_the_block_names_task_reasons_and_both_ways_on() -> None:
     result = judged(3)
-    assert result.reason == "task t1 (login) failed 3 times in a row (latest: red test; red test again)"
+    assert result.reason == "task t1 (login) failed 3 times in a row (red test; red test again)"
     assert (result.pause_kind, result.confirm) == ("confirmation", "t1")
     assert result.command == "lopen confirm auth-20260301-1"
     assert "lopen skip t1 --reason TEXT" in result.action
@@ -145,7 +145,7 @@ def test_failures_count_in_a_row_and_each_gate_asks_once(outcomes: list[bool], t
 
 
 def session(failures: int = 0, *, step_failures: int = 0, given_up: str = "") -> Session:
-    task = Task("t1", "Parse", failures=failures, note="it broke", given_up=given_up)
+    task = Task("t1", "Parse", failures=failures, reasons=("it broke",), given_up=given_up)
     tree = TaskTree((Component("c1", "Core", tasks=(task,)),))
     return Session("m-1", "m", NOW, step=Step.BREAK_INTO_TASKS, tree=tree, step_failures=step_failures)
 

@@ -74,13 +74,14 @@ UPDATE = os.environ.get("UPDATE_SNAPSHOTS") == "1"
 def interrupted() -> Prompt:
     """Step 6 after a crash in the second attempt at a task, with all that may be told."""
     work = planned().tree.components[0].tasks
-    again = replace(work[0], failures=1, note="two tests failed")
+    again = replace(work[0], failures=1, reasons=("two tests failed",))
     return prompt(
         planned(
             again,
             work[1],
             corrections=("The file calc.py was read 3 times unchanged.",),
             notes=("The last run was interrupted.",),
+            refused=("calc-t1", "verify_tests: exit code 1\n2 failed"),
         ),
         surroundings=around(
             conventions=(("AGENTS.md", "Use tabs.\n"),),

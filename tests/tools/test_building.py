@@ -52,7 +52,7 @@ def test_a_task_given_up_is_failed_with_its_note_and_ends_the_iteration(at: Benc
     assert answer.fields == {"task_id": "calc-t1", "status": "failed"}
     task = at.at.session.tree.task("calc-t1")
     assert task is not None
-    assert (task.state, task.failures, task.note) == (State.FAILED, 1, "no such library")
+    assert (task.state, task.failures, task.reasons) == (State.FAILED, 1, ("no such library",))
     assert at.at.session.step is Step.ITERATE_THROUGH_TASKS
     assert at.recorded
     events = [r.event for r in at.store.events(at.at.session.id)]

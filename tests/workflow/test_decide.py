@@ -72,7 +72,7 @@ def test_an_overflow_of_the_smallest_prompt_is_a_failure() -> None:
     task = decide(before, Outcome("overflow")).session.tree.task("calc-t1")
     assert task is not None
     assert (task.state, task.failures) == (State.FAILED, 1)
-    assert "smallest" in task.note
+    assert "smallest" in task.reasons[0]
 
 
 def test_a_failed_iteration_in_step_6_fails_its_task_and_is_told() -> None:
@@ -81,9 +81,9 @@ def test_a_failed_iteration_in_step_6_fails_its_task_and_is_told() -> None:
     after = decision.session
     task = after.tree.task("calc-t1")
     assert task is not None
-    assert (task.state, task.failures, task.note) == (State.FAILED, 1, "the model refused to answer")
+    assert (task.state, task.failures, task.reasons) == (State.FAILED, 1, ("the model refused to answer",))
     assert after.step is Step.ITERATE_THROUGH_TASKS
-    assert after.corrections == ("The last attempt ended without its result: the model refused to answer",)
+    assert after.corrections == ()  # the task's own reasons tell it
     assert decision.events == (
         TaskChanged("calc-t1", "First", "Core", "failed", "the model refused to answer"),
         StepEntered("iterate_through_tasks", 6, "building", "task_iteration_complete"),

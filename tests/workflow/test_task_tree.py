@@ -43,8 +43,8 @@ def test_a_task_moves_along_four_edges_and_no_other(current: State, target: Stat
 
 
 def test_reopening_forgets_the_commit_and_where_the_work_began_but_not_the_failures() -> None:
-    done = Task("t", "T", state=C, commit="abc", base="def", failures=2, note="why")
-    assert done.reopen() == Task("t", "T", state=P, failures=2, note="why")
+    done = Task("t", "T", state=C, commit="abc", base="def", failures=2, reasons=("why",))
+    assert done.reopen() == Task("t", "T", state=P, failures=2, reasons=("why",))
 
 
 @pytest.mark.parametrize(

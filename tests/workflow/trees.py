@@ -39,7 +39,7 @@ def tasks(draw: st.DrawFn, task_id: str = "t") -> Task:
         failures=draw(st.integers(0, 9)),
         commit=draw(st.none() | st.just("c" * 40)),
         base=draw(st.none() | st.just("b" * 40)),
-        note=draw(TEXTS),
+        reasons=tuple(draw(st.lists(TEXTS, max_size=2))),
         given_up=draw(st.sampled_from(["", "", "", "no use"])),
     )
 
