@@ -22,7 +22,7 @@ ROOMS = [
     *["lopen", "base"],
     *["settings", "workflow", "documents", "guardrails", "llm", "prompts", "oracle", "test_integrity"],
     *["storage", "limits", "retention", "git", "workspace", "sandbox", "tools"],
-    *["loop", "example", "claude_hooks", "application", "cli", "__main__"],
+    *["loop", "example", "claude_hooks", "application", "server", "cli", "__main__"],
 ]
 PURE = ["workflow", "documents", "guardrails", "prompts", "oracle", "test_integrity"]  # values in, values out
 PURE_MODULES = ["lopen.llm.messages"]
@@ -51,6 +51,8 @@ LIBRARIES = {
     "fastapi": ["lopen.server."],
     "starlette": ["lopen.server."],
     "uvicorn": ["lopen.server."],
+    "jinja2": ["lopen.server.dashboard."],
+    "prometheus_client": ["lopen.server.metrics"],
     # Validation of what comes from outside: configuration, the model's tool calls and verdicts, stored rows, requests
     "pydantic": [
         "lopen.settings.",

@@ -114,7 +114,9 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "Rebuild a session in a scratch clone and compare the result",
         INSPECT,
     ),
-    CommandEntry("serve", "lopen.cli.serve:serve", "Serve the REST API, the dashboard and metrics", INSPECT),
+    CommandEntry(
+        "serve", "lopen.cli.commands.serve:serve", "Serve the REST API, the dashboard and metrics", INSPECT
+    ),
     CommandEntry(
         "diagram", "lopen.cli.commands.diagram:diagram", "Print the workflow as a Mermaid diagram", INSPECT
     ),

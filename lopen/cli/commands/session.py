@@ -71,17 +71,18 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
     """Show the plan, verdicts and limits of a session, also of an archived one."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_with
-    from lopen.cli.commands.status import fields, lines
+    from lopen.application.session_report import session_object
+    from lopen.cli.commands.status import lines
 
     store = store_with(open_store(context), session)
     found = store.load(session)
     if context.json:
-        context.emit("session", **fields(store, found))
+        context.emit("session", **session_object(store, found))
     elif format == "md":
         limits = looked_up(context, store.database)
         context.say("\n".join(["# " + found.id, "", *lines(context, store, found, limits)]))
     else:
-        whole = fields(store, found)
+        whole = session_object(store, found)
         if format == "json":
             context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str))
         else:

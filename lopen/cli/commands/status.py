@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lopen.application.command_context import CommandContext
+from lopen.application.session_report import session_object
 from lopen.application.waiting import standstill, standstill_lines
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
@@ -49,7 +50,7 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
         still = standstill(context.root, store, session) if session.status == "failed" else None
         context.emit(
             "status",
-            **fields(store, session),
+            **session_object(store, session),
             failure=None if still is None else asdict(still),
             counters=counted,
             limits_unknown=limits.unknown or None,
@@ -151,46 +152,6 @@ def session_counters(
     """Return the counters of the guardrails against their limits."""
     circuit = next((c for c in limits.circuits if c.circuit_id == f"session:{session.id}"), None)
     return counters(session, context.load().settings, circuit)
-
-
-def fields(store: SessionStore, session: Session) -> dict[str, Any]:
-    """Return the status of a session for a program."""
-    scope = scope_of(session)
-    return {
-        "session": session.id,
-        "module": session.module,
-        "status": session.status,
-        "step": displayed_step(session).value,
-        "phase": phase_of(displayed_step(session)),
-        "iterations": {"used": session.iterations, "granted": session.iterations_granted},
-        "scope": {"completed": scope.completed, "original": scope.original},
-        "branch": session.branch,
-        "components": [
-            {
-                "id": c.id,
-                "name": c.name,
-                "state": c.state.value,
-                "criteria": list(c.criteria),
-                "tasks": [
-                    {
-                        "id": t.id,
-                        "name": t.name,
-                        "state": t.state.value,
-                        "commit": t.commit,
-                        "failures": t.failures,
-                    }
-                    for t in c.tasks
-                ],
-            }
-            for c in session.tree.components
-        ],
-        "verdicts": store.verdicts(session.id)[-10:],
-        "assumptions": list(session.assumptions),
-        "accepted": list(session.accepted),
-        "waiting": None
-        if session.pause is None
-        else {"kind": session.pause.kind, "message": session.pause.message, "command": session.pause.command},
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,99 @@
+"""Errors as problem details (RFC 9457), the same for routes, validation and the gate in front of them."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from lopen.base.errors import LopenError, StorageError, StoreUnreachable, WrongUsage
+from lopen.limits.admin_actions import NoSuch
+from lopen.server.served import NoSuchProject
+from lopen.storage.lock import Locked
+from lopen.storage.sessions import NoSuchSession
+
+MEDIA_TYPE = "application/problem+json"
+# The first class that fits counts. Other failures of a command are conflicts with the present state.
+STATUS: tuple[tuple[type[LopenError], int], ...] = (
+    (NoSuch, 404),
+    (NoSuchSession, 404),
+    (NoSuchProject, 404),
+    (Locked, 409),
+    (WrongUsage, 422),
+    (StoreUnreachable, 503),
+    (StorageError, 503),
+    (LopenError, 409),
+)
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457)."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"type": "about:blank", "title": "Not Found"}]})
+
+    type: str = Field("about:blank", description="The kind of problem; `about:blank`: the status says it.")
+    title: str = Field(description="The status in words.", examples=["Not Found"])
+    status: int = Field(description="The HTTP status.", examples=[404])
+    detail: str = Field("", description="The cause.", examples=["there is no budget module:calc"])
+    hint: str = Field("", description="The next action.", examples=["lopen budget show lists them"])
+    errors: list[dict[str, Any]] = Field(
+        default_factory=list, description="The invalid fields of a request: `field` and `message`."
+    )
+
+
+def problem(
+    status: int,
+    detail: str,
+    *,
+    hint: str = "",
+    headers: dict[str, str] | None = None,
+    **extra: Any,
+) -> Response:
+    """Return a problem as a response."""
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    body |= {"hint": hint} if hint else {}
+    return Response(
+        json.dumps(body | extra, ensure_ascii=False),
+        status,
+        headers=headers,
+        media_type=MEDIA_TYPE,
+    )
+
+
+async def _failure(request: Request, error: Exception) -> Response:
+    assert isinstance(error, LopenError)
+    status = next(code for kind, code in STATUS if isinstance(error, kind))
+    return problem(status, error.message, hint=error.hint)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {"field": ".".join(str(part) for part in found["loc"]), "message": found["msg"]}
+        for found in error.errors()
+    ]
+    detail = "; ".join(f"{e['field']}: {e['message']}" for e in errors)
+    return problem(422, detail, errors=errors)
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    return problem(500, "lopen failed; the server's output has the traceback")
+
+
+def add_problems(app: FastAPI) -> None:
+    """Answer every error of `app` with problem details."""
+    app.add_exception_handler(LopenError, _failure)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _bug)

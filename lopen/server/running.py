@@ -1,0 +1,120 @@
+"""Running the server: its socket, its token, patience with slow clients, and a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from lopen.application.servers import announced, server_token
+from lopen.base.errors import LopenError
+from lopen.server.access import FIRST_LINK_SECONDS, AccessKeys, new_link_key
+from lopen.server.app import create_app
+from lopen.server.gate import OPEN
+from lopen.server.served import ServedProjects
+
+GRACE_S = 3
+MOST_CONNECTIONS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Where a server listens."""
+
+    host: str
+    port: int
+    cert: Path | None = None
+    key: Path | None = None
+    names: tuple[str, ...] = ()
+    new_token: bool = False
+
+    @property
+    def secure(self) -> bool:
+        """True if the server speaks TLS."""
+        return self.cert is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Return True for an address that only this machine reaches."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a bound socket; raises `LopenError` if the address is taken or not of this machine."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(family, kind)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+        except OSError:
+            found.close()
+            raise
+    except OSError as error:
+        raise LopenError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            hint="for a free port: lopen serve --port 0",
+        ) from error
+    return found
+
+
+class _Server(uvicorn.Server):
+    """A server that ends its streams first, and whose end by a signal is not a failure."""
+
+    def __init__(
+        self, config: uvicorn.Config, ending: Callable[[], None], started: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._ending = ending
+        self._started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()
+
+
+def serve(roots: Sequence[Path], options: ServerOptions, tell: Callable[[str, str], None]) -> None:
+    """Serve the projects until a signal comes; `tell` gets the address and a link that opens it once."""
+    token = server_token(renew=options.new_token)
+    with bound_socket(options.host, options.port) as listening:
+        port = listening.getsockname()[1]
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        url = f"{'https' if options.secure else 'http'}://{host}:{port}"
+        projects = ServedProjects(roots)
+        names = frozenset({options.host, *options.names})
+        application = create_app(projects, AccessKeys(token, port), names=names, secure=options.secure)
+        config = uvicorn.Config(
+            application,
+            log_config=None,
+            access_log=False,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=GRACE_S,
+            ssl_certfile=options.cert,
+            ssl_keyfile=options.key,
+        )
+        link = f"{url}{OPEN}?key={new_link_key(token, FIRST_LINK_SECONDS)}"
+        server = _Server(config, application.close, lambda: tell(url, link))
+        with announced(url, tuple(project.root for project in projects)):
+            asyncio.run(server.serve([listening]))

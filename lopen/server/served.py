@@ -1,0 +1,135 @@
+"""The projects that a server serves. Each has one worker thread, which owns its database connection.
+
+The server reads what running sessions write, and acts through the functions that the commands use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Concatenate, ParamSpec, TypeVar
+
+from lopen.application.command_context import CommandContext
+from lopen.application.open_store import NOWHERE, open_store
+from lopen.base.errors import LopenError
+from lopen.limits.stores.opening import open_limits
+from lopen.limits.stores.store import LimitsStore
+from lopen.settings.schema import Settings
+from lopen.storage.sessions import SessionStore
+
+T = TypeVar("T")
+P = ParamSpec("P")
+SETTINGS_FRESH_S = 2.0
+
+
+class NoSuchProject(LopenError):
+    """The server serves no project of that name."""
+
+
+@dataclass
+class OpenProject:
+    """A project's state, for use in its worker thread."""
+
+    context: CommandContext
+    store: SessionStore
+    settings: Settings
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self.context.root
+
+    @contextmanager
+    def limits(self) -> Iterator[LimitsStore]:
+        """Open the store of budgets and circuits."""
+        evidence_max = self.settings.memory.evidence_max
+        with closing(
+            open_limits(self.settings.budget, self.store.database, evidence_max=evidence_max)
+        ) as store:
+            yield store
+
+
+class ServedProject:
+    """One project: its name in URLs, its folder, and the thread that does its work."""
+
+    def __init__(self, name: str, root: Path) -> None:
+        self.name = name
+        self.root = root
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"project-{name}")
+        self._open: OpenProject | None = None
+        self._identity: tuple[int, int] | None = None
+        self._settings_read = 0.0
+
+    async def run(
+        self, work: Callable[Concatenate[OpenProject, P], T], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        """Return what `work` returns, called with the open project in its worker thread."""
+
+        def call() -> T:
+            return work(self._opened(), *arguments, **named)
+
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    def _opened(self) -> OpenProject:
+        """Open the state; again if its file was replaced, or created since."""
+        identity = _identity(self.root / ".lopen" / "state.db")
+        if (
+            self._open is None
+            or identity != self._identity
+            or (identity is not None and self._open.store.database.path == NOWHERE)
+        ):
+            self._close()
+            context = CommandContext(self.root)
+            self._open = OpenProject(context, open_store(context), context.load().settings)
+            self._identity = _identity(self.root / ".lopen" / "state.db")
+            self._settings_read = monotonic()
+        elif monotonic() - self._settings_read > SETTINGS_FRESH_S:
+            self._open.settings = self._open.context.load().settings
+            self._settings_read = monotonic()
+        return self._open
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open.store.database.close()
+            self._open = None
+
+    async def close(self) -> None:
+        """Close the database and end the worker thread."""
+        await asyncio.get_running_loop().run_in_executor(self._executor, self._close)
+        self._executor.shutdown(wait=True)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = os.stat(path)
+        return found.st_dev, found.st_ino
+    return None
+
+
+class ServedProjects:
+    """All projects of a server, by name; the first one is meant where a request names none."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._projects: dict[str, ServedProject] = {}
+        for root in dict.fromkeys(roots):
+            name, number = root.name or "project", 2
+            while name in self._projects:
+                name, number = f"{root.name}-{number}", number + 1
+            self._projects[name] = ServedProject(name, root)
+
+    def __iter__(self) -> Iterator[ServedProject]:
+        return iter(self._projects.values())
+
+    def named(self, name: str | None) -> ServedProject:
+        """Return the project of that name, the first one for None; raises `NoSuchProject`."""
+        if name is None:
+            return next(iter(self))
+        if name not in self._projects:
+            raise NoSuchProject(f"there is no project {name!r}", hint="GET /api/projects lists them")
+        return self._projects[name]
