@@ -10,6 +10,7 @@ from pathlib import Path
 from lopen.base.events import SessionFailed, from_fields
 from lopen.storage.lock import is_running, lock_holder
 from lopen.storage.sessions import SessionStore
+from lopen.storage.verifications import last_failure
 from lopen.workflow.session import Session
 
 INTERRUPTED = "the last run was interrupted; everything up to then is saved"
@@ -59,4 +60,6 @@ def standstill_lines(root: Path, store: SessionStore, session: Session) -> list[
     label = "failed" if session.status == "failed" else "waits"
     lines = [f"{label}: {found.cause}"] if found.cause else []
     lines += [f"  {line}" for line in found.mend.splitlines()]
+    if failure := last_failure(store.database, session.id):
+        lines += failure.excerpt().splitlines()
     return [*lines, f"next: {found.command}"]

@@ -63,7 +63,7 @@ from lopen.tools.commands import Commands
 from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Person, Project
-from lopen.workflow.session import Approval, Session
+from lopen.workflow.session import Session
 from lopen.workspace.workspace import Workspace
 
 REPLAY = "replay:"
@@ -112,8 +112,8 @@ def wired(
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
         commands = commands_of(stack, context, sandbox, repository, journal)
-        approval = session.approval or store.approval(session.module)
-        verifier = _verifier(settings, commands, approval, clock, root)
+        audit = AuditTrail(store.database, session.id, secrets.redact)
+        verifier = _verifier(settings, commands, audit, store, clock, root)
         calls = _model_calls(settings, options, model, meter, journal, clock)
         workspace = Workspace(root, repository.files, secrets.watch_file)
         rules = sandbox_rules(sandbox, settings)
@@ -123,7 +123,7 @@ def wired(
             settings=settings,
             clock=clock,
             project=Project(place, workspace, Specifications(home, store), commands, verifier, rules),
-            record=_record(store, journal, home, secrets),
+            record=_record(store, journal, audit, home, secrets),
             models=SessionModels(
                 calls,
                 OracleCalls(calls, repository, store, settings.oracle.model, second),
@@ -142,11 +142,13 @@ def wired(
         yield Wired(context, loop, view)
 
 
-def _record(store: SessionStore, journal: Journal, home: Path, secrets: KnownSecrets) -> SessionRecord:
+def _record(
+    store: SessionStore, journal: Journal, audit: AuditTrail, home: Path, secrets: KnownSecrets
+) -> SessionRecord:
     return SessionRecord(
         journal=journal,
         store=store,
-        audit=AuditTrail(store.database, journal.session.id, secrets.redact),
+        audit=audit,
         conversations=ConversationStore(store.database, journal.session.id, secrets.redact),
         write_plan=lambda: write_plan(home, journal.session),
         new_task_id=TaskIds(store, journal),
@@ -197,14 +199,22 @@ def _meter(
 
 
 def _verifier(
-    settings: Settings, commands: Commands, approval: Approval | None, clock: Clock, root: Path
+    settings: Settings,
+    commands: Commands,
+    audit: AuditTrail,
+    store: SessionStore,
+    clock: Clock,
+    root: Path,
 ) -> Verifier:
+    session = commands.journal.session
+    approval = session.approval or store.approval(session.module)
     return Verifier(
         root=root,
         commands=approval.commands if approval else {},
         run=commands,
         repository=commands.repository,
         journal=commands.journal,
+        audit=audit,
         clock=clock,
         timeout_s=settings.sandbox.verify_timeout_s,
         network=settings.sandbox.network,

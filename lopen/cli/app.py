@@ -101,6 +101,13 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "Show tasks, step, budgets, and what waits for you",
         INSPECT,
     ),
+    CommandEntry(
+        "show",
+        "lopen.cli.commands.show:show",
+        "Show a task, verdict or call with its output, diff and cost",
+        INSPECT,
+    ),
+    CommandEntry("diff", "lopen.cli.commands.show:diff", "Show what a task or module changed", INSPECT),
     CommandEntry("log", "lopen.cli.commands.log:log", "Show what happened, in order", INSPECT),
     CommandEntry(
         "session",

@@ -164,6 +164,7 @@ class OracleCalls:
                 verdict.summary[:1_000],
                 len(verdict.findings),
                 judged.cached,
+                verdict.evidence_hash,
             )
         )
         pause = None

@@ -25,6 +25,7 @@ from lopen.loop.iteration import (
 from lopen.loop.model_calls import CallPaused
 from lopen.loop.resumption import CONTINUED
 from lopen.loop.startup import completed
+from lopen.storage.verifications import last_failure
 from lopen.workflow.decide import Outcome, decide
 from lopen.workflow.pauses import confirm_command, interrupted_pause
 from lopen.workflow.session import MOVED, Pause, Session, StepProgress, waits
@@ -172,6 +173,8 @@ def pause(context: SessionContext, why: Pause, corrections: tuple[str, ...] = ()
     session = context.record.journal.session
     kept = tuple(dict.fromkeys((*session.corrections, *corrections)))
     session = replace(session, status="paused", pause=why, corrections=kept)
-    saved = context.record.journal.save(session, SessionPaused(why.kind, why.message, why.command))
+    failure = last_failure(context.record.store.database, session.id)
+    output = failure.excerpt() if failure else ""
+    saved = context.record.journal.save(session, SessionPaused(why.kind, why.message, why.command, output))
     context.record.write_plan()
     return saved

@@ -72,7 +72,7 @@ def memory_report(
     size = footprint(folder, uncounted=True)
     connection = store.database.connection
     last = connection.execute("SELECT body FROM memos WHERE key=?", (LAST_CLEANUP,)).fetchone()
-    tables = {"calls": "tool_calls", "events": "events"}
+    tables = {"calls": "tool_calls", "events": "events", "verifications": "verifications"}
     return MemoryReport(
         parts=dict(size.parts),
         counted=size.counted,
@@ -152,7 +152,11 @@ def report_lines(found: MemoryReport, policy: RetentionPolicy) -> Iterator[str]:
         f" (beyond {policy.sessions}, or {policy.session_age_s / SECONDS_PER_DAY:g} days after they finished)"
     )
     moved = f"; {found.segments} segments with older ones" if found.segments else ""
-    yield f"  {found.rows['calls']:,} tool calls and {found.rows['events']:,} events in the database{moved}"
+    rows = found.rows
+    yield (
+        f"  {rows['calls']:,} tool calls, {rows['verifications']:,} verifications and {rows['events']:,} events"
+        f" in the database{moved}"
+    )
     yield f"Evidence: {policy.evidence} entries per list, {policy.tool_history} calls for pattern detection"
     for entries in found.evidence:
         dropped = (

@@ -1,15 +1,18 @@
-"""The audit trail: one row per tool call, written before the call runs and completed after it."""
+"""The audit trail: a row per tool call, written before it runs and completed after it, and one per verification."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from lopen.storage.database import Database
+from lopen.storage.segments import moved_rows
+from lopen.storage.sessions import SessionStore
+from lopen.storage.verifications import VerificationRecord
 
 MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
 
@@ -52,6 +55,7 @@ class AuditTrail:
         self._database = database
         self._session = session
         self._redact = redact
+        self._running: int | None = None  # the call that runs and may verify
 
     def start(
         self, *, iteration: int, turn: int, task: str | None, tool: str, arguments: Any, at: datetime
@@ -63,16 +67,30 @@ class AuditTrail:
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (self._session, iteration, turn, task, tool, text, at.isoformat()),
         )
+        self._running = cursor.lastrowid
         return cursor.lastrowid or 0
 
     def end(
         self, seq: int, *, seconds: float, outcome: Outcome, content_hash: str | None = None, error: str = ""
     ) -> None:
         """Record the outcome of a call."""
+        self._running = None
         self._database.write(
             "UPDATE tool_calls SET seconds=?, outcome=?, content_hash=?, error=? WHERE seq=?",
             (seconds, outcome, content_hash, self._redact(error), seq),
         )
+
+    def verification(self, record: VerificationRecord) -> VerificationRecord:
+        """Record a verification under its number, as part of the call that runs; return it without secrets."""
+        clean = replace(record, call=self._running, output=self._redact(record.output))
+        body = {
+            name: value for name, value in asdict(clean).items() if name not in ("number", "call", "task")
+        }
+        cursor = self._database.write(
+            "INSERT INTO verifications (session, call, task, body) VALUES (?, ?, ?, ?)",
+            (self._session, clean.call, clean.task, self._redact(json.dumps(body, ensure_ascii=False))),
+        )
+        return replace(clean, number=cursor.lastrowid or 0)
 
     def calls(self, *, limit: int = 100) -> list[CallRecord]:
         """Return the session's last `limit` calls, oldest first."""
@@ -80,19 +98,30 @@ class AuditTrail:
             "SELECT * FROM (SELECT * FROM tool_calls WHERE session=? ORDER BY seq DESC LIMIT ?) ORDER BY seq",
             (self._session, limit),
         )
-        return [
-            CallRecord(
-                r["seq"],
-                r["iteration"],
-                r["turn"],
-                r["task"],
-                r["tool"],
-                r["arguments"],
-                datetime.fromisoformat(r["started_at"]),
-                r["seconds"],
-                r["outcome"],
-                r["content_hash"],
-                r["error"],
-            )
-            for r in rows
-        ]
+        return [_call(row) for row in rows]
+
+
+def recorded_call(store: SessionStore, session: str, number: int) -> CallRecord | None:
+    """Return a call of the session by its number, also one that was moved out of the database."""
+    sql = "SELECT * FROM tool_calls WHERE session=? AND seq=?"
+    row = store.database.connection.execute(sql, (session, number)).fetchone()
+    if row is None:
+        moved = moved_rows(store.archives, session, "calls", after=number - 1, before=number + 1)
+        row = next(moved, None)
+    return None if row is None else _call(row)
+
+
+def _call(row: Mapping[str, Any]) -> CallRecord:
+    return CallRecord(
+        row["seq"],
+        row["iteration"],
+        row["turn"],
+        row["task"],
+        row["tool"],
+        row["arguments"],
+        datetime.fromisoformat(row["started_at"]),
+        row["seconds"],
+        row["outcome"],
+        row["content_hash"],
+        row["error"],
+    )

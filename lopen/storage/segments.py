@@ -18,7 +18,7 @@ from lopen.base.atomic_files import plain_name, store_bytes
 from lopen.base.errors import StorageError
 from lopen.storage.database import Database
 
-RowKind = Literal["calls", "events"]
+RowKind = Literal["calls", "events", "verifications"]
 ARCHIVES_FOLDER = "session_archives"
 SUFFIX = ".jsonl.gz"
 
@@ -26,8 +26,9 @@ SUFFIX = ".jsonl.gz"
 _TABLES: dict[RowKind, tuple[str, str, str]] = {
     "calls": ("tool_calls", "arguments", "outcome IS NOT NULL"),
     "events": ("events", "body", "1"),
+    "verifications": ("verifications", "body", "1"),
 }
-ROW_KINDS: tuple[RowKind, ...] = ("calls", "events")
+ROW_KINDS: tuple[RowKind, ...] = ("calls", "events", "verifications")
 
 
 @dataclass(frozen=True, slots=True)

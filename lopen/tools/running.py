@@ -158,7 +158,9 @@ class ToolRunner:
             )
             notice = self.watch.after(use, result, before=before, tree=tree)
             self.bench.journal.tell(
-                ToolEnded(use.id, use.name, started.summary, result.outcome, seconds, error[:500])
+                ToolEnded(
+                    use.id, use.name, started.summary, result.outcome, seconds, error[:500], started.seq
+                )
             )
             result = replace(result, notice=notice) if notice else result
             if self.log is not None:

@@ -17,11 +17,14 @@ from lopen.git.checkout import Checkout
 from lopen.oracle.evidence import VerifyResult
 from lopen.oracle.runner_output import no_tests_collected
 from lopen.sandbox.command import Command, CommandResult
+from lopen.storage.audit import AuditTrail
 from lopen.storage.journal import Journal
+from lopen.storage.verifications import VerificationRecord
 from lopen.tools.commands import Commands
 from lopen.tools.reports import JUnitReport
 
 OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown
+EVENT_TAIL = 4_000  # characters of it in the event
 LOCK_FILES = frozenset(
     {
         "package-lock.json",
@@ -102,6 +105,7 @@ class Verifier:
         run: Commands,
         repository: Checkout,
         journal: Journal,
+        audit: AuditTrail,
         clock: Clock,
         timeout_s: float,
         network: bool,
@@ -111,6 +115,7 @@ class Verifier:
         self._runs = run
         self._repository = repository
         self._journal = journal
+        self._audit = audit
         self._clock = clock
         self._timeout_s = timeout_s
         self._network = network
@@ -208,13 +213,26 @@ class Verifier:
         hint = "" if report is None else _why_not(report, ran, command)
         put_back, left = self._tidy(before, tool)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
-        self._journal.tell(
-            VerificationRan(tool, command, passed, ran.exit_code, self._clock.monotonic() - started)
-        )
         whole = _whole(ran, report.line() if report else "")
-        return Verified(
+        result = Verified(
             tool, command, passed, ran.exit_code, _tail(whole), self.tree(), hint, put_back, left, whole
         )
+        self._keep(result, self._clock.monotonic() - started)
+        return result
+
+    def _keep(self, result: Verified, seconds: float) -> None:
+        """Record the result with its output, and tell of it."""
+        task = self._journal.session.task
+        now = self._clock.now().isoformat(timespec="seconds")
+        tool, command, passed, code = result.tool, result.command, result.passed, result.exit_code
+        record = VerificationRecord(
+            0, None, task.id if task else None, tool, command, passed, code, seconds, result.tree, now, result.hint,
+            result.whole_output,
+        )  # fmt: skip
+        with self._journal.transaction():
+            kept = self._audit.verification(record)
+            tail = kept.output[-EVENT_TAIL:]
+            self._journal.tell(VerificationRan(tool, command, passed, code, seconds, kept.number, tail))
 
     def _tidy(self, before: str, tool: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Put back the files that the command changed and record those that it added; return both lists of paths."""

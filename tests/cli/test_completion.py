@@ -41,7 +41,7 @@ def _offered(lopen: Lopen, words: str) -> list[str]:
 
 
 def test_commands_are_offered_without_loading_them(lopen: Lopen) -> None:
-    assert _offered(lopen, "di") == ["diagram"]
+    assert _offered(lopen, "di") == ["diff", "diagram"]
     assert "check" in _offered(lopen, "")
 
 

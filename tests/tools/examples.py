@@ -16,6 +16,7 @@ from lopen.oracle.verdict import Scope
 from lopen.sandbox.command import Command, CommandResult
 from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
+from lopen.storage.audit import AuditTrail
 from lopen.storage.database import Database
 from lopen.storage.journal import Journal
 from lopen.storage.project_documents import Specifications
@@ -153,6 +154,7 @@ def bench(
         run=running,
         repository=repository,
         journal=journal,
+        audit=AuditTrail(store.database, session.id, str),
         clock=clock,
         timeout_s=60,
         network=False,

@@ -70,7 +70,7 @@ class ToolStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded(Event):
-    """`outcome`: "ok", "error", "refused" or "timeout"."""
+    """`outcome`: "ok", "error", "refused" or "timeout". `number` is that of the call in the audit trail."""
 
     name: ClassVar[str] = "tool_ended"
     call: str
@@ -79,6 +79,7 @@ class ToolEnded(Event):
     outcome: str
     seconds: float
     error: str = ""
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +92,16 @@ class ProgressReported(Event):
 
 @dataclass(frozen=True, slots=True)
 class VerificationRan(Event):
+    """`output` is the end of what the command printed; all that is kept of it is stored under `number`."""
+
     name: ClassVar[str] = "verification_ran"
     tool: str
     command: str
     passed: bool
     exit_code: int | None
     seconds: float
+    number: int = 0
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +114,4 @@ class VerdictGiven(Event):
     summary: str
     findings: int
     cached: bool = False
+    evidence_hash: str = ""

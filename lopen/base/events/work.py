@@ -18,10 +18,13 @@ class SessionStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class SessionPaused(Event):
+    """`output` is the end of the last verification, if it failed."""
+
     name: ClassVar[str] = "session_paused"
     kind: str
     message: str
     command: str
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)

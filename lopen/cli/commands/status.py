@@ -34,6 +34,7 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
     from lopen.application.open_store import open_store, store_of
     from lopen.cli.commands.check import require_known
     from lopen.documents.spec import find_modules
+    from lopen.storage.verifications import last_failure
 
     store = open_store(context)
     if module is not None:
@@ -48,10 +49,12 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
         limits = looked_up(context, store.database)
         counted = [asdict(c) for c in session_counters(context, store, session, limits)]
         still = standstill(context.root, store, session) if session.status == "failed" else None
+        failed = None if session.finished else last_failure(store.database, session.id)
         context.emit(
             "status",
             **session_object(store, session),
             failure=None if still is None else asdict(still),
+            failed_verification=None if failed is None else asdict(failed),
             counters=counted,
             limits_unknown=limits.unknown or None,
         )

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
+from lopen.application.command_context import SilentView
 from lopen.base import events as e
 from lopen.base.escape import inert
 from lopen.base.money import dollars
@@ -195,8 +194,8 @@ def _after(separator: str, text: str) -> str:
     return separator + text if text else ""
 
 
-class LineWriter:
-    """Writes redacted lines to a stream and flushes each one."""
+class LineWriter(SilentView):
+    """Writes redacted lines to a stream and flushes each one; it holds nothing of the terminal."""
 
     def __init__(self, out: TextIO, redact: Callable[[str], str]) -> None:
         self._out = out
@@ -206,22 +205,6 @@ class LineWriter:
         """Write one line."""
         self._out.write(self._redact(line) + "\n")
         self._out.flush()
-
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """Do nothing: a line writer holds nothing of the terminal."""
-        yield
-
-    def close(self) -> None:
-        """Do nothing: every line is flushed already."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class PlainView(LineWriter):
@@ -243,10 +226,36 @@ class PlainView(LineWriter):
             return
         text = line(event)
         if text is not None:
-            self.write(f"{recorded.ts.astimezone():%H:%M:%S} {text}")
-        if isinstance(event, e.TurnEnded) and event.purpose == "turn":
-            for row in _first_lines(event.text, None if self._verbose else TEXT_LINES):
-                self.write(f"         | {row}")
+            name = _shown_by(event) if self._verbose else ""
+            self.write(f"{recorded.ts.astimezone():%H:%M:%S} {text}{name}")
+        for row in _details(event, verbose=self._verbose):
+            self.write(f"         | {row}")
+
+
+def _shown_by(event: e.Event) -> str:
+    """Return the name by which `lopen show` shows what the event tells of."""
+    match event:
+        case e.ToolEnded(number=number) if number:
+            return f" [call-{number}]"
+        case e.VerificationRan(number=number) if number:
+            return f" [verification-{number}]"
+        case e.VerdictGiven(evidence_hash=digest) if digest:
+            return f" [verdict-{digest[:8]}]"
+        case _:
+            return ""
+
+
+def _details(event: e.Event, *, verbose: bool) -> list[str]:
+    """Return the lines below an event: the model's text, and the end of what a command printed."""
+    match event:
+        case e.TurnEnded(purpose="turn", text=text):
+            return _first_lines(text, None if verbose else TEXT_LINES)
+        case e.VerificationRan(output=output) if verbose:
+            return _first_lines(output, None)
+        case e.SessionPaused(output=output):
+            return _first_lines(output, None)
+        case _:
+            return []
 
 
 def _shown_when_quiet(event: e.Event) -> bool:

@@ -117,6 +117,8 @@ class LiveView:
             yield Text(self._redact(text), style_of(event))
         if isinstance(event, e.TurnEnded) and event.purpose == "turn" and event.text.strip():
             yield Text(self._redact(inert(event.text, lines=True).strip("\n")), "italic")
+        if isinstance(event, e.SessionPaused) and event.output:
+            yield Text(self._redact(inert(event.output, lines=True)), "dim")
 
     def _start(self) -> None:
         if self._live is None:

@@ -1,0 +1,271 @@
+"""One task, verdict, verification or tool call in full: the read model of `lopen show`, for every shell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from lopen.application.command_context import CommandContext
+from lopen.application.limits import looked_up
+from lopen.base.clock import SystemClock
+from lopen.base.errors import LopenError
+from lopen.storage.archives import archived_sessions, open_archive
+from lopen.storage.audit import CallRecord, recorded_call
+from lopen.storage.sessions import SessionStore
+from lopen.storage.verifications import PREFIX, VerificationRecord, verifications
+from lopen.workflow.session import Session
+from lopen.workflow.task_tree import Component, State, Subtask, Task
+
+if TYPE_CHECKING:
+    from lopen.git.checkout import Checkout
+
+CALL_PREFIX = "call-"
+VERDICT_PREFIX = "verdict-"
+HASH_DIGITS = 8  # of a verdict's hash, in the name that a person sees
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionState:
+    """An acceptance criterion as the latest verdict sees it; `open`: that verdict does not name it, or there is none."""
+
+    id: str
+    text: str
+    holds: Literal["yes", "no", "cannot_tell", "open"] = "open"
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDetails:
+    """A task with all that is known of it.
+
+    `verdict` is the latest that covers the task, as stored. `diff` is its change in the repository, without secrets;
+    `diff_unknown` is the reason why it cannot be read. Tokens and cost are the task's own: judging is charged to
+    the session.
+    """
+
+    id: str
+    name: str
+    description: str
+    type: str
+    state: str
+    session: str
+    module: str
+    component: str
+    subtasks: tuple[Subtask, ...]
+    criteria: tuple[CriterionState, ...]
+    failures: int
+    note: str
+    given_up: str
+    commit: str | None
+    verifications: tuple[VerificationRecord, ...]
+    verdict: Mapping[str, Any] | None
+    tokens: int
+    cost_usd: float
+    unpriced_tokens: int
+    diff: str = ""
+    diff_unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictDetails:
+    """A stored verdict, and the last verification of each command before it."""
+
+    name: str
+    session: str
+    verdict: Mapping[str, Any]
+    verifications: tuple[VerificationRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallDetails:
+    """A tool call with the verifications that it ran."""
+
+    name: str
+    session: str
+    call: CallRecord
+    verifications: tuple[VerificationRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationDetails:
+    """A verification with its session."""
+
+    name: str
+    session: str
+    verification: VerificationRecord
+
+
+Details = TaskDetails | VerdictDetails | CallDetails | VerificationDetails
+
+
+def details(context: CommandContext, store: SessionStore, wanted: str) -> Details:
+    """Return what `wanted` names: a task's or component's id, `verdict-HASH`, `call-N` or `verification-N`.
+
+    A component or module stands for its latest verdict. Raises `LopenError` if there is nothing of that name.
+    """
+    for found, session_id in every_session(store):
+        session = found.load(session_id)
+        if session.tree.task(wanted) is not None:
+            return task_details(context, found, session, wanted)
+        if wanted.startswith(CALL_PREFIX):
+            result: Details | None = _call(found, session_id, wanted.removeprefix(CALL_PREFIX))
+        elif wanted.startswith(PREFIX):
+            result = _verification(found, session_id, wanted)
+        else:
+            result = _verdict(found, session, wanted)
+        if result is not None:
+            return result
+    raise no_details(wanted)
+
+
+def session_with(store: SessionStore, task: str) -> Session:
+    """Return the newest session that has the task, archived ones last."""
+    for found, session_id in every_session(store):
+        session = found.load(session_id)
+        if session.tree.task(task) is not None:
+            return session
+    raise no_details(task)
+
+
+def no_details(wanted: str) -> LopenError:
+    """Return the error for a name that nothing has."""
+    hint = "tasks and components: lopen status; verdicts, calls and verifications: lopen log -v"
+    return LopenError(f"there is no task, verdict, call or verification named {wanted}", hint=hint)
+
+
+def every_session(store: SessionStore) -> Iterator[tuple[SessionStore, str]]:
+    """Yield every session with its store, newest first, archived ones last."""
+    for session_id in store.ids():
+        yield store, session_id
+    for archived in archived_sessions(store.database):
+        yield open_archive(store.archives, archived.session), archived.session
+
+
+def task_details(context: CommandContext, store: SessionStore, session: Session, task_id: str) -> TaskDetails:
+    """Return a task of the session in full."""
+    task, owner = session.tree.task(task_id), session.tree.owner(task_id)
+    if task is None or owner is None:
+        raise no_details(task_id)
+    verdict = _covering(store, session, task, owner)
+    judged = {} if verdict is None else {c["id"]: c for c in verdict.get("criteria", ())}
+    budget = next(
+        (b for b in looked_up(context, store.database).budgets if b.budget_id == f"task:{task.id}"), None
+    )
+    try:
+        diff, unknown = task_diff(context, session, task), ""
+    except LopenError as error:
+        diff, unknown = "", error.message
+    return TaskDetails(
+        id=task.id,
+        name=task.name,
+        description=task.description,
+        type=task.type,
+        state=task.state.value,
+        session=session.id,
+        module=session.module,
+        component=owner.name,
+        subtasks=task.subtasks,
+        criteria=tuple(
+            CriterionState(i, session.criteria.get(i, ""), judged[i]["holds"], judged[i]["evidence"])
+            if i in judged
+            else CriterionState(i, session.criteria.get(i, ""))
+            for i in owner.criteria
+        ),
+        failures=task.failures,
+        note=task.note,
+        given_up=task.given_up,
+        commit=task.commit,
+        verifications=tuple(v for v in verifications(store, session.id) if v.task == task.id),
+        verdict=verdict,
+        tokens=budget.tokens_used if budget else 0,
+        cost_usd=budget.cost_usd if budget else 0.0,
+        unpriced_tokens=budget.unpriced_tokens if budget else 0,
+        diff=diff,
+        diff_unknown=unknown,
+    )
+
+
+def _covering(
+    store: SessionStore, session: Session, task: Task, owner: Component
+) -> Mapping[str, Any] | None:
+    """Return the latest verdict on the task, or on a wider boundary that holds nothing else."""
+    subjects = {("task", task.id)}
+    if len(owner.tasks) == 1:
+        subjects.add(("component", owner.id))
+        if len(session.tree.components) == 1:
+            subjects.add(("module", session.module))
+    given = [v for v in store.verdicts(session.id) if (v["scope"], v["subject"]) in subjects]
+    return given[-1] if given else None
+
+
+def task_diff(context: CommandContext, session: Session, task: Task) -> str:
+    """Return the change of a task: what it committed, else the work tree against its start; "" before that."""
+    if task.commit is None and (task.base is None or task.state is State.PENDING):
+        return ""
+    with _reading(context, session) as (repository, redact):
+        after = task.commit or repository.snapshot(session.leftovers)
+        return redact(repository.diff(task.base or _parent(repository, session, after), after))
+
+
+def module_diff(context: CommandContext, session: Session) -> str:
+    """Return the change of the whole module: from the start of its branch to its commits and the work tree."""
+    with _reading(context, session) as (repository, redact):
+        before = session.start_commit or next((c.base for c in session.tree.components if c.base), None)
+        after = session.branch and repository.branch_tip(session.branch)
+        if not session.finished or after is None:
+            after = repository.snapshot(session.leftovers)
+        return redact(repository.diff(before, after)) if before else ""
+
+
+@contextmanager
+def _reading(context: CommandContext, session: Session) -> Iterator[tuple[Checkout, Callable[[str], str]]]:
+    """Yield the repository in which the session works, and the removal of secrets from what is read there."""
+    from lopen.application.work_trees import apart, checkout_of, trees_folder
+    from lopen.sandbox.known_secrets import KnownSecrets
+
+    settings = context.load().settings
+    linked = trees_folder(context.root) / session.module
+    root = linked if apart(settings) and linked.is_dir() else context.root
+    secrets = KnownSecrets(root, os.environ)
+    yield checkout_of(root, settings, SystemClock(), secrets), secrets.redact
+
+
+def _parent(repository: Checkout, session: Session, commit: str) -> str:
+    """Return the parent of a commit of lopen's: the task's start where its record is lost."""
+    within = session.branch if session.branch and repository.branch_tip(session.branch) else "HEAD"
+    known = {c.sha: c.parent for c in repository.session_commits(within=within)}
+    return known.get(commit) or commit
+
+
+def verdict_name(verdict: Mapping[str, Any]) -> str:
+    """Return the name by which a person refers to a stored verdict."""
+    return f"{VERDICT_PREFIX}{verdict['evidence_hash'][:HASH_DIGITS]}"
+
+
+def _verdict(store: SessionStore, session: Session, wanted: str) -> VerdictDetails | None:
+    component = session.tree.component(wanted)
+    subjects = {wanted, component.id if component else wanted}
+    digits = wanted.removeprefix(VERDICT_PREFIX) if wanted.startswith(VERDICT_PREFIX) else ""
+    for verdict in reversed(store.verdicts(session.id)):
+        named = bool(digits) and verdict["evidence_hash"].startswith(digits)
+        if named or (verdict["subject"] in subjects and verdict["scope"] != "task"):
+            before = [v for v in verifications(store, session.id) if v.at <= verdict["given_at"]]
+            latest = {v.tool: v for v in before}
+            return VerdictDetails(verdict_name(verdict), session.id, verdict, tuple(latest.values()))
+    return None
+
+
+def _call(store: SessionStore, session: str, number: str) -> CallDetails | None:
+    call = recorded_call(store, session, int(number)) if number.isdecimal() else None
+    if call is None:
+        return None
+    ran = tuple(v for v in verifications(store, session) if v.call == call.seq)
+    return CallDetails(f"{CALL_PREFIX}{call.seq}", session, call, ran)
+
+
+def _verification(store: SessionStore, session: str, name: str) -> VerificationDetails | None:
+    found = next((v for v in verifications(store, session) if v.name == name), None)
+    return None if found is None else VerificationDetails(name, session, found)

@@ -1,0 +1,156 @@
+"""`lopen show` and `lopen diff`: a task, a verdict, a verification or a call in full, and the change of a task or module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode
+from lopen.base.money import cost_text
+from lopen.cli.command import command
+from lopen.cli.parameters import tasks
+from lopen.cli.rendering.lines import MARKS
+from lopen.workflow.task_tree import State
+
+if TYPE_CHECKING:
+    from lopen.application.details import CallDetails, Details, TaskDetails
+    from lopen.storage.verifications import VerificationRecord
+
+ShownArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TASK|VERDICT|CALL",
+        help="A task's or component's id, or verdict-HASH, call-N or verification-N as lopen log -v shows them.",
+        autocompletion=tasks,
+    ),
+]
+DiffTask = Annotated[
+    str | None,
+    typer.Argument(help="Task id (default: the latest session's whole module).", autocompletion=tasks),
+]
+HOLDS = {"yes": "holds", "no": "does not hold", "cannot_tell": "not known", "open": "not judged"}
+LINES_OF_OTHERS = 10  # of a verification that is shown among others
+
+
+@command
+def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
+    """Show a task with its criteria, diff, verifications, verdict and cost; or one verdict, call or verification."""
+    from lopen.application.details import TaskDetails, VerdictDetails, VerificationDetails, details
+    from lopen.application.open_store import open_store
+
+    found: Details = details(context, open_store(context), wanted)
+    fields = asdict(found)
+    event, told = "task", list[str]()
+    match found:
+        case TaskDetails():
+            told = [*_task_lines(found)]
+        case VerdictDetails():
+            event, told = "verdict", [*verdict_lines(found.verdict), *_among_others(found.verifications)]
+        case VerificationDetails():
+            event, told = "verification", _verification_lines(found.verification, None)
+        case _:
+            event, told = "call", [*_call_lines(found)]
+    context.emit(event, session=fields.pop("session"), **fields)
+    if not context.json:
+        context.say("\n".join(told))
+    return ExitCode.OK
+
+
+@command
+def diff(context: CommandContext, task: DiffTask = None) -> ExitCode:
+    """Show what a task changed; without a task, what the latest session has changed since it began."""
+    from lopen.application.details import module_diff, no_details, session_with, task_diff
+    from lopen.application.open_store import one_session, open_store
+
+    store = open_store(context)
+    if task is None:
+        session = one_session(store, None)
+        text = module_diff(context, session)
+    else:
+        session = session_with(store, task)
+        found = session.tree.task(task)
+        if found is None:
+            raise no_details(task)
+        text = task_diff(context, session, found)
+    context.emit("diff", session=session.id, task=task, diff=text)
+    if not context.json:
+        context.say(text.rstrip("\n") or "no changes")
+    return ExitCode.OK
+
+
+def _task_lines(task: TaskDetails) -> Iterator[str]:
+    state = f"skipped: {task.given_up}" if task.given_up else task.state.replace("_", " ")
+    yield f"{task.id} {task.name} ({task.component} of {task.module}): {state}"
+    if task.failures:
+        yield f"failed {task.failures} in a row: {task.note}"
+    yield from (f"  {line}" for line in task.description.splitlines())
+    if task.subtasks:
+        yield "subtasks:"
+        marks = {True: MARKS[State.COMPLETE], False: MARKS[State.PENDING]}
+        yield from (f"  {marks[s.done]} {s.name}" for s in task.subtasks)
+    if task.criteria:
+        yield "criteria:"
+    for criterion in task.criteria:
+        told = f"  {criterion.id} {HOLDS[criterion.holds]}: {criterion.text}"
+        yield f"{told} ({criterion.evidence})" if criterion.evidence else told
+    if task.verdict is not None:
+        yield from verdict_lines(task.verdict)
+    yield from _among_others(task.verifications)
+    yield f"cost: {task.tokens:,} tokens, {cost_text(task.cost_usd, task.unpriced_tokens, 4)}; judging is the session's"
+    yield f"commit: {task.commit}" if task.commit else "not committed"
+    if task.diff_unknown:
+        yield f"the diff cannot be read: {task.diff_unknown}"
+    if task.diff:
+        yield from ("", *task.diff.rstrip("\n").splitlines())
+
+
+def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """Return a stored verdict as lines for a person."""
+    from lopen.application.details import verdict_name
+
+    result = "passed" if verdict["passed"] else "failed"
+    yield (
+        f"{verdict_name(verdict)} on {verdict['scope']} {verdict['subject']}: {result}"
+        f" ({verdict['confidence']} confidence): {verdict['summary']}"
+    )
+    for finding in verdict["findings"]:
+        where = ":".join(str(p) for p in (finding.get("path"), finding.get("line")) if p)
+        named = f" [{finding['criterion']}]" if finding.get("criterion") else ""
+        yield f"  {finding['severity']}: {where + ': ' if where else ''}{finding['message']}{named}"
+    for criterion in verdict.get("criteria", ()):
+        yield f"  {criterion['id']} {HOLDS[criterion['holds']]}: {criterion['evidence']}".rstrip(": ")
+
+
+def _among_others(records: Sequence[VerificationRecord]) -> Iterator[str]:
+    """Return the verifications; the last of each command with the end of its output."""
+    latest = {record.tool: record.number for record in records}
+    for record in records:
+        shown = record.number == latest[record.tool] and not record.passed
+        yield from _verification_lines(record, LINES_OF_OTHERS if shown else 0)
+
+
+def _verification_lines(record: VerificationRecord, most: int | None) -> list[str]:
+    head = f"{record.name} {record.tool} `{record.command}`: {record.result}, {record.seconds:.1f} s"
+    lines = record.output.rstrip("\n").splitlines()
+    left = 0 if most is None else max(0, len(lines) - most)
+    more = [f"  … {left} lines before: lopen show {record.name}"] if left and most else []
+    hint = [f"  {record.hint}"] if record.hint and most != 0 else []
+    return [head, *hint, *more, *(f"  | {line}" for line in lines[left:])]
+
+
+def _call_lines(found: CallDetails) -> Iterator[str]:
+    call = found.call
+    took = (
+        "still running, or cut off" if call.outcome is None else f"{call.outcome}, {call.seconds or 0:.1f} s"
+    )
+    task = f" for {call.task}" if call.task else ""
+    yield f"{found.name} {call.tool}{task} in iteration {call.iteration}, turn {call.turn}: {took}"
+    yield f"  at {call.started_at:%Y-%m-%d %H:%M:%S} UTC with {call.arguments}"
+    if call.error:
+        yield f"  {call.error}"
+    for record in found.verifications:
+        yield from _verification_lines(record, None)
