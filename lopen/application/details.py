@@ -57,7 +57,7 @@ class TaskDetails:
     subtasks: tuple[Subtask, ...]
     criteria: tuple[CriterionState, ...]
     failures: int
-    note: str
+    reasons: tuple[str, ...]
     given_up: str
     commit: str | None
     verifications: tuple[VerificationRecord, ...]
@@ -175,7 +175,7 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
             for i in owner.criteria
         ),
         failures=task.failures,
-        note=task.note,
+        reasons=task.reasons,
         given_up=task.given_up,
         commit=task.commit,
         verifications=tuple(v for v in verifications(store, session.id) if v.task == task.id),

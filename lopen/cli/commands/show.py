@@ -86,7 +86,7 @@ def _task_lines(task: TaskDetails) -> Iterator[str]:
     state = f"skipped: {task.given_up}" if task.given_up else task.state.replace("_", " ")
     yield f"{task.id} {task.name} ({task.component} of {task.module}): {state}"
     if task.failures:
-        yield f"failed {task.failures} in a row: {task.note}"
+        yield f"failed {task.failures} in a row: {'; '.join(task.reasons)}"
     yield from (f"  {line}" for line in task.description.splitlines())
     if task.subtasks:
         yield "subtasks:"

@@ -78,9 +78,7 @@ class RecordingSettings(SettingsSection):
 class Serve(SettingsSection):
     """The address of the server."""
 
-    host: Annotated[
-        str, Field(description="Address for the server to listen on."), USER_ONLY
-    ] = "127.0.0.1"
+    host: Annotated[str, Field(description="Address for the server to listen on."), USER_ONLY] = "127.0.0.1"
     port: Annotated[
         int,
         Field(ge=0, le=65_535, description="Port for the server to listen on; 0 takes a free one."),
