@@ -10,7 +10,8 @@ from pathlib import Path
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
 from lopen.documents.drift import compare_hashes, section_hashes, spec_hash
-from lopen.documents.spec import Specification, load_specification, module_name
+from lopen.documents.modules import module_name
+from lopen.documents.spec import Specification, load_specification
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Approval
 

@@ -178,7 +178,8 @@ def sandbox(examined: Examined) -> Iterator[CheckResult]:
 
 def verify_commands(examined: Examined) -> Iterator[CheckResult]:
     """Look up the programs of the verify commands in the specifications, else of the detected ones."""
-    from lopen.documents.spec import find_modules, load_specification, spec_path
+    from lopen.documents.modules import find_modules, spec_path
+    from lopen.documents.spec import load_specification
 
     modules = find_modules(examined.root)
     if not modules:
@@ -192,9 +193,8 @@ def verify_commands(examined: Examined) -> Iterator[CheckResult]:
             continue
         named = [(c.name, c.command) for c in commands if c.command is not None]
         if not named:
-            yield CheckResult(
-                f"{module}: verify commands", "warn", "none", f"name one under Skills & Hooks in {document}"
-            )
+            mend = f"name one under Skills & Hooks in {document}"
+            yield CheckResult(f"{module}: verify commands", "warn", "none", mend)
         for name, command in named:
             yield _found(examined, f"{module}: {name}", command, f", or correct the command in {document}")
 

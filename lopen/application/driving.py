@@ -18,7 +18,8 @@ from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.work_trees import require_repository
 from lopen.base.errors import ExitCode, LopenError, PersonNeeded, StorageError
 from lopen.documents.drift import section_hashes, spec_hash
-from lopen.documents.spec import load_specification, module_name, spec_path
+from lopen.documents.modules import module_name, spec_path
+from lopen.documents.spec import load_specification
 from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.keys import Value

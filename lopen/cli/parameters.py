@@ -62,7 +62,7 @@ ModuleArgument = Annotated[
     str, typer.Argument(help="Module: the name of its folder in specs/.", autocompletion=modules)
 ]
 OptionalModule = Annotated[
-    str | None, typer.Argument(help="Module to check (default: all).", autocompletion=modules)
+    str | None, typer.Argument(help="Module to check, or a path (default: all).", autocompletion=modules)
 ]
 UnfinishedModule = Annotated[
     str | None,

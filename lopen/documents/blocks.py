@@ -21,10 +21,12 @@ if TYPE_CHECKING:  # an import of 50 ms that most commands do not need
     from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
-MAX_MARKUP_TITLE = (
-    300  # characters; the markup of a longer title stays, because nested brackets cost quadratic time
-)
+# Characters; the markup of a longer title stays, because nested brackets cost quadratic time
+MAX_MARKUP_TITLE = 300
 
+# HTML blocks that only their own end marker closes (CommonMark 0.31, HTML blocks 1 to 3 and 5)
+_HTML_OPENING = re.compile(r"[ ]{0,3}<(!--|\?|!\[CDATA\[|script|pre|style|textarea)", re.IGNORECASE)
+_HTML_ENDS = {"!--": "-->", "?": "?>", "![cdata[": "]]>"}
 _MARKUP = re.compile(r"[\\`*_\[\]<>&!\n]")
 
 
@@ -53,6 +55,7 @@ class Blocks:
     headings: tuple[Heading, ...]
     fences: tuple[tuple[int, int], ...]  # the lines [first, after) between a fence's markers, at any depth
     front_matter: FrontMatter | None
+    unclosed_html: tuple[tuple[int, str], ...] = ()  # first line and missing end of HTML that runs to the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,19 @@ def scan(text: str) -> Blocks:
         tuple(sorted(headings)),
         tuple(sorted(fences)),
         FrontMatter(front.content, 1) if front else None,
+        tuple(_unclosed_html(tokens)),
     )
+
+
+def _unclosed_html(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """Yield HTML blocks without their end marker; everything after such a block counts as HTML."""
+    for token in tokens:
+        opening = _HTML_OPENING.match(token.content) if token.type == "html_block" else None
+        if opening:
+            name = opening[1].lower()
+            end = _HTML_ENDS.get(name, f"</{name}>")
+            if end not in token.content.lower():
+                yield _lines(token)[0], end
 
 
 def items(text: str) -> tuple[Item, ...]:

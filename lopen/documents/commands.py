@@ -70,9 +70,13 @@ def read_commands(outline: Outline, section: Section) -> CommandsFound:
             except _Malformed as error:
                 reading.problems.append(Diagnostic(line, str(error)))
                 unread.update(name for name in STANDARD if name in item.content)
-    for name in STANDARD:
-        if name not in found and name not in unread:
-            reading.warnings.append(Diagnostic(section.line, f"{name} is missing, which counts as none"))
+    missing = [name for name in STANDARD if name not in found and name not in unread]
+    if not unread and not any(verify.command for verify in found.values()):
+        message = "no verify command: lopen cannot test what the model builds"
+        reading.warnings.append(Diagnostic(section.line, message))
+    elif missing:
+        verb = "is missing, which counts" if len(missing) == 1 else "are missing, which count"
+        reading.warnings.append(Diagnostic(section.line, f"{', '.join(missing)} {verb} as none"))
     reading.warnings += _near_misses(found)
     standard = [found.pop(name, VerifyCommand(name, None, section.line)) for name in STANDARD]
     reading.commands = [*standard, *found.values()]
@@ -92,7 +96,8 @@ def _near_misses(found: Mapping[str, VerifyCommand]) -> Iterator[Diagnostic]:
 
 def _correct_form(text: str) -> str:
     """Return the correct form of the command that `text` mentions."""
-    return _SHAPE.format(name=next((name for name in STANDARD if name in text), "verify-tests"))
+    mentioned = re.search(r"verify[-_][\w-]*\w", text, re.IGNORECASE)
+    return _SHAPE.format(name=mentioned[0].casefold().replace("_", "-") if mentioned else "verify-tests")
 
 
 def _commands(item: Item) -> Iterator[tuple[str, str | None]]:

@@ -48,6 +48,11 @@ def read_criteria(outline: Outline, section: Section, known_ids: Mapping[str, st
     reading.problems += [
         Diagnostic(c.line, "the criterion has no text") for c in reading.criteria if not c.text
     ]
+    reading.warnings += [
+        Diagnostic(c.line, "already ticked; lopen ignores ticks and builds it all the same")
+        for c in reading.criteria
+        if c.checked
+    ]
     reading.problems += _duplicates(reading.criteria)
     if not reading.criteria:
         reading.problems.append(Diagnostic(section.line, "no criteria: write at least one `- [ ] …` line"))

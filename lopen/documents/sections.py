@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from lopen.base.errors import LopenError
-from lopen.documents.blocks import FrontMatter, Heading, scan
+from lopen.documents.blocks import Blocks, FrontMatter, Heading, scan
 
 SEPARATOR = " > "
 BYTE_ORDER_MARK = "\ufeff"
@@ -66,7 +66,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Outline:
-    """A document and its sections in order. `fences` are the offsets [start, end) inside code fences."""
+    """A document and its sections in order.
+
+    `fences` are the offsets [start, end) inside code fences; `unclosed` names each fence, comment or other HTML that
+    has no end and so hides the rest of the document.
+    """
 
     text: str
     preamble_end: int
@@ -74,6 +78,7 @@ class Outline:
     front_matter: FrontMatter | None
     fences: tuple[tuple[int, int], ...]
     line_starts: tuple[int, ...]
+    unclosed: tuple[Diagnostic, ...] = ()
 
     @property
     def title(self) -> Section | None:
@@ -184,7 +189,16 @@ def parse_outline(text: str) -> Outline:
         blocks.front_matter,
         tuple((at(first), at(after)) for first, after in blocks.fences),
         tuple(starts),
+        tuple(_unclosed(blocks, len(starts) - text.endswith(("\n", "\r")))),
     )
+
+
+def _unclosed(blocks: Blocks, lines: int) -> Iterator[Diagnostic]:
+    for first, after in blocks.fences:
+        if after >= lines:
+            yield Diagnostic(first, "unclosed code fence: everything after it counts as code; close it")
+    for first, end in blocks.unclosed_html:
+        yield Diagnostic(first + 1, f"unclosed HTML: everything after it is hidden; close it with {end}")
 
 
 def _paths(headings: Iterable[Heading]) -> Iterator[tuple[str, ...]]:

@@ -6,21 +6,21 @@ Parsing is pure and never raises an error for the content: every error becomes a
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
-from lopen.base.errors import WrongUsage
 from lopen.documents.commands import VerifyCommand, read_commands
 from lopen.documents.criteria import Criterion, read_criteria
 from lopen.documents.front_matter import read_front_matter
 from lopen.documents.scaffold import BEHAVIOUR, CRITERIA, DESCRIPTION
 from lopen.documents.scaffold import OVERVIEW as OVERVIEW_SENTENCE
 from lopen.documents.sections import Diagnostic, Outline, Section, normalise_name, parse_outline
-from lopen.documents.source import file_instead_of_folder, read_source
+from lopen.documents.source import read_source
 
-FILE_NAME = "SPECIFICATION.md"
 OVERVIEW = "Overview"
 ACCEPTANCE_CRITERIA = "Acceptance Criteria"
 DEPENDENCIES = "Dependencies"
@@ -28,8 +28,7 @@ SKILLS_AND_HOOKS = "Skills & Hooks"
 REQUIRED = (OVERVIEW, ACCEPTANCE_CRITERIA, DEPENDENCIES, SKILLS_AND_HOOKS)
 OPTIONAL = ("Notes", "References")
 
-MAX_MODULE_NAME = 64
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
+_PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
 _NO_IDS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -88,10 +87,16 @@ def parse_specification(
         if not text.strip("\ufeff \t\r\n")
         else [
             *front.problems,
+            *document.unclosed,
             *_heading_problems(document),
         ]
     )
-    warnings = [*_unchanged_scaffold(text, module), *_name_mismatch(front.name, module, text)]
+    warnings = [
+        *_unchanged_scaffold(text, module),
+        *_name_mismatch(front.name, module, text),
+        *_empty_sections(document),
+        *_placeholders(document),
+    ]
     criteria: list[Criterion] = []
     commands: list[VerifyCommand] = []
     if (section := _top_section(document, ACCEPTANCE_CRITERIA)) is not None:
@@ -123,75 +128,6 @@ def load_specification(path: Path, *, module: str, known_ids: Mapping[str, str] 
     return parse_specification(read_source(path), module=module, path=path, known_ids=known_ids)
 
 
-def module_name(name: str) -> str:
-    """Return a valid module name; it becomes a folder, a part of ids and of a branch name.
-
-    Raises:
-        WrongUsage: the name is not valid.
-    """
-    if error := _name_error(name):
-        raise WrongUsage(
-            f"invalid module name {name!r}: {error}",
-            hint="use at most 64 letters, digits, '-', '_' and single '.'; start with a letter, a digit or '_'",
-        )
-    return name
-
-
-def is_module_name(name: str) -> bool:
-    """Return True if a module can have this name."""
-    return not _name_error(name)
-
-
-def _name_error(name: str) -> str:
-    """Return the error in a module name, which becomes a branch name too; "" for a valid name."""
-    if not name:
-        return "it is empty"
-    if len(name) > MAX_MODULE_NAME:
-        return f"it has {len(name)} characters"
-    if (forbidden := _NOT_IN_NAMES.search(name)) is not None:
-        return f"it contains {forbidden[0]!r}"
-    if name[0] in "-.":
-        return f"it begins with {name[0]!r}"
-    if ".." in name:
-        return "it contains '..'"
-    return next(
-        (f"it ends with {end!r}, which git refuses" for end in (".", ".lock") if name.endswith(end)), ""
-    )
-
-
-def spec_path(root: Path, module: str) -> Path:
-    """Return the path of a module's specification. Raise `WrongUsage` for an invalid name."""
-    return root / "specs" / module_name(module) / FILE_NAME
-
-
-def find_modules(root: Path) -> list[str]:
-    """Return the modules of a project by name: the folders of `specs/` with a specification.
-
-    A project whose `specs` is a link out of the project has none. Raise `UnreadableSource` if `specs` is a file.
-    """
-    return [name for name in _specified(root) if is_module_name(name)]
-
-
-def misnamed_folders(root: Path) -> Iterator[Problem]:
-    """Yield a problem for each specification in a folder whose name is not a valid module name."""
-    for name in _specified(root):
-        if error := _name_error(name):
-            path = root / "specs" / name / FILE_NAME
-            yield Problem(path, 1, f"invalid module name {name!r}: {error}; rename the folder")
-
-
-def _specified(root: Path) -> list[str]:
-    specs = root / "specs"
-    try:
-        if not specs.resolve().is_relative_to(root.resolve()):
-            return []
-        return sorted(f.name for f in specs.iterdir() if (f / FILE_NAME).is_file())
-    except NotADirectoryError as error:
-        raise file_instead_of_folder(specs) from error
-    except OSError:  # no specs folder, or one that cannot be listed: no modules
-        return []
-
-
 def _name_mismatch(name: str, module: str, text: str) -> Iterator[Diagnostic]:
     """Warn about a name in the front matter other than the folder's, which is the module's name."""
     if name and name != module:
@@ -218,15 +154,39 @@ def _heading_problems(document: Outline) -> Iterator[Diagnostic]:
     for section in document.sections[1:]:
         if section.level == 1:
             yield Diagnostic(section.line, f"a second H1, {section.title!r}: make it an H2")
+    if not document.unclosed:  # what it hides is not missing
+        yield from _missing_sections(document, first)
+    yield from _repeated_addresses(document)
+
+
+def _missing_sections(document: Outline, first: int) -> Iterator[Diagnostic]:
+    titles = {normalise_name(s.title): s for s in document.sections}
     for name in REQUIRED:
         if _top_section(document, name) is None:
-            yield Diagnostic(first, f"the section `## {name}` is missing")
+            near = get_close_matches(normalise_name(name), titles, n=1, cutoff=0.8)
+            found = titles[near[0]] if near else None
+            similar = f"; line {found.line} has `{'#' * found.level} {found.title}`" if found else ""
+            yield Diagnostic(first, f"the section `## {name}` is missing{similar}")
     known = {normalise_name(name) for name in REQUIRED + OPTIONAL}
     if not any(s.level == 2 and normalise_name(s.title) not in known for s in document.sections):
         yield Diagnostic(
             first, "no section describes what the module does: write at least one H2 about its domain"
         )
-    yield from _repeated_addresses(document)
+
+
+def _empty_sections(document: Outline) -> Iterator[Diagnostic]:
+    for section in document.sections:
+        if section.level > 1 and not document.full_text(section)[section.body - section.start :].strip():
+            yield Diagnostic(section.line, f"the section {section.address!r} is empty")
+
+
+def _placeholders(document: Outline) -> Iterator[Diagnostic]:
+    """Warn about each line outside code fences that is still to be written."""
+    for found in _PLACEHOLDER.finditer(document.text):
+        at = bisect_right(document.fences, (found.start(), len(document.text))) - 1
+        if at < 0 or found.start() >= document.fences[at][1]:
+            line = document.line_at(found.start())
+            yield Diagnostic(line, f"{found[0]}: write it now, or the model guesses")
 
 
 def _repeated_addresses(document: Outline) -> Iterator[Diagnostic]:

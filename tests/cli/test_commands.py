@@ -80,7 +80,7 @@ def test_the_configuration_that_init_writes_is_a_right_one(lopen: Lopen) -> None
 def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
     lopen("init", "calc")
     done = lopen("check", "calc")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems, 5 warnings")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems, 6 warnings")
     said = [
         line for line in (done.stdout + done.stderr).splitlines() if "still as lopen init wrote it" in line
     ]
@@ -92,7 +92,7 @@ def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
         "warning: " + line.replace("warning: ", "") for line in said
     ]
     last = json_lines(lopen("check", "--json").stdout)[-1]
-    assert (last["event"], last["problems"], last["warnings"]) == ("check", 0, 5)
+    assert (last["event"], last["problems"], last["warnings"]) == ("check", 0, 6)
 
 
 def test_the_pre_commit_hook_stops_a_commit_that_fails(
@@ -155,7 +155,7 @@ def test_check_names_every_problem_with_its_line(lopen: Lopen, project: Path) ->
     done = lopen("check")
     assert done.returncode == 1
     assert any(line.startswith(f"{SPEC}:") for line in done.stdout.splitlines())
-    assert done.stdout.splitlines()[-1] == "calc, other: 1 problem, 10 warnings"
+    assert done.stdout.splitlines()[-1] == "calc, other: 1 problem, 12 warnings"
     lines = json_lines(lopen("check", "--json").stdout)
     assert {line["event"] for line in lines} <= {"problem", "warning", "check"}
     assert lines[-1]["problems"] == 1
@@ -176,6 +176,24 @@ def test_check_tells_of_an_unreadable_specification_once_where_it_is_and_how_to_
     assert (problem["path"], problem["line"]) == (SPEC, 3)
 
 
+def test_check_takes_a_path_and_names_a_file_of_the_wrong_case(lopen: Lopen, project: Path) -> None:
+    lopen("init", "calc")
+    for path in (SPEC, "specs/calc", "./specs/calc/", str(project / SPEC)):
+        done = lopen("check", path)
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems, 6 warnings")
+    missing = lopen("check", "specs/other")
+    assert missing.returncode == 1
+    assert "SPECIFICATION.md:1: " in missing.stdout
+    (project / "specs/m2").mkdir()
+    (project / "specs/m2/Specification.md").write_text((project / SPEC).read_text())
+    for arguments in (["check"], ["check", "m2"]):
+        done = lopen(*arguments)
+        assert done.returncode == 1
+        assert (
+            "specs/m2/Specification.md:1: the file must be named SPECIFICATION.md; rename it" in done.stdout
+        )
+
+
 def test_check_finds_the_specification_in_a_folder_that_can_be_no_module(lopen: Lopen, project: Path) -> None:
     lopen("init", "calc")
     text = (project / SPEC).read_text()
@@ -189,7 +207,7 @@ def test_check_finds_the_specification_in_a_folder_that_can_be_no_module(lopen: 
         refused = lopen("check", name)
         assert refused.returncode == 2
         assert rule in refused.stderr
-    assert done.stdout.splitlines()[-1] == "calc: 2 problems, 5 warnings"
+    assert done.stdout.splitlines()[-1] == "calc: 2 problems, 6 warnings"
     (project / SPEC).unlink()
     done = lopen("check")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "no module: 2 problems")

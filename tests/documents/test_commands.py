@@ -79,6 +79,7 @@ SHAPE = "write ``- **verify-tests**: `the command` `` or `- **verify-tests**: no
 RULE = "use verify-, then lower-case letters, digits and hyphens, at most 64 characters"
 REFUSED = [
     ("- verify-tests: `pytest`", f"invalid verify command: {SHAPE}"),
+    ("- verify-auth: `x`", f"invalid verify command: {SHAPE.replace('tests', 'auth')}"),
     ("- `verify-tests`: pytest", f"invalid verify command: {SHAPE}"),
     ("- **verify-tests**: pytest", f"invalid command of verify-tests: {SHAPE}"),
     ("- **verify-tests**:", f"invalid command of verify-tests: {SHAPE}"),

@@ -11,15 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.base.errors import ExitCode, WrongUsage
+from lopen.documents.modules import find_modules, module_name, spec_path
 from lopen.documents.source import MAX_BYTES, UnreadableSource
-from lopen.documents.spec import (
-    Problem,
-    find_modules,
-    load_specification,
-    module_name,
-    parse_specification,
-    spec_path,
-)
+from lopen.documents.spec import Problem, load_specification, parse_specification
 from tests.documents.markdown import anything
 from tests.documents.specs import PATH, SOUND, changed, problems, read
 
@@ -67,7 +61,22 @@ STRUCTURE = [
         "6: no section describes what the module does: write at least one H2 about its domain",
     ]),
     (changed("## Overview", "## Summary"), ["6: the section `## Overview` is missing"]),
-    (changed("## Overview", "### Overview"), ["6: the section `## Overview` is missing"]),
+    (changed("## Overview", "### Overview"), [
+        "6: the section `## Overview` is missing; line 8 has `### Overview`"
+    ]),
+    (changed("## Dependencies", "## Dependancies"), [
+        "6: the section `## Dependencies` is missing; line 23 has `## Dependancies`"
+    ]),
+    (changed("A small shop.", "```\nA small shop."), [
+        "10: unclosed code fence: everything after it counts as code; close it"
+    ]),
+    (SOUND + "\n~~~\n", ["35: unclosed code fence: everything after it counts as code; close it"]),
+    (SOUND + "\n```", ["35: unclosed code fence: everything after it counts as code; close it"]),
+    (SOUND + "\n```\nx\n```", []),
+    (changed("None.\n", "None.\n\n<!-- later\n"), [
+        "27: unclosed HTML: everything after it is hidden; close it with -->"
+    ]),
+    (changed("None.\n", "None.\n\n<!-- later\n-->\n"), []),
     (changed("## Dependencies", "## Needs"), ["6: the section `## Dependencies` is missing"]),
     (changed("## Acceptance Criteria", "## Criteria"), ["6: the section `## Acceptance Criteria` is missing"]),
     (changed("## Skills & Hooks", "## Hooks"), ["6: the section `## Skills & Hooks` is missing"]),
@@ -84,6 +93,28 @@ STRUCTURE = [
 @pytest.mark.parametrize(("text", "found"), STRUCTURE)
 def test_problems_of_structure(text: str, found: list[str]) -> None:
     assert sorted(problems(text)) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (SOUND, []),
+        (changed("None.\n", ""), ["23: the section 'Dependencies' is empty"]),
+        (changed("Half up.\n", ""), ["14: the section 'Behaviour > Rounding' is empty"]),
+        (changed("Half up.", "TODO: which way?\n\n```\nTODO\n```"), ["16: TODO: write it now, or the model guesses"]),
+        (changed("- [ ] Totals", "- [x] Totals"), ["21: already ticked; lopen ignores ticks and builds it all the same"]),
+        (
+            changed("`pytest -q`", "none").replace("`ruff check .`", "none"),
+            ["27: no verify command: lopen cannot test what the model builds"],
+        ),
+        (
+            SOUND.replace("- **verify-setup**: none\n- **verify-build**: none\n", ""),
+            ["27: verify-setup, verify-build are missing, which count as none"],
+        ),
+    ],
+)  # fmt: skip
+def test_warnings(text: str, found: list[str]) -> None:
+    assert [str(w).removeprefix(f"{PATH}:") for w in read(text).warnings] == found
 
 
 def test_required_sections_are_found_whatever_their_case_and_form() -> None:

@@ -46,7 +46,7 @@ def approve(
     from lopen.application.approval import record
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
-    from lopen.documents.spec import module_name
+    from lopen.documents.modules import module_name
 
     require_person("approve", context.root)
     module_name(module)  # before anything is written

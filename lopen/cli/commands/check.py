@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +13,7 @@ from lopen.cli.command import command
 from lopen.cli.parameters import OptionalModule
 
 if TYPE_CHECKING:
-    from lopen.documents.spec import Problem
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +28,17 @@ class SpecProblem:
 @command
 def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Validate specifications. Exit code 1: a specification has a problem (warnings do not count)."""
-    from lopen.documents.spec import misnamed_folders, spec_path
-
     problems = warnings = 0
-    strays = [] if module else list(misnamed_folders(context.root))
-    modules = _modules(context.root, module, strays)
-    for stray in strays:
+    chosen, misnamed = _chosen(context.root, module)
+    for path, message in misnamed:
         problems += 1
-        found = SpecProblem("problem", stray.line, stray.message)
-        _tell(context, "", stray.path.relative_to(context.root), found)
-    for name in modules:
-        path = spec_path(context.root, name)
-        for finding in _findings(context, path, name):
+        _tell(context, "", path, SpecProblem("problem", 1, message))
+    for name, path in chosen.items():
+        for finding in _findings(path, name):
             problems += finding.severity == "problem"
             warnings += finding.severity == "warning"
-            _tell(context, name, path.relative_to(context.root), finding)
+            _tell(context, name, path, finding)
+    modules = list(chosen)
     context.emit("check", modules=modules, problems=problems, warnings=warnings)
     if not context.json:
         also = f", {_counted(warnings, 'warning')}" if warnings else ""
@@ -55,29 +50,33 @@ def _counted(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
-def _modules(root: Path, module: str | None, strays: Sequence[Problem]) -> list[str]:
-    from lopen.documents.spec import find_modules
+def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[Path, str]]]:
+    """Return module → specification for a module, a path, or the whole project; and its misnamed specifications."""
+    from lopen.documents.modules import (
+        FILE_NAME,
+        find_modules,
+        misnamed_specifications,
+        module_name,
+        require_known,
+        spec_path,
+    )
 
-    known = find_modules(root)
-    if module is None and (known or strays):
-        return known
-    if module is None:
+    path = Path(given) if given and ("/" in given or given.endswith(".md")) else None
+    if path is not None:
+        path = (path if path.suffix == ".md" else path / FILE_NAME).absolute()
+        return {path.parent.name: path}, []
+    known, misnamed = find_modules(root), list(misnamed_specifications(root))
+    if given is not None:
+        misnamed = [(path, message) for path, message in misnamed if path.parent.name == module_name(given)]
+        if not misnamed:
+            require_known(given, known)
+        known = [given] if given in known else []
+    elif not known and not misnamed:
         raise LopenError(f"no specification in {root / 'specs'}", hint="to write one: lopen init MODULE")
-    require_known(module, known)
-    return [module]
+    return {name: spec_path(root, name) for name in known}, misnamed
 
 
-def require_known(module: str, known: Sequence[str]) -> None:
-    """Raise `LopenError` for a module without a specification; suggest a similar name."""
-    from lopen.documents.spec import module_name
-
-    if module_name(module) not in known:
-        near = get_close_matches(module, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"to create it: lopen init {module}"
-        raise LopenError(f"no module named {module}", hint=hint)
-
-
-def _findings(context: CommandContext, path: Path, module: str) -> Iterator[SpecProblem]:
+def _findings(path: Path, module: str) -> Iterator[SpecProblem]:
     from lopen.documents.source import UnreadableSource
     from lopen.documents.spec import load_specification
 
@@ -94,6 +93,7 @@ def _findings(context: CommandContext, path: Path, module: str) -> Iterator[Spec
 
 
 def _tell(context: CommandContext, module: str, path: Path, finding: SpecProblem) -> None:
+    path = path.relative_to(context.root) if path.is_relative_to(context.root) else path
     context.emit(finding.severity, module=module, path=str(path), line=finding.line, message=finding.message)
     if not context.json:
         kind = "" if finding.severity == "problem" else "warning: "

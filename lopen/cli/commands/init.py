@@ -45,7 +45,7 @@ def init(
 
 
 def _specification_path(root: Path, module: str) -> Path:
-    from lopen.documents.spec import spec_path
+    from lopen.documents.modules import spec_path
 
     return spec_path(root, module)
 

@@ -14,7 +14,7 @@ def modules(context: CommandContext) -> ExitCode:
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
     from lopen.base.money import cost_text
-    from lopen.documents.spec import find_modules
+    from lopen.documents.modules import find_modules
     from lopen.workflow.task_tree import progress
 
     store = open_store(context)

@@ -44,8 +44,7 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
     from lopen.application.person_only import require_person
     from lopen.application.revert_record import recorded
     from lopen.application.work_trees import apart
-    from lopen.cli.commands.check import require_known
-    from lopen.documents.spec import find_modules
+    from lopen.documents.modules import find_modules, require_known
     from lopen.storage.lock import module_lock
     from lopen.storage.project_documents import write_plan
 

@@ -32,8 +32,7 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
     """Show the state of a module's session, and what waits for you."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
-    from lopen.cli.commands.check import require_known
-    from lopen.documents.spec import find_modules
+    from lopen.documents.modules import find_modules, require_known
     from lopen.storage.verifications import last_failure
 
     store = open_store(context)
