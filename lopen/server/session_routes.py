@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from lopen.application.session_report import module_object, session_object, session_summary
-from lopen.documents.spec import find_modules
+from lopen.documents.modules import find_modules
 from lopen.server.served import OpenProject, ServedProjects
 
 
