@@ -37,7 +37,7 @@ LIBRARIES = {
     "genai_prices": ["lopen.llm.prices"],
     "git": ["lopen.git.command"],
     "transitions": ["lopen.workflow.machine"],
-    "markdown_it": ["lopen.documents.blocks"],
+    "markdown_it": ["lopen.documents.blocks", "lopen.documents.elements"],
     "mdit_py_plugins": ["lopen.documents.blocks"],
     "yaml": ["lopen.documents.front_matter"],
     "xxhash": ["lopen.base.hashing"],

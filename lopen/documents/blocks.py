@@ -1,4 +1,4 @@
-"""The block structure of a markdown text according to markdown-it. The only importer of markdown-it.
+"""The block structure of a markdown text according to markdown-it. `elements` renders it.
 
 `scan` finds the top-level headings, the code fences and the front matter of a whole document. Its additional block
 rules skip the plain parts of a document where the outcome is certain. They apply at top level only and leave

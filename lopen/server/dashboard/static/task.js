@@ -1,0 +1,111 @@
+// A task: what was asked, what was done, what the tests printed, and what the judge said criterion by criterion.
+
+import { get, post } from "./api.js";
+import { board, moduleOf, refresh } from "./board.js";
+import { short } from "./chart.js";
+import { diff } from "./diff.js";
+import { h } from "./dom.js";
+import { ask, button, chip, empty, mark, panel, words } from "./parts.js";
+import { link } from "./routes.js";
+import { ago, duration } from "./time.js";
+
+export function taskPage({ project, module, task: id, changed }) {
+  let task = null;
+  let problem = null;
+  let seen = "";
+  const read = async () => {
+    try {
+      task = await get(["modules", module, "tasks", id], { project });
+      problem = null;
+    } catch (error) {
+      problem = error;
+    }
+    changed();
+  };
+  return {
+    title: `${id} · lopen`,
+    close() {},
+    refreshed() {
+      const { session, tasks_done: done, tokens } = moduleOf(project, module) ?? {};
+      const now = `${session} ${done} ${tokens}`;
+      if (now !== seen && board.loaded) read();
+      seen = now;
+    },
+    draw() {
+      const back = h("p", { class: "back", key: "back" }, h("a", { href: link(project, "m", module) }, `← ${module}`));
+      if (!task) return [back, h("h1", { key: "h1" }, id), problem ? empty(problem.message) : empty("Reading…")];
+      return [
+        back,
+        heading(project, task),
+        h("div", { class: "grid task", key: "grid" },
+          h("div", { class: "column", key: "left" }, asked(task), verdicts(task.verdicts ?? [])),
+          h("div", { class: "column", key: "right" },
+            panel("What was done", { key: "diff", side: task.commit ? h("code", null, task.commit.slice(0, 12)) : null },
+              task.diff ? diff(task.diff) : empty(task.commit ? "The commit holds no change." : "There is no commit yet; one is made when the task is complete.")),
+            printed(task.verifications ?? []))),
+      ];
+    },
+  };
+}
+
+function heading(project, task) {
+  const open = task.state !== "complete" && !task.given_up;
+  const facts = [
+    task.component, words(task.type), task.failures ? `${task.failures} failed attempts in a row` : null,
+    task.tokens ? `${short(task.tokens)} tokens` : null, task.cost_usd ? `$${task.cost_usd.toFixed(2)}` : null,
+  ].filter(Boolean);
+  return h("div", { class: "heading", key: "heading" },
+    h("h1", null, mark(task.given_up ? "skipped" : task.state), " ", task.name, " ", chip(task.given_up ? "skipped" : task.state)),
+    h("span", { class: "faint" }, task.task),
+    h("div", { class: "actions" }, open ? button("Skip", () => skip(project, task), { label: `Skip ${task.name}` }) : null),
+    h("p", { class: "facts" }, facts.map((fact) => h("span", null, fact))));
+}
+
+function skip(project, task) {
+  ask({
+    title: "Give this task up?",
+    text: `${task.task} ${task.name}. Its criteria stay open, and the report says so.`,
+    fields: [{ name: "reason", label: "Reason", required: true }],
+    action: "Skip the task",
+    kind: "danger",
+    done: `${task.task} is skipped`,
+    send: async ({ reason }) => {
+      await post(["tasks", task.task, "skip"], { reason }, { project });
+      await refresh();
+    },
+  });
+}
+
+function asked(task) {
+  const subtasks = task.subtasks ?? [];
+  return panel("What was asked", { key: "asked" },
+    h("p", { class: "said" }, task.description || "No description."),
+    subtasks.length ? h("ul", { class: "checks" }, subtasks.map((s) => h("li", null, mark(s.done ? "complete" : "pending"), " ", s.name))) : null,
+    task.criteria?.length ? [h("h3", null, "Criteria of its component"), h("ul", { class: "checks" }, task.criteria.map((c) => h("li", null, h("code", null, c.id ?? c), " ", c.text ?? "")))] : null,
+    task.spec_sections?.length ? h("p", { class: "faint" }, `Sections: ${task.spec_sections.join(" · ")}`) : null,
+    task.given_up ? h("p", null, h("strong", null, "Skipped: "), task.given_up) : null,
+    task.note ? h("p", { class: "said" }, task.note) : null);
+}
+
+function printed(runs) {
+  if (!runs.length) return panel("What the tests printed", { key: "printed" }, empty("No verify command ran for this task yet."));
+  return panel("What the tests printed", { key: "printed" }, [...runs].reverse().map((run, n) => h("details", { class: "run", key: `${runs.length - n}`, open: n === 0 },
+    h("summary", null, chip(run.passed ? "passed" : "failed"), " ", h("strong", null, run.tool), " ", h("code", null, run.command),
+      h("span", { class: "faint" }, ` ${run.exit_code === null ? "" : `exit ${run.exit_code}, `}${duration(run.seconds ?? 0)} `), ago(run.ts)),
+    run.output ? h("pre", { tabindex: 0, role: "region", "aria-label": `Output of ${run.tool}` }, run.output) : empty("It printed nothing that was kept."))));
+}
+
+function verdicts(list) {
+  return panel("What the judge said", { key: "verdicts" }, list.length ? [...list].reverse().map(verdict) : empty("The judge has not seen this task yet."));
+}
+
+function verdict(given) {
+  const { criteria = [], findings = [] } = given;
+  return h("article", { class: "verdict", key: given.evidence_hash ?? given.given_at },
+    h("p", null, chip(given.passed ? "passed" : "failed"), ` ${given.confidence} confidence on the ${given.scope} `, ago(given.given_at)),
+    h("p", { class: "said" }, given.summary),
+    criteria.length ? h("ul", { class: "criteria" }, criteria.map((c) => h("li", null,
+      chip(c.holds, { yes: "holds", no: "does not hold", unknown: "cannot tell" }[c.holds] ?? words(c.holds)), " ", h("code", null, c.id), h("p", null, c.evidence)))) : null,
+    findings.length ? h("ul", { class: "findings" }, findings.map((f) => h("li", null,
+      chip(f.severity), " ", f.path ? h("code", null, f.line ? `${f.path}:${f.line}` : f.path) : null, " ", f.criterion ? h("code", null, f.criterion) : null, " ", f.message))) : null);
+}
