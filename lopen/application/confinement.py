@@ -35,7 +35,8 @@ def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
         memory_mb=settings.sandbox.max_memory_mb,
         file_mb=settings.sandbox.max_file_mb,
     )
-    return choose(settings.sandbox.mode, root, limits=limits, session=session)
+    readable = [Path(name).expanduser() for name in settings.sandbox.readable]
+    return choose(settings.sandbox.mode, root, limits=limits, session=session, readable=readable)
 
 
 def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:

@@ -1,7 +1,8 @@
 """The strong sandbox: bubblewrap (bwrap(1)) with separate namespaces for everything.
 
-It collects the paths to protect on this machine into a policy, runs bwrap under it, and ends the command's
-process namespace afterwards (`namespace.py`).
+A command sees the parts of the system that programs need (`system_view.py`), tools, and the project. This collects
+them and the paths to protect into a policy, runs bwrap under it, and ends the command's process namespace afterwards
+(`namespace.py`).
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import contextlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from lopen.base.trusted_programs import find_program
@@ -24,11 +26,14 @@ from lopen.sandbox.environment import (
     command_home,
     project_cache_folder,
 )
+from lopen.sandbox.kernel_filter import filter_file
 from lopen.sandbox.namespace import Namespace, Pipes
 from lopen.sandbox.protected import specifications
 from lopen.sandbox.supervision import spawn, supervise
+from lopen.sandbox.system_view import SystemView, library_folders, system_view
 
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin")
+_KEYS = Path("/proc/keys")  # the names of the person's keys
 
 
 class Bubblewrap(ProjectSandbox):
@@ -44,22 +49,38 @@ class Bubblewrap(ProjectSandbox):
         limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
         session: str = "",
         environ: Mapping[str, str] = os.environ,
+        readable: Iterable[Path] = (),
         recent: bool = True,
     ) -> None:
-        super().__init__(root, limits=limits, session=session, environ=environ)
+        super().__init__(root, limits=limits, session=session, environ=environ, readable=readable)
         self._recent = recent
         self._program = find_bwrap(environ, self._root)
+
+    @cached_property
+    def _hidden(self) -> tuple[Path, ...]:
+        return (Path("/"),)
+
+    @cached_property
+    def _tools(self) -> tuple[Path, ...]:
+        libraries = (path.resolve() for path in library_folders() if path.is_dir())
+        system = [Path(name) for name in system_view().folders]
+        tools = folders.outermost((*super()._tools, *libraries))
+        return tuple(t for t in tools if not any(folders.inside(t, s) for s in system))
 
     def run(self, command: Command) -> CommandResult:
         home = command_home(self._root)
         environment = self._environment(command, home)
         policy = self._policy(command, home)
-        with _reserving(policy.placeholders if policy.writable else ()), Pipes() as pipes:
+        with (
+            _reserving(policy.placeholders if policy.writable else ()),
+            Pipes() as pipes,
+            _files_for(policy) as (options, descriptors),
+        ):
             argv = [
-                self._program, *bwrap_argv(policy), "--json-status-fd", str(pipes.status_in),
+                self._program, *bwrap_argv(policy, options), "--json-status-fd", str(pipes.status_in),
                 "--block-fd", str(pipes.block_out), "--", *command.argv,
             ]  # fmt: skip
-            process = spawn(argv, environment, pass_fds=(pipes.status_in, pipes.block_out))
+            process = spawn(argv, environment, pass_fds=(pipes.status_in, pipes.block_out, *descriptors))
             namespace = Namespace(process)
             try:
                 pipes.close_child_ends()
@@ -80,11 +101,15 @@ class Bubblewrap(ProjectSandbox):
             raise SandboxFailed(
                 "the whole file system cannot be a project", hint="run lopen in a folder of its own"
             )
-        hidden = self._hidden
-        shown = [*self._tools, *self._shown(hidden, command.network)]
-        masked = self._credentials([*shown, self._root])
+        system = system_view()
+        repository = folders.external_git_folder(self._root)
+        shown = [*self._tools, *([repository] if repository else [])]
+        visible = [*shown, *map(Path, system.folders), self._root]
+        masked = self._credentials(visible)
         with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as listing:
-            masked += tuple(s for s in folders.named_sockets(listing.read()) if self._visible(s, shown))
+            sockets = folders.named_sockets(listing.read())
+        masked += tuple(s for s in sockets if any(folders.inside(s.resolve(), folder) for folder in visible))
+        masked += (_KEYS,) if _KEYS.exists() else ()
         existing, missing, pinned = self._protected(command.guarded)
         return BubblewrapPolicy(
             root=self._root,
@@ -93,7 +118,7 @@ class Bubblewrap(ProjectSandbox):
             writable=command.writable,
             network=command.network,
             session=self._session,
-            replaced=hidden,
+            system=system,
             shown=folders.outermost(shown),
             masked_files=tuple(p for p in masked if not os.path.isdir(p)),
             masked_folders=tuple(p for p in masked if os.path.isdir(p)),
@@ -111,20 +136,6 @@ class Bubblewrap(ProjectSandbox):
             yield project_cache_folder(self._root, VERIFY)
         if command.scratch:
             yield command.scratch
-
-    def _visible(self, path: Path, shown: Iterable[Path]) -> bool:
-        real = path.resolve()
-        if any(folders.inside(real, folder) for folder in (self._root, *shown)):
-            return True
-        return not any(folders.inside(real, folder) for folder in self._hidden)
-
-    def _shown(self, hidden: tuple[Path, ...], network: bool) -> Iterator[Path]:
-        """Yield the other paths in hidden folders that a command needs."""
-        repository = folders.external_git_folder(self._root)
-        resolver = Path("/etc/resolv.conf").resolve() if network else None
-        for path in (repository, resolver):
-            if path and path.exists() and any(folders.inside(path, h) for h in hidden):
-                yield path
 
     def _protected(
         self, guarded: Iterable[str]
@@ -194,8 +205,8 @@ class BubblewrapPolicy:
     writable: bool
     network: bool
     session: str
-    replaced: tuple[Path, ...]
-    shown: tuple[Path, ...]  # visible again in replaced folders: tools, a work tree's repository, resolv.conf
+    system: SystemView
+    shown: tuple[Path, ...]  # the other read-only paths: tools, a work tree's repository
     masked_files: tuple[Path, ...]
     masked_folders: tuple[Path, ...]
     protected: tuple[Path, ...]  # existing paths in the project
@@ -205,11 +216,11 @@ class BubblewrapPolicy:
     recent: bool = True  # bubblewrap 0.8 or newer
 
 
-def bwrap_argv(policy: BubblewrapPolicy) -> list[str]:
+def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]:
     """Return bwrap's arguments without the program and the command. Later mounts cover earlier ones.
 
-    `--new-session` is not needed: bwrap starts in a new session without a terminal. As one process group, all of
-    its processes can be stopped at once.
+    `files` are the options that name descriptors. `--new-session` is not needed: bwrap starts in a new session without
+    a terminal. As one process group, all of its processes can be stopped at once.
     """
     argv = [
         "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
@@ -219,27 +230,53 @@ def bwrap_argv(policy: BubblewrapPolicy) -> list[str]:
         argv.append("--disable-userns")
     if not policy.network:
         argv.append("--unshare-net")
+    argv += _each("--ro-bind", policy.system.folders)
+    for target, name in policy.system.links:
+        argv += ["--symlink", target, name]
+    argv += files
     # Root may write its own files without any capability, so only the mount can close /proc/sys.
-    argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
-    size = ["--size", str(policy.memory_mb * 1_000_000)] if policy.recent else []
-    for folder in policy.replaced:
-        argv += ["--perms", "1777", *size, "--tmpfs", str(folder)]
+    argv += ["--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"]
+    # /tmp and /dev/shm together hold as much as a command may use of memory; nothing else outside the project is written.
+    for folder, share in (("/tmp", 0.75), ("/dev/shm", 0.25)):  # noqa: S108
+        size = ["--size", str(int(policy.memory_mb * 1_000_000 * share))] if policy.recent else []
+        argv += ["--perms", "1777", *size, "--tmpfs", folder]
+    argv += ["--remount-ro", "/dev", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108 - the command's own
+    argv += ["--symlink", policy.session or "1", SESSION_MARKER, "--symlink", "../run", "/var/run"]
     argv += _each("--ro-bind", policy.shown)
+    if policy.network:
+        argv += ["--ro-bind-try", os.path.realpath("/etc/resolv.conf"), "/etc/resolv.conf"]
     argv += _each("--bind" if policy.writable else "--ro-bind", [policy.root])
     if policy.writable:
         argv += _each("--bind", policy.pinned)
         argv += _each("--ro-bind", policy.protected)
-        for folder in policy.placeholders:
-            argv += ["--tmpfs", str(folder), "--remount-ro", str(folder)]
-    for folder in policy.masked_folders:
-        argv += ["--tmpfs", str(folder), "--remount-ro", str(folder)]
+        for path in policy.placeholders:
+            argv += ["--tmpfs", str(path), "--remount-ro", str(path)]
+    for path in policy.masked_folders:
+        argv += ["--tmpfs", str(path), "--remount-ro", str(path)]
     for file in policy.masked_files:
         argv += ["--ro-bind", "/dev/null", str(file)]
     argv += _each("--bind", policy.caches)
-    if Path("/run") in policy.replaced:
-        argv += ["--symlink", policy.session or "1", SESSION_MARKER, "--remount-ro", "/run"]
-    return [*argv, "--chdir", str(policy.cwd)]
+    return [*argv, "--remount-ro", "/", "--chdir", str(policy.cwd)]
 
 
-def _each(option: str, paths: Iterable[Path]) -> list[str]:
+@contextlib.contextmanager
+def _files_for(policy: BubblewrapPolicy) -> Iterator[tuple[list[str], list[int]]]:
+    """Yield bwrap's options for what it reads from descriptors, with these: the system's files, the kernel filter."""
+    options: list[str] = []
+    descriptors: list[int] = []
+    try:
+        for name in policy.system.files:
+            with contextlib.suppress(OSError):  # it is gone since the view was made
+                descriptors.append(os.open(name, os.O_RDONLY | os.O_CLOEXEC))
+                options += ["--perms", "0444", "--file", str(descriptors[-1]), name]
+        if (filtered := filter_file(private_ipc=True)) is not None:
+            descriptors.append(filtered)
+            options += ["--seccomp", str(filtered)]
+        yield options, descriptors
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _each(option: str, paths: Iterable[Path | str]) -> list[str]:
     return [word for path in paths for word in (option, str(path), str(path))]

@@ -6,7 +6,7 @@ import contextlib
 import os
 import resource
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -75,6 +75,7 @@ def choose(
     limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
     session: str = "",
     environ: Mapping[str, str] = os.environ,
+    readable: Iterable[Path] = (),
 ) -> Sandbox:
     """Return the sandbox for `mode`; `auto` is the strongest that works here.
 
@@ -82,7 +83,7 @@ def choose(
         LopenError: the requested sandbox, or every sandbox, fails its trial; the hint names the alternative.
     """
     if mode == "none":
-        return Unconfined(root, limits=limits, session=session, environ=environ)
+        return Unconfined(root, limits=limits, session=session, environ=environ, readable=readable)
     failures: list[str] = []
     wanted: tuple[Confining, ...] = ("bwrap", "landlock") if mode == "auto" else (mode,)
     for name in wanted:
@@ -90,9 +91,12 @@ def choose(
         if not found.works:
             failures.append(f"{name}: {found.detail}")
         elif name == "bwrap":
-            return Bubblewrap(root, limits=limits, session=session, environ=environ, recent=found.recent)
+            recent = found.recent
+            return Bubblewrap(
+                root, limits=limits, session=session, environ=environ, readable=readable, recent=recent
+            )
         else:
-            return Landlock(root, limits=limits, session=session, environ=environ)
+            return Landlock(root, limits=limits, session=session, environ=environ, readable=readable)
     raise LopenError(
         f"no sandbox works here ({'; '.join(failures)})",
         hint="install bubblewrap, or run commands unprotected with --sandbox none",

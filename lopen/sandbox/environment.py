@@ -145,7 +145,9 @@ def project_cache_folder(root: Path, name: str) -> Path:
 
 
 class ProjectSandbox:
-    """The base of the sandboxes. `session` marks the commands; `environ` is lopen's own environment."""
+    """The base of the sandboxes. `session` marks the commands; `environ` is lopen's own environment; `readable` are
+    paths of the machine that the user wants commands to read.
+    """
 
     def __init__(
         self,
@@ -154,8 +156,10 @@ class ProjectSandbox:
         limits: CommandLimits = CommandLimits(),  # noqa: B008 - frozen
         session: str = "",
         environ: Mapping[str, str] = os.environ,
+        readable: Iterable[Path] = (),
     ) -> None:
         self._root = root.resolve()
+        self._readable = tuple(path.resolve() for path in readable if path.exists())
         self._limits = limits
         self._session = session
         self._environ = dict(environ)  # `os.environ` decodes a variable at every access
@@ -170,7 +174,8 @@ class ProjectSandbox:
 
     @cached_property
     def _tools(self) -> tuple[Path, ...]:
-        return folders.tool_folders(self._environ, self._homes, self._hidden, self._root)
+        tools = folders.tool_folders(self._environ, self._homes, self._hidden, self._root)
+        return folders.outermost((*tools, *self._readable))
 
     def _credentials(self, shown: Iterable[Path]) -> tuple[Path, ...]:
         """Return the credentials that a command would see with `shown` visible."""

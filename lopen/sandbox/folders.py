@@ -1,4 +1,4 @@
-"""The folders of the machine that a command can see: credentials, hidden folders, tools.
+"""The folders of a person that a command can see or not: credentials, hidden folders, tools.
 
 Home and temporary folders are hidden as a whole. The tool folders in them are visible again, read-only and without
 the credential files that some of them contain.
@@ -11,7 +11,7 @@ import pwd
 import re
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -40,6 +40,12 @@ _TOOLS: tuple[str, ...] = (
 )  # fmt: skip
 _SIBLINGS = ("lib", "lib64", "libexec", "share", "include")
 _HIDDEN = ("/home", "/root", "/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - hidden, not used
+_TOOL_VARIABLES = (
+    "ANDROID_HOME", "ANDROID_SDK_ROOT", "ASDF_DATA_DIR", "ASDF_DIR", "BUN_INSTALL", "CONDA_PREFIX", "CURL_CA_BUNDLE",
+    "DOTNET_ROOT", "GOROOT", "GRAALVM_HOME", "JAVA_HOME", "MISE_DATA_DIR", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS",
+    "NVM_BIN", "NVM_DIR", "PNPM_HOME", "PYENV_ROOT", "RBENV_ROOT", "REQUESTS_CA_BUNDLE", "RUSTUP_HOME", "SDKMAN_DIR",
+    "SSL_CERT_DIR", "SSL_CERT_FILE", "VIRTUAL_ENV", "VOLTA_HOME",
+)  # fmt: skip
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 
@@ -63,25 +69,42 @@ def hidden_folders(homes: Iterable[Path]) -> tuple[Path, ...]:
 def tool_folders(
     environ: Mapping[str, str], homes: Iterable[Path], hidden: Iterable[Path], project: Path
 ) -> tuple[Path, ...]:
-    """Return the folders in `hidden` that are visible again, read-only: tools by their usual names, and on PATH."""
+    """Return the tools in `hidden` folders that are visible again, read-only: by their usual names, as variables name
+    them, and on PATH with the programs that links there lead to. An entry of PATH in the project shows nothing, because
+    a command can replace it.
+    """
     owners, hidden = tuple(homes), tuple(hidden)
     candidates = [home / tool for home in owners for tool in _TOOLS]
     candidates += [Path(sys.prefix), Path(sys.base_prefix)]
-    for entry in environ.get("PATH", "").split(":"):
-        if entry.startswith("/"):
-            candidates += _folders_of_tool(Path(entry), owners) + _folders_of_tool(
-                Path(entry).resolve(), owners
-            )
-    shown = {c.resolve() for c in candidates if os.path.exists(c)}
+    candidates += [Path(environ[name]) for name in _TOOL_VARIABLES if environ.get(name, "").startswith("/")]
+    for entry in dict.fromkeys(environ.get("PATH", "").split(":")):
+        if entry.startswith("/") and not inside(Path(entry), project):
+            places = {entry, os.path.realpath(entry)}
+            places |= {p for p in _linked_programs(entry) if not any(inside(Path(p), h) for h in owners)}
+            for place in places:
+                candidates += _folders_of_tool(Path(place), owners)
+    shown = {c.resolve() for c in candidates if os.path.exists(c) and not inside(c, project)}
     secret = {(home / name).resolve() for home in owners for name in CREDENTIALS}
     return outermost(
         folder
         for folder in shown
         if any(inside(folder, h) and folder != h for h in hidden)
-        and not any(inside(h, folder) for h in (*owners, *hidden))
+        and not any(inside(h, folder) for h in (*owners, *hidden, *map(Path, _HIDDEN)))
         and folder not in secret
         and not inside(folder, project)
     )
+
+
+def _linked_programs(folder: str) -> Iterator[str]:
+    """Yield the folders, outside of `/usr`, of the programs that links in `folder` lead to."""
+    try:
+        links = [entry.path for entry in os.scandir(folder) if entry.is_symlink()]
+    except OSError:
+        return
+    for link in links:
+        target = os.path.realpath(link)
+        if not target.startswith("/usr/") and os.path.isfile(target):
+            yield os.path.dirname(target)
 
 
 def visible_credentials(
@@ -96,6 +119,8 @@ def visible_credentials(
     real = [*(Path(os.path.realpath(name)) for name in personal), *named]
     found = [p for p in real if any(inside(p, v) for v in shown) or not any(inside(p, h) for h in gone)]
     system = [Path(p) for p in SYSTEM_SECRETS if os.path.lexists(p) and not os.path.islink(p)]
+    if Path("/") in gone:
+        system = [p for p in system if any(inside(p, v) for v in shown)]
     return tuple(p for p in outermost([*found, *system]) if not any(inside(v, p) for v in shown))
 
 

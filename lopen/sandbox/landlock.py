@@ -22,13 +22,12 @@ from pathlib import Path
 from lopen.sandbox import folders
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, SandboxFailed
 from lopen.sandbox.environment import ProjectSandbox, command_home, delete_bytecode
+from lopen.sandbox.kernel_filter import install_filter
 from lopen.sandbox.process_tree import LINUX, process_tree
 from lopen.sandbox.supervision import spawn, supervise
 from lopen.storage.temporary import TemporaryFolder
 
-_DEVICES = tuple(
-    f"/dev/{name}" for name in ["null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"]
-)
+_DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 
 
 class Landlock(ProjectSandbox):
@@ -69,7 +68,7 @@ class Landlock(ProjectSandbox):
                 hint="run lopen in a folder of its own, or install bubblewrap",
             )
         hidden, shown = self._hidden, self._tools
-        secret = {*hidden, *self._credentials(shown)}
+        secret = {*hidden, *self._credentials(shown), Path("/dev")}
         readable = [*uncovered_trees(Path("/"), secret), str(self._root)]
         for tool in shown:
             readable += uncovered_trees(tool, secret - set(hidden))
@@ -106,7 +105,11 @@ class _ConfinedStart(threading.Thread):
 
     def run(self) -> None:
         try:
+            private_ipc = (
+                _libc.unshare(_CLONE_NEWIPC) == 0
+            )  # needs root; else the filter denies what it would hold
             confine(self._policy.read, self._policy.write, self._policy.devices)
+            install_filter(private_ipc=private_ipc)
         except OSError as error:
             message = f"Landlock cannot set up the sandbox: {error.strerror or error}"
             self._failed = SandboxFailed(message, hint="see lopen doctor")
@@ -174,6 +177,7 @@ _VERSION = 1
 _PATH_BENEATH = 1
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
 _CAPABILITIES = 64
+_CLONE_NEWIPC = 0x08000000
 
 # linux/landlock.h
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3

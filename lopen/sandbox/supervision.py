@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, KilledBy
+from lopen.sandbox.kernel_filter import join_new_keyring
 from lopen.sandbox.process_tree import LINUX, descendants, read_kernel_file
 
 _POLL_S = 0.01  # for systems without a descriptor for an exit
@@ -20,7 +21,8 @@ _CHUNK = 65_536
 def spawn(
     argv: Sequence[str], env: Mapping[str, str], *, cwd: str | None = None, pass_fds: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` in a new session without input, with both output streams in one pipe."""
+    """Start `argv` in a new session and with a new session keyring, without input, both output streams in one pipe."""
+    join_new_keyring()
     process = subprocess.Popen(
         argv,
         env=env,

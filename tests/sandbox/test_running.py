@@ -301,7 +301,7 @@ def test_a_seal_and_credentials_outside_every_home_are_not_read(kind: Mode, worl
         for name in ("lopen/seal.key", "aws", "plain"):
             (place / name).write_text(f"in {name}\n")
         variables = {"XDG_DATA_HOME": folder, "AWS_SHARED_CREDENTIALS_FILE": f"{folder}/aws"}
-        sandbox = KINDS[kind](world.root, environ=dict(world.environ) | variables)
+        sandbox = KINDS[kind](world.root, environ=dict(world.environ) | variables, readable=[place])
 
         result = sandbox.run(Command(f"cat {folder}/lopen/seal.key {folder}/aws {folder}/plain", world.root))
 

@@ -64,6 +64,7 @@ PROJECT_FILES = {
     ".lopen/state.db": "state",
     ".claude/settings.json": "{}\n",
     ".gitignore": ".lopen/\n",
+    "uring.py": (Path(__file__).parent / "uring.py").read_text("utf-8"),
 }
 
 _GIT_PUT_BACK = re.compile(r"\.git/(HEAD|config|packed-refs|(refs|hooks|info)/.*)$")
@@ -149,7 +150,7 @@ class World:
             "token": self.token,
             "bystander": self.bystander.pid,
             "lopen": os.getpid(),
-            "uring": f"{shlex.quote(os.path.realpath(sys.executable))} -I -S {REPOSITORY}/tests/sandbox/uring.py",
+            "uring": f"{shlex.quote(os.path.realpath(sys.executable))} -I -S uring.py",
             "port": self.listeners["tcp"].name[1],
             "socket": self.listeners["tmp"].name,
             "beside_socket": self.listeners["beside"].name,

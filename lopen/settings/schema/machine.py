@@ -20,6 +20,13 @@ class SandboxSettings(SettingsSection):
         USER_ONLY,
     ] = "auto"
     network: Annotated[bool, Field(description="Let commands reach the network."), USER_ONLY] = False
+    readable: Annotated[
+        list[str],
+        Field(
+            description="Files and folders of the machine that commands may read besides the project, the system's programs and the tools on `PATH`."
+        ),
+        USER_ONLY,
+    ] = Field(default_factory=list)
     max_processes: Annotated[
         Positive,
         Field(description="Processes and threads that one command may run at the same time."),
