@@ -41,7 +41,8 @@ class CallEnd(Value):
     `signature` and `nonce` are those of the call. `resource` is its path, section, pattern or command line, for
     messages. `content_hash` is of what was read or printed, None where unknown; `exit_code` is None where no
     command ended. `edited`: the paths that the call changed. `tree_before` and `tree` are ids of the work tree,
-    known only for a command that failed earlier and for one that failed now: each costs a process.
+    known only for a command that failed earlier and for one that failed now: each costs a process. `agent` is the
+    sub-agent that made the call. `progressed`: the call polls, and its output is not what it was before.
     """
 
     tool: str
@@ -55,6 +56,8 @@ class CallEnd(Value):
     edited: tuple[str, ...] = ()
     tree_before: str = ""
     is_test_run: bool = False
+    agent: str = ""
+    progressed: bool = False
 
     @property
     def mark(self) -> str:

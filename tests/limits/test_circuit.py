@@ -226,7 +226,74 @@ def test_eleven_external_calls_in_thirty_seconds_trip() -> None:
         assert run.call(f"Bash{i}", kind="external").allowed
     run.turn += 1
     tripped = run.call("Bash", kind="external")
-    assert (tripped.rule, tripped.until) == ("external_api", run.now + 5)
+    assert (tripped.rule, tripped.until) == ("external_api", START + 2.5 + 60)  # when the window has room
+    assert run.state.external_total == 10
+    assert run.call("read_file").allowed
+    run.now = START + 62
+    assert run.call("Bash", kind="external").kind == "wait"
+    run.now = START + 62.5
+    assert run.call("Bash", kind="external").allowed
+    run.end("Bash")
+    assert run.call("Bash", kind="external").rule == "external_api"
+
+
+def test_what_is_about_agents_holds_agents_alone() -> None:
+    run = Run()
+    for _ in range(5):
+        assert run.call(kind="agent").allowed
+    assert run.call(kind="agent").rule == "agent_spawn"
+    assert run.call("read_file").allowed
+    assert run.call("Bash", kind="external").allowed
+    assert run.call(kind="agent").kind == "wait"
+    for _ in range(4):
+        run.slowly("write_file", same=True)
+    assert run.slowly("write_file", same=True).rule == "duplicate_call"
+    assert run.call("read_file").kind == "ack"
+
+
+def test_rows_and_turns_are_counted_by_agent() -> None:
+    run = Run()
+    for agent in "abcdef":
+        for _ in range(4):
+            run.now += 3
+            call = CircuitCall("Bash", "git status", "1", agent=agent)
+            run.state, decision = before_call(run.state, call, run.now, BOOK)
+            assert decision.allowed
+    call = CircuitCall("Bash", "git status", "1", agent="a")
+    assert before_call(run.state, call, run.now, BOOK)[1].rule == "duplicate_call"
+
+
+def test_a_failure_counts_over_an_unchanged_tree_only() -> None:
+    run = Run()
+    for _ in range(8):
+        run.slowly("Bash", ok=False)
+        run.turn += 1
+        run.now += 10
+        run.call("Edit")
+        run.end("Edit", edited=("a.py",))
+        run.state = verified(run.state)
+    assert run.state.state == "closed"
+
+
+def test_a_poll_whose_output_grows_is_no_duplicate() -> None:
+    run = Run()
+    for progressed in (*[True] * 9, *[False] * 4):
+        run.turn += 1
+        run.now += 10
+        assert run.call("BashOutput", same=True).allowed
+        run.end("BashOutput", signature="BashOutput", progressed=progressed)
+    run.turn += 1
+    assert run.call("BashOutput", same=True).rule == "duplicate_call"
+
+
+def test_verify_commands_stay_allowed_while_max_iterations_is_open() -> None:
+    run = Run()
+    while run.state.state == "closed":
+        run.slowly()
+    assert run.state.rule == "max_iterations"
+    assert run.call("read_file").kind == "ack"
+    verify = CircuitCall("Bash", "make test", "x", task="t", verifies=True)
+    assert before_call(run.state, verify, run.now, BOOK)[1].allowed
 
 
 def test_lopens_own_external_calls_wait_for_their_turn_instead() -> None:

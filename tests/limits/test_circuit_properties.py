@@ -140,9 +140,10 @@ class Circuits(RuleBasedStateMachine):
             self.seen.since_verify += 1
 
     def _allowed(self, call: CircuitCall) -> None:
-        if self.state.state == "half_open" and not call.inner:
+        held = self.state.holds(call)
+        if held and not call.inner:
             assert self.probe is None, "two probes at once"
-        if self.state.state == "half_open" and self.probe is None:
+        if held and self.probe is None:
             self.probe = call
         self.under_way.append(call)
 

@@ -60,9 +60,9 @@ def spawn(
     if not lifted and len(running) >= limits.max_concurrent_agents:
         ended = running[0][0]
         running = running[1:]
-    started = state.replace(
-        running=(*running, (agent_id, now))[-1_000:], spawned=state.spawned + 1, last_spawn=now
-    )
+    started = state.replace(running=(*running, (agent_id, now))[-1_000:])
+    if not lifted:  # what the override lets start is logged, and counts for nothing later
+        started = started.replace(spawned=state.spawned + 1, last_spawn=now)
     return started, Spawn(True, ended)
 
 

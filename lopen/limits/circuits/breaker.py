@@ -14,6 +14,8 @@ from lopen.limits.circuits.circuit import (
     CallDecision,
     CircuitCall,
     CircuitState,
+    as_agent,
+    as_main,
     closed,
     cooled,
     opened,
@@ -34,10 +36,19 @@ def before_call(
     if now - state.probe_at > PROBE_LOST_S:
         state = probe_lost(state, now, book)
     state = cooled(state, now)
-    if state.state == "open":
+    after, decision = _decided(as_agent(state, call.agent), call, now, book)
+    return as_main(after, call.agent, state), decision
+
+
+def _decided(
+    state: CircuitState, call: CircuitCall, now: float, book: RuleBook
+) -> tuple[CircuitState, CallDecision]:
+    held = state.holds(call)
+    if held and state.state == "open":
         return state, refusal(state, book)
-    if state.state == "half_open" and state.probe and not call.inner:
+    if held and state.probe and not call.inner:
         return state, refusal(state.replace(cooldown_until=now + 1.0), book, "a probe is under way")
+    probes = held and not state.probe
     counted = _counted(state, call, now, book)
     if call.kind == "oracle":
         until = _oracle_turn(state, now, book)
@@ -45,22 +56,39 @@ def before_call(
             full = "the window for external calls is full"
             return state, CallDecision(LATER, state.circuit_id, "external_api", full, until)
     for rule, count, seen in _found(counted, call, book):
-        if rule.trips(count):
-            return _trip(counted, rule, seen, now, book)
+        if rule.trips(count) and not (probes and rule.name == state.rule):
+            return _trip(_uncounted(counted, state), rule, seen, now, book)
     external = book["external_api"]
     if external.enabled and counted.external_total > book.api_session_max:
         seen = f"{book.api_session_max} external calls were made in this session, which is all it may"
-        return _trip(counted, external, seen, now, book, ack=True)
-    if state.state == "half_open" and not state.probe:
+        return _trip(_uncounted(counted, state), external, seen, now, book, ack=True)
+    if probes:
         counted = counted.replace(probe=call.mark, probe_at=now)
     return counted, CallDecision(ALLOW, state.circuit_id)
+
+
+def _uncounted(counted: CircuitState, before: CircuitState) -> CircuitState:
+    """Take back what an external call or a start of a sub-agent counted that is refused."""
+    return counted.replace(
+        external=before.external, external_total=before.external_total, agents=before.agents
+    )
 
 
 def after_call(
     state: CircuitState, end: CallEnd, now: float, book: RuleBook
 ) -> tuple[CircuitState, CallDecision | None]:
     """Count the end of a call; return the new state, and a decision where the end tripped the circuit."""
-    state = state.replace(calls=state.calls.ended(end, book.history))
+    own, decision = _ended(as_agent(state, end.agent), end, now, book)
+    return as_main(own, end.agent, state), decision
+
+
+def _ended(
+    state: CircuitState, end: CallEnd, now: float, book: RuleBook
+) -> tuple[CircuitState, CallDecision | None]:
+    calls = state.calls.ended(end, book.history)
+    if end.progressed and calls.last_tool_call == end.signature:
+        calls = calls.replace(duplicate_call_count=0)
+    state = state.replace(calls=calls)
     if not book.enabled:
         return state, None
     failed = is_failure(state, end)
@@ -69,20 +97,27 @@ def after_call(
         if not failed:
             return closed(state), None
         return _trip(state, book[state.rule], f"the probe after the cooldown failed ({end.tool})", now, book)
-    if not failed or state.state != "closed":
+    if not failed or state.holds_all:
         return state, None
     rule = book["tool_failure"]
-    recent = [f for f in state.failures if state.turn - f[1] < rule.window]
-    recent = [*recent, (end.tool, state.turn)][-book.history :]
+    tree = state.calls.tree
+    recent = [
+        (f[0], f[1], tree) for f in state.failures if tuple(f[2:]) == (tree,)
+    ]  # earlier rows have no tree
+    recent = [f for f in recent if state.turn - f[1] < rule.window]
+    recent = [*recent, (end.tool, state.turn, tree)][-book.history :]
     state = state.replace(failures=tuple(recent))
-    count = sum(tool == end.tool for tool, _ in recent)
+    count = sum(tool == end.tool for tool, *_ in recent)
     if not rule.trips(count):
         return state, None
     return _trip(state, rule, f"{end.tool} failed {count} times within {rule.window:g} turns", now, book)
 
 
 def is_failure(state: CircuitState, end: CallEnd) -> bool:
-    """Tell whether a counted end is a failure: not `ok`, or the command failed again over an unchanged tree."""
+    """Tell whether a counted end is a failure: not `ok`, or the command failed again.
+
+    Failures count over one state of the work tree only.
+    """
     again = state.calls.failures_in_row(end.signature) > 1
     return not end.ok or (bool(end.exit_code) and bool(end.tree) and again)
 
@@ -142,8 +177,8 @@ def _turns(before: str, after: str) -> int:
 
 
 def _of_task(call: CircuitCall) -> bool:
-    """Tell whether the call counts as an iteration of the task; a sub-agent's calls do not."""
-    return bool(call.task) and not call.inner
+    """Tell whether the call counts as an iteration of the task; a sub-agent's and a verify command do not."""
+    return bool(call.task) and not call.inner and not call.verifies
 
 
 def _in_seconds(times: tuple[float, ...], now: float, rule: CircuitRule) -> tuple[float, ...]:
@@ -193,7 +228,8 @@ def _tool_rules(state: CircuitState, call: CircuitCall, book: RuleBook) -> list[
         (book["rapid_fire"], recent, f"{recent} calls within {book['rapid_fire'].window:g} s"),
     ]
     if _of_task(call):
-        seen = f"{total} tool calls since the last passing verify command"
+        since = "the last passing verify command" if book.verifiable else "the person's last prompt"
+        seen = f"{total} tool calls since {since}"
         found.insert(1, (book["max_iterations"], total, seen))
     if call.kind == "external":
         rule, calls = book["external_api"], len(state.external)

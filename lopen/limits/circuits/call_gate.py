@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from lopen.base.clock import Clock
 from lopen.base.events import CircuitChanged, Event, Notice
 from lopen.base.money import dollars
-from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
+from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit
 from lopen.guardrails.habits import HabitLimits, find_habits
 from lopen.guardrails.signature import signature
 from lopen.limits.answers import ToolPass, ToolTrip, raised
@@ -117,7 +117,7 @@ class Gate:
 
         `passed_verify`: a verify command passed, so the calls of the task are counted from here.
         """
-        end = end.replace(signature=passed.signature, nonce=passed.nonce)
+        end = end.replace(signature=passed.signature, nonce=passed.nonce, agent=self._inside)
         now = self._clock.now()
         counted = self._counted_here(end)
         if passed.counted:
@@ -166,7 +166,7 @@ class Gate:
         return self._tripped(*answer, now) if answer else None
 
     def _too_dear(self, rows: Rows, now: datetime) -> tuple[CallDecision, tuple[Alert, ...]] | None:
-        if not self.book[EXTERNAL].enabled or not too_dear(read_agents(rows, self.circuit_id), self._limits):
+        if not self.book.enabled or not too_dear(read_agents(rows, self.circuit_id), self._limits):
             return None
         seen = f"sub-agents and external calls have cost {dollars(self._limits.cost_block_usd)} or more"
         return trip(rows, self.circuit_id, EXTERNAL, seen, now, self.book)
@@ -233,7 +233,9 @@ class Gate:
 
     def _call(self, tool: str, sign: str, turn: int, kind: str, *, inner: bool = False) -> CircuitCall:
         label = f"{self._here}{self._inside}/{turn}"
-        return CircuitCall(tool, sign, label, kind, self._task, inner or bool(self._inside), new_id())
+        verifies = CallEnd(tool, sign).is_run and tool != RUN
+        inner = inner or bool(self._inside)
+        return CircuitCall(tool, sign, label, kind, self._task, inner, new_id(), self._inside, verifies)
 
     def _asked(self, call: CircuitCall) -> ToolPass | ToolTrip:
         now = self._clock.now()

@@ -16,8 +16,14 @@ from lopen.limits.circuits.rules import LAST_RUNG, CircuitRule, RuleBook
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 WHOLE_SESSION = "*"  # the task of a caller without tasks
+# Rules about one kind of call, with the kinds they hold
+ABOUT = {"external_api": ("external", "oracle"), "agent_spawn": ("agent",), "hook_recursion": ("hook",)}
+STREAK = ("turn", "turn_label", "turn_calls", "failures")
+ROW = ("last_tool_call", "duplicate_call_count")
+AGENTS_KEPT = 32
 ALLOW, TRIP, WAIT, ACK, LATER = "allow", "trip", "wait", "ack", "later"
 
 
@@ -28,7 +34,8 @@ class CircuitCall(Value):
     `head/5`. `kind`: "tool", "hook", "agent", "external" (a script that calls an outside model) or "oracle"
     (the same by lopen, which waits for its turn and does not trip). `inner`: made inside an allowed call, by a
     sub-agent or the oracle; it belongs to that call's probe. `task` is "" where no verify command can end a
-    count. `nonce` identifies this one call, where the caller has an id for it.
+    count. `nonce` identifies this one call, where the caller has an id for it. `agent` is the sub-agent that makes
+    the call, whose rows are counted apart. `verifies`: it runs a verify command.
     """
 
     tool: str
@@ -38,6 +45,8 @@ class CircuitCall(Value):
     task: str = WHOLE_SESSION
     inner: bool = False
     nonce: str = ""
+    agent: str = ""
+    verifies: bool = False
 
     @property
     def mark(self) -> str:
@@ -89,16 +98,50 @@ class CircuitState(Value):
     turn_label: str = ""
     turn_calls: Mapping[str, int] = {}
     times: tuple[float, ...] = ()
-    failures: tuple[tuple[str, int], ...] = ()  # (tool, turn)
+    failures: tuple[tuple[str, int, int], ...] = ()  # (tool, turn, number of the work tree's state)
     hooks: tuple[int, ...] = ()
     agents: tuple[int, ...] = ()
     external: tuple[float, ...] = ()
     external_total: int = 0
+    streaks: Mapping[str, Mapping[str, Any]] = {}  # sub-agent → its values of `STREAK` and `ROW`
 
     @property
     def tripped(self) -> bool:
         """Tell whether calls are refused."""
         return self.state == "open"
+
+    def holds(self, call: CircuitCall) -> bool:
+        """Tell whether the circuit is about this call. Rules about one kind of call hold no other kind."""
+        if self.state == "closed" or (self.rule == "max_iterations" and call.verifies):
+            return False
+        return call.kind in ABOUT.get(self.rule, (call.kind,))
+
+    @property
+    def holds_all(self) -> bool:
+        """Tell whether the circuit is about every kind of call."""
+        return self.state != "closed" and self.rule not in ABOUT
+
+
+def as_agent(state: CircuitState, agent: str) -> CircuitState:
+    """Return the state with the rows and turns of a sub-agent in the place of the main agent's."""
+    if not agent:
+        return state
+    own = state.streaks.get(agent, {})
+    calls = state.calls.replace(**{name: own.get(name, CallHistory.blank[name]) for name in ROW})
+    turns = {name: own.get(name, CircuitState.blank[name]) for name in STREAK}
+    return state.replace(calls=calls, **turns)
+
+
+def as_main(state: CircuitState, agent: str, before: CircuitState) -> CircuitState:
+    """Take back `as_agent`: keep the sub-agent's rows under its name, with the main agent's from `before`."""
+    if not agent:
+        return state
+    own = {name: getattr(state, name) for name in STREAK} | {name: getattr(state.calls, name) for name in ROW}
+    others = {name: rows for name, rows in state.streaks.items() if name != agent}
+    calls = state.calls.replace(**{name: getattr(before.calls, name) for name in ROW})
+    turns = {name: getattr(before, name) for name in STREAK}
+    kept = dict([*others.items(), (agent, own)][-AGENTS_KEPT:])
+    return state.replace(calls=calls, streaks=kept, **turns)
 
 
 def verified(state: CircuitState) -> CircuitState:
@@ -121,13 +164,16 @@ def opened(
 ) -> CircuitState:
     """Open the circuit for `rule`; the fifth trip in a row needs a person, with any rule."""
     row = state.trips_in_row + 1
+    free_at = 0.0
+    if rule.name == "external_api" and len(state.external) >= rule.threshold:
+        free_at = state.external[-rule.threshold] + rule.window
     return state.replace(
         state="open",
         rule=rule.name,
         trip_reason=seen,
         tripped_at=now,
         last_updated=now,
-        cooldown_until=now + rule.cooldown(row),
+        cooldown_until=max(now + rule.cooldown(row), free_at),
         needs_ack=ack or rule.needs_ack or row >= LAST_RUNG,
         trips_in_row=row,
         trips=state.trips + 1,
@@ -169,7 +215,10 @@ def half_open(state: CircuitState) -> CircuitState:
 
 
 def _cleared(state: CircuitState) -> CircuitState:
-    """Empty the windows, so that the calls that tripped the circuit do not count for the probe."""
+    """Empty the windows, so that the calls that tripped the circuit do not count for the probe.
+
+    Those of external calls and of sub-agents outlive a cooldown.
+    """
     return state.replace(
         probe="",
         cooldown_until=0.0,
@@ -182,7 +231,6 @@ def _cleared(state: CircuitState) -> CircuitState:
         times=(),
         failures=(),
         hooks=(),
-        agents=(),
-        external=(),
+        streaks={},
         external_total=0 if state.rule == "external_api" and state.needs_ack else state.external_total,
     )

@@ -129,6 +129,9 @@ class RuleBook(Value):
     api_session_max: int = 50
     enabled: bool = True
     history: int = HISTORY  # calls remembered for finding patterns
+    verifiable: bool = (
+        True  # there are verify commands, from the last passing one of which `max_iterations` counts
+    )
 
     def __getitem__(self, name: str) -> CircuitRule:
         return self.rules[name]
