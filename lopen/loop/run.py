@@ -27,11 +27,12 @@ from lopen.loop.resumption import CONTINUED
 from lopen.loop.startup import completed
 from lopen.storage.verifications import last_failure
 from lopen.workflow.decide import Outcome, decide
-from lopen.workflow.pauses import confirm_command, interrupted_pause
+from lopen.workflow.pauses import confirm_command, idle_pause, interrupted_pause
 from lopen.workflow.session import MOVED, Pause, Session, StepProgress, waits
 from lopen.workflow.steps import Step
 
 SAVE_TRIES = 3
+IDLE_ROUNDS = 2  # how often a run may come back to the same state without asking a model
 
 
 def drive(context: SessionContext, until: frozenset[Step] = frozenset()) -> Session:
@@ -41,6 +42,7 @@ def drive(context: SessionContext, until: frozenset[Step] = frozenset()) -> Sess
     is paid for that cannot be kept.
     """
     failures = 0
+    since_model: list[Session] = []  # after each iteration since the last one that asked a model
     while True:
         try:
             session = iterate(context)
@@ -58,6 +60,11 @@ def drive(context: SessionContext, until: frozenset[Step] = frozenset()) -> Sess
             finish(context)
         if session.status != "running" or session.step in until:
             return session
+        if since_model and since_model[-1].iterations != session.iterations:
+            since_model.clear()
+        since_model.append(session)
+        if since_model.count(session) > IDLE_ROUNDS:
+            return pause(context, idle_pause(session))
 
 
 def wait_for_storage(context: SessionContext, error: StorageError) -> None:

@@ -57,6 +57,16 @@ def verdict_pause(session: Session, evidence_hash: str, level: int, what: str, s
     return confirmation_pause(session, f"{VERDICT}{evidence_hash}", level, why)
 
 
+def idle_pause(session: Session) -> Pause:
+    """Return the pause for a run that came back to the same state without any change."""
+    return Pause(
+        "guardrail",
+        f"the last iterations changed nothing and would go on so (step {session.step.value}); look at "
+        f"`lopen log {session.id}`, or plan the module again",
+        f"lopen plan {session.module} --new",
+    )
+
+
 def stuck_pause(session: Session, remaining: Sequence[Component]) -> Pause:
     """Return the pause for remaining components that are given up or depend on such a component."""
     names = ", ".join(c.name for c in remaining)

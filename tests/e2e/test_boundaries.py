@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from typing import Any
 
+from lopen.loop import boundaries
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools, verdict
 from tests.project import Project, build, component, plan, specification, task
@@ -62,3 +65,34 @@ def test_a_module_that_the_oracle_never_passes_asks_a_person(make_project: MakeP
     )
     project.specify(text=specification(criteria=("add(1, 2) is 3", "sums hold")))
     assert_asks_after_three_failures(project)
+
+
+def test_a_scope_that_cannot_be_reached_pauses_after_one_verdict(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    assert project.lopen("plan", "calc").code == 0
+    with sqlite3.connect(project.root / ".lopen" / "state.db") as database:
+        body = json.loads(database.execute("SELECT body FROM sessions").fetchone()[0])
+        database.execute("UPDATE sessions SET body=?", (json.dumps(body | {"original_scope": 99}),))
+    ran = project.lopen("build", "calc", "--json")
+    assert ran.code == 3
+    assert "the original scope is 99" in ran.named("session_paused")[0]["message"]
+    assert sum(not e["cached"] for e in ran.named("verdict_given")) == 1
+
+
+def lose_what_passed() -> None:
+    """Break lopen so that a component's passed verification is not kept."""
+    boundaries._component_passed = lambda session, component: session  # type: ignore[assignment]
+
+
+def test_iterations_that_change_nothing_pause(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    arranged = [["tests.e2e.test_boundaries:lose_what_passed"]]
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json", arrange=arranged)
+    assert ran.code == 3, ran.err
+    paused = ran.named("session_paused")[0]
+    assert paused["kind"] == "guardrail"
+    assert "changed nothing" in paused["message"]
+    assert len(ran.named("verdict_given")) < 8
