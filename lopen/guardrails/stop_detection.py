@@ -165,7 +165,7 @@ def _missing(stop: Stop, missing: Sequence[str]) -> str:
 
 
 def _calls(stop: Stop, missing: Sequence[str], task_id: str, component: str, may_ask: bool) -> list[str]:
-    asked = [_on_question(may_ask)] if stop.kind == "question" else []
+    asked = [_on_question(stop.step, may_ask)] if stop.kind == "question" else []
     if stop.step is not Step.ITERATE_THROUGH_TASKS:
         call = RESULT_CALLS.get(stop.step)
         return [*asked, *([f"call {call}"] if call else [])]
@@ -188,7 +188,9 @@ def _building_calls(missing: Sequence[str], task_id: str, component: str) -> lis
     ]
 
 
-def _on_question(may_ask: bool) -> str:
+def _on_question(step: Step, may_ask: bool) -> str:
+    if step is Step.ITERATE_THROUGH_TASKS:  # ask_user is not offered there
+        return 'decide it yourself by the specification, and begin the note of update_task_status with "Assumed:" and the assumption'
     if may_ask:
         return "call ask_user(question, default) if you cannot decide; you have one question in this session"
     return "decide it yourself by the specification, and say which assumption you made with report_progress"

@@ -20,6 +20,9 @@ from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Task, selectable
 from lopen.workspace.text_files import READ_CHARACTERS
 
+MOST_QUESTIONS = 3  # of a session; the answers from this one on say so
+STOP_ASKING = "stop asking: decide by the specification, and record the step's result"
+
 
 def read_spec(bench: Workbench, wanted: inputs.ReadSpec) -> ToolResult:
     """Read a section of the specification, or its outline."""
@@ -132,9 +135,9 @@ def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
     options = tuple(wanted.options or ())
     capped = session.step is not Step.DRAFT_SPECIFICATION
     spent = capped and session.clarifications >= bench.settings.workflow.max_clarifications
-    if bench.settings.workflow.unattended or spent:
-        return _assume(bench, wanted, options)
     asked = session.clarifications + (1 if capped else 0)
+    if bench.settings.workflow.unattended or spent:
+        return _assume(bench, wanted, options, asked)
     answer = bench.person.ask(wanted.question, options, wanted.default)
     if answer is not None:
         told = QuestionAsked(wanted.question, options, wanted.default, answer)
@@ -153,11 +156,12 @@ def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
     return replace(done(answer=None, assumed=False, waiting=True), pause=pause)
 
 
-def _assume(bench: Workbench, wanted: inputs.AskUser, options: tuple[str, ...]) -> ToolResult:
+def _assume(bench: Workbench, wanted: inputs.AskUser, options: tuple[str, ...], asked: int) -> ToolResult:
     told = QuestionAsked(wanted.question, options, wanted.default, wanted.default, assumed=True)
     line = f"{' '.join(wanted.question.split())} Assumed: {' '.join(wanted.default.split())}"
-    bench.journal.change(told, assumptions=(*bench.session.assumptions, line))
-    return done(answer=wanted.default, assumed=True)
+    bench.journal.change(told, assumptions=(*bench.session.assumptions, line), clarifications=asked)
+    enough = {"hint": f"{asked} questions were asked; {STOP_ASKING}"} if asked >= MOST_QUESTIONS else {}
+    return done(answer=wanted.default, assumed=True, **enough)
 
 
 def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> ToolResult:

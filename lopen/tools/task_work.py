@@ -8,6 +8,7 @@ from typing import Any
 from lopen.base.events import GuardrailRaised, TaskChanged
 from lopen.guardrails.completion import QUALITY, missing, rejection, unproven
 from lopen.guardrails.guard import Claim
+from lopen.guardrails.wording import one_line
 from lopen.oracle.verdict import Scope
 from lopen.tools import inputs
 from lopen.tools.results import ToolResult, done, failed
@@ -36,7 +37,7 @@ def update_task_status(bench: Workbench, wanted: inputs.UpdateTaskStatus) -> Too
         case "failed":
             return _fail(bench, task, wanted.note or "the model gave no reason")
         case "complete":
-            return _complete(bench, task)
+            return _complete(bench, task, wanted.note or "")
 
 
 def _current(bench: Workbench) -> str:
@@ -54,7 +55,7 @@ def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
     return replace(done(task_id=task.id, status="failed"), recorded=True)
 
 
-def _complete(bench: Workbench, task: Task) -> ToolResult:
+def _complete(bench: Workbench, task: Task, note: str) -> ToolResult:
     bench.project.verifier.touch()  # the work tree counts as it is now, whoever changed it
     lacking = missing("task", bench.project.verifier.commands, bench.fresh)
     if lacking:
@@ -67,7 +68,11 @@ def _complete(bench: Workbench, task: Task) -> ToolResult:
         claim = Claim("task", task.id, lacking)
         answer = failed(rejection(claim), hint, outcome="refused", missing=list(lacking))
         return _false_claim(bench, unproven(claim), answer)
-    return bench.steps.complete(bench, task.id)
+    result = bench.steps.complete(bench, task.id)
+    if result.recorded and note.lstrip().casefold().startswith("assumed:"):
+        line = f"{task.id}: {one_line(note, 1_000)}"
+        bench.journal.change(assumptions=(*bench.session.assumptions, line))
+    return result
 
 
 def _false_claim(bench: Workbench, what: str, answer: ToolResult) -> ToolResult:

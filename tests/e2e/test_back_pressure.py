@@ -161,6 +161,29 @@ def test_one_question_is_put_to_a_person_the_second_is_answered_by_its_default(
     assert assumption in project.read(".lopen/modules/calc/plan.md")
 
 
+def test_questions_are_answered_with_what_is_offered_and_end(make_project: MakeProject) -> None:
+    """Step 6 has no `ask_user`; in planning the third question is told to be the last."""
+    asked = [("ask_user", {"question": f"Which tone {n}?", "default": "red"}) for n in range(4)]
+    assumed = {"task_id": "calc-t1", "status": "complete", "note": "Assumed: halves round up."}
+    project = make_project(
+        [
+            tools(*asked),
+            plan(),
+            text("Should halves round up?"),
+            tools(*code(), *verified("calc-t1")[:2], ("update_task_status", assumed)),
+        ]
+    )
+    project.specify()
+    ran = project.drive(LOPEN_WORKFLOW__UNATTENDED="true")
+    assert ran.code == 0, ran.err
+    told = ["stop asking" in r.data.get("hint", "") for r in tool_results(project.requests[1])]
+    assert told == [False, False, True, True]
+    reminder = project.requests[3]["messages"][-1]["content"][-1]["text"]
+    assert "ask_user" not in reminder
+    assert "note of update_task_status" in reminder
+    assert "calc-t1: Assumed: halves round up." in ran.named("session_complete")[0]["assumptions"]
+
+
 def test_new_code_without_a_test_is_said_to_the_oracle_and_the_model(make_project: MakeProject) -> None:
     bare = tools(code()[0], ("verify_tests", {}), ("verify_task_completion", {"task_id": "calc-t1"}))
     project = make_project([plan(), bare, tools(*verified("calc-t1"))])

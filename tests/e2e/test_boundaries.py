@@ -83,7 +83,7 @@ def test_a_scope_that_cannot_be_reached_pauses_after_one_verdict(make_project: M
 
 def lose_what_passed() -> None:
     """Break lopen so that a component's passed verification is not kept."""
-    boundaries._component_passed = lambda session, component: session  # type: ignore[assignment]
+    boundaries._component_passed = lambda session, component: session
 
 
 def test_iterations_that_change_nothing_pause(make_project: MakeProject) -> None:
