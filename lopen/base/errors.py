@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     FAILED = 1
     USAGE = 2
     PERSON_NEEDED = 3
+    HUNG_UP = 129
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -57,7 +58,7 @@ class PersonNeeded(LopenError):
 
 
 class Stopped(BaseException):
-    """SIGINT or SIGTERM. It unwinds the stack, which saves the work; `except Exception` does not catch it."""
+    """SIGINT, SIGTERM or SIGHUP. It unwinds the stack, which saves the work; `except Exception` does not catch it."""
 
     def __init__(self, exit_code: ExitCode) -> None:
         super().__init__(f"stopped ({int(exit_code)})")

@@ -25,6 +25,17 @@ from lopen.base.escape import inert
 from lopen.cli.parameters import Invocation
 
 NUMBER = re.compile(r"-[\d.,]+")
+SIGNALS = {
+    signal.SIGINT: ExitCode.INTERRUPTED,
+    signal.SIGTERM: ExitCode.TERMINATED,
+    signal.SIGHUP: ExitCode.HUNG_UP,
+}
+_STOPPED = {
+    ExitCode.INTERRUPTED: "interrupted",
+    ExitCode.TERMINATED: "terminated",
+    ExitCode.HUNG_UP: "the terminal was closed",
+}
+_DRIVING = frozenset({"run", "resume", "plan", "build", "spec", "approve"})  # what `lopen resume` continues
 ISSUES = "please report it and attach that file"
 
 
@@ -33,7 +44,7 @@ def guarded(arguments: Sequence[str]) -> int:
     prepare_streams()
     invocation = _early_options(arguments)
     try:
-        catch_signals()
+        catch_signals(resumable=not _DRIVING.isdisjoint(arguments[:3]))
         from lopen.cli.app import run
 
         code = run(arguments, invocation)
@@ -93,10 +104,9 @@ def _message(error: BaseException, invocation: Invocation) -> tuple[str, str, Ex
         case typer.Abort():
             return "cancelled", "", ExitCode.FAILED, ""
         case Stopped():
-            message = "terminated" if error.exit_code is ExitCode.TERMINATED else "interrupted"
-            return message, "", error.exit_code, ""
+            return _STOPPED[error.exit_code], "", error.exit_code, ""
         case KeyboardInterrupt():
-            return "interrupted", "", ExitCode.INTERRUPTED, ""
+            return _STOPPED[ExitCode.INTERRUPTED], "", ExitCode.INTERRUPTED, ""
         case _:
             where = _save_details(error, invocation)
             what = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -148,23 +158,30 @@ def _save_details(error: BaseException, invocation: Invocation) -> Path:
     return path
 
 
-def catch_signals() -> None:
-    """Make SIGINT and SIGTERM raise `Stopped`; a second one ends the process at once.
+def catch_signals(*, resumable: bool) -> None:
+    """Make SIGINT, SIGTERM and SIGHUP raise `Stopped`; a second one ends the process at once.
 
-    A signal that the parent process ignores (a background job, for example) stays ignored.
+    A signal that the parent process ignores (a background job, nohup) stays ignored. Nothing is written to a
+    terminal that was closed.
     """
     stopping = False
 
     def stop(number: int, _frame: FrameType | None) -> None:
         nonlocal stopping
-        code = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.TERMINATED
+        code = SIGNALS[signal.Signals(number)]
+        if code is ExitCode.HUNG_UP:
+            discard(sys.stdout)
+            discard(sys.stderr)
         if stopping:
             _show_cursor(sys.stdout)
+            if resumable:
+                with suppress(OSError, ValueError):
+                    os.write(sys.stderr.fileno(), b"lopen: stopped at once; continue with: lopen resume\n")
             os._exit(code)
         stopping = True
         raise Stopped(code)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, stop)
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import sys
+import termios
+import threading
+from fcntl import ioctl
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +23,7 @@ from tests.endpoint import tool_results, tools
 from tests.project import TIMEOUT_S, UNITTEST, Project, code, component, specification, task, verified
 from tests.ran import Ran
 
-CODES = {"KILL": -signal.SIGKILL, "INT": 130, "TERM": 143}
+CODES = {"KILL": -signal.SIGKILL, "INT": 130, "TERM": 143, "HUP": 129}
 TASKS = {"calc-t1": ("Add", "calc"), "calc-t2": ("Say it", "other"), "calc-t3": ("Print it", "third")}
 
 # In the order in which a run comes by them.
@@ -102,7 +107,7 @@ def is_as_if_nothing_had_happened(project: Project) -> None:
 
 @pytest.mark.parametrize(
     ("words", "points"),
-    [(("KILL",), POINTS), (("INT", "TERM"), POINTS[1::4])],
+    [(("KILL",), POINTS), (("INT", "TERM", "HUP"), POINTS[1::4])],
     ids=["killed", "asked to stop"],
 )
 def test_a_run_that_is_ended_at_every_point_is_finished_in_the_end(
@@ -155,6 +160,49 @@ def test_ctrl_c_ends_the_request_under_way_and_says_how_to_go_on(make_project: M
     is_as_if_nothing_had_happened(project)
 
 
+def test_a_run_whose_terminal_is_closed_is_saved(make_project: MakeProject) -> None:
+    """Closing the pseudo-terminal sends SIGHUP, and every later write fails."""
+    hang_up = threading.Event()
+
+    def closed(_: dict[str, Any]) -> Answer:
+        hang_up.set()
+        return tools()
+
+    def show(terminal: int) -> None:
+        while not hang_up.is_set():
+            if select.select([terminal], [], [], 0.05)[0]:
+                os.read(terminal, 65_536)
+        os.close(terminal)
+
+    turns = iter((worker, worker, closed))
+    project = crashing(make_project, lambda body: next(turns, worker)(body))
+    master, theirs = pty.openpty()
+    screen = threading.Thread(target=show, args=(master,))
+    screen.start()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lopen", "run", "calc"],
+        cwd=project.root,
+        env={**project.environment(), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    try:
+        assert process.wait(TIMEOUT_S) == 129
+    finally:
+        hang_up.set()
+        screen.join()
+        process.kill()
+        process.wait()
+
+    assert project.status()["status"] == "paused"
+    assert project.lopen("resume").code == 0
+    is_as_if_nothing_had_happened(project)
+
+
 def test_a_second_ctrl_c_exits_at_once_and_loses_nothing(make_project: MakeProject) -> None:
     running: list[subprocess.Popen[str]] = []
 
@@ -168,7 +216,9 @@ def test_a_second_ctrl_c_exits_at_once_and_loses_nothing(make_project: MakeProje
     project = crashing(make_project, lambda body: next(turns, worker)(body))
     running.append(begun(project))
 
-    assert ended(running[0]).code == 130
+    ran = ended(running[0])
+    assert ran.code == 130
+    assert "lopen resume" in ran.out + ran.err  # from whichever of the two came through first
 
     assert project.lopen("resume").code == 0
     is_as_if_nothing_had_happened(project)
