@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
+from lopen.base.escape import exact
 from lopen.documents.drift import compare_hashes, section_hashes, spec_hash
 from lopen.documents.modules import module_name
 from lopen.documents.spec import Specification, load_specification
@@ -44,7 +45,7 @@ def changes_since(spec: Specification, given: Approval) -> list[str]:
     for name in dict.fromkeys((*given.commands, *now)):
         before, after = given.commands.get(name) or "none", now.get(name) or "none"
         if before != after:
-            lines.append(f"command {name}: {before} → {after}")
+            lines.append(f"command {name}: {exact(before)} → {exact(after)}")
     return lines
 
 
@@ -57,7 +58,7 @@ def show(context: CommandContext, spec: Specification, given: Approval | None) -
         context.say(f"  {criterion.id}: {criterion.text}")
     context.say("verify commands (lopen will run them):")
     for command in spec.commands:
-        context.say(f"  {command.name}: {command.command or 'none'}")
+        context.say(f"  {command.name}: {exact(command.command or 'none')}")
     for warning in spec.warnings:
         context.warn(f"{warning.path.relative_to(context.root)}:{warning.line}: {warning.message}")
     if given is not None:

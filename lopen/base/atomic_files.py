@@ -23,22 +23,29 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def store_text(path: Path, text: str) -> None:
-    """Store a text file of lopen's own that others may read; see `store_bytes`."""
-    store_bytes(path, text.encode("utf-8"), mode=0o644)
+    """Store a text file of lopen's own; see `store_bytes`."""
+    store_bytes(path, text.encode("utf-8"))
 
 
-def store_bytes(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace a file of lopen's own, durable on return; missing folders are made.
+def store_bytes(path: Path, data: bytes) -> None:
+    """Replace a file of lopen's own that nobody else reads, durable on return; missing folders are made.
 
     Raises `StorageError` where that is not possible.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, data, mode=mode)
+        private_folder(path.parent)
+        replace_file(path, data)
     except OSError as error:
         raise StorageError(
             f"{path}: {error.strerror or error}", hint="free some space or make the folder writable"
         ) from error
+
+
+def private_folder(folder: Path) -> None:
+    """Create a folder, and those above it, that nobody else enters. Raises `OSError`."""
+    if not folder.is_dir():
+        private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def replace_linked(path: Path, data: bytes, *, mode: int = 0o644) -> None:

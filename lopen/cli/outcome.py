@@ -144,7 +144,7 @@ def _save_details(error: BaseException, invocation: Invocation) -> Path:
     try:
         state = root / ".lopen"
         if state.is_dir() and not state.is_symlink():
-            (state / "logs").mkdir(exist_ok=True)
+            (state / "logs").mkdir(mode=0o700, exist_ok=True)
             path = state / "logs" / name
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 from pathlib import Path
@@ -12,6 +13,8 @@ from lopen.base.errors import LopenError
 SPECS = "specs"
 MAX_BYTES = 16 * 1024 * 1024
 """Maximum size of a specification in bytes."""
+MAX_HEADINGS = 50_000
+_HEADING = re.compile(rb"^ {0,3}(?:#{1,6}(?=[ \t\r\n])|=+[ \t]*$)", re.MULTILINE)
 
 
 class UnreadableSource(LopenError):
@@ -111,5 +114,11 @@ def _bytes(path: Path) -> bytes:
             path,
             f"is larger than {MAX_BYTES // 1024 // 1024} MB",
             hint="split the module, or move material into research files beside the specification",
+        )
+    if sum(1 for _ in _HEADING.finditer(content)) > MAX_HEADINGS:  # reading them would take minutes
+        raise UnreadableSource(
+            path,
+            f"has more than {MAX_HEADINGS:,} headings",
+            hint="split the module, or put repeated material into files beside the specification",
         )
     return content

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from lopen.base.atomic_files import private_folder
 from lopen.base.clock import Clock
 from lopen.base.events import Event, Notice
 from lopen.llm.messages import Json, Model, OnText, Request, Response
@@ -61,7 +62,7 @@ class Recorder:
         self._recorded: dict[str, int] = {}  # digest of a response's content → its exchange
         self._n = self._existing_exchanges() if path.exists() else 0
         if not path.exists() or path.stat().st_size == 0:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(path.parent)
             self._append(header_line(module, clock.now().isoformat(timespec="seconds")))
 
     def record(self, request: Request, response: Response, *, step: str) -> None:

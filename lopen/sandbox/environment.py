@@ -7,6 +7,7 @@ contain a secret (a proxy address with a password).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -133,14 +134,15 @@ def project_cache_folder(root: Path, name: str) -> Path:
         try:
             mode = os.lstat(place).st_mode
         except FileNotFoundError:
-            os.makedirs(place, exist_ok=True)
+            with contextlib.suppress(FileExistsError):  # another process makes it too
+                os.mkdir(place, 0o700)
             continue
         if stat.S_ISDIR(mode):
             continue
         if depth == 0:
             raise SandboxFailed(f"{place} is not a folder", hint="remove it, then: lopen init")
         os.unlink(place)
-        os.mkdir(place)
+        os.mkdir(place, 0o700)
     return Path(place)
 
 

@@ -129,7 +129,7 @@ def set_value(scope: Scope, project: Path, key: str, text: str) -> Path:
             mine = [*mine, *theirs]
         if not problems:
             _assemble(project, mine, ())
-            write_config(path, after, mode=0o600 if scope == "user" else 0o644)
+            write_config(path, after, mode=0o600)
     if problems:
         raise WrongUsage("\n".join(dict.fromkeys(problems)), hint=_hint(user_file()))
     return path

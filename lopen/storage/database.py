@@ -6,12 +6,14 @@ cost one fsync. WAL mode with synchronous=FULL: committed changes survive a powe
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from lopen.base.atomic_files import private_folder
 from lopen.base.errors import StorageError
 from lopen.base.owner_seal import is_own, stamp, unkept
 
@@ -253,7 +255,10 @@ def require_own_database(connection: sqlite3.Connection, path: Path) -> None:
 
 def _connect(path: Path, timeout_s: float) -> Connection:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
+        if str(path) != ":memory:":
+            # SQLite gives its journals the permissions of the database, which holds inputs and outputs of tools.
+            os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, factory=Connection)
     except sqlite3.Error as error:
         raise storage_error(path, error) from error

@@ -6,10 +6,12 @@ See docs/reference/storage.md.
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.base.atomic_files import store_text
+from lopen.base.atomic_files import private_folder, store_text
 from lopen.base.errors import LopenError, StorageError
 
 DATABASE = "state.db"
@@ -18,7 +20,7 @@ GITIGNORE = "# written by lopen: everything but this file and the configuration 
 
 
 def state_folder(root: Path) -> Path:
-    """Return `.lopen/`; create it with its `.gitignore` if it does not exist.
+    """Return `.lopen/`, closed to other users; create it with its `.gitignore` if it does not exist.
 
     A `.gitignore` that is missing beside a database was removed by a switch of branches. It is not written
     again then, because an untracked file would block switching back and merging.
@@ -38,7 +40,21 @@ def state_folder(root: Path) -> Path:
                 f"cannot write in {folder}: {reason}",
                 hint=f"lopen keeps its state there: make {root} writable, or work on a copy",
             ) from error
+    _close_to_others(folder)
     return folder
+
+
+def _close_to_others(folder: Path) -> None:
+    """Take the permissions of other users away that an older lopen or a checkout gave. Commands write the cache."""
+    entries = [entry for entry in _entries(folder) if entry.name != CACHE]
+    inner = [
+        below for entry in entries if entry.is_dir(follow_symlinks=False) for below in _entries(entry.path)
+    ]
+    for path in (folder, folder / CACHE, *entries, *inner):
+        with suppress(OSError):  # it is gone, or belongs to another user, who decides about it anyway
+            mode = stat.S_IMODE(os.lstat(path).st_mode)
+            if mode & 0o077 and not os.path.islink(path):
+                os.chmod(path, mode & 0o700)
 
 
 def require_plain(folder: Path) -> None:
@@ -106,7 +122,7 @@ def ignore_state(root: Path) -> None:
 def quarantine_file(path: Path, state: Path) -> Path:
     """Move a damaged or foreign file, with the WAL files of a database, to `corrupted/` in `state`; return its new path."""
     folder = state / "corrupted"
-    folder.mkdir(exist_ok=True)
+    private_folder(folder)
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     moved = folder / f"{stamp}-{path.name}"
     for suffix in ("", "-wal", "-shm", "-journal"):

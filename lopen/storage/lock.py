@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from lopen.base.atomic_files import store_text
+from lopen.base.atomic_files import private_folder, store_text
 from lopen.base.errors import LopenError, StorageError
 from lopen.base.owner_seal import holds, sealed
 from lopen.base.process_identity import lives, start_time
@@ -69,8 +69,8 @@ def exclusive_lock(folder: Path, name: str, what: str, *, wait_s: float = 0) -> 
     from filelock import FileLock, Timeout  # here: who holds a lock is asked by every `lopen status`
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / f"{name}.lock", timeout=wait_s)
+        private_folder(folder)
+        lock = FileLock(folder / f"{name}.lock", timeout=wait_s, mode=0o600)
         lock.acquire()
     except Timeout as error:
         holder = lock_holder(folder, name)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base import events as e
-from lopen.base.escape import clipped, inert
+from lopen.base.escape import clipped, exact, inert
 from lopen.cli.rendering import mode_for, subscriber
 from lopen.cli.rendering.lines import STEP_TITLES, STEPS, line, safe_json
 from lopen.workflow.steps import Step, number
@@ -313,3 +313,18 @@ def test_the_mode_follows_from_stream_and_options(
 ) -> None:
     stream = _Terminal() if terminal else io.StringIO()
     assert mode_for(stream, json=json_wanted, quiet=quiet, environ={"TERM": term}) == mode
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("pytest -q", "pytest -q"),
+        ("a" + " " * 4_000 + "; rm x", "a<4000 spaces>; rm x"),
+        (" a ", "<1 spaces>a<1 spaces>"),
+        ("a\tb\r\x1b[2K\u2028c", "a<U+0009>b<U+000D><U+001B>[2K<U+2028>c"),
+        ("a\u200b\u202e\u00a0\u2800\u3164\ufe0fb", "a<U+200B><U+202E><U+00A0><U+2800><U+3164><U+FE0F>b"),
+        ("größe 日本", "größe 日本"),
+    ],
+)
+def test_a_command_is_shown_with_every_character_visible(text: str, shown: str) -> None:
+    assert exact(text) == shown

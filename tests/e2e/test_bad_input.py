@@ -39,6 +39,7 @@ MALFORMED = {
     "no front matter": (b"# x\n\n## Overview\nx\n", "SPECIFICATION.md:1: "),
     "broken front matter": (b"---\nname: [\n---\n# x\n", "SPECIFICATION.md:2: "),
     "too large": (b"# x\n" + b"y" * MAX_BYTES, "larger than 16 MB"),
+    "too many headings": (b"# x\n" + b"## Same\n\n" * 1_600_000, "has more than 50,000 headings"),
 }
 
 

@@ -17,7 +17,18 @@ import pytest
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
-from tests.project import TIMEOUT_S, Project, build, code, component, plan, specification, task, verified
+from tests.project import (
+    TIMEOUT_S,
+    UNITTEST,
+    Project,
+    build,
+    code,
+    component,
+    plan,
+    specification,
+    task,
+    verified,
+)
 from tests.ran import Ran
 
 DATABASE = ".lopen/state.db"
@@ -484,3 +495,29 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
     assert "is complete" in done.err
     assert project.lopen("skip", "calc-t9", "--reason", "x").code == 1
     assert project.lopen("skip", "calc-t1").code == 2
+
+
+def test_other_users_read_nothing_of_lopens_state_and_hold_no_lock(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    state = project.root / ".lopen"
+    state.mkdir(exist_ok=True)
+    (state / "config.toml").touch()
+    for place, mode in ((state, 0o755), (state / "config.toml", 0o644)):
+        place.chmod(mode)  # as an older lopen or a checkout leaves them
+
+    assert project.approved_run().code == 0
+
+    kept = [state, *(path for path in state.rglob("*") if state / "cache" not in path.parents)]
+    assert {path.name for path in kept} >= {"state.db", "locks", "recordings", "plan.md", "cache"}
+    assert [(str(path), oct(path.stat().st_mode)) for path in kept if path.stat().st_mode & 0o077] == []
+
+
+def test_an_approval_shows_the_whole_command(make_project: MakeProject) -> None:
+    project = make_project()
+    hidden = f"`{UNITTEST}{' ' * 4_000}; echo\u200b x`"
+    project.specify().write_text(specification().replace(f"`{UNITTEST}`", hidden))
+
+    shown = project.lopen("approve", "calc", "--yes").out
+
+    assert "<4000 spaces>; echo<U+200B> x" in shown

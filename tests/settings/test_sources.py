@@ -199,6 +199,8 @@ def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write
         "[sandbox]\nverify_timeout_s = 601",
         "[session]\nretention = 11",
         "[session]\nretention_days = 8",
+        "[git]\nenabled = false",
+        "[git]\nauto_commit = false",
         "[memory]\nlog_max_kb = 51",
         "[memory]\nlog_max_lines = 1001",
         "[memory]\nlog_max_age_days = 8",
@@ -238,9 +240,9 @@ def test_looser_is_measured_against_the_person_s_own_value(project: Path, own: W
 
 
 def test_how_a_project_is_worked_in_is_its_own_to_say(project: Path, theirs: Write) -> None:
-    theirs("[git]\nauto_commit = false\n[workflow]\nunattended = true\n")
+    theirs('[git]\nconvention = "plain"\nisolation = "worktree"\n')
     settings = _load(project).settings
-    assert (settings.git.auto_commit, settings.workflow.unattended) == (False, True)
+    assert (settings.git.convention, settings.git.isolation) == ("plain", "worktree")
 
 
 def test_models_of_a_repository_wait_for_the_person_s_word(project: Path, theirs: Write) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lopen.application.approval import specification
-from lopen.base.escape import inert
+from lopen.base.escape import exact
 from lopen.documents.drift import PREAMBLE, Drift, compare_hashes, section_hashes, spec_hash
 from lopen.documents.elements import elements
 from lopen.documents.spec import Problem, Specification
@@ -59,7 +59,7 @@ def _commands(spec: Specification, given: Approval | None) -> list[dict[str, Any
 
 
 def _visible(command: str | None) -> str | None:
-    return None if command is None else inert(command, lines=True)
+    return None if command is None else exact(command)
 
 
 def _sections(spec: Specification, drift: Drift) -> list[dict[str, Any]]:

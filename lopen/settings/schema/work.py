@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from lopen.settings.schema.parts import LOWER, USER_ONLY, Count, Positive, SettingsSection
+from lopen.settings.schema.parts import LOWER, RAISE, USER_ONLY, Count, Positive, SettingsSection
 
 
 class Workflow(SettingsSection):
     """The course of a run."""
 
     unattended: Annotated[
-        bool, Field(description="Answer the questions of the model by their own default.")
+        bool, Field(description="Answer the questions of the model by their own default."), USER_ONLY
     ] = False
     max_iterations: Annotated[
         Positive,
@@ -70,9 +70,12 @@ class Git(SettingsSection):
         Field(
             description="Use the project's git repository; without it a private history of snapshots takes its place."
         ),
+        RAISE,
     ] = True
     auto_commit: Annotated[
-        bool, Field(description="Commit each completed task; without it the work stays in the work tree.")
+        bool,
+        Field(description="Commit each completed task; without it the work stays in the work tree."),
+        RAISE,
     ] = True
     convention: Annotated[Literal["conventional", "plain"], Field(description="Form of commit subjects.")] = (
         "conventional"
@@ -83,6 +86,7 @@ class Git(SettingsSection):
             pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,60}$",
             description="First part of the name of a module's branch.",
         ),
+        USER_ONLY,
     ] = "lopen/"
     isolation: Annotated[
         Literal["branch", "worktree"],
