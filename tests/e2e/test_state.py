@@ -515,9 +515,9 @@ def test_other_users_read_nothing_of_lopens_state_and_hold_no_lock(make_project:
 
 def test_an_approval_shows_the_whole_command(make_project: MakeProject) -> None:
     project = make_project()
-    hidden = f"`{UNITTEST}{' ' * 4_000}; echo\u200b x`"
+    hidden = f"`{UNITTEST}{' ' * 4_000}; echo\u00a0x`"
     project.specify().write_text(specification().replace(f"`{UNITTEST}`", hidden))
 
-    shown = project.lopen("approve", "calc", "--yes").out
+    ran = project.lopen("approve", "calc", "--yes")
 
-    assert "<4000 spaces>; echo<U+200B> x" in shown
+    assert "<4000 spaces>; echo<U+00A0>x" in ran.out, ran.err
