@@ -36,6 +36,16 @@ def checked(spec: Specification) -> Specification:
     return spec
 
 
+def expected(spec: Specification, digest: str) -> None:
+    """Raise `LopenError` unless `digest` is the beginning (8 characters or more) of the specification's hash."""
+    found = spec_hash(section_hashes(spec))
+    if len(digest) < 8 or not found.startswith(digest):
+        raise LopenError(
+            f"the specification has changed: its hash is {found}, expected {digest}",
+            hint=f"read it again, then: lopen approve {spec.module} --expect {found[:16]}",
+        )
+
+
 def changes_since(spec: Specification, given: Approval) -> list[str]:
     """Return one line for each section and verify command that differs from what was approved."""
     drift = compare_hashes(given.sections, section_hashes(spec))

@@ -26,27 +26,38 @@ LISTED = {"budget": "lopen budget show", "circuit": "lopen circuit status"}
 def opened_limits(context: CommandContext) -> Iterator[tuple[LimitsStore, Settings]]:
     """Open the store; yield it with the effective settings."""
     from lopen.application.open_store import open_store
-    from lopen.claude_hooks.config import load as hook_settings
-    from lopen.claude_hooks.pending_usage import settle
-    from lopen.limits.stores.opening import open_ledger, open_limits
-    from lopen.limits.unsettled_charges import pay
 
     settings = context.load().settings
     sessions = open_store(context)
-    store = open_limits(settings.budget, sessions.database, evidence_max=settings.memory.evidence_max)
-    ledger = open_ledger(settings.budget, sessions.database)
+    try:
+        with settled_limits(context, settings, sessions.database) as store:
+            yield store, settings
+    finally:
+        sessions.database.close()
+
+
+@contextmanager
+def settled_limits(context: CommandContext, settings: Settings, database: Database) -> Iterator[LimitsStore]:
+    """Open the store and count what it is owed: by processes that ended, and by hooks."""
+    from lopen.claude_hooks.config import load as hook_settings
+    from lopen.claude_hooks.pending_usage import settle, waiting
+    from lopen.limits.stores.opening import open_ledger, open_limits
+    from lopen.limits.unsettled_charges import pay
+
+    store = open_limits(settings.budget, database, evidence_max=settings.memory.evidence_max)
+    ledger = open_ledger(settings.budget, database)
     try:
         for debt in ledger.debts():  # of a process that ended while the store was unreachable
             pay(store, ledger, debt, {}, resource_limits(settings), now())
-        settle(store, hook_settings(str(context.root), os.environ)[0], str(context.root), now())
-        yield store, settings
+        if waiting(str(context.root)):
+            settle(store, hook_settings(str(context.root), os.environ)[0], str(context.root), now())
+        yield store
     except StoreUnreachable as error:
         if settings.budget.store == "sqlite":
             raise
         raise StoreUnreachable(error.message, hint=error.hint or STORE_HINT) from error
     finally:
         store.close()
-        sessions.database.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,20 @@ def looked_up(context: CommandContext, database: Database) -> ProjectLimits:
             store.close()
     except (StoreUnreachable, WrongUsage) as error:
         return ProjectLimits(unknown=f"{error.message}; {error.hint or STORE_HINT}")
+
+
+def with_cost(store: LimitsStore, state: BudgetState) -> BudgetState:
+    """Add the cost of tokens counted by hooks, which know no prices."""
+    if not state.unpriced_tokens:
+        return state
+    from lopen.limits.report import priced
+    from lopen.llm.messages import Usage
+    from lopen.llm.prices import cost_usd
+
+    cost, unpriced = priced(
+        store.spend(state.budget_id), lambda model, used: cost_usd(model, Usage(**used.fields()))
+    )
+    return state.replace(cost_usd=cost, unpriced_tokens=unpriced)
 
 
 def resource_limits(settings: Settings) -> AgentLimits:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from lopen.application.open_store import store_of
 from lopen.limits.budgets.budget import BudgetState
+from lopen.storage.archives import ArchivedSession
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.assess import displayed_step, scope_of
 from lopen.workflow.session import Session
-from lopen.workflow.steps import phase_of
+from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import progress
 
 
@@ -59,11 +61,29 @@ def session_summary(session: Session) -> dict[str, Any]:
         "module": session.module,
         "status": session.status,
         "step": displayed_step(session).value,
-        "created_at": session.created_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "created_at": _second(session.created_at),
         "tasks_done": done.tasks_done,
         "tasks": done.tasks,
         "waiting": _waiting(session),
     }
+
+
+def archived_summary(old: ArchivedSession) -> dict[str, Any]:
+    """Return an archived session as one row of a list."""
+    return {
+        "session": old.session,
+        "module": old.module,
+        "status": "archived",
+        "step": Step.REPEAT.value,
+        "created_at": _second(old.created_at),
+        "tasks_done": old.tasks_done,
+        "tasks": old.tasks,
+        "waiting": None,
+    }
+
+
+def _second(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _waiting(session: Session) -> dict[str, str] | None:

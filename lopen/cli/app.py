@@ -85,6 +85,12 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "Let a session continue that asks for confirmation",
         DECIDE,
     ),
+    CommandEntry(
+        "pause",
+        "lopen.cli.commands.pause:pause",
+        "Stop a running session at its next safe point",
+        DECIDE,
+    ),
     CommandEntry("skip", "lopen.cli.commands.skip:skip", "Skip a task; its criteria stay open", DECIDE),
     CommandEntry(
         "revert",

@@ -21,11 +21,13 @@ from lopen.loop.model_calls import CallPaused, ModelAccess
 from lopen.loop.refusals import still_refused
 from lopen.loop.resumption import Resumed, say, stored_response
 from lopen.storage.conversations import ConversationStore
+from lopen.storage.person_requests import pause_requested
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult, tool_result
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.decide import Outcome
+from lopen.workflow.pauses import person_pause
 from lopen.workflow.session import Pause
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
@@ -74,7 +76,9 @@ class Conversation:
                 self.turn += 1
             self.runner.begin_turn(self.turn)
             try:
-                if resumed is not None and resumed.response is not None:
+                if resumed is None and pause_requested(self.bench.journal.database, self.bench.session.id):
+                    outcome: Outcome | None = _paused(person_pause(self.bench.session))
+                elif resumed is not None and resumed.response is not None:
                     outcome = self._answered(resumed.response, resumed)
                 else:
                     outcome = self._turn()

@@ -18,7 +18,7 @@ from lopen.workflow.session import PauseKind, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
 # Pauses that say nothing of the conversation: it goes on where it stopped
-CONTINUED: frozenset[PauseKind] = frozenset({"interrupted", "endpoint", "budget", "storage"})
+CONTINUED: frozenset[PauseKind] = frozenset({"interrupted", "endpoint", "budget", "storage", "person"})
 FILES_NAMED = 20
 CALLS_LISTED = 40
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from lopen.base.errors import PersonNeeded, Stopped, StorageError
+from lopen.base.errors import LopenError, PersonNeeded, Stopped, StorageError
 from lopen.base.events import IterationEnded, Notice, SessionPaused, Waiting
 from lopen.guardrails.guard import GuardResult
 from lopen.guardrails.pipeline import Passed, events, selected
@@ -25,9 +25,10 @@ from lopen.loop.iteration import (
 from lopen.loop.model_calls import CallPaused
 from lopen.loop.resumption import CONTINUED
 from lopen.loop.startup import completed
+from lopen.storage.person_requests import has_requests, take_requests
 from lopen.storage.verifications import last_failure
-from lopen.workflow.decide import Outcome, decide
-from lopen.workflow.pauses import confirm_command, idle_pause, interrupted_pause
+from lopen.workflow.decide import Outcome, decide, task_skipped
+from lopen.workflow.pauses import confirm_command, idle_pause, interrupted_pause, person_pause
 from lopen.workflow.session import MOVED, Pause, Session, StepProgress, waits
 from lopen.workflow.steps import Step
 
@@ -88,6 +89,8 @@ def unsaved(error: StorageError) -> PersonNeeded:
 
 def iterate(context: SessionContext) -> Session:
     """One iteration: observe and assess, do what needs no model, check, converse, decide, save."""
+    if asked := heed(context):
+        return pause(context, asked)
     try:
         moved = advance(context)
     except CallPaused as held:  # the oracle, at a boundary
@@ -108,6 +111,26 @@ def iterate(context: SessionContext) -> Session:
         if not talk.answers:
             give_back(context)
     return settle(context, outcome)
+
+
+def heed(context: SessionContext) -> Pause | None:
+    """Do what a person asked of the running session; return the pause that they asked for."""
+    journal, asked = context.record.journal, None
+    if not has_requests(journal.database, journal.session.id):
+        return None
+    with journal.transaction():
+        for request in take_requests(journal.database, journal.session.id):
+            if request.kind == "pause":
+                asked = person_pause(journal.session)
+                continue
+            try:
+                after = journal.session.without_task(request.body["task"], request.body["reason"])
+            except LopenError as error:
+                journal.tell(Notice("warning", f"not skipped: {error.message}"))
+            else:
+                journal.save(after, task_skipped(after, request.body["task"]))
+    context.record.write_plan()
+    return asked
 
 
 def conversation(context: SessionContext, corrections: tuple[str, ...]) -> Conversation | Pause:

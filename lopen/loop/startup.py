@@ -9,6 +9,7 @@ from lopen.base.errors import LopenError
 from lopen.base.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
+from lopen.storage.person_requests import drop_pauses
 from lopen.workflow.assess import displayed_step
 from lopen.workflow.pauses import review_pause
 from lopen.workflow.session import Pause, Session
@@ -21,6 +22,7 @@ RECOVERED = "The last run was interrupted. Go on from the state below without as
 def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     """Take the session up, durably; a pause where something still waits for a person."""
     session = context.record.journal.session
+    drop_pauses(context.record.journal.database, session.id)  # asked of the last run
     interrupted = resumed and session.status == "running"
     waited_for_budget = session.pause is not None and session.pause.kind == "budget"
     cleared = context.branch.clear_leftovers() if interrupted else ()

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI
 
 from lopen import __version__
+from lopen.server import budget_routes, event_stream, module_routes, session_routes
 from lopen.server.access import AccessKeys
 from lopen.server.dashboard import dashboard_routes
-from lopen.server.event_stream import stream_routes
+from lopen.server.description import describe
 from lopen.server.feed import EventFeed
 from lopen.server.gate import Gate
 from lopen.server.problems import add_problems
 from lopen.server.served import ServedProjects
-from lopen.server.session_routes import session_routes
+from lopen.server.tagging import Tagged
 
 DESCRIPTION = "What lopen builds, and what it waits for. See docs/reference/server.md."
+LARGEST_BODY = 64 * 1024
 
 
 def create_app(
@@ -39,16 +42,21 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
+        max_body_size=LARGEST_BODY,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    add_problems(app)
     feeds = {project.name: EventFeed(project) for project in projects}
+    app.state.projects = projects
+    app.state.feeds = feeds
+    app.state.extension_rate = budget_routes.ExtensionRate()
+    app.openapi = partial(describe, app)  # type: ignore[method-assign]  # the documented way to extend it
+    add_problems(app)
+    for routes in (session_routes, module_routes, budget_routes, event_stream):
+        app.include_router(routes.routes)
+    app.include_router(dashboard_routes(projects))
 
     def close() -> None:
         for feed in feeds.values():
             feed.close()
 
-    app.include_router(session_routes(projects))
-    app.include_router(stream_routes(projects, feeds))
-    app.include_router(dashboard_routes(projects))
-    return Gate(app, keys=keys, names=names, secure=secure, close=close)
+    return Gate(Tagged(app), keys=keys, names=names, secure=secure, close=close)

@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from lopen.server.feed import EventFeed
-from lopen.server.served import ServedProjects
+from lopen.server.parameters import Chosen
+from lopen.server.served import ServedProject
 from lopen.storage.event_lines import EventLine
 
+routes = APIRouter(tags=["events"])
 HEARTBEAT_S = 15.0
 RETRY_MS = 1_000
 LARGEST_ID = 2**63 - 1
@@ -61,28 +63,34 @@ async def _chunks(feed: EventFeed, session: str | None, after: int) -> AsyncIter
         yield ("".join(map(_chunk, lines)) or ": heartbeat\n\n").encode("utf-8", "replace")
 
 
-def stream_routes(projects: ServedProjects, feeds: dict[str, EventFeed]) -> APIRouter:
-    """Return the routes of the streams; `feeds` are by project."""
-    routes = APIRouter()
+def _feed(request: Request, project: ServedProject) -> EventFeed:
+    feeds: dict[str, EventFeed] = request.app.state.feeds
+    return feeds[project.name]
 
-    @routes.get("/api/sessions/{session_id}/events", response_class=EventStream)
-    async def session_events(
-        session_id: str,
-        last_event_id: Annotated[int, Header(ge=0, le=LARGEST_ID)] = 0,
-        after: Annotated[int, Query(ge=0, le=LARGEST_ID)] = 0,
-        project: str | None = None,
-    ) -> Response:
-        feed = feeds[projects.named(project).name]
-        await feed.start(session_id)
-        return EventStream(_chunks(feed, session_id, max(last_event_id, after)))
 
-    @routes.get("/api/events", response_class=EventStream)
-    async def events(
-        last_event_id: Annotated[int | None, Header(ge=0, le=LARGEST_ID)] = None,
-        project: str | None = None,
-    ) -> Response:
-        feed = feeds[projects.named(project).name]
-        newest = await feed.start(None)
-        return EventStream(_chunks(feed, None, newest if last_event_id is None else last_event_id))
+@routes.get("/api/sessions/{session_id}/events", response_class=EventStream)
+async def session_events(
+    request: Request,
+    project: Chosen,
+    session_id: Annotated[str, Path(max_length=255)],
+    last_event_id: Annotated[int, Header(ge=0, le=LARGEST_ID)] = 0,
+    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="As `Last-Event-ID`.")] = 0,
+) -> Response:
+    """Stream a session's events from its first one, or from the one after `Last-Event-ID`."""
+    feed = _feed(request, project)
+    await feed.start(session_id)
+    return EventStream(_chunks(feed, session_id, max(last_event_id, after)))
 
-    return routes
+
+@routes.get("/api/events", response_class=EventStream)
+async def project_events(
+    request: Request,
+    project: Chosen,
+    last_event_id: Annotated[int | None, Header(ge=0, le=LARGEST_ID)] = None,
+    after: Annotated[int | None, Query(ge=0, le=LARGEST_ID, description="As `Last-Event-ID`.")] = None,
+) -> Response:
+    """Stream the events of all sessions from now on, or from the one after `Last-Event-ID`."""
+    feed = _feed(request, project)
+    newest = await feed.start(None)
+    given = [number for number in (last_event_id, after) if number is not None]
+    return EventStream(_chunks(feed, None, max(given, default=newest)))

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from lopen.base.errors import LopenError, StorageError, StoreUnreachable, WrongUsage
 from lopen.limits.admin_actions import NoSuch
+from lopen.server.budget_routes import TooManyExtensions
 from lopen.server.served import NoSuchProject
 from lopen.storage.lock import Locked
 from lopen.storage.sessions import NoSuchSession
@@ -21,6 +22,7 @@ from lopen.storage.sessions import NoSuchSession
 MEDIA_TYPE = "application/problem+json"
 # The first class that fits counts. Other failures of a command are conflicts with the present state.
 STATUS: tuple[tuple[type[LopenError], int], ...] = (
+    (TooManyExtensions, 429),
     (NoSuch, 404),
     (NoSuchSession, 404),
     (NoSuchProject, 404),
@@ -32,7 +34,7 @@ STATUS: tuple[tuple[type[LopenError], int], ...] = (
 )
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """An error (RFC 9457)."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"type": "about:blank", "title": "Not Found"}]})
@@ -69,7 +71,8 @@ def problem(
 async def _failure(request: Request, error: Exception) -> Response:
     assert isinstance(error, LopenError)
     status = next(code for kind, code in STATUS if isinstance(error, kind))
-    return problem(status, error.message, hint=error.hint)
+    again = {"retry-after": str(error.wait_s)} if isinstance(error, TooManyExtensions) else None
+    return problem(status, error.message, hint=error.hint, headers=again)
 
 
 async def _http(request: Request, error: Exception) -> Response:

@@ -9,16 +9,16 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Concatenate, ParamSpec, TypeVar
 
 from lopen.application.command_context import CommandContext
+from lopen.application.limits import settled_limits
 from lopen.application.open_store import NOWHERE, open_store
 from lopen.base.errors import LopenError
-from lopen.limits.stores.opening import open_limits
 from lopen.limits.stores.store import LimitsStore
 from lopen.settings.schema import Settings
 from lopen.storage.sessions import SessionStore
@@ -48,10 +48,7 @@ class OpenProject:
     @contextmanager
     def limits(self) -> Iterator[LimitsStore]:
         """Open the store of budgets and circuits."""
-        evidence_max = self.settings.memory.evidence_max
-        with closing(
-            open_limits(self.settings.budget, self.store.database, evidence_max=evidence_max)
-        ) as store:
+        with settled_limits(self.context, self.settings, self.store.database) as store:
             yield store
 
 

@@ -1,53 +1,148 @@
-"""Routes of modules and sessions."""
+"""Routes of projects, modules and sessions."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path, Request
 
-from lopen.application.session_report import module_object, session_object, session_summary
+from lopen import __version__
+from lopen.application import decisions
+from lopen.application.limits import with_cost
+from lopen.application.open_store import store_with
+from lopen.application.session_report import archived_summary, module_object, session_object, session_summary
+from lopen.application.waiting import standstill
 from lopen.documents.modules import find_modules
+from lopen.server import models
+from lopen.server.parameters import Chosen, Limit, Offset, page
 from lopen.server.served import OpenProject, ServedProjects
+from lopen.storage.archives import archived_sessions
+
+routes = APIRouter(tags=["sessions"])
+SessionId = Annotated[str, Path(max_length=255, description="As `GET /api/sessions` lists it.")]
+TaskId = Annotated[str, Path(max_length=255, description="As a session's components list it.")]
 
 
-def session_routes(projects: ServedProjects) -> APIRouter:
-    """Return the routes."""
-    routes = APIRouter()
-
-    @routes.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @routes.get("/api/modules")
-    async def modules(project: str | None = None) -> dict[str, Any]:
-        found = await projects.named(project).run(_modules)
-        return {"modules": found, "total": len(found)}
-
-    @routes.get("/api/sessions")
-    async def sessions(project: str | None = None) -> dict[str, Any]:
-        found = await projects.named(project).run(_sessions)
-        return {"sessions": found, "total": len(found)}
-
-    @routes.get("/api/sessions/{session_id}")
-    async def session(session_id: str, project: str | None = None) -> dict[str, Any]:
-        return await projects.named(project).run(_session, session_id)
-
-    return routes
+@routes.get("/healthz")
+async def healthz() -> models.Health:
+    """Say that the server answers."""
+    return models.Health(version=__version__)
 
 
-def _modules(project: OpenProject) -> list[dict[str, Any]]:
-    with project.limits() as limits:
-        budgets = {budget.budget_id: budget for budget in limits.budgets()}
-    return [
-        module_object(project.store, name, budgets.get(f"module:{name}"))
-        for name in find_modules(project.root)
-    ]
+@routes.get("/api/projects")
+async def list_projects(request: Request) -> models.ProjectListResponse:
+    """List the projects of this server."""
+    projects: ServedProjects = request.app.state.projects
+    found = [models.ServedProjectResponse(project=p.name, root=str(p.root)) for p in projects]
+    return models.ProjectListResponse(projects=found, total=len(found))
 
 
-def _sessions(project: OpenProject) -> list[dict[str, Any]]:
-    return [session_summary(project.store.load(i)) for i in project.store.ids()]
+@routes.get("/api/modules")
+async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) -> models.ModuleListResponse:
+    """List modules that have a specification."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        names = find_modules(opened.root)
+        found = []
+        with opened.limits() as limits:
+            for name in page(names, offset, limit):
+                budget = next(iter(limits.budgets(f"module:{name}")), None)
+                counted = with_cost(limits, budget) if budget else None
+                found.append(module_object(opened.store, name, counted))
+        return {"modules": found, "total": len(names)}
+
+    return models.ModuleListResponse(**await project.run(work))
 
 
-def _session(project: OpenProject, session_id: str) -> dict[str, Any]:
-    return session_object(project.store, project.store.load(session_id))
+@routes.get("/api/sessions")
+async def list_sessions(
+    project: Chosen, offset: Offset = 0, limit: Limit = 100
+) -> models.SessionListResponse:
+    """List sessions, newest first; archived ones last."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        ids, old = opened.store.ids(), archived_sessions(opened.store.database)
+        shown = [session_summary(opened.store.load(i)) for i in page(ids, offset, limit)]
+        rest = page(old, max(0, offset - len(ids)), limit - len(shown))
+        return {
+            "sessions": [*shown, *(archived_summary(each) for each in rest)],
+            "total": len(ids) + len(old),
+        }
+
+    return models.SessionListResponse(**await project.run(work))
+
+
+@routes.get("/api/sessions/{session_id}")
+async def get_session(project: Chosen, session_id: SessionId) -> models.SessionResponse:
+    """Return a session with its task tree, also an archived one."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        store = store_with(opened.store, session_id)
+        session = store.load(session_id)
+        still = standstill(opened.root, store, session)
+        question = session.question
+        return session_object(store, session) | {
+            "question": None if question is None else asdict(question),
+            "worked_on": decisions.is_worked_on(opened.context, session),
+            "standstill": None if still is None else asdict(still),
+        }
+
+    return models.SessionResponse(**await project.run(work))
+
+
+@routes.post("/api/sessions/{session_id}/confirm")
+async def confirm(
+    project: Chosen, session_id: SessionId, order: models.ConfirmRequest
+) -> models.DecisionResponse:
+    """Let a session continue that asks for confirmation, or that a person paused."""
+
+    def work(opened: OpenProject) -> models.DecisionResponse:
+        pause = decisions.confirm(opened.context, opened.store, session_id, order.note)
+        return _decided(session_id, f"confirmed: {pause.message}")
+
+    return await project.run(work)
+
+
+@routes.post("/api/sessions/{session_id}/answer")
+async def answer(
+    project: Chosen, session_id: SessionId, order: models.AnswerRequest
+) -> models.DecisionResponse:
+    """Answer the model's question. Until the session continues, a new answer replaces it."""
+
+    def work(opened: OpenProject) -> models.DecisionResponse:
+        question = decisions.answer(opened.context, opened.store, session_id, order.text)
+        return _decided(session_id, f"answered: {question.text}")
+
+    return await project.run(work)
+
+
+@routes.post("/api/sessions/{session_id}/pause")
+async def pause(project: Chosen, session_id: SessionId) -> models.DecisionResponse:
+    """Stop a running session at its next safe point. It ends with exit code 3."""
+
+    def work(opened: OpenProject) -> models.DecisionResponse:
+        decisions.ask_to_pause(opened.context, opened.store, session_id)
+        return models.DecisionResponse(
+            session=session_id, message="stops at its next safe point", done=False, command=""
+        )
+
+    return await project.run(work)
+
+
+@routes.post("/api/tasks/{task}/skip")
+async def skip(project: Chosen, task: TaskId, order: models.SkipRequest) -> models.DecisionResponse:
+    """Skip a task; its criteria stay open, and the report says so."""
+
+    def work(opened: OpenProject) -> models.DecisionResponse:
+        session, found, done = decisions.skip(opened.context, opened.store, task, order.reason)
+        decided = _decided(session.id, f"skipped: {found.name}")
+        return decided if done else decided.model_copy(update={"done": False, "command": ""})
+
+    return await project.run(work)
+
+
+def _decided(session_id: str, message: str) -> models.DecisionResponse:
+    return models.DecisionResponse(
+        session=session_id, message=message, done=True, command=f"lopen resume {session_id}"
+    )

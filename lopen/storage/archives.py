@@ -20,6 +20,7 @@ from typing import Any
 from lopen.base.atomic_files import plain_name, store_bytes
 from lopen.base.errors import StorageError
 from lopen.storage.database import Database, NewerSchema, migrations
+from lopen.storage.person_requests import take_requests
 from lopen.storage.segments import ROW_KINDS, segments
 from lopen.storage.session_rows import record_deleted_id
 from lopen.storage.sessions import NoSuchSession, SessionStore
@@ -215,6 +216,7 @@ def erase_session(store: SessionStore, session: Session) -> None:
     with store.database.transaction() as connection:
         delete_limit_rows(connection, limit_ids(session.id, [task.id for task in session.tree.tasks]))
         connection.execute("DELETE FROM archived WHERE session=?", (session.id,))
+        take_requests(store.database, session.id)
         store.delete(session.id)
         record_deleted_id(connection, session.id)
     paths = [path for kind in ROW_KINDS for _, path in segments(store.archives, session.id, kind)]

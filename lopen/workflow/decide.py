@@ -93,3 +93,11 @@ def _count_failure(session: Session, reason: str) -> Decision:
     )
     changed = TaskChanged(task.id, task.name, owner.name if owner else "", failed.state.value, reason)
     return Decision(decision.session, (changed, *decision.events))
+
+
+def task_skipped(session: Session, task_id: str) -> TaskChanged:
+    """Return the event that tells of a task that a person skipped."""
+    task, owner = session.tree.task(task_id), session.tree.owner(task_id)
+    assert task is not None
+    reason = f"skipped: {task.given_up}"
+    return TaskChanged(task.id, task.name, owner.name if owner else "", task.state.value, reason)

@@ -51,6 +51,11 @@ def interrupted_pause(session: Session) -> Pause:
     return Pause("interrupted", "interrupted; everything is saved", f"lopen resume {session.id}")
 
 
+def person_pause(session: Session) -> Pause:
+    """Return the pause that a person asked for with `lopen pause`."""
+    return Pause("person", "you paused it; everything is saved", f"lopen resume {session.id}")
+
+
 def verdict_pause(session: Session, evidence_hash: str, level: int, what: str, summary: str) -> Pause:
     """Return the pause for a verdict of which neither oracle model could tell whether it passes."""
     why = f"the oracle could not tell whether {what} is complete: {summary}; look at it, then accept it"

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
+from lopen.base.errors import LopenError
 from lopen.workflow.steps import Step
-from lopen.workflow.task_tree import Task, TaskTree
+from lopen.workflow.task_tree import State, Task, TaskTree
 
 Status = Literal["running", "paused", "failed", "complete"]
 PauseKind = Literal[
@@ -26,6 +27,7 @@ PauseKind = Literal[
     "guardrail",
     "storage",
     "interrupted",
+    "person",
 ]
 
 ATTEMPT_FAILED = "The last attempt ended without its result: "  # the prefix of the correction with the reason
@@ -190,6 +192,23 @@ class Session:
         """The reasons of the planning step's failures in a row, without the guardrails' additions."""
         failures = [c for c in self.corrections if c.startswith(ATTEMPT_FAILED)]
         return tuple(c.removeprefix(ATTEMPT_FAILED) for c in failures)
+
+    def without_task(self, task_id: str, reason: str) -> Session:
+        """Return this session with the task skipped by a person; a pause because of that task ends.
+
+        Raises:
+            LopenError: the task is complete, or there is none of that id.
+        """
+        task = self.tree.task(task_id)
+        if task is None:
+            raise LopenError(f"no task named {task_id}", hint="lopen status shows the tasks")
+        if task.state is State.COMPLETE:
+            raise LopenError(
+                f"{task_id} is complete", hint=f"to undo completed work: lopen revert {self.module}"
+            )
+        skipped = replace(task, given_up=" ".join(reason.split()) or "no reason given", state=State.FAILED)
+        ended = self.pause is not None and self.pause.subject == task_id
+        return replace(self, tree=self.tree.with_task(skipped), pause=None if ended else self.pause)
 
     def paused(self, pause: Pause) -> Session:
         """Return this session with the status `paused`."""

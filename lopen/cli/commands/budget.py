@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.limits import no_such, now, opened_limits, tell
+from lopen.application.limits import no_such, now, opened_limits, tell, with_cost
 from lopen.base.errors import ExitCode, WrongUsage
 from lopen.cli.command import command, group
-
-if TYPE_CHECKING:
-    from lopen.limits.budgets.budget import BudgetState
-    from lopen.limits.stores.store import LimitsStore
 
 GRANTED = ("extension", "reset")
 app = group("Token budgets of modules, sessions and tasks.")
@@ -36,10 +32,10 @@ def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
     from lopen.limits import report
 
     with opened_limits(context) as (store, _):
-        states = [s for s in store.budgets() if budget_id in (None, s.budget_id)]
+        states = store.budgets(budget_id)
         if budget_id is not None and not states:
             raise no_such("budget", budget_id)
-        states = [_with_cost(store, state) for state in states]
+        states = [with_cost(store, state) for state in states]
         granted = [i for i in store.incidents(budget_id) if i.rule in GRANTED] if budget_id else []
     for state in states:
         context.emit("budget", **report.budget_object(state))
@@ -47,20 +43,6 @@ def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
         context.emit("incident", **report.incident_object(incident))
     tell(context, [*report.budget_lines(states), *report.incident_log(granted)])
     return ExitCode.OK
-
-
-def _with_cost(store: LimitsStore, state: BudgetState) -> BudgetState:
-    """Add the cost of tokens counted by hooks, which know no prices."""
-    if not state.unpriced_tokens:
-        return state
-    from lopen.limits.report import priced
-    from lopen.llm.messages import Usage
-    from lopen.llm.prices import cost_usd
-
-    cost, unpriced = priced(
-        store.spend(state.budget_id), lambda model, used: cost_usd(model, Usage(**used.fields()))
-    )
-    return state.replace(cost_usd=cost, unpriced_tokens=unpriced)
 
 
 @app.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -73,7 +72,7 @@ def ack(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
     require_person("circuit ack", context.root)
     with opened_limits(context) as (store, _):
         state = admin_actions.acknowledge_circuit(store, circuit_id, now())
-    resume = _cleared(context, circuit_id)
+    resume = _resume_line(context, circuit_id)
     context.emit("circuit_acknowledged", **report.circuit_object(state))
     nothing = [] if state.state == "half_open" else ["The circuit is not open: nothing to acknowledge."]
     tell(context, [*nothing, *report.circuit_lines(state, now()), *resume])
@@ -90,31 +89,20 @@ def reset(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
     require_person("circuit reset", context.root)
     with opened_limits(context) as (store, _):
         state = admin_actions.reset_circuit(store, circuit_id, now())
-    resume = _cleared(context, circuit_id)
+    resume = _resume_line(context, circuit_id)
     context.emit("circuit_reset", **report.circuit_object(state))
     tell(context, [*report.circuit_lines(state, now()), *resume])
     return ExitCode.OK
 
 
-def _cleared(context: CommandContext, circuit_id: str) -> list[str]:
-    """Clear the session's pause for this circuit; return the line that names the next command.
-
-    Return nothing for a session that runs, that waits for something else, or that belongs to Claude Code.
-    """
+def _resume_line(context: CommandContext, circuit_id: str) -> list[str]:
+    """Clear the session's pause for this circuit; return the line that names the next command, if there is one."""
+    from lopen.application.decisions import release_circuit
     from lopen.application.open_store import open_store
-    from lopen.storage.lock import Locked, module_lock
 
-    store, session_id = open_store(context), circuit_id.removeprefix("session:")
+    store = open_store(context)
     try:
-        if session_id not in store.ids(unfinished=True):
-            return []
-        with module_lock(context.root, store.load(session_id).module):
-            session = store.load(session_id)
-            if session.pause is not None and session.pause.kind != "circuit":
-                return []
-            store.save(replace(session, pause=None), now())
-        return [f"next: lopen resume {session_id}"]
-    except Locked:
-        return []
+        released = release_circuit(context, store, circuit_id)
     finally:
         store.database.close()
+    return [f"next: lopen resume {released}"] if released else []

@@ -179,9 +179,14 @@ class RedisStore:
         self._transacted(lambda rows: rows.add_alert(alert), self._deadline())  # claimed: nobody else will
         return (alert,)
 
-    def budgets(self) -> list[BudgetState]:
+    def budgets(
+        self, budget_id: str | None = None, *, offset: int = 0, limit: int | None = None
+    ) -> list[BudgetState]:
         def read() -> list[BudgetState]:
             ids = sorted(self._client.smembers(self._key("budget:active")))
+            ids = [i for i in ids if budget_id in (None, i)][
+                offset : None if limit is None else offset + limit
+            ]
             with self._client.pipeline(transaction=False) as pipe:
                 for budget_id in ids:
                     pipe.hgetall(self._key("budget:state", budget_id))
@@ -193,6 +198,9 @@ class RedisStore:
             return [s for s in states if s is not None]
 
         return self._reached(read)
+
+    def budget_count(self) -> int:
+        return self._reached(lambda: int(self._client.scard(self._key("budget:active"))))
 
     def circuits(self) -> list[CircuitState]:
         ids = self._reached(lambda: sorted(self._client.smembers(self._key("circuit:active"))))

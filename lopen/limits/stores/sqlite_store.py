@@ -232,8 +232,18 @@ class SqliteStore:
 
         return self._reached(read)
 
-    def budgets(self) -> list[BudgetState]:
-        return self._all(BudgetState, "SELECT body FROM budgets ORDER BY budget_id")
+    def budgets(
+        self, budget_id: str | None = None, *, offset: int = 0, limit: int | None = None
+    ) -> list[BudgetState]:
+        where = "" if budget_id is None else "WHERE budget_id = ?3"
+        sql = f"SELECT body FROM budgets {where} ORDER BY budget_id LIMIT ?1 OFFSET ?2"  # noqa: S608 - fixed words only
+        return self._all(
+            BudgetState, sql, -1 if limit is None else limit, offset, *([budget_id] if where else ())
+        )
+
+    def budget_count(self) -> int:
+        sql = "SELECT count(*) FROM budgets"
+        return self._reached(lambda: int(self._database.connection.execute(sql).fetchone()[0]))
 
     def circuits(self) -> list[CircuitState]:
         return self._all(CircuitState, "SELECT body FROM circuits ORDER BY circuit_id")

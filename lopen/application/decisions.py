@@ -1,0 +1,172 @@
+"""A person's decisions on a session, for the commands and for the server: confirm, answer, skip, pause.
+
+Who decides is checked by the caller. A session that a process works on keeps what it is asked in the store and takes
+it at its next safe point. See docs/reference/workflow.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import LopenError, WrongUsage
+from lopen.base.events import QuestionAsked
+from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
+from lopen.limits.admin_actions import confirm_budget
+from lopen.limits.stores.opening import open_limits
+from lopen.sandbox.known_secrets import KnownSecrets
+from lopen.storage.lock import Locked, is_running, lock_holder, module_lock
+from lopen.storage.person_requests import PersonRequest, add_request
+from lopen.storage.project_documents import write_plan
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.decide import task_skipped
+from lopen.workflow.pauses import VERDICT
+from lopen.workflow.session import Pause, Question, Session
+from lopen.workflow.task_tree import Task
+
+CONFIRMABLE = ("confirmation", "guardrail", "person")
+
+
+def is_worked_on(context: CommandContext, session: Session) -> bool:
+    """Return True if a process drives the session's module now."""
+    return is_running(lock_holder(context.root / ".lopen" / "locks", f"module-{session.module}"))
+
+
+def confirm(context: CommandContext, store: SessionStore, session_id: str, note: str = "") -> Pause:
+    """Let a session continue that asks for confirmation; return the pause that this ends.
+
+    Raises:
+        LopenError: it does not ask for one.
+        Locked: a process works on it.
+    """
+    with module_lock(context.root, store.load(session_id).module):
+        found = store.load(session_id)
+        pause = found.pause
+        if pause is None or not (pause.subject or pause.kind == "person") or pause.kind not in CONFIRMABLE:
+            raise LopenError(
+                f"{session_id} does not wait for a confirmation", hint=f"lopen status {found.module}"
+            )
+        said = f"A person looked at this ({pause.message}) and says: {note}"
+        confirmed = {**found.confirmed, pause.subject: pause.level} if pause.subject else found.confirmed
+        if pause.subject == CONFIRM_SUBJECT:
+            limits = open_limits(context.load().settings.budget, store.database)
+            confirm_budget(limits, f"module:{found.module}")
+        accepted = found.accepted
+        if pause.subject.startswith(VERDICT):
+            accepted = (*accepted, f"{pause.message} (note: {note})" if note else pause.message)
+        notes = (*found.notes, said) if note else found.notes
+        after = replace(found, confirmed=confirmed, notes=notes, accepted=accepted, pause=None)
+        store.save(after, datetime.now(UTC))
+    return pause
+
+
+def answer(context: CommandContext, store: SessionStore, session_id: str, text: str) -> Question:
+    """Answer the question that a session waits for; return it as it was. A new answer replaces the last one.
+
+    Raises:
+        LopenError: there is no open question.
+        WrongUsage: the answer is empty.
+        Locked: a process works on the session.
+    """
+    with module_lock(context.root, store.load(session_id).module):
+        found = store.load(session_id)
+        question = found.question
+        if question is None:  # a run closes the question when it uses the answer
+            raise LopenError(f"{session_id} has no open question", hint=f"lopen status {found.module}")
+        if not text.strip():
+            raise _empty(session_id, question)
+        answered = replace(question, answer=text)
+        notes = tuple(n for n in found.notes if question.answer is None or n != _note(question))
+        pause = None if found.pause is not None and found.pause.kind == "question" else found.pause
+        event = QuestionAsked(question.text, question.options, question.default, text)
+        body = KnownSecrets(context.root, os.environ).redact(event.body())
+        now = datetime.now(UTC)
+        with store.database.transaction():
+            store.save(replace(found, question=answered, notes=(*notes, _note(answered)), pause=pause), now)
+            store.append_event(session_id, now, event.name, body)
+    return question
+
+
+def _note(question: Question) -> str:
+    """Return the note on the answer for the model's next prompt."""
+    return f"You asked: {question.text} The person answered: {question.answer}"
+
+
+def _empty(session: str, question: Question) -> WrongUsage:
+    default = question.default
+    hint = f"to use the default: lopen answer {session} {shlex.quote(default)}" if default.strip() else ""
+    return WrongUsage(f"the answer is empty; the question is: {question.text}", hint=hint)
+
+
+def skip(context: CommandContext, store: SessionStore, task: str, reason: str) -> tuple[Session, Task, bool]:
+    """Skip a task; return its session, the task as it was, and False if a running session has yet to do it.
+
+    Raises:
+        LopenError: there is no such task, or it is complete.
+    """
+    session = session_with(store, task)
+    try:
+        with module_lock(context.root, session.module):
+            session = session_with(store, task)
+            before = session.tree.task(task)
+            session, now = session.without_task(task, reason), datetime.now(UTC)
+            event = task_skipped(session, task)
+            body = KnownSecrets(context.root, os.environ).redact(event.body())
+            with store.database.transaction():
+                store.save(session, now)
+                store.append_event(session.id, now, event.name, body)
+            write_plan(context.root, session)
+    except Locked:
+        before = session.tree.task(task)
+        session.without_task(task, reason)  # raises where it cannot be skipped
+        add_request(store.database, session.id, PersonRequest("skip", {"task": task, "reason": reason}))
+        assert before is not None
+        return session, before, False
+    assert before is not None
+    return session, before, True
+
+
+def session_with(store: SessionStore, task: str) -> Session:
+    """Return the newest session that has the task."""
+    for session_id in store.ids():
+        session = store.load(session_id)
+        if session.tree.task(task) is not None:
+            return session
+    raise LopenError(f"no task named {task}", hint="lopen status shows the tasks")
+
+
+def ask_to_pause(context: CommandContext, store: SessionStore, session_id: str) -> Session:
+    """Ask the process that works on a session to stop at its next safe point; return the session.
+
+    Raises:
+        LopenError: no process works on it.
+    """
+    session = store.load(session_id)
+    if not is_worked_on(context, session):
+        raise LopenError(
+            f"{session_id} is not running: it is {session.status}", hint=f"lopen status {session.module}"
+        )
+    add_request(store.database, session_id, PersonRequest("pause", {}))
+    return session
+
+
+def release_circuit(context: CommandContext, store: SessionStore, circuit_id: str) -> str:
+    """Clear the session's pause for this circuit; return the session's id if it can be resumed now.
+
+    Return "" for a session that runs, that waits for something else, or that belongs to Claude Code.
+    """
+    session_id = circuit_id.removeprefix("session:")
+    if session_id not in store.ids(unfinished=True):
+        return ""
+    try:
+        with module_lock(context.root, store.load(session_id).module):
+            session = store.load(session_id)
+            if session.pause is not None and session.pause.kind != "circuit":
+                return ""
+            store.save(replace(session, pause=None), datetime.now(UTC))
+        return session_id
+    except Locked:
+        return ""

@@ -1,0 +1,190 @@
+"""Routes of budgets, circuits and alerts."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+
+from lopen.application.decisions import release_circuit
+from lopen.application.limits import no_such, now, with_cost
+from lopen.base.errors import LopenError
+from lopen.limits import admin_actions, report
+from lopen.limits.circuits.circuit import CircuitState
+from lopen.server import models
+from lopen.server.parameters import Chosen, Limit, Offset, page
+from lopen.server.served import OpenProject
+
+routes = APIRouter(prefix="/api", tags=["limits"])
+BudgetId = Annotated[str, Path(max_length=255, description="module:NAME, session:ID or task:ID.")]
+CircuitId = Annotated[str, Path(max_length=255, description="session:ID.")]
+AlertId = Annotated[str, Path(max_length=255)]
+EXTENSIONS = 10  # in
+PERIOD_S = 60.0
+
+
+class TooManyExtensions(LopenError):
+    """Budgets were extended too often within a minute; `wait_s` seconds from now it is possible again."""
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__(
+            f"budgets were extended {EXTENSIONS} times within a minute", hint=f"try again in {wait_s} s"
+        )
+        self.wait_s = wait_s
+
+
+class ExtensionRate:
+    """At most `EXTENSIONS` extensions within `PERIOD_S`, over all budgets of the server."""
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque(maxlen=EXTENSIONS)
+
+    def count(self) -> None:
+        """Count one extension; raise `TooManyExtensions` if there were too many."""
+        present = time.monotonic()
+        if len(self._times) == EXTENSIONS and present - self._times[0] < PERIOD_S:
+            raise TooManyExtensions(int(PERIOD_S - (present - self._times[0])) + 1)
+        self._times.append(present)
+
+
+@routes.get("/budget")
+async def list_budgets(project: Chosen, offset: Offset = 0, limit: Limit = 100) -> models.BudgetListResponse:
+    """List budgets."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        with opened.limits() as store:
+            found = store.budgets(offset=offset, limit=limit)
+            budgets = [report.budget_object(with_cost(store, state)) for state in found]
+            return {"budgets": budgets, "total": store.budget_count()}
+
+    return models.BudgetListResponse.model_construct(**await project.run(work))
+
+
+@routes.get("/budget/alerts")
+async def list_alerts(
+    project: Chosen,
+    budget_id: Annotated[str | None, Query(max_length=255, description="Only alerts of this budget.")] = None,
+    acknowledged: Annotated[bool | None, Query(description="Only these, or only the others.")] = None,
+    offset: Offset = 0,
+    limit: Limit = 100,
+) -> models.AlertListResponse:
+    """List alerts, oldest first."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        with opened.limits() as store:
+            found = store.alerts(budget_id, acknowledged)
+        return {
+            "alerts": [report.alert_object(alert) for alert in page(found, offset, limit)],
+            "total": len(found),
+        }
+
+    return models.AlertListResponse(**await project.run(work))
+
+
+@routes.post("/budget/alerts/{alert_id}/acknowledge")
+async def acknowledge_alert(project: Chosen, alert_id: AlertId) -> models.AlertResponse:
+    """Mark an alert as seen."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        with opened.limits() as store:
+            return report.alert_object(admin_actions.acknowledge_alert(store, alert_id))
+
+    return models.AlertResponse(**await project.run(work))
+
+
+@routes.get("/budget/{budget_id}")
+async def get_budget(project: Chosen, budget_id: BudgetId) -> models.BudgetStateResponse:
+    """Return one budget."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        with opened.limits() as store:
+            found = store.budgets(budget_id)
+            if not found:
+                raise no_such("budget", budget_id)
+            return report.budget_object(with_cost(store, found[0]))
+
+    return models.BudgetStateResponse(**await project.run(work))
+
+
+@routes.post("/budget/{budget_id}/extend")
+async def extend_budget(
+    request: Request, project: Chosen, budget_id: BudgetId, order: models.ExtendBudgetRequest
+) -> models.BudgetStateResponse:
+    """Grant a budget more tokens. A running session goes on with them at once."""
+    rate: ExtensionRate = request.app.state.extension_rate
+    rate.count()
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        with opened.limits() as store:
+            tokens, reason = order.additional_tokens, order.reason
+            return report.budget_object(admin_actions.extend_budget(store, budget_id, tokens, reason, now()))
+
+    return models.BudgetStateResponse(**await project.run(work))
+
+
+@routes.post("/budget/{budget_id}/reset")
+async def reset_budget(project: Chosen, budget_id: BudgetId) -> models.BudgetStateResponse:
+    """Set the usage of a budget to zero."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        with opened.limits() as store:
+            return report.budget_object(admin_actions.reset_budget(store, budget_id, now()))
+
+    return models.BudgetStateResponse(**await project.run(work))
+
+
+@routes.get("/circuit")
+async def list_circuits(
+    project: Chosen, offset: Offset = 0, limit: Limit = 100
+) -> models.CircuitListResponse:
+    """List circuits."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        with opened.limits() as store:
+            found = store.circuits()
+        shown = [report.circuit_object(state) for state in page(found, offset, limit)]
+        return {"circuits": shown, "total": len(found)}
+
+    return models.CircuitListResponse(**await project.run(work))
+
+
+@routes.get("/circuit/{circuit_id}")
+async def get_circuit(project: Chosen, circuit_id: CircuitId) -> models.CircuitStateResponse:
+    """Return one circuit."""
+
+    def work(opened: OpenProject) -> CircuitState:
+        with opened.limits() as store:
+            for state in store.circuits():
+                if state.circuit_id == circuit_id:
+                    return state
+        raise no_such("circuit", circuit_id)
+
+    return models.CircuitStateResponse(**report.circuit_object(await project.run(work)))
+
+
+@routes.post("/circuit/{circuit_id}/reset")
+async def reset_circuit(project: Chosen, circuit_id: CircuitId) -> models.CircuitStateResponse:
+    """Close a circuit and reset its counters."""
+
+    def work(opened: OpenProject) -> CircuitState:
+        with opened.limits() as store:
+            state = admin_actions.reset_circuit(store, circuit_id, now())
+        release_circuit(opened.context, opened.store, circuit_id)
+        return state
+
+    return models.CircuitStateResponse(**report.circuit_object(await project.run(work)))
+
+
+@routes.post("/circuit/{circuit_id}/acknowledge")
+async def acknowledge_circuit(project: Chosen, circuit_id: CircuitId) -> models.CircuitStateResponse:
+    """Let one call through; its success closes the circuit."""
+
+    def work(opened: OpenProject) -> CircuitState:
+        with opened.limits() as store:
+            state = admin_actions.acknowledge_circuit(store, circuit_id, now())
+        release_circuit(opened.context, opened.store, circuit_id)
+        return state
+
+    return models.CircuitStateResponse(**report.circuit_object(await project.run(work)))

@@ -1,0 +1,76 @@
+"""Routes of the gate: read a specification, approve exactly what was read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+
+from lopen.application.approval import changes_since, checked, expected, record, specification
+from lopen.application.open_store import created
+from lopen.base.escape import inert
+from lopen.documents.drift import section_hashes, spec_hash
+from lopen.documents.spec import Problem, Specification
+from lopen.server import models
+from lopen.server.parameters import Chosen
+from lopen.server.served import OpenProject
+from lopen.workflow.session import Approval
+
+routes = APIRouter(prefix="/api/modules", tags=["gate"])
+ModuleName = Annotated[str, Path(max_length=255, description="The name of its folder in specs/.")]
+
+
+@routes.get("/{module}/specification")
+async def get_specification(project: Chosen, module: ModuleName) -> models.SpecificationResponse:
+    """Return a module's specification: its text, its criteria, commands and changes since the approval."""
+
+    def work(opened: OpenProject) -> models.SpecificationResponse:
+        spec = specification(opened.root, opened.store, module)
+        given = opened.store.approval(module)
+        return models.SpecificationResponse(
+            module=module,
+            name=spec.name,
+            description=spec.description,
+            path=str(spec.path.relative_to(opened.root)),
+            spec_hash=spec_hash(section_hashes(spec)),
+            text=spec.text,
+            criteria=[models.CriterionResponse(id=c.id, text=c.text) for c in spec.criteria],
+            commands=_commands(spec),
+            problems=[_remark(problem) for problem in spec.problems],
+            warnings=[_remark(warning) for warning in spec.warnings],
+            approval=None if given is None else _approved(module, given),
+            changes=[] if given is None else changes_since(spec, given),
+        )
+
+    return await project.run(work)
+
+
+def _commands(spec: Specification) -> list[models.CommandResponse]:
+    return [
+        models.CommandResponse(name=c.name, command=c.command, shown=inert(c.command or "none"))
+        for c in spec.commands
+    ]
+
+
+def _remark(problem: Problem) -> models.RemarkResponse:
+    return models.RemarkResponse(line=problem.line, message=problem.message)
+
+
+def _approved(module: str, given: Approval) -> models.ApprovalResponse:
+    fields: dict[str, Any] = {"who": given.who, "note": given.note, "spec_hash": given.spec_hash}
+    at = given.at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return models.ApprovalResponse(module=module, at=at, **fields)
+
+
+@routes.post("/{module}/approve")
+async def approve(
+    project: Chosen, module: ModuleName, order: models.ApproveRequest
+) -> models.ApprovalResponse:
+    """Approve a specification. Refused (409) if it has changed since it was read."""
+
+    def work(opened: OpenProject) -> models.ApprovalResponse:
+        spec = checked(specification(opened.root, opened.store, module))
+        expected(spec, order.spec_hash)
+        return _approved(module, record(created(opened.context, opened.store), spec, order.note))
+
+    return await project.run(work)
