@@ -15,7 +15,7 @@ from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError, WrongUsage
 from lopen.base.events import QuestionAsked
 from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
-from lopen.limits.admin_actions import confirm_budget
+from lopen.limits.admin_actions import NoSuch, confirm_budget
 from lopen.limits.stores.opening import open_limits
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.storage.lock import Locked, is_running, lock_holder, module_lock
@@ -107,10 +107,10 @@ def skip(context: CommandContext, store: SessionStore, task: str, reason: str) -
     Raises:
         LopenError: there is no such task, or it is complete.
     """
-    session = session_with(store, task)
+    session = _session_with(store, task)
     try:
         with module_lock(context.root, session.module):
-            session = session_with(store, task)
+            session = _session_with(store, task)
             before = session.tree.task(task)
             session, now = session.without_task(task, reason), datetime.now(UTC)
             event = task_skipped(session, task)
@@ -129,13 +129,13 @@ def skip(context: CommandContext, store: SessionStore, task: str, reason: str) -
     return session, before, True
 
 
-def session_with(store: SessionStore, task: str) -> Session:
+def _session_with(store: SessionStore, task: str) -> Session:
     """Return the newest session that has the task."""
     for session_id in store.ids():
         session = store.load(session_id)
         if session.tree.task(task) is not None:
             return session
-    raise LopenError(f"no task named {task}", hint="lopen status shows the tasks")
+    raise NoSuch(f"no task named {task}", hint="lopen status shows the tasks")
 
 
 def ask_to_pause(context: CommandContext, store: SessionStore, session_id: str) -> Session:

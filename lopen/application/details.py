@@ -12,6 +12,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.limits import looked_up
 from lopen.base.clock import SystemClock
 from lopen.base.errors import LopenError
+from lopen.limits.admin_actions import NoSuch
 from lopen.storage.archives import archived_sessions, open_archive
 from lopen.storage.audit import CallRecord, recorded_call
 from lopen.storage.sessions import SessionStore
@@ -130,10 +131,10 @@ def session_with(store: SessionStore, task: str) -> Session:
     raise no_details(task)
 
 
-def no_details(wanted: str) -> LopenError:
+def no_details(wanted: str) -> NoSuch:
     """Return the error for a name that nothing has."""
     hint = "tasks and components: lopen status; verdicts, calls and verifications: lopen log -v"
-    return LopenError(f"there is no task, verdict, call or verification named {wanted}", hint=hint)
+    return NoSuch(f"there is no task, verdict, call or verification named {wanted}", hint=hint)
 
 
 def every_session(store: SessionStore) -> Iterator[tuple[SessionStore, str]]:

@@ -16,7 +16,7 @@ from lopen.limits.stores.store import LimitsStore, Rows
 
 
 class NoSuch(LopenError):
-    """There is no budget, circuit or alert of that name."""
+    """There is nothing of that name: no budget, circuit, alert or task, for example."""
 
 
 def extend_budget(store: LimitsStore, budget_id: str, tokens: int, reason: str, now: datetime) -> BudgetState:

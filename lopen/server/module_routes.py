@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 
 from lopen.application.approval import changes_since, checked, expected, record, specification
 from lopen.application.open_store import created
 from lopen.base.escape import inert
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import Problem, Specification
-from lopen.server import models
+from lopen.server import session_models as models
 from lopen.server.parameters import Chosen
 from lopen.server.served import OpenProject
+from lopen.server.session_routes import ModuleName
 from lopen.workflow.session import Approval
 
 routes = APIRouter(prefix="/api/modules", tags=["gate"])
-ModuleName = Annotated[str, Path(max_length=255, description="The name of its folder in specs/.")]
 
 
 @routes.get("/{module}/specification")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from lopen.base.errors import LopenError, StorageError, StoreUnreachable, WrongUsage
+from lopen.documents.source import MissingSource
 from lopen.limits.admin_actions import NoSuch
 from lopen.server.budget_routes import TooManyExtensions
 from lopen.server.served import NoSuchProject
@@ -26,6 +27,7 @@ STATUS: tuple[tuple[type[LopenError], int], ...] = (
     (NoSuch, 404),
     (NoSuchSession, 404),
     (NoSuchProject, 404),
+    (MissingSource, 404),
     (Locked, 409),
     (WrongUsage, 422),
     (StoreUnreachable, 503),

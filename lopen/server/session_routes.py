@@ -9,18 +9,20 @@ from fastapi import APIRouter, Path, Request
 
 from lopen import __version__
 from lopen.application import decisions
+from lopen.application.details import TaskDetails, details, no_details
 from lopen.application.limits import with_cost
 from lopen.application.open_store import store_with
 from lopen.application.session_report import archived_summary, module_object, session_object, session_summary
 from lopen.application.waiting import standstill
 from lopen.documents.modules import find_modules
-from lopen.server import models
+from lopen.server import session_models as models
 from lopen.server.parameters import Chosen, Limit, Offset, page
 from lopen.server.served import OpenProject, ServedProjects
 from lopen.storage.archives import archived_sessions
 
 routes = APIRouter(tags=["sessions"])
 SessionId = Annotated[str, Path(max_length=255, description="As `GET /api/sessions` lists it.")]
+ModuleName = Annotated[str, Path(max_length=255, description="The name of its folder in specs/.")]
 TaskId = Annotated[str, Path(max_length=255, description="As a session's components list it.")]
 
 
@@ -89,6 +91,19 @@ async def get_session(project: Chosen, session_id: SessionId) -> models.SessionR
         }
 
     return models.SessionResponse(**await project.run(work))
+
+
+@routes.get("/api/modules/{module}/tasks/{task}")
+async def get_task(project: Chosen, module: ModuleName, task: TaskId) -> models.TaskResponse:
+    """Return a task: what was asked, its diff, verifications, verdict, tokens and cost."""
+
+    def work(opened: OpenProject) -> dict[str, Any]:
+        found = details(opened.context, opened.store, task)
+        if not isinstance(found, TaskDetails) or found.module != module:
+            raise no_details(task)
+        return asdict(found) | {"verifications": [asdict(v) | {"name": v.name} for v in found.verifications]}
+
+    return models.TaskResponse(**await project.run(work))
 
 
 @routes.post("/api/sessions/{session_id}/confirm")

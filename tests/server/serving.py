@@ -1,0 +1,112 @@
+"""`lopen serve` as a process of its own, and a client that has its token."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.project import Project
+
+START_S = 60
+END_S = 20
+
+
+class Server:
+    """A server that runs. `client` sends the token with every request."""
+
+    def __init__(self, process: subprocess.Popen[str], told: Mapping[str, Any], token: str) -> None:
+        self.process = process
+        self.url: str = told["url"]
+        self.link: str = told["link"]
+        self.token = token
+        self.client = httpx2.Client(
+            base_url=self.url, headers={"authorization": f"Bearer {token}"}, timeout=30, trust_env=False
+        )
+
+    def get(self, path: str, **options: Any) -> Any:
+        """The JSON of an answer that has to be a success."""
+        answer = self.client.get(path, **options)
+        assert answer.status_code == 200, (path, answer.status_code, answer.text)
+        return answer.json()
+
+    def post(self, path: str, body: Any = None, status: int = 200) -> Any:
+        """The JSON of an answer that has to have the status."""
+        answer = self.client.post(path, **({} if body is None else {"json": body}))
+        assert answer.status_code == status, (path, answer.status_code, answer.text)
+        return answer.json()
+
+    def events(self, path: str, last: int = 0) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """Id, name and data of the events of a stream, without end."""
+        with self.client.stream("GET", path, headers={"last-event-id": str(last)} if last else {}) as answer:
+            assert answer.status_code == 200, answer.read()
+            found = {"id": "0", "event": "message", "data": ""}
+            for line in answer.iter_lines():
+                name, _, value = line.partition(": ")
+                if name in found:
+                    found[name] = value
+                elif not line and found["data"]:
+                    yield int(found["id"]), found["event"], json.loads(found["data"])
+                    found = {"id": "0", "event": "message", "data": ""}
+
+    def end(self) -> tuple[int, str]:
+        """End the server as a person does; its exit code and what it wrote on standard error."""
+        self.client.close()
+        self.process.terminate()
+        _, err = self.process.communicate(timeout=END_S)
+        return self.process.returncode, err
+
+
+def started(project: Project, *options: str, **variables: str) -> Server:
+    """Start a server of the project on a free port and wait until it answers; the caller ends it."""
+    environment = project.environment(**variables)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "lopen",
+            "serve",
+            "--json",
+            *(() if "--port" in options else ("--port", "0")),
+            *options,
+        ],
+        cwd=project.root,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    lines: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=lambda: lines.put(process.stdout.readline()), daemon=True).start()  # type: ignore[union-attr]
+    try:
+        told = json.loads(lines.get(timeout=START_S))
+    except (queue.Empty, ValueError):
+        process.kill()
+        raise AssertionError(process.communicate(timeout=END_S)[1]) from None
+    token = Path(environment["XDG_DATA_HOME"], "lopen", "servers", "token").read_text("ascii")
+    return Server(process, told, token)
+
+
+@contextmanager
+def serving(project: Project, *options: str, **variables: str) -> Iterator[Server]:
+    """A server within the context; it ends without a failure."""
+    server = started(project, *options, **variables)
+    try:
+        yield server
+        code, err = server.end()
+        assert code == 0, err
+        assert "Traceback" not in err, err
+    finally:
+        server.client.close()
+        server.process.kill()
+        server.process.communicate(timeout=END_S)

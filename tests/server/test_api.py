@@ -1,0 +1,166 @@
+"""The API: it says what the commands say, and acts as they do."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import Message, tools
+from tests.project import Project, build, plan
+from tests.server.serving import serving
+
+TASKS = ("One", "Two")
+
+
+def shown(project: Project, *command: str, event: str) -> list[dict[str, Any]]:
+    """The objects that a command prints with `--json`, without time and session."""
+    ran = project.lopen(*command, "--json")
+    assert ran.code == 0, ran.err
+    return [{k: v for k, v in e.items() if k not in ("ts", "event")} for e in ran.named(event)]
+
+
+def without_session(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in each.items() if k != "session"} for each in objects]
+
+
+def test_a_person_builds_a_module_through_the_api(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    with serving(project) as server:
+        assert server.get("/api/modules")["modules"][0]["state"] == "specified"
+        gate = server.get("/api/modules/calc/specification")
+        assert [c["id"] for c in gate["criteria"]] == ["AC-1"]
+        assert {c["name"]: c["command"] for c in gate["commands"]}["verify-lint"] is None
+        refused = server.post("/api/modules/calc/approve", {"spec_hash": "0" * 32}, 409)
+        assert "has changed" in refused["detail"]
+        assert server.get("/api/modules/calc/specification")["approval"] is None
+
+        approved = server.post("/api/modules/calc/approve", {"spec_hash": gate["spec_hash"], "note": "read"})
+        assert approved["spec_hash"] == gate["spec_hash"]
+        assert approved["note"] == "read"
+        ran = project.lopen("run", "calc")
+        assert ran.code == 0, ran.err
+
+        [module] = server.get("/api/modules")["modules"]
+        [session] = server.get("/api/sessions")["sessions"]
+        assert (module["state"], session["status"]) == ("complete", "complete")
+        found = server.get(f"/api/sessions/{session['session']}")
+        command = shown(project, "session", "show", session["session"], event="session")[0]
+        assert {k: found[k] for k in command} == command
+        assert found["worked_on"] is False
+        task = server.get("/api/modules/calc/tasks/calc-t1")
+        assert (task["state"], task["verdict"]["passed"]) == ("complete", True)
+        assert "+def add(a, b):" in task["diff"]
+        assert task["verifications"][-1]["passed"]
+        assert task["commit"] == project.git("rev-parse", "lopen/calc")
+        budgets = server.get("/api/budget")
+        assert budgets["budgets"] == without_session(shown(project, "budget", "show", event="budget"))
+        assert budgets["total"] == len(budgets["budgets"]) == 3
+        assert server.get("/api/budget?limit=1&offset=1")["budgets"] == budgets["budgets"][1:2]
+        circuits = server.get("/api/circuit")["circuits"]
+        assert circuits[0].items() <= shown(project, "circuit", "status", event="circuit")[0].items()
+
+
+def test_budgets_circuits_and_alerts_change_as_by_the_commands(make_project: MakeProject) -> None:
+    project = make_project(
+        [plan(), build("calc-t1"), build("calc-t1")],
+        LOPEN_BUDGET__SESSION_TOKENS="1500",
+        LOPEN_MODEL__MAX_TOKENS="1100",
+    )
+    project.specify()
+    assert project.drive().code == 3
+    session = project.status()["session"]
+    budget, circuit = f"session:{session}", f"session:{session}"
+    with serving(project) as server:
+        [alert] = server.get(f"/api/budget/alerts?budget_id={budget}&acknowledged=false")["alerts"][:1]
+        assert server.post(f"/api/budget/alerts/{alert['alert_id']}/acknowledge")["acknowledged"] is True
+        assert alert["alert_id"] not in [
+            a["alert_id"] for a in server.get("/api/budget/alerts?acknowledged=false")["alerts"]
+        ]
+        for wrong in (0, 1_000_001, "5", 1.5):
+            body = {"additional_tokens": wrong, "reason": "more"}
+            assert server.post(f"/api/budget/{budget}/extend", body, 422)["errors"]
+        before = server.get(f"/api/budget/{budget}")
+        body = {"additional_tokens": 500_000, "reason": "it is close"}
+        assert (
+            server.post(f"/api/budget/{budget}/extend", body)["max_tokens"] == before["max_tokens"] + 500_000
+        )
+        assert (
+            shown(project, "budget", "show", budget, event="incident")[0]["seen"]
+            == "500,000 tokens: it is close"
+        )
+        for _ in range(9):
+            server.post(f"/api/budget/{budget}/extend", {"additional_tokens": 1, "reason": "again"})
+        answer = server.client.post(f"/api/budget/{budget}/extend", json=body)
+        assert answer.status_code == 429
+        assert 0 < int(answer.headers["retry-after"]) <= 60
+        assert server.post(f"/api/budget/{budget}/reset")["tokens_used"] == 0
+        assert server.post(f"/api/circuit/{circuit}/acknowledge")["state"] == "closed"
+        assert server.post(f"/api/circuit/{circuit}/reset")["iteration_count"] == 0
+        for path in ("/api/budget/task:none", "/api/circuit/session:none", "/api/sessions/none-20260101-1"):
+            assert server.client.get(path).status_code == 404
+        for path in (
+            "/api/budget/task:none/reset",
+            "/api/circuit/session:none/acknowledge",
+            "/api/budget/alerts/a/acknowledge",
+        ):
+            assert server.post(path, status=404)["hint"]
+
+
+def test_a_running_session_pauses_and_skips_as_it_is_asked(make_project: MakeProject) -> None:
+    """The pause is taken between two turns, the skip between two iterations; the conversation goes on."""
+    reached, go_on = threading.Event(), threading.Event()
+
+    def held(body: dict[str, Any]) -> Message:
+        reached.set()
+        assert go_on.wait(60)
+        return tools(("read_file", {"path": "README.md"}))
+
+    project = make_project([plan(tasks=TASKS), held, build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    with serving(project) as server, project.start("run", "calc", "--json") as run:
+        assert reached.wait(60)
+        session = server.get("/api/sessions")["sessions"][0]["session"]
+        assert server.get(f"/api/sessions/{session}")["worked_on"] is True
+        asked = server.post("/api/tasks/calc-t2/skip", {"reason": "not needed"})
+        assert asked["done"] is False
+        assert server.post(f"/api/sessions/{session}/pause")["done"] is False
+        go_on.set()
+        out, err = run.communicate(timeout=60)
+        assert run.returncode == 3, err
+        assert [json.loads(line)["kind"] for line in out.splitlines() if '"session_paused"' in line] == [
+            "person"
+        ]
+        found = server.get(f"/api/sessions/{session}")
+        assert found["waiting"]["command"] == f"lopen resume {session}"
+        assert "not running" in server.post(f"/api/sessions/{session}/pause", status=409)["detail"]
+
+        resumed = project.resume()
+        assert resumed.code == 3, resumed.err  # a skipped task leaves its component open
+        tasks = server.get(f"/api/sessions/{session}")["components"][0]["tasks"]
+        assert [t["state"] for t in tasks] == ["complete", "failed"]
+    assert len(project.requests) == 3
+
+
+def test_questions_and_confirmations_are_answered(make_project: MakeProject) -> None:
+    question = tools(("ask_user", {"question": "Which?", "options": ["a", "b"], "default": "a"}))
+    project = make_project([question, plan(), build("calc-t1")])
+    project.specify()
+    assert project.drive().code == 3
+    session = project.status()["session"]
+    with serving(project) as server:
+        assert server.get(f"/api/sessions/{session}")["question"]["options"] == ["a", "b"]
+        server.post(f"/api/sessions/{session}/confirm", {"note": ""}, 409)
+        server.post(f"/api/sessions/{session}/answer", {"text": " "}, 422)
+        assert (
+            server.post(f"/api/sessions/{session}/answer", {"text": "b"})["command"]
+            == f"lopen resume {session}"
+        )
+        assert project.resume().code == 0
+        assert server.post(f"/api/sessions/{session}/answer", {"text": "c"}, 409)["detail"].endswith(
+            "no open question"
+        )
+    assert "The person answered: b" in json.dumps(project.requests[1])
