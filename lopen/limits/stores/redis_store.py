@@ -188,9 +188,9 @@ class RedisStore:
                 offset : None if limit is None else offset + limit
             ]
             with self._client.pipeline(transaction=False) as pipe:
-                for budget_id in ids:
-                    pipe.hgetall(self._key("budget:state", budget_id))
-                    pipe.get(self._key("budget:usage", budget_id))
+                for each in ids:
+                    pipe.hgetall(self._key("budget:state", each))
+                    pipe.get(self._key("budget:usage", each))
                 found = pipe.execute()
             states = [read_budget(f, u) for f, u in zip(found[::2], found[1::2], strict=True)]
             gone = [i for i, state in zip(ids, states, strict=True) if state is None]
