@@ -34,6 +34,7 @@ def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
         processes=settings.sandbox.max_processes,
         memory_mb=settings.sandbox.max_memory_mb,
         file_mb=settings.sandbox.max_file_mb,
+        written_mb=settings.sandbox.max_written_mb,
     )
     readable = [Path(name).expanduser() for name in settings.sandbox.readable]
     return choose(settings.sandbox.mode, root, limits=limits, session=session, readable=readable)

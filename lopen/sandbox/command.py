@@ -12,7 +12,7 @@ from lopen.base.errors import LopenError
 OUTPUT_CHARACTERS = 30_000
 TIMEOUT_S = 120.0
 
-KilledBy = Literal["", "timeout", "output", "processes"]
+KilledBy = Literal["", "timeout", "output", "processes", "memory", "written"]
 
 
 class SandboxFailed(LopenError):
@@ -21,11 +21,14 @@ class SandboxFailed(LopenError):
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """The resources of one command. `processes` counts threads too; memory and file size apply to each process."""
+    """The resources of one command with everything that it starts. `processes` counts threads too, `written_mb` what goes
+    towards disks; `file_mb` is the size of one file.
+    """
 
     processes: int = 512
     memory_mb: int = 4_096
     file_mb: int = 1_024
+    written_mb: int = 20_000
     output_mb: int = 64
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, KilledBy
 from lopen.sandbox.kernel_filter import join_new_keyring
-from lopen.sandbox.process_tree import LINUX, descendants, read_kernel_file
+from lopen.sandbox.tree_limits import TICK_S, TreeLimits
 
 _POLL_S = 0.01  # for systems without a descriptor for an exit
 _CHUNK = 65_536
+_REASONS = {
+    "output": "more than {limits.output_mb} MB of output",
+    "processes": "more than {limits.processes} processes and threads",
+    "memory": "its processes used more than {limits.memory_mb} MB of memory together",
+    "written": "its processes wrote more than {limits.written_mb} MB together",
+}
 
 
 def spawn(
@@ -64,6 +69,8 @@ def supervise(
         output.add(chunk)
     process.stdout.close()
     text, truncated = output.text()
+    if reason := _REASONS.get(killed_by):
+        text += f"\n[stopped: {reason.format(limits=limits)}]\n"
     return CommandResult(
         exit_code=_exit_code(process.returncode),
         output=text,
@@ -83,7 +90,7 @@ def _read_until_end(
     roots: Callable[[], Iterable[int]],
 ) -> KilledBy:
     """Read the output; return the reason to kill the command, "" if it exited by itself."""
-    tasks = TaskLimit(process.pid, limits.processes, roots)
+    tree = TreeLimits(process.pid, limits, roots)
     with selectors.DefaultSelector() as selector, _exit_descriptor(process) as exited:
         selector.register(pipe, selectors.EVENT_READ)
         if exited is not None:
@@ -97,8 +104,8 @@ def _read_until_end(
                 return ""
             if output.total > limits.output_mb * 1_000_000:
                 return "output"
-            if tasks.exceeded():
-                return "processes"
+            if exceeded := tree.exceeded():
+                return exceeded
     return "timeout"
 
 
@@ -135,47 +142,6 @@ def _drain(pipe: int) -> Iterator[bytes]:
 
 def _exit_code(returncode: int) -> int:
     return returncode if returncode >= 0 else 128 - returncode
-
-
-TICK_S = 0.02
-
-
-class TaskLimit:
-    """The limit on the tasks below `roots()`; `group` is the command's process group."""
-
-    def __init__(self, group: int, limit: int, roots: Callable[[], Iterable[int]]) -> None:
-        self._group = group
-        self._limit = limit
-        self._roots = roots
-        self._others = _tasks_of_machine()
-        self._checked = time.monotonic()
-
-    def exceeded(self) -> bool:
-        """Return True, with the process group stopped, if there are more than `limit` tasks. Check once a tick."""
-        now = time.monotonic()
-        if now - self._checked < TICK_S:
-            return False
-        self._checked = now
-        if _tasks_of_machine() - self._others < self._limit:
-            return False
-        self._signal(signal.SIGSTOP)
-        count = sum(process.threads for process in descendants(self._roots()))
-        if count > self._limit:
-            return True
-        self._signal(signal.SIGCONT)
-        self._others = _tasks_of_machine() - count
-        return False
-
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._group, number)
-
-
-def _tasks_of_machine() -> int:
-    """Return the task count of `/proc/loadavg` (proc(5)), 0 on other systems."""
-    if not LINUX:
-        return 0
-    return int(read_kernel_file("/proc/loadavg").split()[3].partition(b"/")[2])
 
 
 _NOTE_LENGTH = 160

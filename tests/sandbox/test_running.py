@@ -173,6 +173,31 @@ def test_a_process_that_takes_too_much_memory_fails(confining: Mode, world: Worl
     assert "MemoryError" in result.output
 
 
+def test_a_tree_that_takes_too_much_memory_together_is_ended(mode: Mode, world: World) -> None:
+    hungry = f"""{world.words()["python"]} 'import time; x = bytearray(60_000_000); time.sleep(20)' &"""
+    sandbox = limited(mode, world, CommandLimits(memory_mb=150))
+    result = sandbox.run(Command(f"{hungry} {hungry} {hungry} wait", world.root, timeout_s=20))
+    assert (result.killed_by, result.timed_out) == ("memory", False)
+    assert "more than 150 MB of memory together" in result.output
+
+
+def test_pages_that_processes_share_count_once(mode: Mode, world: World) -> None:
+    code = (
+        "import os, time\nx = bytearray(60_000_000)\npids = [os.fork() for _ in range(3)]\ntime.sleep(0.6)\n"
+        "0 in pids and os._exit(0)\n[os.waitpid(p, 0) for p in pids]"
+    )
+    sandbox = limited(mode, world, CommandLimits(memory_mb=150))
+    result = sandbox.run(Command(f"{world.words()['python']} '{code}'", world.root, timeout_s=20))
+    assert (result.killed_by, result.exit_code) == ("", 0)
+
+
+def test_a_tree_that_writes_too_much_together_is_ended(mode: Mode, world: World) -> None:
+    writing = "for i in $(seq 200); do dd if=/dev/zero of=f$i bs=1M count=2 2>/dev/null; rm -f f$((i - 3)); sleep 0.02; done"
+    sandbox = limited(mode, world, CommandLimits(written_mb=40))
+    result = sandbox.run(Command(writing, world.root, timeout_s=20))
+    assert (result.killed_by, result.timed_out) == ("written", False)
+
+
 def test_standard_input_is_empty(mode: Mode, world: World) -> None:
     assert world.run(mode, "cat; echo $?").output == "0\n"
 

@@ -33,11 +33,20 @@ class SandboxSettings(SettingsSection):
         USER_ONLY,
     ] = 512
     max_memory_mb: Annotated[
-        Positive, Field(description="Memory that each process of a command may use, in MB."), USER_ONLY
+        Positive,
+        Field(
+            description="Memory that the processes of a command may use together, in MB; its temporary files may take as much again."
+        ),
+        USER_ONLY,
     ] = 4_096
     max_file_mb: Annotated[
         Positive, Field(description="Largest file that a command may write, in MB."), USER_ONLY
     ] = 1_024
+    max_written_mb: Annotated[
+        Positive,
+        Field(description="What the processes of a command may write to disks together, in MB."),
+        USER_ONLY,
+    ] = 20_000
     verify_timeout_s: Annotated[
         float, Field(gt=0, le=7_200, description="Longest run of a verify command, in seconds."), LOWER
     ] = 600.0
