@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from typing import Literal, TypeVar
 
     V = TypeVar("V")
-    FindingKind = Literal["circle", "reread", "retry", "untested_edits"]
+    FindingKind = Literal["circle", "same_failures", "returning", "reread", "retry", "untested_edits"]
 
 READS = frozenset({"read_file", "read_spec"})
 LOOKS = READS | {"list_files", "search_files"}
 RUN = "run_command"
 CALLS_KEPT = 50  # signatures of each kind
 EDITED_KEPT = 200
+TESTS_KEPT = 20  # failing tests, by name
+CONTENTS_KEPT = 8  # of an edited file
 FINDINGS_KEPT = 10
 PATH_LENGTH = 200
 
@@ -39,8 +41,8 @@ class CallEnd(Value):
     """The end of a tool call.
 
     `signature` and `nonce` are those of the call. `resource` is its path, section, pattern or command line, for
-    messages. `content_hash` is of what was read or printed, None where unknown; `exit_code` is None where no
-    command ended. `edited`: the paths that the call changed. `tree_before` and `tree` are ids of the work tree,
+    messages. `content_hash` is of what was read, printed or written, None where unknown; `exit_code` is None where no
+    command ended. `failed_tests` are those that a test run names. `edited`: the paths that the call changed. `tree_before` and `tree` are ids of the work tree,
     known only for a command that failed earlier and for one that failed now: each costs a process. `agent` is the
     sub-agent that made the call. `progressed`: the call polls, and its output is not what it was before.
     """
@@ -58,6 +60,7 @@ class CallEnd(Value):
     is_test_run: bool = False
     agent: str = ""
     progressed: bool = False
+    failed_tests: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -92,6 +95,8 @@ class CallHistory(Value):
     `tree` numbers the known states of the work tree, `tree_id` is its id after the last failed command.
     `unchanged`: signature → (content, how often in a row, how often in this conversation).
     `failing`: signature → (tree after the failure, failures in a row over an unchanged tree).
+    `failing_tests`: name → failing test runs in a row. `contents`: edited file → (hashes of its latest contents, how
+    often it went back to one of them). A passing test run clears both.
     """
 
     iteration_count: int = 0  # calls of the task since the last passing verify command
@@ -104,6 +109,8 @@ class CallHistory(Value):
     unchanged: Mapping[str, tuple[str, int, int]] = {}
     failing: Mapping[str, tuple[int, int]] = {}
     edited: tuple[str, ...] = ()  # since the last test run
+    failing_tests: Mapping[str, int] = {}
+    contents: Mapping[str, tuple[tuple[str, ...], int]] = {}
     findings: tuple[WastefulHabit, ...] = ()  # in this conversation
 
     def announced(self, signature: str, *, of_task: bool, kept: int = CALLS_KEPT) -> CallHistory:
@@ -127,6 +134,8 @@ class CallHistory(Value):
             unchanged=self._with_content(end, after, kept),
             failing=self._with_failure(end, before, after, kept),
             edited=self._with_edits(end),
+            failing_tests=self._with_failing_tests(end),
+            contents=self._with_written(end, kept),
         )
 
     def _with_content(self, end: CallEnd, tree: int, kept: int) -> Mapping[str, tuple[str, int, int]]:
@@ -155,6 +164,24 @@ class CallHistory(Value):
             return ()
         new = dict.fromkeys(path for path in map(_short_path, end.edited) if path not in self.edited)
         return (*self.edited, *new)[:EDITED_KEPT]
+
+    def _with_failing_tests(self, end: CallEnd) -> Mapping[str, int]:
+        if not end.tested:
+            return self.failing_tests
+        names = end.failed_tests or (end.tool,) if end.failed else ()
+        return {name: self.failing_tests.get(name, 0) + 1 for name in map(_short_path, names[:TESTS_KEPT])}
+
+    def _with_written(self, end: CallEnd, kept: int) -> Mapping[str, tuple[tuple[str, ...], int]]:
+        if end.tested and not end.failed:
+            return {}
+        if not end.edited or end.content_hash is None:
+            return self.contents
+        path = _short_path(end.edited[0])
+        hashes, returns = self.contents.get(path, ((), 0))
+        if hashes[-1:] == (end.content_hash,):
+            return self.contents
+        counts = ((*hashes, end.content_hash)[-CONTENTS_KEPT:], returns + (end.content_hash in hashes))
+        return _latest({**_without(self.contents, path), path: counts}, kept)
 
     def unchanged_in_row(self, signature: str) -> int:
         """Return how often in a row the call gave the same content."""

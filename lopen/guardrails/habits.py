@@ -18,6 +18,7 @@ from lopen.settings.schema.work import ToolDiscipline
 
 CIRCULAR = "circular_behaviour"
 DISCIPLINE = "tool_discipline"
+CIRCLES = frozenset({"circle", "same_failures", "returning"})
 SOFT = "Go on as you were if you have a good reason, and say which."
 
 
@@ -26,6 +27,8 @@ class HabitLimits:
     """The counts that are too many, all at least 1; the last three are the `tool_discipline.*` settings."""
 
     looks: int = 3
+    test_runs: int = 8
+    returns: int = 3
     file_reads: int = 3
     command_retries: int = 3
     files_edited: int = 5
@@ -47,6 +50,8 @@ def find_habits(
     found = (
         _circle(after, end, limits) if after.unchanged is not before.unchanged else None,
         _reread(after, end, limits) if after.unchanged is not before.unchanged else None,
+        _same_failures(after, end, limits),
+        _returning(before, after, end, limits),
         _retry(after, end, limits),
         _untested_edits(before, after, limits),
     )
@@ -89,6 +94,40 @@ def _reread(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHa
         shown,
         row,
         f"You have read `{shown}` {times(row)} and it has not changed. Work from what you have already read of it.",
+    )
+
+
+def _same_failures(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHabit | None:
+    if not (end.tested and end.failed):
+        return None
+    worst = max(calls.failing_tests.values(), default=0)
+    if not _due(worst, limits.test_runs):
+        return None
+    names = listing(tuple(name for name, runs in calls.failing_tests.items() if runs == worst), 3)
+    return WastefulHabit(
+        "same_failures",
+        names,
+        worst,
+        f"{names} failed in {worst} test runs in a row, whatever you changed. Stop editing: find the cause first. Read the "
+        "code that the test reaches, print what it gets, and say what all attempts have in common.",
+    )
+
+
+def _returning(
+    before: CallHistory, after: CallHistory, end: CallEnd, limits: HabitLimits
+) -> WastefulHabit | None:
+    if after.contents is before.contents or not end.edited:
+        return None
+    path, (_, returns) = list(after.contents.items())[-1]
+    if returns == before.contents.get(path, ((), 0))[1] or not _due(returns, limits.returns):
+        return None
+    shown = _shown(end)
+    return WastefulHabit(
+        "returning",
+        shown,
+        returns,
+        f"`{shown}` is back at a content that it had before, for the {returns}th time, and its tests failed with it. Neither "
+        "works: find out why, then write a third.",
     )
 
 
@@ -156,17 +195,17 @@ def check_discipline(facts: GuardFacts) -> GuardResult:
 
 def circles(calls: CallHistory) -> tuple[WastefulHabit, ...]:
     """Return the circles found in the conversation."""
-    return tuple(habit for habit in calls.findings if habit.kind == "circle")
+    return tuple(habit for habit in calls.findings if habit.kind in CIRCLES)
 
 
 def undisciplined(calls: CallHistory) -> tuple[WastefulHabit, ...]:
     """Return the undisciplined use of tools found in the conversation."""
-    return tuple(habit for habit in calls.findings if habit.kind != "circle")
+    return tuple(habit for habit in calls.findings if habit.kind not in CIRCLES)
 
 
 def guard_of(habit: WastefulHabit) -> str:
     """Return the name of the guard that a habit belongs to."""
-    return CIRCULAR if habit.kind == "circle" else DISCIPLINE
+    return CIRCULAR if habit.kind in CIRCLES else DISCIPLINE
 
 
 def in_words(habit: WastefulHabit) -> str:
@@ -179,5 +218,9 @@ def in_words(habit: WastefulHabit) -> str:
             return f"{resource} failed {times(habit.count)} with nothing changed in between"
         case "untested_edits":
             return f"{habit.count} files were edited since the last test run"
+        case "same_failures":
+            return f"{resource} failed in {habit.count} test runs in a row"
+        case "returning":
+            return f"{resource} went back to an earlier content {times(habit.count)}"
         case "circle":
             return f"{resource} came back the same {times(habit.count)}"

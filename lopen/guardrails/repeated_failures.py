@@ -176,7 +176,7 @@ def _what(facts: GuardFacts) -> str:
 
 
 def _why(facts: GuardFacts) -> str:
-    reasons = "; ".join(one_line(r, 120) for r in facts.churn.reasons if r.strip())
+    reasons = "; ".join(dict.fromkeys(one_line(r, 120) for r in facts.churn.reasons if r.strip()))
     return f" ({reasons})" if reasons else ""
 
 

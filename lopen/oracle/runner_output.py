@@ -126,6 +126,23 @@ RUNNERS: tuple[Runner, ...] = (
 )
 _BY_NAME = {runner.name: runner for runner in RUNNERS}
 
+# How runners name a failed test, one line each; an expectation of many tests is one name
+_FAILED_TESTS = re.compile(
+    r"^(?:FAILED|ERROR) (?P<pytest>\S+?\.py(?:::.*?)?)(?= - |$)"
+    r"|^(?:FAIL|ERROR): (?P<unittest>\w+ \([\w.<>]+\))"
+    r"|^[ \t]*--- FAIL: (?P<go>\S+)"
+    r"|^test (?P<cargo>\S+)(?: - .*)? \.\.\. FAILED$"
+    r"|^[ \t]*● (?P<jest>.*\S › .*\S)$"
+    r"|^[ \t]*(?:FAIL(?=[^\n]* > )|×|✗|✕|✖)[ \t]+(?P<node>\S.*?)(?:[ \t]+\(?[\d.]+[ \t]?m?s\)?)?$"
+    r"|^not ok \d+ -? ?(?P<tap>\S.*)$"
+    r"|^rspec (?P<rspec>\S+) #"
+    r"|^\d+\) (?P<phpunit>[\w\\]+::\w+)"
+    r"|^\[ERROR\][ \t]+(?P<maven>\w+\.\w+):\d+"
+    r"|^[ \t]*Failed (?P<dotnet>\S+) \["
+    r"|^(?P<gradle>\w+ > \S.*) FAILED$",
+    re.MULTILINE,
+)
+
 _PYTEST = re.compile(r"(?:^|[\s/;&|])(?:py\.?test|python[\d.]*\s+-m\s+pytest)\b")
 _PYTEST_NO_TESTS = 5  # pytest's documented exit code for "no tests were collected"; unittest's since 3.12
 
@@ -149,6 +166,13 @@ def no_tests_collected(
     if exit_code == _PYTEST_NO_TESTS and _PYTEST.search(command):
         return True
     return any(runner.none.search(text) for runner in RUNNERS)
+
+
+def failed_tests(output: str) -> tuple[str, ...]:
+    """The names of the tests that failed, as the runners print them, each once and in order."""
+    return tuple(
+        dict.fromkeys(found[found.lastgroup or 0] for found in _FAILED_TESTS.finditer(plain(output)))
+    )
 
 
 def plain(output: str) -> str:

@@ -53,7 +53,8 @@ def noted(note: str) -> dict[str, str]:
 def write_file(bench: Workbench, wanted: inputs.WriteFile) -> ToolResult:
     """Write a whole file."""
     written = bench.project.workspace.write(wanted.path, wanted.content)
-    return done(bytes=written.bytes, **_work(bench, written.path))
+    note = _work(bench, written.path)
+    return done(content_hash=content_hash(wanted.content), bytes=written.bytes, **note)
 
 
 def edit_file(bench: Workbench, wanted: inputs.EditFile) -> ToolResult:
@@ -61,7 +62,8 @@ def edit_file(bench: Workbench, wanted: inputs.EditFile) -> ToolResult:
     edited = bench.project.workspace.edit(
         wanted.path, wanted.old_text, wanted.new_text, replace_all=bool(wanted.replace_all)
     )
-    return done(replacements=edited.replacements, **_work(bench, edited.path))
+    note = _work(bench, edited.path)
+    return done(content_hash=content_hash(edited.text), replacements=edited.replacements, **note)
 
 
 def _work(bench: Workbench, path: str) -> dict[str, str]:

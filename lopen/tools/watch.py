@@ -19,6 +19,7 @@ from lopen.guardrails.shell_text import looks_like_tests
 from lopen.limits.answers import ToolPass, ToolTrip
 from lopen.limits.circuits.call_gate import Gate
 from lopen.llm.messages import ToolUse
+from lopen.oracle.runner_output import failed_tests
 from lopen.storage.journal import Journal
 from lopen.tools.results import ToolResult, failed
 from lopen.workflow.pauses import circuit_pause
@@ -109,15 +110,17 @@ class Watch:
         resource = next(
             (str(given[k]) for k in ("path", "command", "section", "pattern", "topic") if given.get(k)), ""
         )
+        exit_code = result.fields.get("exit_code")
         return CallEnd(
             use.name,
             "",  # the gate knows the signature
             result.ok,
-            result.fields.get("exit_code"),
+            exit_code,
             tree,
             resource=resource,
             content_hash=result.content_hash,
             edited=(str(given.get("path", "")),) if result.ok and use.name in EDITS else (),
             tree_before=before,
             is_test_run=looks_like_tests(str(given.get("command", "")), self.test_command()),
+            failed_tests=failed_tests(str(result.fields.get("output", ""))) if exit_code else (),
         )

@@ -38,11 +38,11 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The result of replacing passages of a file. `lines` are 1-based positions in the new text."""
+    """The result of replacing passages of a file. `text` is the new text."""
 
     path: str
     replacements: int
-    lines: tuple[int, ...]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,6 @@ class Replacement:
 
     text: str
     count: int
-    lines: tuple[int, ...]
 
 
 def replace_passage(text: str, old: str, new: str, *, everywhere: bool, path: str) -> Replacement:
@@ -165,9 +164,7 @@ def replace_passage(text: str, old: str, new: str, *, everywhere: bool, path: st
             f"old_text is in {path} {len(places)} times, at lines {listed}{more}",
             "quote more of the context so that it is unique, or set replace_all",
         )
-    added_lines = new.count("\n") - old.count("\n")
-    lines = [text.count("\n", 0, p) + 1 + i * added_lines for i, p in enumerate(places[:MAX_POSITIONS])]
-    return Replacement(text.replace(old, new), len(places), tuple(lines))
+    return Replacement(text.replace(old, new), len(places))
 
 
 def _with_crlf(passage: str) -> str:

@@ -106,7 +106,7 @@ class Workspace:
         text = raw.decode("utf-8", "surrogateescape")
         done = replace_passage(text, old_text, new_text, everywhere=replace_all, path=path)
         written = self._store(path, _encode(done.text))
-        return Edited(written.path, done.count, done.lines)
+        return Edited(written.path, done.count, done.text)
 
     def _store(self, path: str, content: bytes) -> Written:
         if len(content) > MAX_WRITE_BYTES:

@@ -211,6 +211,22 @@ BEHAVIOURS: Sequence[Behaviour] = (
         "in_progress",
     ),
     Behaviour(
+        "edits and fails the same test again and again",
+        numbered(lambda n: [*code(value=f"a - b - {n}"), TEST]),
+        26,
+        [CIRCLE, CIRCUIT],
+        "circuit",
+        "in_progress",
+    ),
+    Behaviour(
+        "goes to and fro between two contents",
+        in_turns(*(tools(*code(value=value), TEST, run("true")) for value in ("a - b", "b - a"))),
+        18,
+        [CIRCLE, CIRCUIT],
+        "circuit",
+        "in_progress",
+    ),
+    Behaviour(
         "fails one task for ever",
         tools(("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "too hard"})),
         4,

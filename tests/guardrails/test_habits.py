@@ -92,6 +92,36 @@ def test_a_command_that_changes_the_tree_each_time_is_no_circle() -> None:
     assert circles(fed(*[ran("make gen", tree_before=f"t{i}", tree=f"t{i + 1}") for i in range(6)])) == ()
 
 
+def attempt(n: int, failed: tuple[str, ...], content: str) -> list[CallEnd]:
+    """An edit of `a.py` that leaves `content`, and a test run with those failures."""
+    return [
+        edit("a.py").replace(content_hash=content),
+        ended("verify_tests", exit_code=1 if failed else 0, failed_tests=failed, tree=f"t{n}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("attempts", "found"),
+    [
+        ([(("a", "b") if n % 2 else ("b",), f"h{n}") for n in range(8)], [("same_failures", 8)]),
+        ([(("b",), f"h{n}") for n in range(7)], []),
+        ([(("b",), f"h{n}") for n in range(7)] + [((), "h7")] + [(("b",), f"g{n}") for n in range(7)], []),
+        ([((str(n),), f"h{n}") for n in range(14)], []),
+        ([((str(n),), "AB"[n % 2]) for n in range(5)], [("returning", 3)]),
+        ([((str(n),), "AB"[n % 2]) for n in range(4)], []),
+        ([((str(n),) if n != 3 else (), "AB"[n % 2]) for n in range(7)], []),
+        ([((str(n),), "A") for n in range(7)], []),
+    ],
+)
+def test_the_same_failures_and_returning_contents_are_circles(
+    attempts: list[tuple[tuple[str, ...], str]], found: list[tuple[str, int]]
+) -> None:
+    calls = [end for n, (failed, content) in enumerate(attempts) for end in attempt(n, failed, content)]
+    habits = fed(*calls)
+    assert [(f.kind, f.count) for f in circles(habits)] == found
+    assert load(CircuitState, dump(CircuitState("s", calls=habits))).calls == habits
+
+
 # Discipline
 
 

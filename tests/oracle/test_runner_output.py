@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.oracle.junit import Counts
-from lopen.oracle.runner_output import no_tests_collected, plain, tail
+from lopen.oracle.runner_output import failed_tests, no_tests_collected, plain, tail
 from tests.tables import table
 
 CASES = table(__file__, "runner_outputs.toml")
@@ -25,6 +25,11 @@ def test_a_run_without_tests_is_seen(command: str, code: int, output: str) -> No
 @pytest.mark.parametrize(("command", "code", "output"), CASES["some_ran"], ids=str)
 def test_a_run_with_tests_is_not(command: str, code: int, output: str) -> None:
     assert not no_tests_collected(code, output, command)
+
+
+@pytest.mark.parametrize(("output", "names"), CASES["failed"], ids=str)
+def test_the_failed_tests_are_named(output: str, names: list[str]) -> None:
+    assert list(failed_tests(output)) == names
 
 
 @pytest.mark.parametrize(("command", "output"), CASES["silent"], ids=str)

@@ -116,10 +116,11 @@ def _typed(name: str, value: Any) -> Any:
 
 
 def _history(fields: Any) -> CallHistory:
-    unchanged, failing = fields.get("unchanged", {}), fields.get("failing", {})
+    unchanged, failing, contents = (fields.get(name, {}) for name in ("unchanged", "failing", "contents"))
     return from_fields(CallHistory, fields).replace(
         unchanged={call: (str(mark), int(row), int(here)) for call, (mark, row, here) in unchanged.items()},
         failing={call: (int(tree), int(row)) for call, (tree, row) in failing.items()},
+        contents={path: (tuple(hashes), int(returns)) for path, (hashes, returns) in contents.items()},
         findings=tuple(from_fields(WastefulHabit, habit) for habit in fields.get("findings", ())),
     )
 
