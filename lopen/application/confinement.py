@@ -37,7 +37,10 @@ def sandbox_for(settings: Settings, root: Path, session: str) -> Sandbox:
         written_mb=settings.sandbox.max_written_mb,
     )
     readable = [Path(name).expanduser() for name in settings.sandbox.readable]
-    return choose(settings.sandbox.mode, root, limits=limits, session=session, readable=readable)
+    indexes = settings.sandbox.package_indexes
+    return choose(
+        settings.sandbox.mode, root, limits=limits, session=session, readable=readable, indexes=indexes
+    )
 
 
 def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:

@@ -12,20 +12,21 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from lopen.base.trusted_programs import find_program
 from lopen.sandbox import folders
 from lopen.sandbox.ancestry import SESSION_MARKER
-from lopen.sandbox.command import Command, CommandLimits, CommandResult, SandboxFailed
+from lopen.sandbox.command import Command, CommandLimits, CommandResult, InstallNetwork, SandboxFailed
 from lopen.sandbox.environment import (
     VERIFY,
     ProjectSandbox,
     command_home,
     project_cache_folder,
 )
+from lopen.sandbox.install_network import CONNECTORS, NAMESERVER, InstallLink, find_connector
 from lopen.sandbox.kernel_filter import filter_file
 from lopen.sandbox.namespace import Namespace, Pipes
 from lopen.sandbox.protected import specifications
@@ -50,11 +51,35 @@ class Bubblewrap(ProjectSandbox):
         session: str = "",
         environ: Mapping[str, str] = os.environ,
         readable: Iterable[Path] = (),
+        indexes: Iterable[str] = (),
         recent: bool = True,
     ) -> None:
         super().__init__(root, limits=limits, session=session, environ=environ, readable=readable)
         self._recent = recent
+        self._indexes = tuple(indexes)
+        self._installing: InstallNetwork | None = None
         self._program = find_bwrap(environ, self._root)
+
+    @property
+    def install_network(self) -> InstallNetwork:
+        """The first that works here, by trying."""
+        known = self._installing
+        if known is None:
+            fallback: InstallNetwork = "proxy" if self._indexes else "host"
+            known = next((name for name in CONNECTORS if self._connects(name)), fallback)
+            self._installing = known
+        return known
+
+    def _connects(self, name: InstallNetwork) -> bool:
+        if find_connector(name, self._environ, self._root) is None:
+            return False
+        self._installing = name
+        try:
+            return self.run(Command("true", self._root, installs=True)).exit_code == 0
+        except SandboxFailed:
+            return False
+        finally:
+            self._installing = None
 
     @cached_property
     def _hidden(self) -> tuple[Path, ...]:
@@ -70,22 +95,30 @@ class Bubblewrap(ProjectSandbox):
     def run(self, command: Command) -> CommandResult:
         home = command_home(self._root)
         environment = self._environment(command, home)
+        installing = self.install_network if command.installs and not command.network else None
+        if installing == "host":
+            command = replace(command, network=True)
+        connector = find_connector(installing, self._environ, self._root) if installing else None
         policy = self._policy(command, home)
         with (
+            InstallLink(installing, connector or "", self._indexes) as link,
             _reserving(policy.placeholders if policy.writable else ()),
             Pipes() as pipes,
-            _files_for(policy) as (options, descriptors),
+            _files_for(policy, connected=connector is not None) as (options, descriptors),
         ):
             argv = [
                 self._program, *bwrap_argv(policy, options), "--json-status-fd", str(pipes.status_in),
-                "--block-fd", str(pipes.block_out), "--", *command.argv,
+                "--block-fd", str(pipes.block_out), "--", *link.wrapped(command.argv),
             ]  # fmt: skip
-            process = spawn(argv, environment, pass_fds=(pipes.status_in, pipes.block_out, *descriptors))
+            inherited = (pipes.status_in, pipes.block_out, *descriptors, *link.descriptors)
+            process = spawn(argv, environment, pass_fds=inherited)
             namespace = Namespace(process)
             try:
                 pipes.close_child_ends()
-                namespace.open(pipes.first_process())
+                first = pipes.first_process()
+                namespace.open(first)
                 namespace.limit(self._limits)
+                link.connect(first)
                 pipes.release()
             except BaseException:  # a signal too: no blocked command may stay behind
                 namespace.end()
@@ -260,7 +293,7 @@ def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]
 
 
 @contextlib.contextmanager
-def _files_for(policy: BubblewrapPolicy) -> Iterator[tuple[list[str], list[int]]]:
+def _files_for(policy: BubblewrapPolicy, *, connected: bool) -> Iterator[tuple[list[str], list[int]]]:
     """Yield bwrap's options for what it reads from descriptors, with these: the system's files, the kernel filter."""
     options: list[str] = []
     descriptors: list[int] = []
@@ -269,6 +302,11 @@ def _files_for(policy: BubblewrapPolicy) -> Iterator[tuple[list[str], list[int]]
             with contextlib.suppress(OSError):  # it is gone since the view was made
                 descriptors.append(os.open(name, os.O_RDONLY | os.O_CLOEXEC))
                 options += ["--perms", "0444", "--file", str(descriptors[-1]), name]
+        if connected:
+            descriptors.append(os.memfd_create("resolv.conf"))
+            os.write(descriptors[-1], f"nameserver {NAMESERVER}\n".encode())
+            os.lseek(descriptors[-1], 0, os.SEEK_SET)
+            options += ["--perms", "0444", "--file", str(descriptors[-1]), "/etc/resolv.conf"]
         if (filtered := filter_file(private_ipc=True)) is not None:
             descriptors.append(filtered)
             options += ["--seccomp", str(filtered)]

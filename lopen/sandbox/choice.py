@@ -76,6 +76,7 @@ def choose(
     session: str = "",
     environ: Mapping[str, str] = os.environ,
     readable: Iterable[Path] = (),
+    indexes: Iterable[str] = (),
 ) -> Sandbox:
     """Return the sandbox for `mode`; `auto` is the strongest that works here.
 
@@ -91,9 +92,14 @@ def choose(
         if not found.works:
             failures.append(f"{name}: {found.detail}")
         elif name == "bwrap":
-            recent = found.recent
             return Bubblewrap(
-                root, limits=limits, session=session, environ=environ, readable=readable, recent=recent
+                root,
+                limits=limits,
+                session=session,
+                environ=environ,
+                readable=readable,
+                indexes=indexes,
+                recent=found.recent,
             )
         else:
             return Landlock(root, limits=limits, session=session, environ=environ, readable=readable)

@@ -12,6 +12,7 @@ from lopen.base.errors import LopenError
 OUTPUT_CHARACTERS = 30_000
 TIMEOUT_S = 120.0
 
+InstallNetwork = Literal["slirp4netns", "pasta", "proxy", "host"]
 KilledBy = Literal["", "timeout", "output", "processes", "memory", "written"]
 
 
@@ -39,6 +40,7 @@ class Command:
     `cwd` is a folder of the project. Without `writable` the project is read-only, as in the planning steps. `env`
     extends the cleaned environment. `output_limit` is in characters. `scratch` is an additional writable folder
     below `.lopen/cache`; `guarded` are read-only files and folders of the project, where the sandbox supports it.
+    `network`: the machine's network. `installs`: the network without the machine's loopback, where the sandbox has one.
     `trusted`: the result decides on the model's work (verify commands, hooks), so the command loads nothing that
     the model's commands left outside of the project.
     """
@@ -48,6 +50,7 @@ class Command:
     timeout_s: float = TIMEOUT_S
     writable: bool = True
     network: bool = False
+    installs: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     output_limit: int = OUTPUT_CHARACTERS
     scratch: Path | None = None
@@ -85,6 +88,11 @@ class Sandbox(Protocol):
     @property
     def warning(self) -> str:
         """The limits of its confinement in words for the user; "" for full confinement."""
+        ...
+
+    @property
+    def install_network(self) -> InstallNetwork:
+        """How a command that installs things reaches the network; "host" where it reaches the machine's loopback too."""
         ...
 
     def run(self, command: Command) -> CommandResult:

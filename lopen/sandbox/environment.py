@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lopen.base.redaction import looks_secret_name, looks_secret_value
 from lopen.sandbox import folders
-from lopen.sandbox.command import Command, CommandLimits, SandboxFailed
+from lopen.sandbox.command import Command, CommandLimits, InstallNetwork, SandboxFailed
 from lopen.sandbox.known_secrets import configured_credentials
 
 SESSION_VARIABLE = "LOPEN_UNDER_SESSION"
@@ -165,6 +165,11 @@ class ProjectSandbox:
         self._limits = limits
         self._session = session
         self._environ = dict(environ)  # `os.environ` decodes a variable at every access
+
+    @property
+    def install_network(self) -> InstallNetwork:
+        """The machine's own network: only a network namespace has another one."""
+        return "host"
 
     @cached_property
     def _homes(self) -> tuple[Path, ...]:

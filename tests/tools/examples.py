@@ -13,7 +13,7 @@ from lopen.documents.spec import Specification
 from lopen.git.repository import Repository
 from lopen.llm.messages import ToolUse
 from lopen.oracle.verdict import Scope
-from lopen.sandbox.command import Command, CommandResult
+from lopen.sandbox.command import Command, CommandResult, InstallNetwork
 from lopen.sandbox.protected import ProtectedPaths
 from lopen.settings.schema import Settings
 from lopen.storage.audit import AuditTrail
@@ -42,6 +42,7 @@ class Acting:
     act: Callable[[str], CommandResult] = lambda _: CommandResult(exit_code=0, output="1 passed")
     name: str = "bwrap"
     warning: str = ""
+    install_network: InstallNetwork = "proxy"
     ran: list[str] = field(default_factory=list)
 
     def run(self, command: Command) -> CommandResult:

@@ -27,6 +27,30 @@ class SandboxSettings(SettingsSection):
         ),
         USER_ONLY,
     ] = Field(default_factory=list)
+    package_indexes: Annotated[
+        list[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?$")]],
+        Field(
+            description="Hosts that `verify-setup` reaches, through a proxy, where bubblewrap has neither slirp4netns nor pasta; `host` or `host:port`."
+        ),
+        USER_ONLY,
+    ] = Field(
+        default_factory=lambda: [
+            "pypi.org",
+            "files.pythonhosted.org",
+            "registry.npmjs.org",
+            "registry.yarnpkg.com",
+            "index.crates.io",
+            "static.crates.io",
+            "proxy.golang.org",
+            "sum.golang.org",
+            "repo.maven.apache.org",
+            "plugins.gradle.org",
+            "rubygems.org",
+            "index.rubygems.org",
+            "repo.packagist.org",
+            "api.nuget.org",
+        ]
+    )
     max_processes: Annotated[
         Positive,
         Field(description="Processes and threads that one command may run at the same time."),
