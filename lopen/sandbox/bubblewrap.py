@@ -63,12 +63,12 @@ class Bubblewrap(ProjectSandbox):
     @property
     def install_network(self) -> InstallNetwork:
         """The first that works here, by trying."""
-        known = self._installing
-        if known is None:
-            fallback: InstallNetwork = "proxy" if self._indexes else "host"
-            known = next((name for name in CONNECTORS if self._connects(name)), fallback)
-            self._installing = known
-        return known
+        if self._installing is not None:
+            return self._installing
+        fallback: InstallNetwork = "proxy" if self._indexes else "host"
+        found = next((name for name in CONNECTORS if self._connects(name)), fallback)
+        self._installing = found
+        return found
 
     def _connects(self, name: InstallNetwork) -> bool:
         if find_connector(name, self._environ, self._root) is None:
