@@ -205,7 +205,8 @@ class Verifier:
                 cwd=self._root,
                 timeout_s=self._timeout_s,
                 writable=True,
-                network=network or self._network,
+                network=self._network,
+                installs=network,
                 trusted=True,
             )
         )
