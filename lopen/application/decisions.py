@@ -79,20 +79,14 @@ def answer(context: CommandContext, store: SessionStore, session_id: str, text: 
         if not text.strip():
             raise _empty(session_id, question)
         answered = replace(question, answer=text)
-        notes = tuple(n for n in found.notes if question.answer is None or n != _note(question))
         pause = None if found.pause is not None and found.pause.kind == "question" else found.pause
         event = QuestionAsked(question.text, question.options, question.default, text)
         body = KnownSecrets(context.root, os.environ).redact(event.body())
         now = datetime.now(UTC)
         with store.database.transaction():
-            store.save(replace(found, question=answered, notes=(*notes, _note(answered)), pause=pause), now)
+            store.save(replace(found, question=answered, pause=pause), now)
             store.append_event(session_id, now, event.name, body)
     return question
-
-
-def _note(question: Question) -> str:
-    """Return the note on the answer for the model's next prompt."""
-    return f"You asked: {question.text} The person answered: {question.answer}"
 
 
 def _empty(session: str, question: Question) -> WrongUsage:

@@ -47,6 +47,7 @@ def session_object(store: SessionStore, session: Session) -> dict[str, Any]:
             for c in session.tree.components
         ],
         "verdicts": store.verdicts(session.id)[-10:],
+        "answers": [{"question": asked, "answer": answer} for asked, answer in session.answers],
         "assumptions": list(session.assumptions),
         "accepted": list(session.accepted),
         "waiting": _waiting(session),

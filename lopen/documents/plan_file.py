@@ -43,6 +43,7 @@ def render_plan(module: str, session: Session) -> str:
     for component in session.tree.components:
         lines += _component(session.tree, component)
     lines += _listing("Criteria", _criteria(session.tree))
+    lines += _listing("Decisions", (f"- {_escape(q)} {_escape(a)}" for q, a in session.answers))
     lines += _listing("Assumptions", (f"- {_escape(a)}" for a in session.assumptions))
     lines += _listing("Accepted by a person", (f"- {_escape(a)}" for a in session.accepted))
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -223,6 +224,8 @@ def _task_data(value: dict[str, Any]) -> Task:
         base=_optional_text(value["base"]),
         reasons=_texts(value["reasons"]),
         given_up=_text(value["given_up"]),
+        files=_texts(value.get("files", [])),
+        criteria=_texts(value.get("criteria", [])),
     )
 
 

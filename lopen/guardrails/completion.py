@@ -105,7 +105,7 @@ def check_scope(facts: GuardFacts) -> GuardResult:
     completed, original = facts.scope.completed, facts.scope.original
     if not scope_known(completed, original):
         return _unknown_scope(facts)
-    count = f"{completed} of {original} acceptance criteria are done"
+    count = f"{completed} of the {original} acceptance criteria and components are complete"
     return passing(SCOPE, count if scope_fulfilled(completed, original) else f"{count}: the run continues")
 
 

@@ -68,7 +68,7 @@ class ChurnFacts:
 
 @dataclass(frozen=True, slots=True)
 class ScopeFacts:
-    """Acceptance criteria that are done, of those recorded in step 3; None where unknown."""
+    """Acceptance criteria and components that are complete, of those recorded in step 3; None where unknown."""
 
     completed: int | None = None
     original: int | None = None

@@ -19,6 +19,8 @@ Price = Callable[
     [str, BudgetUsage], float | None
 ]  # USD for a model's usage; None where it has no known price
 BAR = 10
+HALF = 0.5  # of a budget: from here on the model is told in its results what is left
+WRAP_UP = "Verify and complete what you have, or split the task: at 0 the run pauses for a person."
 
 
 def instant(value: datetime) -> str:
@@ -192,6 +194,21 @@ def alert_lines(alerts: Sequence[Alert]) -> list[str]:
         f"{'  ' if a.acknowledged else '! '}{a.alert_id}  {instant(a.timestamp)}  {a.alert_type}: {a.message}"
         for a in alerts
     ]
+
+
+def left_line(states: Sequence[BudgetState]) -> str:
+    """What is left of the budgets of which half is used, and what to do where one is nearly used up; else ""."""
+    told = [s for s in states if s.utilization >= HALF]
+    if not told:
+        return ""
+    parts = [
+        f"{s.budget_type} {max(0, s.max_requests - s.requests_used):,} of {s.max_requests:,} requests"
+        if s.request_utilization > s.token_utilization
+        else f"{s.budget_type} {s.remaining or 0:,} of {s.max_tokens:,} tokens"
+        for s in told
+    ]
+    near = any(s.utilization >= s.alert_threshold for s in told)
+    return f"Left of the budget: {', '.join(parts)}.{f' {WRAP_UP}' if near else ''}"
 
 
 def snapshot_line(states: Sequence[BudgetState], circuit: CircuitState, book: RuleBook) -> str:

@@ -8,6 +8,7 @@ from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, open_budget, runner_for
 from lopen.loop.resumption import changed_files, changes_notice, fits, resumed, summary
 from lopen.loop.startup import BUDGET_EXTENDED
+from lopen.prompts.state_text import decisions
 from lopen.storage.conversations import StoredConversation
 
 
@@ -38,7 +39,8 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     bench.evidence.ignored.update(found.evidence.get("ignored", ()))
     bench.evidence.confidence = found.evidence.get("confidence", bench.evidence.confidence)
     told = "\n".join(block.text for block in found.request.system)
-    new = [note for note in (*session.notes, *session.corrections) if note not in told]
+    due = (*session.notes, *session.corrections, *decisions(session))
+    new = [note for note in due if note not in told]
     if BUDGET_EXTENDED in new:
         new.append(context.guards.meter.snapshot())
     notice = "\n\n".join(filter(None, (*new, changes_notice(changed_files(context, stored)))))
@@ -55,5 +57,6 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
         **found.counts,
         store=context.record.conversations,
         resumed=found,
+        left=context.guards.meter.left,
         notice=notice,
     )

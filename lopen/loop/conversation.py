@@ -6,7 +6,7 @@ conversation is a value (`Outcome`); what it does to the session is decided else
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -16,15 +16,16 @@ from lopen.guardrails.completion import missing
 from lopen.guardrails.stop_detection import detect_stop, nudge
 from lopen.guardrails.wording import times
 from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
+from lopen.llm.recorder import result_fields
 from lopen.llm.request_body import can_stand_last, cut_call, sendable, text_block
 from lopen.loop.model_calls import CallPaused, ModelAccess
-from lopen.loop.refusals import still_refused
+from lopen.loop.refusals import failed_calls, still_refused
 from lopen.loop.resumption import Resumed, say, stored_response
 from lopen.storage.conversations import ConversationStore
 from lopen.storage.person_requests import pause_requested
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult, tool_result
-from lopen.tools.running import ToolRunner
+from lopen.tools.running import ToolRunner, rests_on_earlier_calls
 from lopen.tools.workbench import Workbench
 from lopen.workflow.decide import Outcome
 from lopen.workflow.pauses import person_pause
@@ -58,6 +59,7 @@ class Conversation:
     tool_calls: int = 0
     store: ConversationStore | None = None
     resumed: Resumed | None = None  # the conversation is continued: its last response may not be answered yet
+    left: Callable[[], str] = str  # what is left of the budgets, once half of one is used
     notice: str = ""  # sent to the model with the next message of the user's side
     task_id: str = field(default="", init=False)  # of the task in progress, as the conversation began
 
@@ -151,10 +153,14 @@ class Conversation:
         blocks: dict[str, Json] = dict(resumed.results) if resumed else {}
         any_false_claim = False
         for use in response.tool_uses if resumed else ():
+            if use.id in blocks:
+                self.runner.note_failure(use, result_fields(blocks[use.id]))
             if resumed and use.id in resumed.running:
                 blocks[use.id] = tool_result(use, self.runner.interrupted(use))
             elif resumed and resumed.running and use.id not in blocks and rests_on_earlier_calls(use):
-                blocks[use.id] = tool_result(use, self.runner.skipped(use))
+                blocks[use.id] = tool_result(
+                    use, self.runner.skipped(use, "an earlier call of this turn was interrupted")
+                )
         left = [use for use in response.tool_uses if use.id not in blocks]
         for reading, group in groupby(left, key=self._reads_only):
             batch = list(group)
@@ -166,12 +172,14 @@ class Conversation:
         if self.runner.pause is not None:
             return _paused(self.runner.pause)
         if self.runner.recorded:
-            return Outcome("recorded")
+            return Outcome("recorded", told=failed_calls(response.tool_uses, blocks))
         if any_false_claim:
             self.false_claims += 1
         if self.false_claims >= MAX_FALSE_CLAIMS:
             said = times(self.false_claims)
             return Outcome("failed", f"completion was claimed {said} without its verifications")
+        if told := self.left():
+            self._say("user", [text_block(told)])
         return self._count_continue(response) if response.stop_reason == "max_tokens" else None
 
     def _reads_only(self, use: ToolUse) -> bool:
@@ -234,11 +242,6 @@ class Conversation:
 
 def _paused(pause: Pause) -> Outcome:
     return Outcome("paused", pause.message, pause)
-
-
-def rests_on_earlier_calls(use: ToolUse) -> bool:
-    """Return whether a call only makes sense if the calls before it in its turn had their effect."""
-    return use.name.startswith("verify_") or use.name == "update_task_status"
 
 
 @dataclass(frozen=True)

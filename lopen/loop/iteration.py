@@ -258,6 +258,7 @@ def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
         context.agent_for(session.step),
         [opening],
         store=store,
+        left=context.guards.meter.left,
     )
 
 

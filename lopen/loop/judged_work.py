@@ -13,6 +13,7 @@ from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
+from lopen.prompts.prompt import named, outermost
 from lopen.test_integrity import FileChange, find_tampering, looks_like_test, tests_by_file
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
@@ -260,7 +261,7 @@ def described(session: Session, spec: Specification, scope: Scope, subject: str)
         task.base,
         _task_text(task, owner),
         _sections(spec, task.spec_sections or owner.spec_sections),
-        _criteria(spec, owner.criteria),
+        _criteria(spec, owner.criteria_of(task)),
     )
 
 
@@ -280,8 +281,7 @@ def _first_base(components: tuple[Component, ...]) -> str | None:
 
 
 def _sections(spec: Specification, names: tuple[str, ...] | list[str]) -> tuple[tuple[str, str], ...]:
-    found = dict.fromkeys(s for name in names if (s := spec.outline.get(name)) is not None)
-    return tuple((" > ".join(s.path), spec.outline.full_text(s)) for s in found)
+    return tuple((" > ".join(s.path), spec.outline.full_text(s)) for s in outermost(spec, named(spec, names)))
 
 
 def _criteria(spec: Specification, ids: tuple[str, ...] | None = None) -> tuple[tuple[str, str], ...]:

@@ -1,78 +1,29 @@
-"""The project's part of a prompt: languages and versions, conventions, files, research, work in progress."""
+"""The project's part of a prompt: conventions, files, research, work in progress, limits."""
 
 from __future__ import annotations
 
 import os
-import platform
-import shutil
-import subprocess
-from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
-from lopen.base.trusted_programs import is_brought
 from lopen.documents.research import topics
 from lopen.git.commit_hooks import HooksSnapshot
 from lopen.guardrails.completion import advice, missing_gates
+from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.loop.context import SessionContext
 from lopen.loop.judged_work import is_own_document
 from lopen.loop.oracle_calls import warnings_for_builder
+from lopen.loop.task_files import task_files
+from lopen.loop.toolchains import languages
 from lopen.oracle.verdict import Finding
+from lopen.prompts.parts import CHARS_PER_TOKEN
 from lopen.prompts.prompt import Surroundings
+from lopen.settings.schema import Settings
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
 FILES_LISTED = 200
 CONVENTION_CHARS = 12_000
 DIFF_CHARS = 20_000
-
-# Language → (file names that tell of it, command that tells its version)
-LANGUAGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "Python": (("pyproject.toml", "setup.py", "requirements.txt", "*.py"), ("python3", "--version")),
-    "JavaScript/TypeScript": (("package.json", "*.js", "*.ts"), ("node", "--version")),
-    "Go": (("go.mod", "*.go"), ("go", "version")),
-    "Rust": (("Cargo.toml",), ("rustc", "--version")),
-    "Java": (("pom.xml", "build.gradle", "build.gradle.kts"), ("java", "--version")),
-    "C/C++": (("CMakeLists.txt", "*.c", "*.cpp"), ("cc", "--version")),
-    "Ruby": (("Gemfile",), ("ruby", "--version")),
-}
-
-
-@cache
-def languages(root: Path) -> tuple[str, ...]:
-    """Languages of the project with their versions on this machine; once a process."""
-    found = []
-    for name, (patterns, command) in LANGUAGES.items():
-        if any(next(root.glob(p), None) is not None for p in patterns):
-            found.append(f"{name}: {_version(command, root)}")
-    return tuple(found) or (f"none seen yet; Python here is {platform.python_version()}",)
-
-
-def _version(command: Sequence[str], root: Path) -> str:
-    """Asked outside of the project and of no program in it: rustup, go and version managers start what a
-    repository names for them.
-    """
-    path = shutil.which(command[0])
-    if path is None:
-        return "not installed here"
-    if is_brought(path, root):
-        return "the project's own"
-    try:
-        ran = subprocess.run(
-            [path, *command[1:]],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            stdin=subprocess.DEVNULL,
-            cwd="/",
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return "version unknown"
-    return (
-        (ran.stdout or ran.stderr).strip().splitlines()[0][:80]
-        if (ran.stdout or ran.stderr).strip()
-        else "unknown"
-    )
+CODE_CHARS_PER_TOKEN = 3  # code, inside JSON, is denser than prose
 
 
 def conventions(root: Path, module: str) -> tuple[tuple[str, str], ...]:
@@ -124,6 +75,22 @@ def _warning(finding: Finding) -> str:
     return place + finding.message
 
 
+def bounds(settings: Settings, step: Step) -> tuple[str, ...]:
+    """Return the limits that shape a plan and its work, in words; the same in every prompt of a session's phase."""
+    if step is Step.DRAFT_SPECIFICATION:
+        return ()
+    answer = f"One answer holds about {settings.model.max_tokens * CODE_CHARS_PER_TOKEN:,} characters in all its calls"
+    if step not in PLANNING_STEPS:
+        return (f"{answer}: a larger piece of work is written in several turns.",)
+    of_task = task_tokens(settings.budget, DEFAULT_TASK_TYPE) if settings.budget.enabled else 0
+    lines = [
+        f"{answer}: a task of that size or less can be done in one turn.",
+        f"The judge is shown about {settings.oracle.evidence_tokens * CHARS_PER_TOKEN:,} characters of a task's change at once.",
+        f"A task may use {of_task:,} tokens, all that its turns read and write." if of_task else "",
+    ]
+    return tuple(filter(None, lines))
+
+
 def surroundings(context: SessionContext) -> Surroundings:
     """Gathered for the session's step, now."""
     session = context.record.journal.session
@@ -133,7 +100,7 @@ def surroundings(context: SessionContext) -> Surroundings:
         files.append(f"[more than {FILES_LISTED} files; list_files gives the rest]")
     building = session.step is Step.ITERATE_THROUGH_TASKS
     return Surroundings(
-        languages=languages(context.project.root),
+        languages=languages(listing.files, context.project.verifier.commands, context.project.root),
         commands=tuple(context.project.verifier.commands.items()),
         sandbox=context.project.sandbox_rules,
         conventions=conventions(context.project.root, session.module),
@@ -145,5 +112,7 @@ def surroundings(context: SessionContext) -> Surroundings:
         else (),
         versioned=context.settings.git.enabled,
         limits=context.guards.meter.snapshot(),
+        bounds=bounds(context.settings, session.step),
+        task_files=task_files(context) if building else (),
         set_up=advice(lacks(context)) if session.step in PLANNING_STEPS else "",
     )

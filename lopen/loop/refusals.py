@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lopen.llm.messages import Json
-from lopen.llm.recorder import result_fields
+from lopen.llm.messages import Json, ToolUse
+from lopen.llm.recorder import result_fields, result_text
 from lopen.oracle.verdict import Finding
+from lopen.prompts.parts import bullet
+from lopen.tools.running import summarised
 
 REFUSAL_CHARS = 4_000  # of one refusal: its words, and the tail of its output
+FAILURES_TOLD, FAILURE_CHARS = 10, 600
 SETTLING = (
     "verify_",
     "record_",
@@ -28,10 +31,34 @@ def still_refused(messages: Sequence[Json]) -> str:
             uses[block["id"]] = block["name"]
         elif block.get("type") == "tool_result" and block["tool_use_id"] in uses:
             tool = uses[block["tool_use_id"]]
+            if result_fields(block).get("skipped"):
+                continue
             last = {name: result for name, result in last.items() if name != tool} | {
                 tool: result_fields(block)
             }
     return "\n".join(_in_words(tool, fields) for tool, fields in last.items() if _is_refusal(fields))
+
+
+def failed_calls(uses: Sequence[ToolUse], blocks: Mapping[str, Json]) -> tuple[str, ...]:
+    """Return a note on the calls that failed in the turn that recorded a result; empty where none did.
+
+    No request shows the model the results of that turn. Verifications and recording tools are not among them.
+    """
+    failures = []
+    for use in uses:
+        fields = result_fields(blocks[use.id])
+        if use.name.startswith(SETTLING) or (fields.get("ok", True) and not fields.get("exit_code")):
+            continue
+        output = result_text(blocks[use.id]).partition("\n")[2]
+        said = fields.get("error") or f"exit code {fields['exit_code']}\n{output[-FAILURE_CHARS:]}"
+        failures.append(bullet(f"{use.name} {summarised(use)}: {said}"))
+    if not failures:
+        return ()
+    return (
+        "\n".join(
+            ["These calls failed in the turn that ended the last conversation:", *failures[:FAILURES_TOLD]]
+        ),
+    )
 
 
 def _blocks(messages: Sequence[Json]) -> Iterator[Json]:

@@ -10,6 +10,7 @@ from lopen.documents.research import render_note, slug
 from lopen.llm.messages import ContextTooLong, Request, SystemBlock
 from lopen.llm.request_body import sendable, text_block
 from lopen.loop.context import SessionContext
+from lopen.prompts.state_text import DECIDED, decision_lines
 from lopen.prompts.templates import template
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult, done, failed, tool_result
@@ -57,9 +58,12 @@ def _converse(context: SessionContext, bench: Workbench, question: str) -> tuple
     runner = ToolRunner(
         bench, tools, context.record.audit, context.guards.watch, context.clock, bench.session.iterations
     )
+    system = template("research", context.settings.workflow.templates)
+    if decided := decision_lines(bench.session):
+        system = f"{system}\n\n## {DECIDED}\n{decided}"
     request = Request(
         model=context.models.override or context.settings.models.research,
-        system=(SystemBlock(template("research", context.settings.workflow.templates), cached=True),),
+        system=(SystemBlock(system, cached=True),),
         messages=({"role": "user", "content": [text_block(question)]},),
         tools=tuple(t.spec for t in tools.offered(bench.session.step)),
         max_tokens=context.settings.model.max_tokens,

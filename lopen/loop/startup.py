@@ -114,7 +114,6 @@ def _question(context: SessionContext) -> Pause | None:
         question=None,
         assumptions=(*session.assumptions, line) if assumed else session.assumptions,
         answers=session.answers if assumed else (*session.answers, (question.text, answer)),
-        notes=(*session.notes, f"You asked: {question.text} The answer: {answer}"),
     )
     return None
 
@@ -135,6 +134,7 @@ def completed(context: SessionContext) -> SessionComplete:
         branch=session.branch or "",
         merge_command=merge_command(context, session),
         assumptions=session.assumptions,
+        answers=tuple(f"{asked} {answer}" for asked, answer in session.answers),
         unpriced_tokens=state.unpriced_tokens if state else 0,
         accepted=session.accepted,
     )

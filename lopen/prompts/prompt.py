@@ -12,25 +12,25 @@ from dataclasses import dataclass
 from lopen.documents.sections import Section, normalise_name
 from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, OVERVIEW, SKILLS_AND_HOOKS, Specification
 from lopen.llm.messages import SystemBlock
-from lopen.prompts.parts import CHARS_PER_TOKEN, Part, bullet, fit, indented, joined
+from lopen.prompts.parts import CHARS_PER_TOKEN, Part, bullet, fit, joined
+from lopen.prompts.state_text import DECIDED, decision_lines, plan_lines, state_lines, task_lines
 from lopen.prompts.templates import template
-from lopen.workflow.assess import scope_of
 from lopen.workflow.session import Session
-from lopen.workflow.steps import PLANNING_STEPS, Step, number, phase_of
-from lopen.workflow.task_tree import Component, Task, next_task, progress
+from lopen.workflow.steps import PLANNING_STEPS, Step, number
+from lopen.workflow.task_tree import Component, Task
 
 SHARED_CHARS = 24_000  # sections up to this size are given whole, the same to every task of a component
 SECTION_CHARS = 40_000  # of longer ones a prompt carries at most this much; `read_spec` gives the rest
-TASKS_BEFORE, TASKS_AFTER = 10, 30  # of a long component's tasks, those around the next one are listed
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """The project's part of the prompt, gathered by the loop.
 
-    `languages`: name and version found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
+    `languages`: name, version and tools found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
-    `warnings`: those of the last accepted verdict on the component.
+    `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
+    `warnings`: those of the last accepted verdict on the component. `task_files`: what the task builds on.
     `set_up`: what the repository lacks for its quality gates, in planning. `versioned`: the model may know of git.
     """
 
@@ -42,8 +42,10 @@ class Surroundings:
     research: Sequence[tuple[str, str]]
     work_in_progress: str
     limits: str
+    bounds: Sequence[str] = ()
     set_up: str = ""
     warnings: Sequence[str] = ()
+    task_files: Sequence[Part] = ()
     versioned: bool = True
 
 
@@ -92,9 +94,9 @@ def instructions(step: Step) -> str:
 def _stable(step: Step, around: Surroundings, templates: str) -> str:
     commands = "\n".join(f"- {name}: {command or 'none'}" for name, command in around.commands)
     parts = [
-        Part("Languages here", "\n".join(f"- {language}" for language in around.languages)),
         Part("Verify commands of the approved specification", commands),
         Part("What commands may do", around.sandbox),
+        Part("Limits that shape the work", "\n".join(map(bullet, around.bounds))),
         *(
             Part(f"Conventions of this repository ({path})", text, data=True)
             for path, text in around.conventions
@@ -107,27 +109,52 @@ def _stable(step: Step, around: Surroundings, templates: str) -> str:
 
 
 def _shared(session: Session, spec: Specification | None) -> list[Part]:
+    decided = Part(DECIDED, decision_lines(session))
     if spec is None:
-        return []
+        return [decided]
     if session.step is Step.DRAFT_SPECIFICATION:
         return [
-            Part("The specification as it is now", spec.text, 2, data=True, rest="read_spec gives sections")
+            decided,
+            Part("The specification as it is now", spec.text, 2, data=True, rest="read_spec gives sections"),
         ]
     component = session.tree.component(session.selected) if session.selected else None
     outline = "\n".join(f"{'  ' * (s.level - 1)}- {s.title}" for s in spec.outline.sections)
-    parts = [Part("Outline of the specification", outline, 5, data=True, rest="read_spec without a section")]
+    outline_part = Part(
+        "Outline of the specification", outline, 5, data=True, rest="read_spec without a section"
+    )
+    parts = [decided, outline_part]
     if session.step is Step.ITERATE_THROUGH_TASKS and component is not None:
         return [*parts, *_component_parts(session, spec, component)]
     return [*parts, *_planning_parts(spec)]
 
 
 def _component_parts(session: Session, spec: Specification, component: Component) -> list[Part]:
-    criteria = "\n".join(f"- {c.id}: {c.text}" for c in spec.criteria if c.id in component.criteria)
+    same_for_all = {component.criteria_of(task) for task in component.tasks} <= {component.criteria}
     return [
         Part("Component", f"{component.name} ({component.id})\n{component.description}", 1, data=True),
-        Part("Acceptance criteria of this component", criteria, 0, data=True),
+        *(_criteria("component", spec, component.criteria) if same_for_all else ()),
         *_shared_sections(spec, component),
     ]
+
+
+def _criteria(whose: str, spec: Specification, ids: Sequence[str]) -> list[Part]:
+    """The criteria of those ids in full, and the others by id alone."""
+    shown = "\n".join(f"- {c.id}: {c.text}" for c in spec.criteria if c.id in ids)
+    others = ", ".join(c.id for c in spec.criteria if c.id not in ids)
+    return [
+        Part(f"Acceptance criteria of this {whose}", shown, data=True),
+        Part("Acceptance criteria of other work (read_spec shows them)", others),
+    ]
+
+
+def _task_criteria(session: Session, spec: Specification | None) -> list[Part]:
+    """Return the criteria of the task in progress, where the shared part does not hold them."""
+    component = session.tree.component(session.selected) if session.selected else None
+    if spec is None or component is None or session.task is None:
+        return []
+    if {component.criteria_of(task) for task in component.tasks} <= {component.criteria}:
+        return []
+    return _criteria("task", spec, component.criteria_of(session.task))
 
 
 def _shared_sections(spec: Specification, component: Component) -> list[Part]:
@@ -172,11 +199,17 @@ def named(spec: Specification, names: Sequence[str]) -> list[Section]:
     return list(dict.fromkeys(s for name in names if (s := spec.outline.get(name)) is not None))
 
 
-def section_parts(spec: Specification, sections: Sequence[Section]) -> list[Part]:
-    """The sections with their subsections, as data; one that lies in another of them comes with that."""
+def outermost(spec: Specification, sections: Sequence[Section]) -> list[Section]:
+    """The sections that lie in none of the others; the criteria, which are shown apart, are not among them."""
     inside = {below for s in sections for below in spec.outline.descendants(s)}
+    apart = normalise_name(ACCEPTANCE_CRITERIA)
+    return [s for s in sections if s not in inside and normalise_name(s.title) != apart]
+
+
+def section_parts(spec: Specification, sections: Sequence[Section]) -> list[Part]:
+    """The sections with their subsections, as data, each once."""
     parts = []
-    for section in (s for s in sections if s not in inside):
+    for section in outermost(spec, sections):
         text = spec.outline.full_text(section).strip("\r\n")
         rest = f"read_spec section={section.address!r}"
         parts.append(Part(f"Specification: {section.address}", text, 3, data=True, rest=rest))
@@ -184,19 +217,18 @@ def section_parts(spec: Specification, sections: Sequence[Section]) -> list[Part
 
 
 def _own(session: Session, spec: Specification | None, around: Surroundings, request: str) -> list[Part]:
-    task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     corrections = "\n".join(map(bullet, session.corrections))
     notes = "\n".join(map(bullet, session.notes))
     research = "\n".join(f"- {topic}: {excerpt}" for topic, excerpt in around.research)
     return [
         Part("Workflow state", state_lines(session)),
-        *([Part("Your task", task_lines(task)), *_task_sections(session, spec)] if task else []),
+        *_task_parts(session, spec, around),
         _refused(session),
         Part("What the person asks for", request, data=True),
         Part("Told by lopen since the last prompt", notes),
-        Part("Corrections (from lopen's guardrails; they are not optional)", corrections),
+        Part("Corrections", corrections),
         Part(
-            "Warnings of the judge who passed the component's last task (look at them where your task touches them)",
+            "Warnings of the judge on the component's last task (mend them where your task touches them)",
             "\n".join(map(bullet, around.warnings)),
             3,
             data=True,
@@ -205,13 +237,14 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
         Part("Files in the project", around.files, 6, data=True, rest="list_files gives more"),
         Part("Research so far", research, 5, data=True, rest="read_research gives a topic"),
         Part(
-            f"Work in progress (uncommitted, {_left_by(task)})",
+            f"Work in progress (uncommitted, {_left_by(session.task)})",
             around.work_in_progress,
             3,
             data=True,
             rest="`git diff` shows all of it" if around.versioned else "read_file gives the files",
         ),
         Part("Set-up of this repository", around.set_up),
+        Part("Languages here", "\n".join(map(bullet, around.languages))),
         Part("Budget and circuits", around.limits),
     ]
 
@@ -230,55 +263,16 @@ def _left_by(task: Task | None) -> str:
     return "from before an interruption; continue it"
 
 
-def state_lines(session: Session) -> str:
-    """Where the session stands, in a few lines."""
-    done = progress(session.tree)
-    scope = scope_of(session)
-    component = session.tree.component(session.selected) if session.selected else None
-    lines = [
-        f"module: {session.module}",
-        f"phase: {phase_of(session.step)}",
-        f"step: {number(session.step)} {session.step.value}",
-        f"component: {component.name} ({component.id})" if component else "component: none selected",
-    ]
-    if scope.original is not None:
-        lines.append(f"scope: {scope.completed} of {scope.original} criteria and components complete")
-    if done.tasks:
-        lines.append(f"tasks: {done.tasks_done} of {done.tasks} complete")
-    return "\n".join(lines)
-
-
-def task_lines(task: Task) -> str:
-    """The task with its id, description and checklist."""
-    lines = [f"id: {task.id}", f"name: {task.name}"]
-    lines += [f"description: {indented(task.description)}"] if task.description else []
-    lines += [f"{n}. [{'x' if s.done else ' '}] {s.name}" for n, s in enumerate(task.subtasks, 1)]
-    if task.failures:
-        lines.append(f"Failed attempts in a row: {task.failures}. Their reasons, oldest first:")
-        lines += map(bullet, task.reasons)
-    return "\n".join(line for line in lines if line)
-
-
-def plan_lines(session: Session) -> str:
-    """The plan as an excerpt: components with their state, and of the selected one the tasks around the next."""
-    lines = []
-    for component in session.tree.components:
-        lines.append(f"- {component.name} ({component.id}): {component.state.value}")
-        if component.id == session.selected:
-            lines += _tasks_around(component)
-    return "\n".join(lines)
-
-
-def _tasks_around(component: Component) -> list[str]:
-    tasks, current = component.tasks, next_task(component)
-    at = tasks.index(current) if current else 0
-    first, after = max(0, at - TASKS_BEFORE), at + TASKS_AFTER
-    lines = [f"  - {t.id} {t.name}: {t.state.value}" for t in tasks[first:after]]
-    before, behind = first, max(0, len(tasks) - after)
+def _task_parts(session: Session, spec: Specification | None, around: Surroundings) -> list[Part]:
+    """Return the task in progress with its criteria, its sections and the files it builds on."""
+    task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
+    if task is None:
+        return []
     return [
-        *([f"  - ({before} earlier tasks)"] if before else []),
-        *lines,
-        *([f"  - ({behind} later tasks)"] if behind else []),
+        Part("Your task", task_lines(task)),
+        *_task_criteria(session, spec),
+        *_task_sections(session, spec),
+        *around.task_files,
     ]
 
 

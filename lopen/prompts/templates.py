@@ -14,8 +14,8 @@ VERSIONS: dict[str, int] = {
     "constraints": 1,
     "history": 1,
     "draft_specification": 1,
-    "planning": 1,
-    "iterate_through_tasks": 1,
+    "planning": 2,
+    "iterate_through_tasks": 2,
     "research": 1,
 }
 _HEADER = re.compile(r"\A<!-- lopen-template (?P<name>[a-z_]+) v(?P<version>\d+) -->\n")

@@ -5,7 +5,7 @@ See docs/reference/tools.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import partial
 
 from lopen.tools import file_tools, inputs, planning, reading, task_work
@@ -15,6 +15,9 @@ from lopen.workflow.steps import Step
 RESEARCHING = frozenset(Step) - {Step.REPEAT, Step.COMPLETE}
 MODULE_VERIFYING = frozenset({Step.SELECT_NEXT_COMPONENT, Step.ITERATE_THROUGH_TASKS, Step.REPEAT})
 
+AFTER_A_FAILURE = (
+    "Not run after a verification that failed in the same turn: fix the cause, then call it again."
+)
 FIXED: tuple[Tool, ...] = (
     Tool(
         "read_file",
@@ -158,7 +161,7 @@ FIXED: tuple[Tool, ...] = (
     ),
     Tool(
         "update_task_status",
-        "End the task in progress. `complete` is accepted only when verify_tests and verify_task_completion passed since the last change; lopen then commits. `failed` gives it up for now, with a note.",
+        f"End the task in progress. `complete`, after verify_tests and verify_task_completion passed on the present files: lopen commits and ticks the checklist; the calls after it in the turn are not run. `failed` gives the task up for now; `note` says why. {AFTER_A_FAILURE}",
         inputs.UpdateTaskStatus,
         BUILDING,
         task_work.update_task_status,
@@ -178,8 +181,15 @@ FIXED: tuple[Tool, ...] = (
         task_work.add_task,
     ),
     Tool(
+        "split_task",
+        "Replace the task in progress by two or more smaller ones, in order, where it is too large for one task. The first keeps the id and the work done so far, and goes on in this conversation.",
+        inputs.SplitTask,
+        BUILDING,
+        task_work.split_task,
+    ),
+    Tool(
         "verify_task_completion",
-        "Have the judge look at the diff of the task in progress and the verify results. `note` is your word to the judge, at most 2,000 characters, shown as a claim.",
+        f"Have the judge look at the diff of the task in progress and the verify results. `note` is your word to the judge, at most 2,000 characters, shown as a claim. {AFTER_A_FAILURE}",
         inputs.VerifyTask,
         BUILDING,
         task_work.verify_task_completion,
@@ -200,23 +210,21 @@ FIXED: tuple[Tool, ...] = (
     ),
 )
 STANDARD = ("verify-build", "verify-tests", "verify-lint")
+LOPENS_OWN = frozenset({"verify-setup", "verify-commit"})  # lopen alone runs these commands
 
 
-def catalogue(verify_commands: Iterable[str]) -> tuple[Tool, ...]:
-    """Every tool of a session: the fixed ones, then one for each verify command there is.
-
-    The standard three are always offered, so that the order never changes between specifications.
-    """
-    names = [*STANDARD, *sorted(set(verify_commands) - {*STANDARD, "verify-setup", "verify-commit"})]
-    verifying = [_verify_tool(name) for name in names]
-    return (*FIXED, *verifying)
+def catalogue(verify_commands: Mapping[str, str | None]) -> tuple[Tool, ...]:
+    """Every tool of a session: the fixed ones, then one for each verify command there is, in a fixed order."""
+    there = {name for name, command in verify_commands.items() if command} - LOPENS_OWN
+    names = [*(name for name in STANDARD if name in there), *sorted(there - {*STANDARD})]
+    return (*FIXED, *map(_verify_tool, names))
 
 
 def _verify_tool(name: str) -> Tool:
     tool = name.replace("-", "_")
     return Tool(
         tool,
-        f"Run the specification's {name} command. Passes when its exit code is 0. The last 12,000 characters of its output are shown.",
+        f"Run the specification's {name} command. Passes when its exit code is 0. The last 12,000 characters of its output are shown. {AFTER_A_FAILURE}",
         inputs.NoInput,
         BUILDING,
         partial(task_work.verify_command, tool),

@@ -93,7 +93,6 @@ def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
     bench.project.verifier.touch()
     fields: dict[str, Any] = {
         "exit_code": ran.exit_code,
-        "output": ran.output,
         "truncated": ran.truncated,
         "timed_out": ran.timed_out,
     }
@@ -102,9 +101,8 @@ def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
     if bench.project.commands.restored:
         fields["put_back"] = list(bench.project.commands.restored)
     outcome: Outcome = "timeout" if ran.timed_out else "ok"
-    return ToolResult(
-        True, fields, outcome=outcome, content_hash=content_hash(f"{ran.exit_code}\n{ran.output}")
-    )
+    seen = content_hash(f"{ran.exit_code}\n{ran.output}")
+    return ToolResult(True, fields, ran.output, outcome=outcome, content_hash=seen)
 
 
 def _refuse_unrunnable(command: str) -> None:

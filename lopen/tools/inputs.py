@@ -143,6 +143,13 @@ class TaskInput(Input):
     name: Name
     description: Text
     spec_sections: list[str] = []
+    acceptance_criteria: Annotated[
+        list[str], Field(description="ids of those this task is to meet; none for all of the component's")
+    ] = []
+    files: Annotated[
+        list[Path],
+        Field(max_length=50, description="existing files the task builds on; their content opens the task"),
+    ] = []
     subtasks: list[Name] = []
     type: Literal["planning", "implement", "review", "test", "deploy", "design"] | None = None
 
@@ -170,6 +177,12 @@ class AddTask(Input):
     description: Text
     reason: Text
     type: Literal["planning", "implement", "review", "test", "deploy", "design"] | None = None
+
+
+class SplitTask(Input):
+    task_id: Text
+    tasks: Annotated[list[TaskInput], Field(min_length=2, max_length=20)]
+    reason: Text
 
 
 class VerifyTask(Input):

@@ -9,7 +9,7 @@ from typing import Any
 
 from lopen.base.events import Event, PlanRecorded
 from lopen.tools import inputs
-from lopen.tools.inputs import ComponentInput
+from lopen.tools.inputs import ComponentInput, TaskInput
 from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow.assess import assess, facts_of
@@ -113,21 +113,9 @@ def record_tasks(bench: Workbench, wanted: inputs.RecordTasks) -> ToolResult:
             f"{wanted.component!r} is not the selected component",
             f"the selected component is {chosen.name!r}" if chosen else "",
         )
-    names = [n.casefold() for n in (*(t.name for t in component.tasks), *(t.name for t in wanted.tasks))]
-    doubled = next((n for n in (t.name for t in wanted.tasks) if names.count(n.casefold()) > 1), None)
-    if doubled:
-        return failed(f"two tasks are named {doubled!r}", "give each task a name of its own")
-    tasks = tuple(
-        Task(
-            bench.new_task_id(),
-            t.name,
-            t.description,
-            type=t.type or "implement",
-            subtasks=tuple(Subtask(s) for s in t.subtasks),
-            spec_sections=tuple(t.spec_sections),
-        )
-        for t in wanted.tasks
-    )
+    if refusal := unfit(wanted.tasks, component, component.tasks):
+        return refusal
+    tasks = tuple(task_from(bench.new_task_id(), t) for t in wanted.tasks)
     tree = session.tree.with_component(
         replace(component, tasks=(*component.tasks, *tasks), broken_down=True, verified=False)
     )
@@ -135,6 +123,39 @@ def record_tasks(bench: Workbench, wanted: inputs.RecordTasks) -> ToolResult:
     told = PlanRecorded("tasks", tuple(t.name for t in tasks))
     recorded = [{"id": t.id, "name": t.name} for t in tasks]
     return _advance(bench, session, Trigger.TASKS_BROKEN_DOWN, told, tasks=recorded)
+
+
+def unfit(wanted: Sequence[TaskInput], component: Component, beside: Sequence[Task]) -> ToolResult | None:
+    """Refuse tasks with a name that another one has, `beside` or among them, or with an unknown criterion."""
+    names = [*(t.name.casefold() for t in beside), *(t.name.casefold() for t in wanted)]
+    if doubled := next((t.name for t in wanted if names.count(t.name.casefold()) > 1), None):
+        return failed(f"two tasks are named {doubled!r}", "give each task a name of its own")
+    known = ", ".join(component.criteria)
+    problems = [
+        f"{t.name}: there is no criterion {i!r} in {component.name} (its criteria: {known})"
+        for t in wanted
+        for i in t.acceptance_criteria
+        if i not in component.criteria
+    ]
+    return (
+        failed("; ".join(problems), "name criteria of the component, or none for all of them")
+        if problems
+        else None
+    )
+
+
+def task_from(task_id: str, wanted: TaskInput) -> Task:
+    """Return the task as the plan keeps it."""
+    return Task(
+        task_id,
+        wanted.name,
+        wanted.description,
+        type=wanted.type or "implement",
+        subtasks=tuple(Subtask(s) for s in wanted.subtasks),
+        spec_sections=tuple(wanted.spec_sections),
+        files=tuple(dict.fromkeys(wanted.files)),
+        criteria=tuple(dict.fromkeys(wanted.acceptance_criteria)),
+    )
 
 
 def component_id(name: str, taken: set[str]) -> str:

@@ -6,10 +6,10 @@ outcome and never an effect without a record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from lopen.base.clock import Clock
 from lopen.base.events import ToolEnded, ToolStarted
@@ -33,7 +33,9 @@ INTERRUPTED = {
 }
 
 
-SKIPPED = ("not run: an earlier call of this turn was interrupted", "call it again once that is done")
+def rests_on_earlier_calls(use: ToolUse) -> bool:
+    """Return whether a call only makes sense if the calls before it in its turn had their effect."""
+    return use.name.startswith("verify_") or use.name == "update_task_status"
 
 
 class CallLog(Protocol):
@@ -62,10 +64,12 @@ class ToolRunner:
     pause: Pause | None = None  # a call came to a pause: no further call of the iteration runs
     recorded: bool = False  # the step's result is recorded: no further call of the iteration runs
     log: CallLog | None = None  # keeps the calls for a conversation that is continued
+    _failed: str = ""  # the verification of this turn that failed: what rests on it is not run
 
     def begin_turn(self, turn: int) -> None:
         """A new turn: limits that count by turn start over."""
         self.turn = turn
+        self._failed = ""
         # Turns are counted anew in each iteration; to the limits, no two turns of a session are the same one.
         self.watch.begin_turn(self.iteration * TURNS_AN_ITERATION + turn)
 
@@ -78,6 +82,8 @@ class ToolRunner:
         return [self._one(use, unfinished=use is unfinished) for use in uses]
 
     def _one(self, use: ToolUse, *, unfinished: bool) -> ToolResult:
+        if self._failed and rests_on_earlier_calls(use) and self._over() is None:
+            return self.skipped(use, f"{self._failed} failed in this turn")
         call = self._start(use, unfinished=unfinished)
         if isinstance(call, ToolResult):
             return call
@@ -144,6 +150,7 @@ class ToolRunner:
     def _end(self, use: ToolUse, started: _Started, result: ToolResult, before: str = "") -> ToolResult:
         """Record the outcome. `before` is the work tree's id before a command that had failed already."""
         self.recorded = self.recorded or result.recorded
+        self.note_failure(use, result.fields)
         self.pause = self.pause or result.pause
         seconds = self.clock.monotonic() - started.at
         error = str(result.fields.get("error", ""))
@@ -168,13 +175,19 @@ class ToolRunner:
         self._held()
         return result
 
+    def note_failure(self, use: ToolUse, fields: Mapping[str, Any]) -> None:
+        """Let what rests on a verification that failed in this turn not run."""
+        if use.name.startswith("verify_") and fields.get("passed") is False:
+            self._failed = use.name
+
     def interrupted(self, use: ToolUse) -> ToolResult:
         """Answer a call that was running when the run ended; it may have had its effect."""
         return self._answer_unrun(use, ToolResult(False, INTERRUPTED), "interrupted")
 
-    def skipped(self, use: ToolUse) -> ToolResult:
-        """Answer a call that rests on an interrupted one; it is not run and counts for no guardrail."""
-        return self._answer_unrun(use, failed(*SKIPPED), "not run after an interrupted call")
+    def skipped(self, use: ToolUse, why: str) -> ToolResult:
+        """Answer a call that rests on one that did not succeed; it is not run and counts for no guardrail."""
+        answer = failed(f"not run: {why}", "call it again once that is done", skipped=True)
+        return self._answer_unrun(use, answer, f"not run: {why}")
 
     def _answer_unrun(self, use: ToolUse, result: ToolResult, reason: str) -> ToolResult:
         with self.bench.journal.transaction():

@@ -11,6 +11,7 @@ from lopen.guardrails.guard import Claim
 from lopen.guardrails.wording import one_line
 from lopen.oracle.verdict import Scope
 from lopen.tools import inputs
+from lopen.tools.planning import task_from, unfit
 from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow.decide import enter_step
@@ -115,6 +116,39 @@ def add_task(bench: Workbench, wanted: inputs.AddTask) -> ToolResult:
     told = TaskChanged(task.id, task.name, component.name, State.PENDING.value, wanted.reason[:500])
     bench.journal.change(told, tree=bench.session.tree.with_added(component.id, task))
     return replace(done(task_id=task.id), pause=review_pause(bench.session))
+
+
+def split_task(bench: Workbench, wanted: inputs.SplitTask) -> ToolResult:
+    """Replace the task in progress by smaller ones; the first keeps its id and the work done so far."""
+    session, task = bench.session, bench.session.task
+    owner = session.tree.owner(wanted.task_id)
+    if task is None or owner is None or task.id != wanted.task_id:
+        return failed(f"{wanted.task_id!r} is not the task in progress", _current(bench))
+    if refusal := unfit(wanted.tasks, owner, [t for t in owner.tasks if t.id != task.id]):
+        return refusal
+    first, *others = (
+        replace(
+            task_from(bench.new_task_id() if n else task.id, piece),
+            type=piece.type or task.type,
+            spec_sections=tuple(piece.spec_sections) or task.spec_sections,
+            files=tuple(piece.files) or task.files,
+            criteria=tuple(piece.acceptance_criteria) or task.criteria,
+            added=task.added,
+        )
+        for n, piece in enumerate(wanted.tasks)
+    )
+    first = replace(first, state=task.state, base=task.base, failures=task.failures, reasons=task.reasons)
+    bench.evidence.passed.pop(
+        "verify_task_completion", None
+    )  # it was the verdict on more than the first piece
+    planned = session.planned_tasks + (0 if task.added else len(others))
+    told = [
+        TaskChanged(t.id, t.name, owner.name, t.state.value, wanted.reason[:500]) for t in (first, *others)
+    ]
+    bench.journal.change(*told, tree=session.tree.with_split([first, *others]), planned_tasks=planned)
+    recorded = [{"id": t.id, "name": t.name} for t in (first, *others)]
+    note = f"go on with {first.id} alone; each of the others gets a conversation of its own"
+    return replace(done(tasks=recorded, note=note), pause=review_pause(bench.session))
 
 
 def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult:

@@ -27,6 +27,7 @@ class Outcome:
     turns: int = 0
     subject: str = ""  # a task's id, or a planning step
     refused: str = ""
+    told: tuple[str, ...] = ()  # failed calls of the turn that recorded the result, for the next prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def decide(session: Session, outcome: Outcome) -> Decision:
     session = replace(session, refused=(outcome.subject, outcome.refused))
     match outcome.kind:
         case "recorded":
-            return Decision(_after_result(session))
+            return Decision(_after_result(session, outcome.told))
         case "paused":
             assert outcome.pause is not None
             return Decision(_pause(session, outcome.pause))
@@ -62,10 +63,10 @@ def decide(session: Session, outcome: Outcome) -> Decision:
             assert_never(outcome.kind)
 
 
-def _after_result(session: Session) -> Session:
-    """Clear the messages for the model and the confirmations of steps, which hold for one series of failures."""
+def _after_result(session: Session, told: tuple[str, ...]) -> Session:
+    """Replace the messages for the model; clear the confirmations of steps, which hold for one series of failures."""
     confirmed = {subject: level for subject, level in session.confirmed.items() if subject not in STEPS}
-    return replace(session, corrections=(), notes=(), step_failures=0, context_level=0, confirmed=confirmed)
+    return replace(session, corrections=(), notes=told, step_failures=0, context_level=0, confirmed=confirmed)
 
 
 def _pause(session: Session, pause: Pause) -> Session:

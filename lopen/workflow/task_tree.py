@@ -57,6 +57,7 @@ class Task:
 
     `failures` counts consecutive failures (a success resets it), `reasons` are those of the latest. `commit` is the
     commit (or, with `git.auto_commit = false`, the tree) that completed it. `given_up` is a person's reason to skip it.
+    `files` are those that the plan names for it; `criteria` are ids, none for all of the component's.
     """
 
     id: str
@@ -72,6 +73,8 @@ class Task:
     base: str | None = None  # the tree id at the start of the task, the base of its diff
     reasons: tuple[str, ...] = ()
     given_up: str = ""
+    files: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
 
     @property
     def open(self) -> bool:
@@ -131,6 +134,11 @@ class Component:
     def open_tasks(self) -> tuple[Task, ...]:
         """The tasks that still need work, in order."""
         return tuple(t for t in self.tasks if t.open)
+
+    def criteria_of(self, task: Task) -> tuple[str, ...]:
+        """Return the criteria that a task is to meet; the only task of a component is to meet all of them."""
+        named = tuple(i for i in task.criteria if i in self.criteria)
+        return named if named and len(self.tasks) > 1 else self.criteria
 
 
 def roll_up(states: Sequence[State]) -> State:
@@ -192,11 +200,15 @@ class TaskTree:
 
     def with_task(self, changed: Task) -> TaskTree:
         """Return this tree with the task of the same id replaced."""
-        position = self._position(changed.id)
+        return self.with_split([changed])
+
+    def with_split(self, pieces: Sequence[Task]) -> TaskTree:
+        """Return this tree with the task that has the first piece's id replaced by all of them."""
+        position = self._position(pieces[0].id)
         if position is None:
-            raise LopenError(f"there is no task {changed.id}")
+            raise LopenError(f"there is no task {pieces[0].id}")
         owner, n = position
-        return self.with_component(replace(owner, tasks=(*owner.tasks[:n], changed, *owner.tasks[n + 1 :])))
+        return self.with_component(replace(owner, tasks=(*owner.tasks[:n], *pieces, *owner.tasks[n + 1 :])))
 
     def with_added(self, component_id: str, task: Task) -> TaskTree:
         """Return this tree with `task` at the end of the component, which needs verification again."""

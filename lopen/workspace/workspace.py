@@ -64,6 +64,12 @@ class Workspace:
             content_hash=content_hash(raw),
         )
 
+    def text(self, path: str) -> str:
+        """Return the whole text of a file."""
+        raw, real = self._bytes(path)
+        self._before_read(os.path.join(self.root, real))
+        return decode(raw, path).text
+
     def list_files(self, path: str = "", glob: str = "") -> Listing:
         """Return at most 2,000 files below `path` that match `glob`; name links without following them."""
         matches = glob_matcher(glob)

@@ -302,7 +302,7 @@ def test_commands_read_the_history_and_write_nothing_of_the_checkout(
         return tools(("run_command", {"command": command}))
 
     def writes(body: dict[str, Any]) -> Answer:
-        told.append(last_result(body, "run_command").data)
+        told.append(last_result(body, "run_command"))
         command = (
             f"cd {project.root}; for f in README.md new .git/HEAD .git/config specs/calc/SPECIFICATION.md; do"
             " echo x > $f; done; git commit -q --allow-empty -m x"
@@ -319,8 +319,9 @@ def test_commands_read_the_history_and_write_nothing_of_the_checkout(
     assert checkout(project) == before
     assert project.read("specs/calc/SPECIFICATION.md") == paper
     assert len(project.subjects("lopen/calc")) == 3
-    assert told[0]["exit_code"] == 0
-    assert told[0]["output"].split("\n") == ["docs(calc): approve specification", "Begin", "lopen/calc", ""]
+    assert told[0].data["exit_code"] == 0
+    printed = told[0].text.split("\n")[1:]
+    assert printed == ["docs(calc): approve specification", "Begin", "lopen/calc", ""]
 
 
 def test_settings_that_leave_no_commit_are_refused(make_project: MakeProject) -> None:

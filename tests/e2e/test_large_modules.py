@@ -64,7 +64,7 @@ class StrictOracle:
         blocks = [block for message in body["messages"] for block in message["content"]]
         shown = "\n".join(text_of(block) for block in blocks)
         opening = text_of(body["messages"][0]["content"][0])
-        module = "Judge this module" in opening
+        module = "Judge the whole module" in opening
         parts = range(1, TASKS + 1) if module else [int(re.search(r"Task Part (\d+) ", opening)[1])]  # type: ignore[index]  # it is there
         accepted = {int(n) for n in _ACCEPTED.findall(opening)} if self.builds_on_verdicts else set()
         due = {name(p, n) for p in parts if p not in accepted for n in range(FUNCTIONS)}

@@ -241,7 +241,7 @@ def test_scope_from_step_four_on(
 
 def test_unfinished_scope_says_that_the_run_goes_on() -> None:
     result = check_scope(facts(step=Step.REPEAT, scope=ScopeFacts(2, 3)))
-    assert result.reason == "2 of 3 acceptance criteria are done: the run continues"
+    assert result.reason == "2 of the 3 acceptance criteria and components are complete: the run continues"
 
 
 @pytest.mark.parametrize("step", ORDER)

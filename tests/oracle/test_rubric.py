@@ -64,7 +64,7 @@ def test_the_message_holds_all_of_small_evidence_in_the_order_of_its_weight() ->
     places = [
         message.text.index(part)
         for part in (
-            'Judge this task. The name of its module is "money".',
+            'Judge one task of the module "money".',
             'warning "tests/test_money.py":7: test_add checks less',
             'command: "pytest -q"',
             "passed: true, exit code: 0",

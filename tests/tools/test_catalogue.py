@@ -42,6 +42,7 @@ TABLE: dict[str, tuple[str, Any]] = {
     "update_task_status": ("task_id status note?", BUILDING),
     "update_subtask": ("task_id subtask done", BUILDING),
     "add_task": ("component name description reason type?", BUILDING),
+    "split_task": ("task_id tasks reason", BUILDING),
     "verify_task_completion": ("task_id note?", BUILDING),
     "verify_component_completion": ("component", BUILDING),
     "verify_module_completion": ("", [4, 6, 7]),
@@ -55,7 +56,8 @@ INSIDE = {
     ("record_components", "components"): (
         "name description depends_on? spec_sections? acceptance_criteria? state? evidence?"
     ),
-    ("record_tasks", "tasks"): "name description spec_sections? subtasks? type?",
+    ("record_tasks", "tasks"): "name description spec_sections? acceptance_criteria? files? subtasks? type?",
+    ("split_task", "tasks"): "name description spec_sections? acceptance_criteria? files? subtasks? type?",
 }
 TASK_TYPES = ["planning", "implement", "review", "test", "deploy", "design"]
 ENUMS = {
@@ -64,11 +66,17 @@ ENUMS = {
     "record_tasks.tasks.type": TASK_TYPES,
     "update_task_status.status": ["in_progress", "complete", "failed"],
     "add_task.type": TASK_TYPES,
+    "split_task.tasks.type": TASK_TYPES,
+}
+STANDARD: dict[str, str | None] = {
+    "verify-build": "make",
+    "verify-tests": "pytest",
+    "verify-lint": "ruff check",
 }
 
 
 def tools() -> dict[str, Tool]:
-    return {t.name: t for t in catalogue([])}
+    return {t.name: t for t in catalogue(STANDARD)}
 
 
 def fields(schema: dict[str, Any]) -> str:
@@ -78,7 +86,7 @@ def fields(schema: dict[str, Any]) -> str:
 
 
 def test_every_tool_of_the_table_is_there_once_and_no_other() -> None:
-    assert [t.name for t in catalogue([])] == list(TABLE)
+    assert [t.name for t in catalogue(STANDARD)] == list(TABLE)
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -124,14 +132,28 @@ def test_where_a_word_is_chosen_the_words_are_those_of_the_table() -> None:
 
 
 def test_the_order_never_changes_and_a_specification_s_own_tools_come_last_and_sorted() -> None:
-    plain = [t.name for t in catalogue([])]
-    own = ["verify-types", "verify-setup", "verify-commit", "verify-tests", "verify-api"]
-    assert [t.name for t in catalogue(own)] == [*plain, "verify_api", "verify_types"]
-    assert [t.name for t in catalogue(reversed(own))] == [*plain, "verify_api", "verify_types"]
+    own: dict[str, str | None] = {
+        "verify-types": "mypy",
+        "verify-setup": "pip",
+        "verify-commit": "x",
+        "verify-api": "y",
+    }
+    given = own | STANDARD
+    assert [t.name for t in catalogue(given)] == [*TABLE, "verify_api", "verify_types"]
+    assert [t.name for t in catalogue(dict(reversed(given.items())))] == [
+        *TABLE,
+        "verify_api",
+        "verify_types",
+    ]
+
+
+def test_a_tool_is_not_offered_where_the_specification_has_no_command_for_it() -> None:
+    names = [t.name for t in catalogue({"verify-build": None, "verify-tests": "pytest"})]
+    assert names == [n for n in TABLE if n not in ("verify_build", "verify_lint")]
 
 
 def test_the_planning_steps_offer_one_union_and_every_other_step_its_own() -> None:
-    registry = Registry(catalogue([]))
+    registry = Registry(catalogue(STANDARD))
     unions = {tuple(t.name for t in registry.offered(s)) for s in PLANNING_STEPS}
     assert len(unions) == 1
     for step in Step:
@@ -142,7 +164,7 @@ def test_the_planning_steps_offer_one_union_and_every_other_step_its_own() -> No
 
 def test_what_a_step_offers_is_byte_for_byte_the_same_every_time() -> None:
     def sent() -> str:
-        registry = Registry(catalogue(["verify-types"]))
+        registry = Registry(catalogue({"verify-types": "mypy"}))
         return json.dumps(
             [
                 (t.spec.name, t.spec.description, t.spec.input_schema)

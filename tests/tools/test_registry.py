@@ -17,7 +17,7 @@ from lopen.tools.registry import Registry, Tool
 from lopen.tools.results import ToolResult, done, failed
 from lopen.workflow.steps import Step
 
-REGISTRY = Registry(catalogue(["verify-tests"]))
+REGISTRY = Registry(catalogue({"verify-tests": "pytest"}))
 BUILD = Step.ITERATE_THROUGH_TASKS
 
 
@@ -148,7 +148,7 @@ FIELDS = st.sampled_from(["path", "content", "task_id", "status", "components", 
 
 
 @given(
-    st.sampled_from([t.name for t in catalogue([])]) | st.text(),
+    st.sampled_from([t.name for t in catalogue({})]) | st.text(),
     st.dictionaries(FIELDS | st.text(max_size=3), JSON, max_size=4),
     st.sampled_from(Step),
 )

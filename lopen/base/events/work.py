@@ -48,6 +48,7 @@ class SessionComplete(Event):
     assumptions: tuple[str, ...] = ()
     unpriced_tokens: int = 0  # those of `tokens` without a known price, which `cost_usd` does not include
     accepted: tuple[str, ...] = ()  # undecided verdicts that a person accepted
+    answers: tuple[str, ...] = ()  # a person's, each with its question
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
     if session.branch:
         told.append(f"branch: {session.branch}")
     told += work_tree_lines(context, session)
+    told += [f"decided by a person: {asked} {answer}" for asked, answer in session.answers]
     told += [f"assumed: {line}" for line in session.assumptions]
     told += [f"accepted by a person: {line}" for line in session.accepted]
     return [*told, *standstill_lines(context.root, store, session)]

@@ -179,10 +179,11 @@ def _complete(event: e.SessionComplete) -> str:
     )
     unpriced = event.unpriced_tokens if event.cost_usd is not None else 0
     excluded = f" (without {unpriced:,} tokens of unknown price)" if unpriced else ""
+    answered = _after("; decided by a person: ", "; ".join(event.answers))
     assumed = _after("; assumed: ", "; ".join(event.assumptions))
     accepted = _after("; accepted by a person: ", "; ".join(event.accepted))
     merge = f"; branch {event.branch}, merge with: {event.merge_command}" if event.merge_command else ""
-    return f"{event.module} is complete: {', '.join(parts)}{excluded}{assumed}{accepted}{merge}"
+    return f"{event.module} is complete: {', '.join(parts)}{excluded}{answered}{assumed}{accepted}{merge}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -27,7 +27,7 @@ from lopen.limits.circuits.call_events import lose_probe, put_agents, read_agent
 from lopen.limits.circuits.call_gate import Gate
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.circuits.rules import rule_book
-from lopen.limits.report import snapshot_line
+from lopen.limits.report import left_line, snapshot_line
 from lopen.limits.stores.records import Alert, Reservation
 from lopen.limits.stores.store import LimitsStore, Rows
 from lopen.limits.texts import new_id
@@ -67,6 +67,7 @@ class Meter:
         self._debts = Debts(ledger, self._resources, warn)
         self._cost = 0.0  # as the store said last
         self._known: dict[str, int] = {}
+        self._latest: dict[str, BudgetState] = {}
         self._late: tuple[Event, ...] = ()  # of debts paid meanwhile, told with the next settlement
         self._specs: tuple[BudgetSpec, ...] = ()
         self._said: set[str] = set()  # limits on cost of which was told that they do not hold
@@ -82,8 +83,6 @@ class Meter:
         self.gate = Gate(
             store, self._tried, clock, book, self._resources, HabitLimits.of(settings.tool_discipline)
         )
-
-    # opening
 
     def open(
         self,
@@ -155,8 +154,6 @@ class Meter:
         now = self._clock.now()
         dear = charge_external(rows, f"session:{left.session}", charge, self._resources, now)
         return [*(a for _, alerts in charge_all(rows, specs, charge, now) for a in alerts), *dear]
-
-    # requests
 
     def reserve(
         self, estimate_input: int, max_tokens: int, agent: str = "", quote: Quote = unpriced
@@ -249,8 +246,6 @@ class Meter:
 
         self._tried(lambda: self._store.atomically(lambda rows: release(rows, grant.reservation)), later)
 
-    # looking
-
     def states(self) -> list[BudgetState]:
         """Module, session and task as they stand (empty where the store is gone)."""
         wanted = [spec.budget_id for spec in self._specs]
@@ -266,6 +261,7 @@ class Meter:
         """Remember totals, for a store that goes away or forgets."""
         for state in states:
             self._known[state.budget_id] = state.tokens_used
+            self._latest[state.budget_id] = state
             if state.budget_type == "session":
                 self._cost = state.cost_usd
 
@@ -277,12 +273,14 @@ class Meter:
         self.states()
         return self._cost + self._debts.cost_usd(self._session)
 
+    def left(self) -> str:
+        """What is left of the budgets in one line, once half of one is used; as the store said last."""
+        return left_line([s for spec in self._specs if (s := self._latest.get(spec.budget_id)) is not None])
+
     def snapshot(self) -> str:
         """Budgets and circuit in one line for the prompt, with guidance where a limit is near."""
         circuit = self.gate.circuit() or CircuitState(self.gate.circuit_id)
         return snapshot_line(self.states(), circuit, self.gate.book)
-
-    # the store
 
     def _tried(self, work: Callable[[], T], otherwise: Callable[[], T]) -> T:
         """`work`, or `otherwise` where the store is gone; debts are paid first."""

@@ -1,0 +1,70 @@
+"""The files that a task builds on, for its prompt: whole as far as the size allows, then outlines, then names."""
+
+from __future__ import annotations
+
+from lopen.git.trees import GITLINK
+from lopen.loop.context import SessionContext
+from lopen.loop.judged_work import is_own_document, kind
+from lopen.prompts.parts import Part
+from lopen.workflow.session import Session
+from lopen.workspace.outlines import outline
+from lopen.workspace.protection import ToolRefused
+
+WHOLE_CHARS = 60_000  # of the files given whole, together
+OUTLINE_CHARS = 20_000  # of the outlines
+LISTED = 50  # files that are only named
+LOOKED_AT = 200  # files that are read for the prompt
+_ORDER = {"source": 0, "test": 1, "other": 2}
+
+
+def task_files(context: SessionContext) -> tuple[Part, ...]:
+    """Return the present content of the files that the task in progress names or its component's work changed."""
+    session = context.record.journal.session
+    if session.task is None:
+        return ()
+    whole, outlines, named = [], [], []
+    room, outline_room = WHOLE_CHARS, OUTLINE_CHARS
+    paths = list(dict.fromkeys((*session.task.files, *_changed(context, session))))
+    for path in paths[:LOOKED_AT]:
+        text = _text(context, path)
+        if text is None:
+            continue
+        if len(text) <= room:
+            room -= len(text)
+            whole.append(_part(f"File: {path}", text))
+            continue
+        shown = outline(path, text) if outline_room > 0 else None
+        if shown and len(shown) <= outline_room:
+            outline_room -= len(shown)
+            outlines.append(_part(f"Outline of {path} ({len(text)} characters)", shown))
+        else:
+            named.append(f"{path} ({len(text)} characters)")
+    named += paths[LOOKED_AT:]
+    if len(named) > LISTED:
+        named[LISTED:] = [f"and {len(named) - LISTED} more"]
+    return (*whole, *outlines, _part("Files of this component that are not shown", "\n".join(named)))
+
+
+def _part(title: str, text: str) -> Part:
+    return Part(title, text.removesuffix("\n"), 4, data=True, rest="read_file gives it")
+
+
+def _text(context: SessionContext, path: str) -> str | None:
+    """The text of a file; None where it is missing, protected or not text."""
+    try:
+        return context.project.workspace.text(path)
+    except ToolRefused:
+        return None
+
+
+def _changed(context: SessionContext, session: Session) -> list[str]:
+    """The files that differ from the tree the component began with: source before tests before the rest, small first."""
+    component = session.tree.component(session.selected or "")
+    if component is None or component.base is None:
+        return []
+    repository = context.project.repository
+    changes = repository.changes(component.base, context.project.verifier.tree())
+    there = {c.path: c.after for c in changes if c.after and c.mode_after != GITLINK}
+    sizes = repository.blob_sizes(there.values())
+    paths = [p for p in there if not is_own_document(p, session.module)]
+    return sorted(paths, key=lambda p: (_ORDER[kind(p)], sizes.get(there[p], 0), p))

@@ -1,0 +1,170 @@
+"""The outline of a source file: each definition's line, signature and the first line of its documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from lopen.test_integrity.syntax import COMMENTS, ParsedFile
+
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
+
+LANGUAGES = {
+    ".py": "python",
+    ".pyi": "python",
+    ".js": "javascript",
+    ".jsx": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+    ".ts": "typescript",
+    ".mts": "typescript",
+    ".cts": "typescript",
+    ".tsx": "tsx",
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+}
+LARGEST = 2_000_000  # characters; a larger file is hardly written by hand
+LONGEST_SIGNATURE, LONGEST_DOC = 200, 120
+DEEPEST = 4  # containers inside each other
+# Definitions whose body holds further ones
+CONTAINERS = frozenset(
+    [
+        "class_definition",
+        "class_declaration",
+        "abstract_class_declaration",
+        "interface_declaration",
+        "enum_declaration",
+        "record_declaration",
+        "annotation_type_declaration",
+        "impl_item",
+        "trait_item",
+        "mod_item",
+        "internal_module",
+        "module",
+    ]
+)
+LEAVES = frozenset(
+    [
+        "function_definition",
+        "function_declaration",
+        "generator_function_declaration",
+        "method_definition",
+        "method_signature",
+        "abstract_method_signature",
+        "type_alias_declaration",
+        "method_declaration",
+        "constructor_declaration",
+        "compact_constructor_declaration",
+        "type_declaration",
+        "function_item",
+        "function_signature_item",
+        "struct_item",
+        "enum_item",
+        "union_item",
+        "type_item",
+        "macro_definition",
+        "function_signature",
+    ]
+)
+WRAPPERS = frozenset(
+    {"decorated_definition", "export_statement", "ambient_declaration", "expression_statement"}
+)
+BETWEEN = frozenset({"attribute_item", "decorator"})  # stand between a definition and its comment
+_ASIDE = "/*!#"
+
+
+def outline(path: str, text: str) -> str | None:
+    """Return the outline of a file, one line a definition; None where its language is not known or it is too long."""
+    language = LANGUAGES.get(PurePosixPath(path).suffix.lower())
+    if language is None or len(text) > LARGEST:
+        return None
+    source = ParsedFile(text, language)
+    return "\n".join(_lines(source, source.root, 0))
+
+
+def _lines(source: ParsedFile, parent: Node, depth: int) -> Iterator[str]:
+    for child in parent.named_children:
+        yield from _definition(source, child, child, depth)
+
+
+def _definition(source: ParsedFile, node: Node, whole: Node, depth: int) -> Iterator[str]:
+    """Yield the lines of a definition; `whole` is it with its decorators or its `export`."""
+    if node.type in WRAPPERS:
+        for child in node.named_children:
+            yield from _definition(source, child, node if whole is node else whole, depth)
+        return
+    body = _body(node)
+    if node.type in CONTAINERS or node.type in LEAVES or (depth == 0 and _holds_function(node)):
+        doc = _doc(source, whole, body)
+        yield f"{source.line(node)}: {'  ' * depth}{_signature(source, node, whole, body)}{f'  # {doc}' if doc else ''}"
+    if node.type in CONTAINERS and body is not None and depth < DEEPEST:
+        yield from _lines(source, body, depth + 1)
+    elif node.type == "enum_body_declarations":  # the methods of a Java enum
+        yield from _lines(source, node, depth)
+
+
+def _body(node: Node) -> Node | None:
+    """The body of a definition, also of a function that a variable holds."""
+    if node.type in {"lexical_declaration", "variable_declaration"}:
+        held = _held_function(node)
+        return held.child_by_field_name("body") if held is not None else None
+    if node.type == "type_declaration":  # Go: the braces of a struct or an interface
+        inner = next((c.child_by_field_name("type") for c in node.named_children), None)
+        return next(iter(inner.named_children), None) if inner and inner.type == "struct_type" else None
+    return node.child_by_field_name("body")
+
+
+def _held_function(node: Node) -> Node | None:
+    for declarator in node.named_children:
+        value = declarator.child_by_field_name("value")
+        if value is not None and value.type in {
+            "arrow_function",
+            "function_expression",
+            "generator_function",
+        }:
+            return value
+    return None
+
+
+def _holds_function(node: Node) -> bool:
+    return node.type in {"lexical_declaration", "variable_declaration"} and _held_function(node) is not None
+
+
+def _signature(source: ParsedFile, node: Node, whole: Node, body: Node | None) -> str:
+    """A definition without its decorators and its body, on one line."""
+    start = whole.start_byte if whole.type == "export_statement" else node.start_byte
+    end = body.start_byte if body is not None else node.end_byte
+    shown = " ".join(source.text[start:end].decode("utf-8", "replace").split())
+    shown = shown.rstrip("{;: ").removesuffix("=>").rstrip()
+    return shown if len(shown) <= LONGEST_SIGNATURE else shown[:LONGEST_SIGNATURE] + "…"
+
+
+def _doc(source: ParsedFile, node: Node, body: Node | None) -> str:
+    """The first line of a definition's documentation: a docstring, or the comment just above it."""
+    if source.language == "python":
+        first = next(iter(body.named_children), None) if body is not None else None
+        string = next(iter(first.named_children), None) if first is not None else None
+        said = string if string is not None and string.type == "string" else None
+        return _first_line(_text(source, said).lstrip("rRbBuU")) if said is not None else ""
+    comment, above = None, node.prev_sibling
+    row = node.start_point[0]
+    while above is not None and above.type in COMMENTS | BETWEEN and row - above.end_point[0] <= 1:
+        comment = above if above.type in COMMENTS else comment
+        row, above = above.start_point[0], above.prev_sibling
+    return _first_line(_text(source, comment)) if comment is not None else ""
+
+
+def _text(source: ParsedFile, node: Node) -> str:
+    return source.text[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _first_line(text: str) -> str:
+    """The first line of a comment or a docstring that says something."""
+    for line in text.splitlines():
+        said = " ".join(line.strip().strip("\"'").strip().strip(_ASIDE).split())
+        if said:
+            return said if len(said) <= LONGEST_DOC else said[:LONGEST_DOC] + "…"
+    return ""
