@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from lopen.base.clock import Clock
 from lopen.base.events import ToolEnded, ToolStarted
 from lopen.llm.messages import ToolUse
-from lopen.storage.audit import AuditTrail
+from lopen.storage.audit import AuditTrail, Outcome
 from lopen.tools.inputs import Input
 from lopen.tools.registry import Registry, Tool
 from lopen.tools.results import ToolResult, failed
@@ -182,16 +182,16 @@ class ToolRunner:
 
     def interrupted(self, use: ToolUse) -> ToolResult:
         """Answer a call that was running when the run ended; it may have had its effect."""
-        return self._answer_unrun(use, ToolResult(False, INTERRUPTED), "interrupted")
+        return self._answer_unrun(use, ToolResult(False, INTERRUPTED), "interrupted", "error")
 
     def skipped(self, use: ToolUse, why: str) -> ToolResult:
         """Answer a call that rests on one that did not succeed; it is not run and counts for no guardrail."""
         answer = failed(f"not run: {why}", "call it again once that is done", skipped=True)
-        return self._answer_unrun(use, answer, f"not run: {why}")
+        return self._answer_unrun(use, answer, f"not run: {why}", "refused")
 
-    def _answer_unrun(self, use: ToolUse, result: ToolResult, reason: str) -> ToolResult:
+    def _answer_unrun(self, use: ToolUse, result: ToolResult, reason: str, outcome: Outcome) -> ToolResult:
         with self.bench.journal.transaction():
-            self.bench.journal.tell(ToolEnded(use.id, use.name, summarised(use), "error", 0.0, reason))
+            self.bench.journal.tell(ToolEnded(use.id, use.name, summarised(use), outcome, 0.0, reason))
             if self.log is not None:
                 self.log.ended(use, result)
         return result

@@ -98,7 +98,6 @@ def test_the_example_is_built_in_a_hostile_home_and_what_was_built_is_shown(tmp_
     assert (folder.stat().st_mode & 0o077) == 0
     tail = ran.stdout[ran.stdout.index("Commits on lopen/tariff") :]
     assert all(subject in tail for subject in SUBJECTS[1:])
-    assert "FAILED task tariff-t3: a verify command stands in the way" in tail
     assert "FAILED task tariff-t5" in tail
     assert "passed module tariff" in tail
     assert "Ran 32 tests" in tail
@@ -115,7 +114,7 @@ def test_programs_get_json_lines_that_show_the_guards_at_work(tmp_path: Path) ->
     events: list[dict[str, Any]] = [json.loads(line) for line in ran.stdout.splitlines()]
     assert all({"ts", "event", "session"} <= event.keys() for event in events)
     refused = [e["summary"] for e in events if e["event"] == "tool_ended" and e["outcome"] == "refused"]
-    assert refused == ["tariff-t3", "tariff-t5"]
+    assert refused == ["tariff-t3", "tariff-t3", "tariff-t5"]  # what rested on a verification that failed
     failed = [e["passed"] for e in events if e["event"] == "verification_ran"].count(False)
     assert failed == 1
     assert (events[0]["event"], events[0]["sandbox"]) == ("demo_started", "none")

@@ -256,7 +256,8 @@ def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject)
 def test_the_same_evidence_is_asked_about_once(make_project: MakeProject) -> None:
     script = [
         plan(),
-        tools(*code(), ("verify_tests", {}), judge("calc-t1"), judge("calc-t1")),
+        tools(*code(), ("verify_tests", {}), judge("calc-t1")),
+        tools(judge("calc-t1")),
         tools(write("calc.py", "def add(a, b):\n    return b + a\n"), ("verify_tests", {}), judge("calc-t1")),
         tools(*code(), *verified("calc-t1")),
         tools(
@@ -283,7 +284,8 @@ def test_a_failing_command_fails_the_verdict_without_the_oracle(make_project: Ma
     script = [
         plan(),
         tools(write("calc.py", "def add(a, b):\n    return 0\n"), *verified("calc-t1")),
-        tools(*code(value="a - b"), *verified("calc-t1")),
+        tools(*code(value="a - b"), ("verify_tests", {})),
+        tools(judge("calc-t1")),
         build("calc-t1"),
     ]
     project = make_project(script)
@@ -299,10 +301,13 @@ def test_a_failing_command_fails_the_verdict_without_the_oracle(make_project: Ma
     failing = last_result(requests[3], "verify_tests").data
     assert (failing["passed"], failing["exit_code"], failing["command"]) == (False, 1, UNITTEST)
     assert "AssertionError" in failing["output"]
-    for request in requests[2:]:
-        judged = last_result(request, "verify_task_completion").data
-        assert judged["passed"] is False
-        assert "verify_tests failed" in judged["findings"][0]["message"]
+    for tool in ("verify_task_completion", "update_task_status"):
+        rested = last_result(requests[2], tool)
+        assert rested.is_error
+        assert rested.data["error"] == "not run: verify_tests failed in this turn"
+    judged = last_result(requests[4], "verify_task_completion").data
+    assert judged["passed"] is False
+    assert "verify_tests failed" in judged["findings"][0]["message"]
     assert len(project.oracle_requests) == 1
 
 
