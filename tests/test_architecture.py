@@ -51,6 +51,7 @@ LIBRARIES = {
     "fastapi": ["lopen.server."],
     "starlette": ["lopen.server."],
     "uvicorn": ["lopen.server."],
+    "h11": ["lopen.server.patience"],
     "jinja2": ["lopen.server.dashboard."],
     "prometheus_client": ["lopen.server.metrics"],
     # Validation of what comes from outside: configuration, the model's tool calls and verdicts, stored rows, requests

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lopen.application.doctor_report import Check, CheckResult, Examined, Status
 from lopen.base.errors import LopenError
-from lopen.llm.messages import Model, ModelError, NoCredentials, Request
+from lopen.llm.messages import Model, ModelError, NoCredentials, Request, unheard
 from lopen.settings.schema import Settings
 
 OLDEST_GIT = (2, 36)
@@ -153,7 +153,7 @@ def _answers(model: Model, name: str) -> CheckResult:
     content = [{"type": "text", "text": "Answer with the word ok."}]
     request = Request(name, (), [{"role": "user", "content": content}], max_tokens=PROBE_TOKENS)
     try:
-        model.send(request, lambda _text: None)
+        model.send(request, unheard)
     except (LopenError, ModelError) as error:
         return CheckResult(f"model {name}", "fail", error.message, getattr(error, "hint", ""))
     return CheckResult(f"model {name}", "ok", "answers")

@@ -18,6 +18,7 @@ from lopen.application.confinement import (
     sandbox_of,
     sandbox_rules,
 )
+from lopen.application.live_text import LiveTextWriter
 from lopen.application.run_options import ResumeOptions
 from lopen.application.work_trees import workplace_of
 from lopen.base.clock import Clock, SystemClock
@@ -168,7 +169,8 @@ def _hearing(
     policy, state = retention_policy(settings), context.root / ".lopen"
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
-    return (_shown(context, view), log, upkeep)
+    live = LiveTextWriter(context.root, session.id, hide)
+    return (_shown(context, view), log, upkeep, live)
 
 
 def _shown(context: CommandContext, view: View) -> Subscriber:

@@ -6,7 +6,7 @@ thinking blocks with their signatures. `Model` is the port; its adapters are the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -111,7 +111,14 @@ class Response:
         return "".join(b["text"] for b in self.content if b.get("type") == "text")
 
 
-OnText = Callable[[str], None]
+def unheard(text: str, tool: str = "") -> None:
+    """Do nothing with what streams in."""
+
+
+class OnText(Protocol):
+    """Receives what streams in: visible text, or (with `tool`) the next piece of that tool's input."""
+
+    def __call__(self, text: str, tool: str = "") -> None: ...
 
 
 class Model(Protocol):

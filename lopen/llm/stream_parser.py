@@ -103,6 +103,9 @@ class StreamParser:
         text = delta.get("text")
         if delta.get("type") == "text_delta" and isinstance(text, str) and text:
             self._on_text(_whole(text))
+        piece, tool = delta.get("partial_json"), block.start.get("name")
+        if isinstance(piece, str) and piece and isinstance(tool, str):
+            self._on_text(_whole(piece), tool)
 
     def _block(self, fields: Mapping[str, Any]) -> _Block:
         index = fields.get("index")

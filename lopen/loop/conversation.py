@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from lopen.base.errors import LopenError
-from lopen.base.events import GuardrailRaised, ModelText
+from lopen.base.events import GuardrailRaised, ModelInput, ModelText
 from lopen.guardrails.completion import missing
 from lopen.guardrails.stop_detection import detect_stop, nudge
 from lopen.guardrails.wording import times
@@ -110,12 +110,15 @@ class Conversation:
                 replace(self.request, messages=tuple(self.messages)),
                 agent=self.agent,
                 turn=self.turn,
-                on_text=lambda text: self.bench.journal.tell(ModelText(text)),
+                on_text=self._streamed,
                 on_response=self._keep,
             )
         except ContextTooLong as error:
             return Outcome("overflow", error.message)
         return self._answered(response)
+
+    def _streamed(self, text: str, tool: str = "") -> None:
+        self.bench.journal.tell(ModelInput(tool, text) if tool else ModelText(text))
 
     def _keep(self, response: Response) -> None:
         """Take in a whole response, stored before the first of its tools runs."""

@@ -14,7 +14,7 @@ from lopen.base.events import VerdictGiven
 from lopen.git.checkout import Checkout
 from lopen.guardrails.completion import required
 from lopen.guardrails.wording import one_line
-from lopen.llm.messages import Json, ToolSpec, ToolUse
+from lopen.llm.messages import Json, ToolSpec, ToolUse, unheard
 from lopen.loop.judged_work import evidence_for
 from lopen.loop.model_calls import ModelAccess
 from lopen.oracle.evidence import Evidence, evidence_hash
@@ -182,7 +182,7 @@ class OracleCalls:
     def _judged(self, bench: Workbench, evidence: Evidence) -> Judged:
         outputs = {result.tool: result.output for result in evidence.results}
         court = Court(
-            ask=lambda request: self.calls.ask(request, agent="oracle", turn=0, on_text=lambda _: None),
+            ask=lambda request: self.calls.ask(request, agent="oracle", turn=0, on_text=unheard),
             tools=_TreeTools(JudgedTree(self.repository, evidence.tree, outputs)),
             model=self.model,
             second_model=self.second_model,

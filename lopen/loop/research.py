@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from lopen.base.events import Notice
 from lopen.documents.research import render_note, slug
-from lopen.llm.messages import ContextTooLong, Request, SystemBlock
+from lopen.llm.messages import ContextTooLong, Request, SystemBlock, unheard
 from lopen.llm.request_body import sendable, text_block
 from lopen.loop.context import SessionContext
 from lopen.prompts.state_text import DECIDED, decision_lines
@@ -71,7 +71,7 @@ def _converse(context: SessionContext, bench: Workbench, question: str) -> tuple
     )
     for turn in range(1, MAX_TURNS + 1):
         runner.begin_turn(turn)
-        response = context.models.calls.ask(request, agent="research", turn=turn, on_text=lambda _: None)
+        response = context.models.calls.ask(request, agent="research", turn=turn, on_text=unheard)
         if not response.tool_uses:
             return response.text, None
         results = [

@@ -54,6 +54,8 @@ async def _left(receive: Receive) -> None:
 
 
 def _chunk(line: EventLine) -> str:
+    if not line.seq:  # what a model is writing, beside the recorded events
+        return f"event: live\ndata: {line.text}\n\n"
     return f"id: {line.seq}\ndata: {line.text}\n\n"
 
 

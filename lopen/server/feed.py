@@ -7,10 +7,13 @@ own position, so a slow one costs nothing and a late one reads what it missed fr
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import asdict
 
+from lopen.application.live_text import LiveText, live_texts, read_live_text
 from lopen.base.errors import LopenError
 from lopen.server.served import OpenProject, ServedProject
 from lopen.storage.archives import archive_path
@@ -34,6 +37,7 @@ class EventFeed:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._readers = 0
+        self._live: dict[str, LiveText] = {}
         self.closed = False
 
     async def start(self, session: str | None) -> int:
@@ -45,6 +49,7 @@ class EventFeed:
     ) -> AsyncIterator[list[EventLine]]:
         """Yield events after number `after`, of one session or of all, in order; an empty list as a heartbeat."""
         await self._join()
+        sent: dict[str, tuple[int, int, int]] = {}
         try:
             while not self.closed:
                 changed = self._changed
@@ -54,6 +59,7 @@ class EventFeed:
                     newer = [line for line in self._kept if line.seq > after]
                     found = [line for line in newer if session in (None, line.session)]
                     after, more = max(after, self._newest), False
+                found = [*found, *_pieces(self._live, session, sent)]
                 if found:
                     yield found
                 elif not more:
@@ -81,7 +87,7 @@ class EventFeed:
     async def _watch(self) -> None:
         while True:
             try:
-                version, lines, newest = await self._project.run(_news, self._newest, self._version)
+                version, lines, newest, live = await self._project.run(_news, self._newest, self._version)
             except LopenError:
                 await asyncio.sleep(AFTER_FAILURE_S)
                 continue
@@ -89,6 +95,9 @@ class EventFeed:
                 self._kept.clear()
                 self._floor = self._newest = newest
             self._version = version
+            if live != self._live:
+                self._live = live
+                self._wake()
             if lines:
                 self._kept.extend(lines)
                 self._newest = lines[-1].seq
@@ -135,10 +144,31 @@ def _page(project: OpenProject, session: str | None, after: int) -> tuple[list[E
 
 def _news(
     project: OpenProject, after: int, version: tuple[int, int] | None
-) -> tuple[tuple[int, int], list[EventLine], int]:
-    """Return the database's version, new events if it changed, and the newest number."""
+) -> tuple[tuple[int, int], list[EventLine], int, dict[str, LiveText]]:
+    """Return the database's version, new events if it changed, the newest number, and what models are writing."""
     now = project.store.database.version()
+    found = (read_live_text(path) for path in live_texts(project.root))
+    live = {each.session: each for each in found if each is not None}
     if now == version:
-        return now, [], after
+        return now, [], after, live
     lines = project_lines(project.store, after=after, limit=PAGE)
-    return now, lines, lines[-1].seq if lines else newest_event(project.store)
+    return now, lines, lines[-1].seq if lines else newest_event(project.store), live
+
+
+def _pieces(
+    live: dict[str, LiveText], session: str | None, sent: dict[str, tuple[int, int, int]]
+) -> list[EventLine]:
+    """Return what came to the answers since `sent` (turn, part and position by session), which is updated."""
+    found = []
+    for name, present in live.items():
+        if session not in (None, name):
+            continue
+        turn, part, position = sent.get(name, (-1, -1, 0))
+        if (turn, part) != (present.turn, present.part) or position < present.start:
+            position = present.start
+        text, end = present.text[position - present.start :], present.start + len(present.text)
+        if text:
+            body = asdict(present) | {"start": position, "text": text}
+            found.append(EventLine(0, name, json.dumps(body, ensure_ascii=False)))
+            sent[name] = (present.turn, present.part, end)
+    return found

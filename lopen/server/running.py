@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import resource
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from lopen.base.errors import LopenError
 from lopen.server.access import FIRST_LINK_SECONDS, AccessKeys, new_link_key
 from lopen.server.app import create_app
 from lopen.server.gate import OPEN
+from lopen.server.patience import PatientProtocol
 from lopen.server.served import ServedProjects
 
 GRACE_S = 3
@@ -67,6 +69,16 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return found
 
 
+def _allow_files() -> None:
+    """Raise this process's limit on open files, so that idle connections leave room for the others."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_CONNECTIONS
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 class _Server(uvicorn.Server):
     """A server that ends its streams first, and whose end by a signal is not a failure."""
 
@@ -93,6 +105,7 @@ class _Server(uvicorn.Server):
 def serve(roots: Sequence[Path], options: ServerOptions, tell: Callable[[str, str], None]) -> None:
     """Serve the projects until a signal comes; `tell` gets the address and a link that opens it once."""
     token = server_token(renew=options.new_token)
+    _allow_files()
     with bound_socket(options.host, options.port) as listening:
         port = listening.getsockname()[1]
         host = f"[{options.host}]" if ":" in options.host else options.host
@@ -104,7 +117,7 @@ def serve(roots: Sequence[Path], options: ServerOptions, tell: Callable[[str, st
             application,
             log_config=None,
             access_log=False,
-            http="h11",
+            http=PatientProtocol,
             ws="none",
             lifespan="on",
             proxy_headers=False,

@@ -15,7 +15,10 @@ from lopen.storage.sessions import SessionStore
 
 
 class EventLine(NamedTuple):
-    """One event of a session: its number, which grows over all sessions, and its JSON object on one line."""
+    """One event of a session: its number, which grows over all sessions, and its JSON object on one line.
+
+    A number of 0 means that it is not recorded.
+    """
 
     seq: int
     session: str

@@ -64,5 +64,5 @@ def request(words: str = "Begin.", **changes: Any) -> Request:
     return Request(**(fields | changes))
 
 
-def ignore(_text: str) -> None:
+def ignore(text: str, tool: str = "") -> None:
     """Where the streamed text does not matter."""

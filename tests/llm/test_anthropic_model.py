@@ -37,7 +37,7 @@ class TestResponses:
         words = "x" * 10_000
         pieces: list[str] = []
         with ScriptedEndpoint([text(words)]) as endpoint:
-            reach(endpoint.url).send(request(), pieces.append)
+            reach(endpoint.url).send(request(), lambda text, tool="": pieces.append(text))
         assert len(pieces) > 1
         assert "".join(pieces) == words
 
@@ -170,7 +170,7 @@ class TestUsage:
 
 class TestHangingUp:
     def test_a_stop_passes_through_and_closes_the_connection(self, reach: Reach) -> None:
-        def stop(_text: str) -> None:
+        def stop(text: str, tool: str = "") -> None:
             raise Stopped(ExitCode.INTERRUPTED)
 
         with ScriptedEndpoint([silence(text("so"), events=4), text("next")]) as endpoint:
@@ -198,7 +198,7 @@ class TestHangingUp:
             assert time.monotonic() - started < 5
 
     def test_a_bug_in_what_shows_the_text_is_not_mistaken_for_a_failure(self, reach: Reach) -> None:
-        def bug(_text: str) -> None:
+        def bug(text: str, tool: str = "") -> None:
             raise json.JSONDecodeError("mine", "", 0)
 
         with ScriptedEndpoint([text("hello")]) as endpoint, pytest.raises(json.JSONDecodeError, match="mine"):

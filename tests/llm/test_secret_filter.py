@@ -6,7 +6,7 @@ from typing import Any
 
 from lopen.base.events import AlertRaised, Event
 from lopen.base.redaction import hidden
-from lopen.llm.messages import Request, Response, ScriptedModel, SystemBlock, Usage
+from lopen.llm.messages import Request, Response, ScriptedModel, SystemBlock, Usage, unheard
 from lopen.llm.secret_filter import SecretFilteringModel
 
 SECRET = "a-secret-value"
@@ -37,8 +37,8 @@ def test_every_text_is_veiled_and_a_person_hears_of_it_once() -> None:
     ]
     request = Request("m", (SystemBlock(SECRET, cached=True),), [{"role": "user", "content": content}])
 
-    model.send(request, lambda _: None)
-    assert model.send(request, lambda _: None) is answer
+    model.send(request, unheard)
+    assert model.send(request, unheard) is answer
 
     [sent, again] = inner.requests
     assert sent == again

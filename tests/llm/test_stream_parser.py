@@ -31,7 +31,11 @@ blocks = st.one_of(
 
 
 def assembled(events: Any, shown: list[str] | None = None) -> Response:
-    assembly = StreamParser((shown if shown is not None else []).append)
+    def show(text: str, tool: str = "") -> None:
+        if shown is not None and not tool:
+            shown.append(text)
+
+    assembly = StreamParser(show)
     for event in events:
         assembly.feed(event)
     return assembly.response("req_1")

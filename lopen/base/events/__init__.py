@@ -22,6 +22,7 @@ from lopen.base.events.guards import (
 )
 from lopen.base.events.turns import (
     ModelFallback,
+    ModelInput,
     ModelRetry,
     ModelText,
     ProgressReported,
@@ -63,6 +64,7 @@ __all__ = [
     "IterationEnded",
     "IterationStarted",
     "ModelFallback",
+    "ModelInput",
     "ModelRetry",
     "ModelText",
     "Notice",

@@ -27,6 +27,16 @@ class ModelText(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ModelInput(Event):
+    """A piece of a tool's input from the stream, as JSON text that is not whole yet. No view prints it."""
+
+    name: ClassVar[str] = "model_input"
+    durable: ClassVar[bool] = False
+    tool: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded(Event):
     name: ClassVar[str] = "turn_ended"
     turn: int

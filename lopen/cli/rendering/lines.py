@@ -290,7 +290,9 @@ def safe_json(recorded: e.Recorded) -> str:
 
 
 class JsonView(LineWriter):
-    """Every event as one line of JSON, streamed text included."""
+    """Every event as one line of JSON, streamed text included; a tool's input comes whole, with its call."""
 
     def __call__(self, recorded: e.Recorded) -> None:
+        if isinstance(recorded.event, e.ModelInput):
+            return
         self.write(safe_json(recorded))

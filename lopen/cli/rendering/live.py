@@ -100,7 +100,7 @@ class LiveView:
     def __call__(self, recorded: e.Recorded) -> None:
         event = self._without_secrets(recorded.event)
         self._board = self._board.after(replace(recorded, event=event))
-        if not isinstance(event, e.ModelText):
+        if not isinstance(event, e.ModelText | e.ModelInput):
             self._snapshot = self._take_snapshot()
             self._start()
         for text in self._lines_to_print(event):

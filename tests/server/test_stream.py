@@ -1,0 +1,131 @@
+"""The event streams: nothing is lost or comes twice, also over restarts, and a build does not notice."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from itertools import islice
+from typing import Any
+
+from lopen.storage.database import Database
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import Message, silence, tools
+from tests.project import Project, build, plan
+from tests.server.serving import Server, serving, started
+
+
+def log(project: Project, session: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in project.lopen("log", session, "--json").out.splitlines()]
+
+
+def durable(server: Server, path: str, count: int, last: int = 0) -> list[tuple[int, dict[str, Any]]]:
+    """The first recorded events of a stream."""
+    found = ((number, data) for number, name, data in server.events(path, last) if name == "message")
+    return list(islice(found, count))
+
+
+def test_a_client_ten_thousand_events_behind_reads_each_once(make_project: MakeProject) -> None:
+    """Most of them lie in segments; they come in order, from any place, as `lopen log --json` prints them."""
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.drive().code == 0
+    session = project.status()["session"]
+    database = Database(project.root / ".lopen" / "state.db")
+    with database.transaction() as connection:
+        rows = [
+            (
+                session,
+                "2026-11-22T10:00:00.500000+00:00",
+                "notice",
+                json.dumps({"level": "info", "message": f"event {n}", "hint": ""}),
+            )
+            for n in range(10_000)
+        ]
+        connection.executemany("INSERT INTO events (session, ts, name, body) VALUES (?, ?, ?, ?)", rows)
+    database.close()
+    assert project.lopen("memory", "clean").code == 0
+    wanted = log(project, session)
+    assert len(wanted) > 10_000
+    path = f"/api/sessions/{session}/events"
+    with serving(project) as server:
+        found = durable(server, path, len(wanted))
+        assert [data for _, data in found] == wanted
+        numbers = [number for number, _ in found]
+        assert numbers == sorted(set(numbers))
+        for place in (0, 1, 4_321, len(wanted) - 2):
+            rest = durable(server, path, min(50, len(wanted) - place - 1), last=numbers[place])
+            assert [number for number, _ in rest] == numbers[place + 1 :][:50]
+        assert server.client.get(path, headers={"last-event-id": "-1"}).status_code == 422
+
+
+def test_the_server_is_killed_and_started_while_a_build_runs(make_project: MakeProject) -> None:
+    """The build does not notice; a client goes on where it stopped and misses nothing. The text streams meanwhile."""
+    first, second = threading.Event(), threading.Event()
+
+    def held(event: threading.Event, answer: Any) -> Any:
+        def turn(body: dict[str, Any]) -> Message:
+            assert event.wait(60)
+            return answer  # type: ignore[no-any-return]
+
+        return turn
+
+    project = make_project(
+        [plan(), held(first, tools(("read_file", {"path": "README.md"}))), held(second, build("calc-t1"))]
+    )
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    server = started(project)
+    with project.start("run", "calc") as run:
+        try:
+            names = [data["event"] for _, data in durable(server, "/api/events?after=0", 3)]
+            assert names[0] == "session_started"
+            session = server.get("/api/sessions")["sessions"][0]["session"]
+            path = f"/api/sessions/{session}/events"
+            before = durable(server, path, 3)
+            server.process.kill()
+            server.process.communicate(timeout=20)
+            first.set()
+            with serving(project, "--port", server.url.rpartition(":")[2]) as again:
+                assert again.token == server.token
+                second.set()
+                _, err = run.communicate(timeout=60)
+                assert run.returncode == 0, err
+                wanted = log(project, session)
+                after = durable(again, path, len(wanted) - 3, last=before[-1][0])
+            assert [data for _, data in (*before, *after)] == wanted
+        finally:
+            run.kill()
+            server.process.kill()
+
+
+def test_what_the_model_writes_is_seen_while_it_writes(make_project: MakeProject) -> None:
+    """Text and tool input come beside the log, without secrets, and only while a server runs."""
+    writing = tools(
+        ("write_file", {"path": "a.txt", "content": "many words " * 400}),
+        say="I write sk-ant-api03-" + "A" * 95 + " a file now.",
+    )
+    project = make_project(
+        [plan(), silence(writing, events=60), build("calc-t1")], LOPEN_MODEL__SILENCE_TIMEOUT_S="30"
+    )
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    with serving(project) as server, project.start("run", "calc") as run:
+        texts: dict[str, str] = {}
+        deadline = time.monotonic() + 60
+        for number, name, data in server.events("/api/events?after=0"):
+            assert time.monotonic() < deadline
+            if name != "live":
+                continue
+            assert number == 0
+            assert data["start"] == len(texts.get(data["tool"], ""))
+            texts[data["tool"]] = texts.get(data["tool"], "") + data["text"]
+            if "many words" in texts.get("write_file", ""):
+                break
+        run.kill()
+        run.communicate()
+    assert "sk-ant" not in texts.get("", "")
+    [left] = (project.root / ".lopen" / "cache").glob("live-*.json")
+    left.unlink()
+    assert project.resume().code == 0  # without a server
+    assert not left.exists()
