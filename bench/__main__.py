@@ -19,6 +19,7 @@ TABLES = (
     "day",
     "sandbox",
     "resume",
+    "dashboard",
 )
 
 

@@ -30,9 +30,9 @@ from lopen.workflow.task_tree import Task
 CONFIRMABLE = ("confirmation", "guardrail", "person")
 
 
-def is_worked_on(context: CommandContext, session: Session) -> bool:
-    """Return True if a process drives the session's module now."""
-    return is_running(lock_holder(context.root / ".lopen" / "locks", f"module-{session.module}"))
+def is_worked_on(context: CommandContext, module: str) -> bool:
+    """Return True if a process drives the module now."""
+    return is_running(lock_holder(context.root / ".lopen" / "locks", f"module-{module}"))
 
 
 def confirm(context: CommandContext, store: SessionStore, session_id: str, note: str = "") -> Pause:
@@ -139,7 +139,7 @@ def ask_to_pause(context: CommandContext, store: SessionStore, session_id: str) 
         LopenError: no process works on it.
     """
     session = store.load(session_id)
-    if not is_worked_on(context, session):
+    if not is_worked_on(context, session.module):
         raise LopenError(
             f"{session_id} is not running: it is {session.status}", hint=f"lopen status {session.module}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter
@@ -9,7 +10,8 @@ from fastapi import APIRouter
 from lopen.application.approval import changes_since, checked, expected, record, specification
 from lopen.application.open_store import created
 from lopen.base.escape import inert
-from lopen.documents.drift import section_hashes, spec_hash
+from lopen.documents.drift import Drift, compare_hashes, section_hashes, spec_hash
+from lopen.documents.elements import elements
 from lopen.documents.spec import Problem, Specification
 from lopen.server import session_models as models
 from lopen.server.parameters import Chosen
@@ -26,20 +28,24 @@ async def get_specification(project: Chosen, module: ModuleName) -> models.Speci
 
     def work(opened: OpenProject) -> models.SpecificationResponse:
         spec = specification(opened.root, opened.store, module)
-        given = opened.store.approval(module)
+        given, hashes = opened.store.approval(module), section_hashes(spec)
+        digest = spec_hash(hashes)
+        drift = compare_hashes(given.sections, hashes) if given else Drift()
         return models.SpecificationResponse(
             module=module,
             name=spec.name,
             description=spec.description,
             path=str(spec.path.relative_to(opened.root)),
-            spec_hash=spec_hash(section_hashes(spec)),
+            spec_hash=digest,
             text=spec.text,
             criteria=[models.CriterionResponse(id=c.id, text=c.text) for c in spec.criteria],
             commands=_commands(spec),
             problems=[_remark(problem) for problem in spec.problems],
             warnings=[_remark(warning) for warning in spec.warnings],
+            sections=list(_sections(spec, drift)),
             approval=None if given is None else _approved(module, given),
-            changes=[] if given is None else changes_since(spec, given),
+            approved=given is not None and given.spec_hash == digest,
+            changes=[] if given is None else [inert(line) for line in changes_since(spec, given)],
         )
 
     return await project.run(work)
@@ -50,6 +56,19 @@ def _commands(spec: Specification) -> list[models.CommandResponse]:
         models.CommandResponse(name=c.name, command=c.command, shown=inert(c.command or "none"))
         for c in spec.commands
     ]
+
+
+def _sections(spec: Specification, drift: Drift) -> Iterator[models.SectionResponse]:
+    for section in spec.outline.sections:
+        yield models.SectionResponse(
+            address=section.address,
+            state="changed"
+            if section.address in drift.changed
+            else "new"
+            if section.address in drift.new
+            else "same",
+            content=elements(inert(spec.text[section.start : section.end], lines=True)),
+        )
 
 
 def _remark(problem: Problem) -> models.RemarkResponse:

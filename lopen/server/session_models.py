@@ -36,6 +36,7 @@ class ModuleResponse(Answer):
     session: str = Field(description="The latest session; empty if there is none.")
     state: str = Field(description="specified, approved, running, paused, failed or complete.")
     step: str | None
+    worked_on: bool = Field(description="True if a process drives the module now.")
     tasks_done: Count
     tasks: Count
     tokens: Count
@@ -52,11 +53,7 @@ class ModuleListResponse(Page):
 class WaitingResponse(Answer):
     """The reason why a session waits, and the command that continues it."""
 
-    kind: str = Field(
-        description="gate, confirmation, question, budget, circuit, iterations, endpoint, guardrail, storage,"
-        " interrupted or person.",
-        examples=["gate"],
-    )
+    kind: str = Field(description="gate, confirmation, question, budget, circuit, …", examples=["gate"])
     message: str
     command: str = Field(examples=["lopen approve calc --run"])
 
@@ -167,6 +164,14 @@ class CommandResponse(Answer):
     shown: str = Field(description="The command with invisible characters made visible.")
 
 
+class SectionResponse(Answer):
+    """A section of the specification. An element is a text, or a list of tag, attributes and children."""
+
+    address: str = Field(description="Its path of headings.", examples=["Behaviour > Rounding"])
+    state: Literal["same", "changed", "new"] = Field(description="Since the latest approval.")
+    content: list[Any] = Field(description="Elements.", examples=[[["p", {}, "It ", ["em", {}, "adds"]]]])
+
+
 class RemarkResponse(Answer):
     """A problem or warning about a line of the specification."""
 
@@ -197,7 +202,9 @@ class SpecificationResponse(Answer):
     commands: list[CommandResponse]
     problems: list[RemarkResponse] = Field(description="An approval is refused while there are any.")
     warnings: list[RemarkResponse]
+    sections: list[SectionResponse]
     approval: ApprovalResponse | None = Field(description="The latest approval.")
+    approved: bool = Field(description="True if that approval is for exactly this text.")
     changes: list[str] = Field(description="Sections and commands that changed since that approval.")
 
 

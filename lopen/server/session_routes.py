@@ -51,7 +51,8 @@ async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
             for name in page(names, offset, limit):
                 budget = next(iter(limits.budgets(f"module:{name}")), None)
                 counted = with_cost(limits, budget) if budget else None
-                found.append(module_object(opened.store, name, counted))
+                worked_on = decisions.is_worked_on(opened.context, name)
+                found.append(module_object(opened.store, name, counted) | {"worked_on": worked_on})
         return {"modules": found, "total": len(names)}
 
     return models.ModuleListResponse(**await project.run(work))
@@ -86,7 +87,7 @@ async def get_session(project: Chosen, session_id: SessionId) -> models.SessionR
         question = session.question
         return session_object(store, session) | {
             "question": None if question is None else asdict(question),
-            "worked_on": decisions.is_worked_on(opened.context, session),
+            "worked_on": decisions.is_worked_on(opened.context, session.module),
             "standstill": None if still is None else asdict(still),
         }
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Header
 from starlette.responses import Response
 
 from lopen.server.dashboard.files import answer, page, read_files
-from lopen.server.dashboard.specification_view import specification_view
 from lopen.server.dashboard.spend import spend
 from lopen.server.served import ServedProjects
 
@@ -26,10 +25,6 @@ def dashboard_routes(projects: ServedProjects) -> APIRouter:
     @routes.get("/static/{name}")
     async def static(name: str, if_none_match: Annotated[str, Header()] = "") -> Response:
         return answer(files.get(name), if_none_match)
-
-    @routes.get("/dashboard/modules/{module}/specification")
-    async def specification(module: str, project: str | None = None) -> dict[str, Any]:
-        return await projects.named(project).run(specification_view, module)
 
     @routes.get("/dashboard/spend")
     async def tokens_over_time(project: str | None = None) -> dict[str, Any]:

@@ -53,7 +53,10 @@ function created(child, parent) {
   return node;
 }
 
-function apply(node, { props, children }) {
+function apply(node, child) {
+  if (node.$shows === child) return; // the same description again
+  node.$shows = child;
+  const { props, children } = child;
   const before = node.$props;
   for (const name in before) if (!(name in props)) setProp(node, name, null);
   for (const name in props) if (props[name] !== before[name]) setProp(node, name, props[name]);

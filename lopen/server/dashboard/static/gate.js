@@ -1,6 +1,6 @@
 // The gate: the specification as it is, with its criteria and the commands that will run, and the person's approval.
 
-import { getView, post, Problem } from "./api.js";
+import { get, post, Problem } from "./api.js";
 import { moduleOf, refresh } from "./board.js";
 import { h } from "./dom.js";
 import { chip, copyable, empty, panel, say } from "./parts.js";
@@ -17,7 +17,7 @@ export function gatePage({ project, module, changed }) {
   const route = ["modules", module, "specification"];
   const read = async () => {
     try {
-      gate = await getView(route, { project });
+      gate = await get(route, { project });
       [problem, newer] = [null, false];
     } catch (error) {
       problem = error;
@@ -28,7 +28,7 @@ export function gatePage({ project, module, changed }) {
 
   async function refreshed() {
     if (!gate || document.hidden) return;
-    latest = await getView(route, { project }).catch(() => null);
+    latest = await get(route, { project }).catch(() => null);
     if (!latest) return;
     if (latest.spec_hash !== gate.spec_hash) newer = true;
     else gate = latest;
@@ -89,18 +89,20 @@ function problems({ problems: found, warnings }) {
   return panel("Problems", { key: "problems" }, h("ul", { class: "findings" }, found.map((p) => line(p, "error")), warnings.map((p) => line(p, "warning"))));
 }
 
-function changes({ approval, changed, added, removed, commands: list }) {
+function changes({ approval, changes: lines, sections: parts }) {
   if (!approval) return panel("Since the last approval", { key: "changes" }, empty("This specification was never approved."));
-  const before = h("p", { class: "faint" }, `Approved by ${approval.who} `, ago(approval.at), approval.note ? `: ${approval.note}` : "");
-  const differing = list.filter((c) => c.changed).map((c) => h("li", null, chip("warn", "command"), ` ${c.name}`));
-  const sections = [
-    ...changed.map((a) => h("li", null, chip("warn", "changed"), " ", sectionLink(a))),
-    ...added.map((a) => h("li", null, chip("busy", "new"), " ", sectionLink(a))),
-    ...removed.map((a) => h("li", null, chip("bad", "removed"), " ", a)),
-    ...differing,
-  ];
-  return panel("Since the last approval", { key: "changes" }, before,
-    sections.length ? h("ul", { class: "changes" }, sections) : h("p", null, "Nothing has changed."));
+  const addresses = new Set(parts.map((s) => s.address));
+  const items = lines.map((line) => {
+    const [, kind, rest] = /^(changed|new|removed|command)[: ]+(.*)$/.exec(line) ?? ["", "changed", line];
+    return h("li", null, changeChip(kind), " ", addresses.has(rest) && kind !== "removed" ? sectionLink(rest) : rest);
+  });
+  return panel("Since the last approval", { key: "changes" },
+    h("p", { class: "faint" }, `Approved by ${approval.who} `, ago(approval.at), approval.note ? `: ${approval.note}` : ""),
+    items.length ? h("ul", { class: "changes" }, items) : h("p", null, "Nothing has changed."));
+}
+
+function changeChip(kind) {
+  return chip({ new: "running", removed: "error" }[kind] ?? "warn", kind);
 }
 
 function sectionLink(address) {
@@ -108,7 +110,7 @@ function sectionLink(address) {
     event.preventDefault();
     document.getElementById(sectionId(address))?.scrollIntoView({ block: "start", behavior: "smooth" });
   };
-  return h("a", { href: location.hash, onclick: go }, address || "front matter");
+  return h("a", { href: location.hash, onclick: go }, address);
 }
 
 function sectionId(address) {
@@ -123,9 +125,7 @@ function criteria({ criteria: list }) {
 
 function commands({ commands: list }) {
   return panel("Commands that lopen will run", { key: "commands" }, h("dl", { class: "commands" }, list.map((c) => [
-    h("dt", null, c.name, c.changed ? [" ", chip("warn", "changed")] : null),
-    h("dd", null, c.command ? h("code", null, c.command) : h("span", { class: "faint" }, "none"),
-      c.changed ? h("small", null, "before: ", c.before ? h("code", null, c.before) : "none") : null),
+    h("dt", null, c.name), h("dd", null, c.command ? h("code", null, c.shown) : h("span", { class: "faint" }, "none")),
   ])));
 }
 
@@ -149,7 +149,7 @@ function decision({ gate, module, conflict, busy, newer, approve, again }) {
 function specification({ sections }) {
   return h("article", { class: "panel specification", key: "specification", "aria-label": "Specification" },
     sections.map((section) => h("section", { key: section.address, id: sectionId(section.address), class: section.state },
-      section.state === "same" ? null : h("p", { class: "state" }, chip(section.state === "new" ? "busy" : "warn", section.state)),
+      section.state === "same" ? null : h("p", { class: "state" }, changeChip(section.state)),
       section.content.map(element))));
 }
 

@@ -66,22 +66,21 @@ export function budgetBar(budget) {
 
 export function budgetsPanel(budgets) {
   const rows = budgets.map((budget) => h("tr", { key: `${budget.project}/${budget.budget_id}`, "data-budget": budget.budget_id },
-    h("td", null, budget.agent || "–"),
+    h("td", { class: "extra" }, budget.agent || "–"),
     h("th", { scope: "row" }, h("span", { class: "faint" }, `${budget.budget_type} `), named(budget.budget_id),
       several() ? h("small", null, budget.project) : null,
       budget.task_description ? h("small", null, budget.task_description) : null),
-    h("td", { class: "number" }, short(budget.tokens_used)),
-    h("td", { class: "number" }, budget.max_tokens ? short(budget.max_tokens) : "∞"),
+    h("td", { class: "number" }, `${short(budget.tokens_used)} / ${budget.max_tokens ? short(budget.max_tokens) : "∞"}`),
     h("td", { class: "wide" }, budgetBar(budget)),
-    h("td", { class: "number" }, budget.max_tokens ? percent(budget.utilization) : ""),
+    h("td", { class: "number extra" }, budget.max_tokens ? percent(budget.utilization) : ""),
     h("td", null, chip(budget.status)),
-    h("td", null, ago(budget.last_updated)),
+    h("td", { class: "extra" }, ago(budget.last_updated)),
     h("td", { class: "actions" },
       budget.max_tokens ? button("Extend", () => extend(budget), { label: `Extend ${budget.budget_id}` }) : null,
       button("Reset", () => reset(budget), { label: `Reset ${budget.budget_id}` }))));
-  const head = ["Agent", "Budget", "Used", "Limit", "", "", "Status", "Updated", ""];
+  const head = ["Agent*", "Budget", "Used / limit#", "Share", "%#*", "Status", "Updated*", ""];
   return panel("Budgets", { key: "budgets", side: budgets.length ? `${budgets.length}` : null },
-    rows.length ? scrollTable("Budgets", head.map((name, n) => name || ["", "", "", "", "Share", "Percent"][n] || ""), rows)
+    rows.length ? scrollTable("Budgets", head, rows)
       : empty("No budget has been used yet. One appears with a run's first request."));
 }
 
@@ -107,13 +106,13 @@ export function circuitsPanel(circuits) {
       ? h("small", null, "until ", ago(circuit.cooldown_until)) : null),
     h("td", { class: "number" }, `${circuit.iteration_count}/${circuit.max_iterations}`),
     h("td", { class: "number" }, `${circuit.duplicate_call_count}/${circuit.duplicate_threshold ?? 5}`),
-    h("td", null, ago(circuit.last_updated)),
+    h("td", { class: "extra" }, ago(circuit.last_updated)),
     h("td", { class: "actions" }, circuit.state === "closed" ? null : [
       circuit.state === "open"
         ? button("Acknowledge", () => acknowledgeCircuit(circuit), { label: `Acknowledge circuit ${circuit.circuit_id}` }) : null,
       button("Reset", () => resetCircuit(circuit), { label: `Reset circuit ${circuit.circuit_id}` }),
     ])));
-  const head = ["Circuit", "State", "Calls", "Duplicates", "Updated", ""];
+  const head = ["Circuit", "State", "Calls#", "Duplicates#", "Updated*", ""];
   return panel("Circuits", { key: "circuits" },
     rows.length ? scrollTable("Circuits", head, rows) : empty("No circuit has counted a call yet."));
 }

@@ -67,7 +67,7 @@ export function modulePage({ project, module, session: wanted, changed, connecte
       const id = wanted ?? moduleOf(project, module)?.session;
       if (id) follow(id);
       limits = new Map(board.budgets.filter((b) => b.project === project && b.budget_type === "task").map((b) => [b.budget_id.slice(5), b]));
-      tree.changed();
+      tree.show(tree.items);
       const summary = board.sessions.find((s) => s.project === project && s.session === id);
       const now = JSON.stringify(summary);
       if (session?.status && now !== version) readSoon();
@@ -153,7 +153,7 @@ function treeRow({ component, task }, session, limits) {
       h("span", { class: "name" }, task.name),
       task.failures && state !== "complete" ? h("span", { class: "chip bad" }, `${task.failures} failed`) : null,
       verdict ? h("span", { class: verdict.passed ? "good" : "bad", title: verdict.summary }, verdict.passed ? "judged ✓" : "judged ✗") : null,
-      budget ? h("span", { class: "count" }, budget.cost_usd ? `$${budget.cost_usd.toFixed(2)}` : short(budget.tokens_used)) : null,
+      budget?.tokens_used ? h("span", { class: "count" }, budget.cost_usd ? `$${budget.cost_usd.toFixed(2)}` : short(budget.tokens_used)) : null,
     ],
   };
 }

@@ -8,7 +8,6 @@ import { alertsPanel, budgetsPanel, circuitsPanel } from "./limits.js";
 import { needsPanel, waiting } from "./needs.js";
 import { bar, chip, copyable, empty, panel, scrollTable, words } from "./parts.js";
 import { link } from "./routes.js";
-import { ago } from "./time.js";
 
 const SPEND_MS = 5000;
 
@@ -77,14 +76,13 @@ function modulesPanel() {
   const rows = board.modules.map((m) => h("tr", { key: `${m.project}/${m.module}` },
     h("th", { scope: "row" }, h("a", { href: link(m.project, "m", m.module) }, m.module), several() ? h("small", null, m.project) : null),
     h("td", null, chip(m.worked_on ? "running" : m.state === "running" ? "interrupted" : m.state)),
-    h("td", null, m.step && m.state !== "complete" ? words(m.step) : ""),
+    h("td", { class: "extra" }, m.step && m.state !== "complete" ? words(m.step) : ""),
     h("td", { class: "wide" }, m.tasks ? bar(m.tasks_done / m.tasks, { label: `${m.module}: ${m.tasks_done} of ${m.tasks} tasks`, tone: m.state === "complete" ? "good" : "busy" }) : null),
     h("td", { class: "number" }, m.tasks ? `${m.tasks_done}/${m.tasks}` : "–"),
     h("td", { class: "number" }, m.tokens ? short(m.tokens) : "–"),
-    h("td", { class: "number" }, m.cost_usd ? `$${m.cost_usd.toFixed(2)}` : "–"),
-    h("td", null, ago(m.updated_at))));
+    h("td", { class: "number extra" }, m.cost_usd ? `$${m.cost_usd.toFixed(2)}` : "–")));
   const none = empty("No module has a specification yet. To start one, in a terminal:", "lopen init MODULE");
-  const head = ["Module", "State", "Step", "Progress", "Tasks", "Tokens", "Cost", "Updated"];
+  const head = ["Module", "State", "Step*", "Progress", "Tasks#", "Tokens#", "Cost#*"];
   return panel("Modules", { key: "modules" }, rows.length ? scrollTable("Modules", head, rows) : board.loaded ? none : empty("Reading…"));
 }
 

@@ -68,11 +68,20 @@ export function button(text, onclick, { kind = "", label, disabled } = {}) {
   return h("button", { type: "button", class: kind, "aria-label": label, disabled, onclick }, text);
 }
 
+/**
+ * Return a table that scrolls sideways where it must. In `head`, a name's `#` is for numbers, `*` for a column that a
+ * narrow panel leaves out, and an empty name for the actions.
+ */
 export function scrollTable(label, head, rows) {
   return h("div", { class: "table", tabindex: 0, role: "region", "aria-label": label },
     h("table", null,
-      h("thead", null, h("tr", null, head.map((name) => h("th", { scope: "col" }, name || h("span", { class: "unseen" }, "Actions"))))),
+      h("thead", null, h("tr", null, head.map(column))),
       h("tbody", null, rows)));
+}
+
+function column(name) {
+  const kind = `${name.includes("#") ? "number " : ""}${name.endsWith("*") ? "extra" : ""}`;
+  return h("th", { scope: "col", class: kind }, name.replace(/[#*]+$/, "") || h("span", { class: "unseen" }, "Actions"));
 }
 
 /** Tell the person what happened, on the page and to a screen reader. */

@@ -38,11 +38,11 @@ export function taskPage({ project, module, task: id, changed }) {
         back,
         heading(project, task),
         h("div", { class: "grid task", key: "grid" },
-          h("div", { class: "column", key: "left" }, asked(task), verdicts(task.verdicts ?? [])),
+          h("div", { class: "column", key: "left" }, asked(task), judged(task)),
           h("div", { class: "column", key: "right" },
             panel("What was done", { key: "diff", side: task.commit ? h("code", null, task.commit.slice(0, 12)) : null },
-              task.diff ? diff(task.diff) : empty(task.commit ? "The commit holds no change." : "There is no commit yet; one is made when the task is complete.")),
-            printed(task.verifications ?? []))),
+              task.diff ? diff(task.diff) : empty(task.diff_unknown ? task.diff_unknown : task.commit ? "The commit holds no change." : "There is no commit yet; one is made when the task is complete.")),
+            printed(task.verifications))),
       ];
     },
   };
@@ -56,7 +56,7 @@ function heading(project, task) {
   ].filter(Boolean);
   return h("div", { class: "heading", key: "heading" },
     h("h1", null, mark(task.given_up ? "skipped" : task.state), " ", task.name, " ", chip(task.given_up ? "skipped" : task.state)),
-    h("span", { class: "faint" }, task.task),
+    h("span", { class: "faint" }, task.id),
     h("div", { class: "actions" }, open ? button("Skip", () => skip(project, task), { label: `Skip ${task.name}` }) : null),
     h("p", { class: "facts" }, facts.map((fact) => h("span", null, fact))));
 }
@@ -64,48 +64,53 @@ function heading(project, task) {
 function skip(project, task) {
   ask({
     title: "Give this task up?",
-    text: `${task.task} ${task.name}. Its criteria stay open, and the report says so.`,
+    text: `${task.id} ${task.name}. Its criteria stay open, and the report says so.`,
     fields: [{ name: "reason", label: "Reason", required: true }],
     action: "Skip the task",
     kind: "danger",
-    done: `${task.task} is skipped`,
+    done: `${task.id} is skipped`,
     send: async ({ reason }) => {
-      await post(["tasks", task.task, "skip"], { reason }, { project });
+      await post(["tasks", task.id, "skip"], { reason }, { project });
       await refresh();
     },
   });
 }
 
 function asked(task) {
-  const subtasks = task.subtasks ?? [];
+  const { subtasks } = task;
   return panel("What was asked", { key: "asked" },
     h("p", { class: "said" }, task.description || "No description."),
     subtasks.length ? h("ul", { class: "checks" }, subtasks.map((s) => h("li", null, mark(s.done ? "complete" : "pending"), " ", s.name))) : null,
-    task.criteria?.length ? [h("h3", null, "Criteria of its component"), h("ul", { class: "checks" }, task.criteria.map((c) => h("li", null, h("code", null, c.id ?? c), " ", c.text ?? "")))] : null,
-    task.spec_sections?.length ? h("p", { class: "faint" }, `Sections: ${task.spec_sections.join(" · ")}`) : null,
     task.given_up ? h("p", null, h("strong", null, "Skipped: "), task.given_up) : null,
-    task.note ? h("p", { class: "said" }, task.note) : null);
+    task.reasons.length ? [h("h3", null, "Why attempts failed"), h("ul", null, task.reasons.map((reason) => h("li", { class: "said" }, reason)))] : null);
 }
 
 function printed(runs) {
   if (!runs.length) return panel("What the tests printed", { key: "printed" }, empty("No verify command ran for this task yet."));
   return panel("What the tests printed", { key: "printed" }, [...runs].reverse().map((run, n) => h("details", { class: "run", key: `${runs.length - n}`, open: n === 0 },
     h("summary", null, chip(run.passed ? "passed" : "failed"), " ", h("strong", null, run.tool), " ", h("code", null, run.command),
-      h("span", { class: "faint" }, ` ${run.exit_code === null ? "" : `exit ${run.exit_code}, `}${duration(run.seconds ?? 0)} `), ago(run.ts)),
+      h("span", { class: "faint" }, ` ${run.exit_code === null ? "" : `exit ${run.exit_code}, `}${duration(run.seconds ?? 0)} `), ago(run.at)),
     run.output ? h("pre", { tabindex: 0, role: "region", "aria-label": `Output of ${run.tool}` }, run.output) : empty("It printed nothing that was kept."))));
 }
 
-function verdicts(list) {
-  return panel("What the judge said", { key: "verdicts" }, list.length ? [...list].reverse().map(verdict) : empty("The judge has not seen this task yet."));
+const HOLDS = { yes: "holds", no: "does not hold", cannot_tell: "cannot tell", open: "not judged yet" };
+
+function judged({ verdict, criteria }) {
+  const findings = verdict?.findings ?? [];
+  return panel("What the judge said", { key: "judged" },
+    verdict ? [
+      h("p", null, chip(verdict.passed ? "passed" : "failed"), ` ${verdict.confidence} confidence on the ${verdict.scope} `, ago(verdict.given_at)),
+      h("p", { class: "said" }, verdict.summary),
+    ] : empty("The judge has not seen this task yet."),
+    criteria.length ? [h("h3", null, "Criteria of its component"), h("ul", { class: "criteria" }, criteria.map(criterion))] : null,
+    findings.length ? [h("h3", null, "Findings"), h("ul", { class: "findings" }, findings.map(finding))] : null);
 }
 
-function verdict(given) {
-  const { criteria = [], findings = [] } = given;
-  return h("article", { class: "verdict", key: given.evidence_hash ?? given.given_at },
-    h("p", null, chip(given.passed ? "passed" : "failed"), ` ${given.confidence} confidence on the ${given.scope} `, ago(given.given_at)),
-    h("p", { class: "said" }, given.summary),
-    criteria.length ? h("ul", { class: "criteria" }, criteria.map((c) => h("li", null,
-      chip(c.holds, { yes: "holds", no: "does not hold", unknown: "cannot tell" }[c.holds] ?? words(c.holds)), " ", h("code", null, c.id), h("p", null, c.evidence)))) : null,
-    findings.length ? h("ul", { class: "findings" }, findings.map((f) => h("li", null,
-      chip(f.severity), " ", f.path ? h("code", null, f.line ? `${f.path}:${f.line}` : f.path) : null, " ", f.criterion ? h("code", null, f.criterion) : null, " ", f.message))) : null);
+function criterion({ id, text, holds, evidence }) {
+  return h("li", { key: id }, chip({ cannot_tell: "warn", open: "pending" }[holds] ?? holds, HOLDS[holds]), " ", h("code", null, id), " ", text,
+    evidence ? h("p", { class: "said faint" }, evidence) : null);
+}
+
+function finding({ severity, path, line, criterion: id, message }) {
+  return h("li", null, chip(severity), " ", path ? [h("code", null, line ? `${path}:${line}` : path), " "] : null, id ? [h("code", null, id), " "] : null, message);
 }

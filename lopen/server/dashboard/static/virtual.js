@@ -13,6 +13,7 @@ export class VirtualList {
     Object.assign(this, { name, rowHeight, row, opened, roles, follows, moved });
     this.items = [];
     this.active = -1;
+    this.rows = new Map(); // index → its description, while it is near and unchanged
     this.space = document.createElement("div");
     this.space.className = "virtual-space";
     this.space.setAttribute("role", "presentation");
@@ -32,6 +33,7 @@ export class VirtualList {
   /** Show these items; a list that follows and stands at its end goes to the new end. */
   show(items) {
     this.items = items;
+    this.rows.clear();
     if (this.active >= items.length) this.active = items.length - 1;
     this.changed();
   }
@@ -57,13 +59,17 @@ export class VirtualList {
   draw() {
     const { element, items, rowHeight } = this;
     const height = `${items.length * rowHeight}px`;
-    if (this.space.style.height !== height) this.space.style.height = height;
+    if (this.space.style.height !== height) {
+      this.space.style.height = height;
+      element.style.setProperty("--content", `${items.length * rowHeight + 2}px`); // for a list as high as its rows
+    }
     if (this.follows && this.atEnd) element.scrollTop = items.length * rowHeight;
     const first = Math.max(0, Math.floor(element.scrollTop / rowHeight) - SPARE);
     const last = Math.min(items.length, Math.ceil((element.scrollTop + element.clientHeight) / rowHeight) + SPARE);
-    const rows = [];
-    for (let index = first; index < last; index += 1) rows.push(this.drawn(index));
-    patch(this.space, rows);
+    const rows = new Map();
+    for (let index = first; index < last; index += 1) rows.set(index, this.rows.get(index) ?? this.drawn(index));
+    this.rows = rows;
+    patch(this.space, [...rows.values()]);
     if (this.active >= first && this.active < last) element.setAttribute("aria-activedescendant", this.id(this.active));
     else element.removeAttribute("aria-activedescendant");
     this.moved?.(this.atEnd);
@@ -110,6 +116,8 @@ export class VirtualList {
   }
 
   activate(index, byPointer = false) {
+    this.rows.delete(this.active);
+    this.rows.delete(index);
     this.active = index;
     if (index >= 0) {
       const top = index * this.rowHeight;

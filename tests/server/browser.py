@@ -1,0 +1,163 @@
+"""A real browser on a real server, and a person who uses it by mouse or by keyboard alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Literal
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+from tests.needs import lacking
+from tests.ran import HERE
+from tests.server.serving import Server
+
+SCREENSHOTS = HERE / "build" / "screenshots"  # git ignores it
+WIDE, PHONE, LARGE = (1400, 900), (390, 844), (3840, 2160)
+PICTURES: tuple[tuple[str, Literal["light", "dark"], tuple[int, int]], ...] = (
+    ("light", "light", WIDE),
+    ("dark", "dark", WIDE),
+    ("phone", "light", PHONE),
+    ("large", "dark", LARGE),
+)
+PATIENCE_MS = 60_000
+MOST_TABS = 150
+FLAGS = [
+    *["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"],
+    *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
+]
+
+
+@contextmanager
+def opened_browser() -> Iterator[Browser]:
+    """Start the distribution's chromium; playwright itself downloads nothing."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        lacking("chromium")
+    expect.set_options(timeout=PATIENCE_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visitor:
+    """A person at a page: `by` says with which hand."""
+
+    def __init__(self, page: Page, url: str, by: Literal["mouse", "keyboard"] = "mouse") -> None:
+        self.page = page
+        self.by = by
+        self._url = url
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda told: self.errors.append(told.text) if _is_violation(told.text) else None)
+        page.on("dialog", lambda dialog: self.errors.append(f"dialog: {dialog.message}"))
+
+    def go(self, place: str) -> None:
+        """Open a place of the dashboard, such as `#/project/m/calc`."""
+        self.page.goto(f"{self._url}/{place}")
+
+    def button(self, name: str) -> Locator:
+        """Return a button or a link that looks like one; in the open dialog, if there is one."""
+        dialog = self.page.get_by_role("dialog")
+        place = dialog if dialog.count() else self.page.locator("body")
+        return place.get_by_role("button", name=name).or_(place.get_by_role("link", name=name)).first
+
+    def press(self, name: str) -> None:
+        """Press a button or follow a link."""
+        target = self.button(name)
+        expect(target).to_be_visible()
+        if self.by == "mouse":
+            target.click()
+        else:
+            self.reach(target)
+            self.page.keyboard.press("Enter")
+
+    def write(self, label: str, text: str) -> None:
+        """Write into a field."""
+        target = self.page.get_by_label(label, exact=True)
+        if self.by == "mouse":
+            target.fill(text)
+        else:
+            self.reach(target)
+            self.page.keyboard.press("Control+A")
+            self.page.keyboard.type(text)
+
+    def open_task(self, position: int) -> None:
+        """Open the task at that row of the tree, counted from 0."""
+        tree = self.page.get_by_role("listbox", name="Components and tasks")
+        if self.by == "mouse":
+            tree.locator(f"[data-index='{position}']").click()
+            return
+        self.reach(tree)
+        for _ in range(position + 1):
+            self.page.keyboard.press("ArrowDown")
+        self.page.keyboard.press("Enter")
+
+    def reach(self, target: Locator) -> None:
+        """Press Tab until the element has the focus."""
+        for _ in range(MOST_TABS):
+            if target.evaluate("node => node === document.activeElement"):
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError(f"Tab does not reach {target}")
+
+    def picture(self, name: str) -> None:
+        """Keep pictures of the page: light, dark, on a phone and on a large screen."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        for kind, scheme, (width, height) in PICTURES:
+            self.page.set_viewport_size({"width": width, "height": height})
+            self.page.emulate_media(color_scheme=scheme)
+            self.page.wait_for_timeout(60)  # two frames
+            self.page.screenshot(path=SCREENSHOTS / f"{name}-{kind}.png", full_page=kind == "phone")
+            assert not self.overflow(), f"{name} is wider than the {kind} screen"
+        self.page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+        self.page.emulate_media(color_scheme="light")
+
+    def overflow(self) -> bool:
+        """Return True if the page scrolls sideways."""
+        return bool(self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth + 1"))
+
+    def require_accessible(self) -> None:
+        """Fail for what axe-core finds serious or critical, in light and in dark colours."""
+        for scheme in ("light", "dark"):
+            self.page.emulate_media(color_scheme=scheme)
+            found = Axe().run(self.page).response["violations"]
+            serious = [_violation(v) for v in found if v["impact"] in ("serious", "critical")]
+            assert not serious, "\n".join(serious)
+        self.page.emulate_media(color_scheme="light")
+
+
+def _is_violation(text: str) -> bool:
+    return any(word in text for word in ("Content Security Policy", "Trusted", "Uncaught"))
+
+
+def _violation(found: dict[str, Any]) -> str:
+    places = "; ".join(node["html"][:200] for node in found["nodes"][:3])
+    return f"{found['id']} ({found['impact']}): {found['help']}: {places}"
+
+
+@contextmanager
+def visiting(
+    browser: Browser, server: Server, by: Literal["mouse", "keyboard"] = "mouse"
+) -> Iterator[Visitor]:
+    """Open the server's link in a new profile; nothing may go wrong on any page that the visitor sees."""
+    context = browser.new_context(viewport={"width": WIDE[0], "height": WIDE[1]}, locale="en-GB")
+    context.set_default_timeout(PATIENCE_MS)
+    try:
+        page = context.new_page()
+        visitor = Visitor(page, server.url, by)
+        page.goto(server.link)
+        yield visitor
+        assert visitor.errors == []
+    except BaseException:
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        with suppress(Exception):
+            page.screenshot(path=SCREENSHOTS / "failed.png", full_page=True)
+        raise
+    finally:
+        context.close()
