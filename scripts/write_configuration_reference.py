@@ -6,19 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from lopen.limits.circuits.rules import BY_NAME
+from lopen.application.setting_texts import WHO, default_text
 from lopen.settings.keys import Key, keys
 from lopen.settings.schema import Settings
 from lopen.settings.sources import SHORT_VARIABLES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "configuration.md"
-WHO = {
-    "anyone": "you or the project",
-    "lower": "you; the project may lower it",
-    "raise": "you; the project may switch it on",
-    "confirm": "you; the project, once you confirm",
-    "user_only": "you",
-}
 TYPES = {"bool": "boolean", "int": "integer", "float": "number", "str": "string"}
 INTRODUCTION = """\
 <!-- Written by scripts/write_configuration_reference.py from the schema. Edit lopen/settings/schema, then run it. -->
@@ -86,7 +79,7 @@ def _table(of_section: list[Key]) -> Iterator[str]:
         cells = [
             f"`{key.name}`",
             _type(key.field.annotation),
-            _default(key),
+            default_text(key),
             key.allowed(),
             WHO[key.trust.rule],
             key.meaning,
@@ -102,27 +95,6 @@ def _type(annotation: Any) -> str:
     if options:
         return _type(options[0] if isinstance(options[0], type) or get_args(options[0]) else type(options[0]))
     return TYPES[annotation.__name__]
-
-
-def _default(key: Key) -> str:
-    """Return the default as TOML writes it; for a circuit rule the value that the rule brings along."""
-    value = key.default
-    if value is None:
-        _, name, part = key.name.split(".")
-        rule = BY_NAME[name]
-        ladder = f"{rule.ladder[0]:g}" if rule.ladder else ""
-        own = {"threshold": str(rule.threshold), "window": _window(name), "cooldown_base": ladder}[part]
-        return f"unset ({own})" if own else "unset"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, list):
-        return "`[" + ", ".join(f'"{item}"' for item in value) + "]`"
-    return f'`"{value}"`' if isinstance(value, str) else f"`{value:,}`".replace(",", "_")
-
-
-def _window(name: str) -> str:
-    rule = BY_NAME[name]
-    return f"{rule.window:g} {rule.unit}" if rule.window else ""
 
 
 def main() -> None:

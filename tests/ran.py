@@ -29,6 +29,7 @@ class Ran:
 
     @property
     def last_line(self) -> str:
-        """The last line a person reads."""
+        """The last line a person reads; of JSON lines the command that the last one names."""
         lines = [line for line in (self.out + self.err).splitlines() if line.strip()]
-        return lines[-1] if lines else ""
+        last = lines[-1] if lines else ""
+        return f"next: {json.loads(last).get('command')}" if last.startswith("{") else last

@@ -144,12 +144,16 @@ class CommandContext:
         return loaded
 
     def say(self, text: str) -> None:
-        """Print text for people: on standard output, with `--json` on standard error. Control characters are escaped."""
-        _write(sys.stderr if self.json else sys.stdout, inert(text, lines=True))
+        """Print text for people, with control characters escaped; nothing with `--json`."""
+        if not self.json:
+            _write(sys.stdout, inert(text, lines=True))
 
     def warn(self, text: str) -> None:
-        """Print a warning for people on standard error."""
-        _write(sys.stderr, f"warning: {inert(text, lines=True)}")
+        """Print a warning: for people on standard error, for programs as an event `notice`."""
+        if self.json:
+            self.emit("notice", level="warning", message=text)
+        else:
+            _write(sys.stderr, f"warning: {inert(text, lines=True)}")
 
     def emit(self, event: str, *, session: str = "", **fields: Any) -> None:
         """Print one line for programs if `--json` is given: `ts`, `event`, `session`, then the fields."""

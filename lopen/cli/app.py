@@ -137,6 +137,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry("circuit", "lopen.cli.commands.circuit:app", "Show, acknowledge or reset circuits", GUARD),
     CommandEntry("alerts", "lopen.cli.commands.alerts:app", "Show or acknowledge alerts", GUARD),
     CommandEntry("memory", "lopen.cli.commands.memory:app", "Show and clean what lopen keeps on disk", GUARD),
+    CommandEntry("help", "lopen.cli.commands.help:help_", "Show the help of a command", SET_UP),
     CommandEntry(
         "hooks", "lopen.cli.commands.hooks:app", "Apply the same limits to Claude Code sessions", GUARD
     ),

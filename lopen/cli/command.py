@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 import typer
 
@@ -130,20 +130,31 @@ def _fields(bundle: Any) -> list[inspect.Parameter]:
     ]
 
 
-def group(help_text: str) -> typer.Typer:
-    """Return a command with subcommands; the shared options are also allowed before the subcommand."""
+def group(help_text: str, default: str = "") -> typer.Typer:
+    """Return a command with subcommands; without one it runs `default`, or prints its help.
+
+    The shared options are also allowed before the subcommand.
+    """
     app = typer.Typer(
         help=help_text, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
     )
 
-    @app.callback()
+    @app.callback(invoke_without_command=True)
     def shared(
         ctx: typer.Context,
         project: ProjectOption = None,
         json: JsonOption = False,
         verbose: VerboseOption = False,
-    ) -> None:
+    ) -> ExitCode | None:
         with_options(ctx, project, json=json, verbose=verbose)
+        if ctx.invoked_subcommand is not None:
+            return None
+        if not default:
+            typer.echo(ctx.get_help())
+            return None
+        chosen = cast(Any, ctx.command).get_command(ctx, default)
+        with chosen.make_context(default, [], parent=ctx) as inner:
+            return cast("ExitCode | None", chosen.invoke(inner))
 
     return app
 

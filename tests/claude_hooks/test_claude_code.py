@@ -142,7 +142,7 @@ def test_an_exhausted_budget_stops_the_session_until_a_person_extends_it(make_cl
     shown = {line["budget_id"]: line for line in claude.lopen("budget", "show", "--json").events}
     assert shown[budget]["tokens_used"] >= 27_000
     assert shown[budget]["agent"] == "claude-code"
-    alerts = [line["alert_type"] for line in claude.lopen("alerts", "list", "--json").events]
+    alerts = [line["alert_type"] for line in claude.lopen("alerts", "list", "--all", "--json").events]
     assert alerts == ["warning_threshold", "budget_exhausted"]
 
     extended = claude.lopen("budget", "extend", budget, "--tokens", "60000", "--reason", "it is worth it")

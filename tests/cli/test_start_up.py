@@ -137,9 +137,44 @@ def test_the_table_holds_every_command() -> None:
     names = {entry.name for entry in COMMANDS}
     expected = (
         "init modules check spec run approve resume plan build status answer confirm skip revert log session "
-        "budget circuit alerts memory config doctor serve hooks replay demo diagram show diff"
+        "budget circuit alerts memory config doctor serve hooks replay demo diagram show diff help"
     )
     assert names == set(expected.split())
+
+
+def test_a_group_alone_shows_what_it_has_and_help_names_a_command(lopen: Lopen) -> None:
+    for group, shown in (
+        ("config", "budget.session_tokens = 2000000  (default)"),
+        ("budget", "No budgets yet."),
+        ("circuit", "No circuits yet."),
+        ("alerts", "No new alerts"),
+        ("memory", "Memory: "),
+        ("session", "no sessions yet"),
+        ("hooks", "install"),
+    ):
+        done = lopen(group)
+        assert (done.returncode, shown in done.stdout) == (0, True), (group, done)
+    assert lopen("help").stdout == lopen("--help").stdout
+    assert lopen("help", "budget", "extend").stdout == lopen("budget", "extend", "--help").stdout
+    assert lopen("help", "nothing").returncode == 2
+
+
+def test_config_get_and_explain(lopen: Lopen) -> None:
+    assert lopen("config", "get", "budget.session_tokens").stdout == "2000000\n"
+    assert lopen("config", "get", "git.branch_prefix").stdout == "lopen/\n"
+    wrong = lopen("config", "get", "budget.sesion_tokens")
+    assert (wrong.returncode, "did you mean budget.session_tokens?" in wrong.stderr) == (2, True)
+    explained = lopen("config", "show", "circuit.rapid_fire", "--explain").stdout
+    assert "circuit.rapid_fire.window = 10 seconds  (default)" in explained
+    assert "a number, above 0; default unset (10 seconds); set by you" in explained
+    assert "null" not in lopen("config", "show").stdout
+
+
+def test_json_prints_no_text_for_people(lopen: Lopen) -> None:
+    for words in (["status"], ["modules"], ["session", "list"], ["init", "calc"], ["budget"], ["alerts"]):
+        done = lopen(*words, "--json")
+        assert (done.returncode, done.stderr) == (0, ""), words
+        assert all(line.startswith("{") for line in done.stdout.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -147,7 +182,6 @@ def test_the_table_holds_every_command() -> None:
     [
         (["diagrm"], "Did you mean 'diagram'?"),
         (["diagram", "--jsn"], "--json"),
-        (["config"], "Missing command"),
         (["check", "a", "b"], "unexpected extra argument"),
         (["-C", "/nowhere", "diagram"], "/nowhere: no such folder"),
     ],

@@ -59,7 +59,7 @@ def test_a_modules_budget_warns_once_asks_once_and_is_told_to_the_model(make_pro
     ]
     assert [verdict for verdict, _ in told(ran, "budget")] == ["warn", "block"]
     session = ran.named("session_paused")[0]["session"]
-    assert ran.err.splitlines()[-1] == f"next: lopen confirm {session}"
+    assert ran.last_line == f"next: lopen confirm {session}"
 
     assert project.lopen("resume").code == 3  # nobody confirmed it
     assert project.lopen("confirm", session).code == 0
@@ -229,8 +229,8 @@ def test_the_model_hears_why_a_circuit_stopped_it_once_a_person_let_it_go_on(
     ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
     assert ran.code == 3
     circuit = f"session:{ran.named('session_paused')[0]['session']}"
-    assert ran.err.splitlines()[-1] == f"next: lopen circuit ack {circuit}"
-    assert project.lopen("status").last_line == ran.err.splitlines()[-1]
+    assert ran.last_line == f"next: lopen circuit ack {circuit}"
+    assert project.lopen("status").last_line == ran.last_line
     go_on = f"next: lopen resume {circuit.removeprefix('session:')}"
     for _ in range(2):  # the second finds nothing to acknowledge
         assert project.lopen("circuit", "ack", circuit).last_line == go_on

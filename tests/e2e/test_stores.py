@@ -89,7 +89,7 @@ def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command
     ran = project.drive()
 
     assert ran.code == 0, ran.out[-2000:] + ran.err
-    assert ran.err.count("work goes on, what is used is counted when the store is back") == 1
+    assert ran.out.count("work goes on, what is used is counted when the store is back") == 1
     unreachable = project.lopen("budget", "show")
     assert unreachable.code == 1
     assert "the limits' store at 127.0.0.1" in unreachable.err

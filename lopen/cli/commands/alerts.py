@@ -9,43 +9,25 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import opened_limits, tell
 from lopen.base.errors import ExitCode
-from lopen.cli.command import command, group, open_context, with_options
-from lopen.cli.parameters import JsonOption, ProjectOption, VerboseOption
+from lopen.cli.command import command, group
 
-app = group("Alerts of budgets, circuits and protected paths.")
+app = group("Alerts of budgets, circuits and protected paths.", default="list")
 AlertId = Annotated[str, typer.Argument(help="Alert id as `lopen alerts` shows it, or `all`.")]
 BudgetOption = Annotated[str | None, typer.Option("--budget", help="Only alerts of this budget.")]
-NewOption = Annotated[bool, typer.Option("--new/--all", help="Only alerts that are not acknowledged.")]
-
-
-@app.callback(invoke_without_command=True)
-def bare(
-    ctx: typer.Context,
-    project: ProjectOption = None,
-    json: JsonOption = False,
-    verbose: VerboseOption = False,
-) -> None:
-    """List new alerts if no subcommand is given."""
-    invocation = with_options(ctx, project, json=json, verbose=verbose)
-    if ctx.invoked_subcommand is None:
-        _list(open_context(invocation), None, new=True)
+AllOption = Annotated[bool, typer.Option("--all/--new", help="Also acknowledged alerts.")]
 
 
 @app.command("list")
 @command
-def listing(context: CommandContext, budget: BudgetOption = None, new: NewOption = False) -> ExitCode:
-    """List alerts, oldest first; new ones are marked."""
-    return _list(context, budget, new=new)
-
-
-def _list(context: CommandContext, budget: str | None, *, new: bool) -> ExitCode:
+def listing(context: CommandContext, budget: BudgetOption = None, every: AllOption = False) -> ExitCode:
+    """List new alerts, oldest first; with --all the acknowledged ones too."""
     from lopen.limits import report
 
     with opened_limits(context) as (store, _):
-        alerts = store.alerts(budget, False if new else None)
+        alerts = store.alerts(budget, None if every else False)
     for alert in alerts:
         context.emit("alert", **report.alert_object(alert))
-    none = ["No new alerts; lopen alerts list shows acknowledged ones."] if new else ["No alerts."]
+    none = ["No alerts."] if every else ["No new alerts; lopen alerts list --all shows acknowledged ones."]
     tell(context, report.alert_lines(alerts) or none)
     return ExitCode.OK
 

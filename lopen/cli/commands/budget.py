@@ -13,7 +13,7 @@ from lopen.base.errors import ExitCode, WrongUsage
 from lopen.cli.command import command, group
 
 GRANTED = ("extension", "reset")
-app = group("Token budgets of modules, sessions and tasks.")
+app = group("Token budgets of modules, sessions and tasks.", default="show")
 BudgetId = Annotated[str, typer.Argument(help="module:NAME, session:ID or task:ID")]
 OneBudget = Annotated[str | None, typer.Argument(help="Only this budget.", show_default=False)]
 TokensArgument = Annotated[

@@ -11,7 +11,7 @@ from lopen.application.limits import no_such, now, opened_limits, resource_limit
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command, group
 
-app = group("Circuit breakers.")
+app = group("Circuit breakers.", default="status")
 CircuitId = Annotated[str, typer.Argument(help="session:ID")]
 OneCircuit = Annotated[str | None, typer.Argument(help="Only this circuit.", show_default=False)]
 OneOwner = Annotated[

@@ -9,7 +9,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.cli.command import command, group
 
-app = group("Show settings with their sources, and set them.")
+app = group("Show settings with their sources, and set them.", default="show")
 
 VALUE_CHARACTERS = 200
 
@@ -22,15 +22,17 @@ def _keys(incomplete: str) -> list[str]:
 
 KeyArgument = Annotated[str, typer.Argument(help="Key, such as budget.session_tokens.", autocompletion=_keys)]
 Prefix = Annotated[str, typer.Argument(help="Only keys with this prefix.", autocompletion=_keys)]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Also show meaning, range and default.")]
 ForUser = Annotated[bool, typer.Option("--user", help="Write to your own file, for all your projects.")]
 
 
 @app.command("show")
 @command
-def show(context: CommandContext, prefix: Prefix = "") -> None:
+def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = False) -> None:
     """Show effective values and their sources."""
+    from lopen.application.setting_texts import WHO, default_text, value_text
     from lopen.base.errors import WrongUsage
-    from lopen.settings.keys import nearest, shown, value_of
+    from lopen.settings.keys import keys, nearest, value_of
 
     loaded = context.load()
     wanted = {key: source for key, source in loaded.provenance.items() if key.startswith(prefix)}
@@ -41,14 +43,41 @@ def show(context: CommandContext, prefix: Prefix = "") -> None:
             hint=f"did you mean {near}?" if near else "lopen config show",
         )
     for key, source in wanted.items():
-        value = shown(key, value_of(loaded.settings, key), limit=VALUE_CHARACTERS)
+        value = value_text(key, value_of(loaded.settings, key), limit=VALUE_CHARACTERS)
         place = f"{source.name}, {source.location}" if source.location else source.name
-        if context.json:
-            context.emit("setting", key=key, value=value, source=source.name, location=source.location)
-        else:
-            context.say(f"{key} = {value}  ({place})")
+        about = keys()[key]
+        texts = {
+            "meaning": about.meaning,
+            "allowed": about.allowed(),
+            "default": default_text(about).strip("`"),
+            "set_by": WHO[about.trust.rule],
+        }
+        more = texts if explain else {}
+        context.emit("setting", key=key, value=value, source=source.name, location=source.location, **more)
+        context.say(f"{key} = {value}  ({place})")
+        if explain:
+            context.say(
+                f"    {about.meaning}\n    {texts['allowed']}; default {texts['default']}; set by {texts['set_by']}"
+            )
     for model in loaded.unconfirmed:
         context.warn(f"{model.key} is set by the repository; lopen asks you once before it is used")
+
+
+@app.command("get")
+@command
+def get(context: CommandContext, key: KeyArgument) -> None:
+    """Print one value, as `lopen config set` takes it."""
+    from lopen.application.driving import as_argument
+    from lopen.base.errors import WrongUsage
+    from lopen.settings.keys import keys, nearest, shown, value_of
+
+    if key not in keys():
+        near = nearest(key)
+        raise WrongUsage(f"no setting {key!r}", hint=f"did you mean {near}?" if near else "lopen config show")
+    loaded = context.load()
+    value, source = value_of(loaded.settings, key), loaded.provenance[key]
+    context.emit("setting", key=key, value=value, source=source.name, location=source.location)
+    context.say(shown(key, value) if "//" in str(value) else as_argument(value))
 
 
 @app.command("path")

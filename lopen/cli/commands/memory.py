@@ -8,7 +8,7 @@ from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command, group
 
-app = group("Show and clean what lopen keeps on disk.")
+app = group("Show and clean what lopen keeps on disk.", default="report")
 
 
 @app.command()

@@ -17,7 +17,7 @@ from lopen.cli.parameters import SessionArgument
 from lopen.cli.rendering.lines import counted
 from lopen.workflow.assess import displayed_step
 
-app = group("List, show, resume, delete, prune or export sessions.")
+app = group("List, show, resume, delete, prune or export sessions.", default="list")
 
 FormatOption = Annotated[
     Literal["md", "json", "yaml"], typer.Option("--format", help="Output format: md, json or yaml.")
