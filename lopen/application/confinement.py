@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lopen.application.command_context import CommandContext
 from lopen.base.atomic_files import plain_name
+from lopen.base.hashing import content_hash
 from lopen.git.checkout import Checkout
 from lopen.sandbox.ancestry import end_orphans
 from lopen.sandbox.choice import choose
@@ -15,10 +16,13 @@ from lopen.sandbox.command import Command, Sandbox
 from lopen.sandbox.command import CommandLimits as SandboxLimits
 from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.protected import ProtectedPaths
+from lopen.settings.folders import cache_folder
 from lopen.settings.schema import Settings
 from lopen.storage.folder import state_folder
 from lopen.storage.journal import Journal
+from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
+from lopen.workspace.work_trees import WorkTree
 
 HOOKS = "hooks"  # folder below .lopen/cache that commit hooks may write to
 
@@ -56,9 +60,27 @@ def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
 
 def sandbox_of(context: CommandContext, settings: Settings, root: Path, session: str) -> Sandbox:
     """End the processes that an earlier run left behind; return the sandbox."""
-    if ended := end_orphans(root):
+    if ended := end_orphans(root, rooms_folder(root)):
         context.warn(f"ended {ended} processes that a killed run had left running")
     return sandbox_for(settings, root, session)
+
+
+def rooms_folder(root: Path) -> Path:
+    """Return the folder of the clean rooms of the project at `root`."""
+    return cache_folder() / "rooms" / content_hash(str(root))[:12]
+
+
+def clean_room_of(stack: ExitStack, settings: Settings, sandbox: Sandbox, place: WorkTree) -> CleanRoom:
+    """Return the session's clean room; `stack` removes it."""
+    room = CleanRoom(
+        rooms_folder(place.root),
+        place.repository,
+        place.home,
+        carry=settings.verify.carry,
+        mounted=sandbox.name == "bwrap",
+    )
+    stack.callback(room.close)
+    return room
 
 
 def commands_of(

@@ -207,7 +207,7 @@ def task_diff(context: CommandContext, session: Session, task: Task) -> str:
     if task.commit is None and (task.base is None or task.state is State.PENDING):
         return ""
     with _reading(context, session) as (repository, redact):
-        after = task.commit or repository.snapshot(session.leftovers)
+        after = task.commit or repository.snapshot()
         return redact(repository.diff(task.base or _parent(repository, session, after), after))
 
 
@@ -217,7 +217,7 @@ def module_diff(context: CommandContext, session: Session) -> str:
         before = session.start_commit or next((c.base for c in session.tree.components if c.base), None)
         after = session.branch and repository.branch_tip(session.branch)
         if not session.finished or after is None:
-            after = repository.snapshot(session.leftovers)
+            after = repository.snapshot()
         return redact(repository.diff(before, after)) if before else ""
 
 

@@ -33,7 +33,6 @@ def recorded(
         session,
         tree=reopened(session.tree, removed),
         status="paused" if session.finished and removed else session.status,
-        leftovers={},
         commit_intent=None,
         revert_intent=None,
         notes=(*session.notes, note),

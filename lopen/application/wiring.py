@@ -12,6 +12,7 @@ from pathlib import Path
 from lopen.application.command_context import CommandContext, View
 from lopen.application.confinement import (
     HOOKS,
+    clean_room_of,
     commands_of,
     hook_runner,
     recording_path,
@@ -60,6 +61,7 @@ from lopen.storage.folder import quarantine_file, state_folder
 from lopen.storage.journal import Journal
 from lopen.storage.project_documents import Specifications, write_plan
 from lopen.storage.sessions import SessionStore
+from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
@@ -114,7 +116,8 @@ def wired(
         meter = _meter(context, settings, store, clock, model)
         commands = commands_of(stack, context, sandbox, repository, journal)
         audit = AuditTrail(store.database, session.id, secrets.redact)
-        verifier = _verifier(settings, commands, audit, store, clock, root)
+        room = clean_room_of(stack, settings, sandbox, place)
+        verifier = _verifier(settings, commands, audit, store, clock, room)
         calls = _model_calls(settings, options, model, meter, journal, clock)
         workspace = Workspace(root, repository.files, secrets.watch_file)
         rules = sandbox_rules(sandbox, settings)
@@ -206,15 +209,15 @@ def _verifier(
     audit: AuditTrail,
     store: SessionStore,
     clock: Clock,
-    root: Path,
+    room: CleanRoom,
 ) -> Verifier:
     session = commands.journal.session
     approval = session.approval or store.approval(session.module)
     return Verifier(
-        root=root,
+        root=commands.repository.root,
         commands=approval.commands if approval else {},
         run=commands,
-        repository=commands.repository,
+        room=room,
         journal=commands.journal,
         audit=audit,
         clock=clock,

@@ -213,7 +213,6 @@ class Checkout(ABC):
         runner: Runner,
         *,
         folder: Path,
-        exclude: Mapping[str, str] = NO_EXCLUSIONS,
     ) -> HookOutcome:
         """Run the hooks over `tree` before it is committed. `folder` is scratch space for the hooks."""
 

@@ -53,6 +53,12 @@ def is_internal(path: str) -> bool:
     return path.split("/", 1)[0] == _LOPEN and path not in _LOPEN_SHARED
 
 
+def is_cache(path: str) -> bool:
+    """Return True if `path` is, or is in, a well-known cache by its name."""
+    names = PurePosixPath(path).parts
+    return any(PurePosixPath(name).match(line.rstrip("/")) for name in names for line in CACHE_PATTERNS)
+
+
 def is_build_folder(folder: Path) -> bool:
     """Return True if cargo, Maven or sbt writes this folder called `target`."""
     return any((folder.parent / name).is_file() for name in _BUILD_FILES)

@@ -6,7 +6,6 @@ It combines the room's other modules over one layout and the two doors.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from lopen.base.clock import Clock
 from lopen.git import branches, commit_hooks, commits, ignores, trees
 from lopen.git.branches import Branches
-from lopen.git.checkout import NO_EXCLUSIONS, Checkout
+from lopen.git.checkout import Checkout
 from lopen.git.command import GitCommand, find_git
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo, CommitWriter, refuse_leaks
@@ -246,14 +245,13 @@ class Repository(Checkout):
         runner: Runner,
         *,
         folder: Path,
-        exclude: Mapping[str, str] = NO_EXCLUSIONS,
     ) -> HookOutcome:
         if not snapshot.hooks:
             return HookOutcome(True, "", tree, message)
         self._private.prepare(self.head().commit)
         run = commit_hooks.HookRun(self._private, folder, runner)
         passed, output, message_after = run.run(snapshot, tree, message)
-        return HookOutcome(passed, output, self.snapshot(exclude), message_after)
+        return HookOutcome(passed, output, self.snapshot(), message_after)
 
 
 def require_repository(checkout: Checkout) -> Repository:

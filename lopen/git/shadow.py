@@ -74,7 +74,6 @@ class ShadowTree(Checkout):
         runner: Runner,
         *,
         folder: Path,
-        exclude: Mapping[str, str] = NO_EXCLUSIONS,
     ) -> HookOutcome:
         return HookOutcome(True, "", tree, message)
 

@@ -70,8 +70,9 @@ def gathered(bench: Workbench, scope: Scope) -> tuple[Verified, ...]:
     """Return fresh results of every verify command the boundary requires, run where there are none."""
     tools = [t for t in demanded(bench, scope) if not t.endswith("_completion")]
     results: list[Verified] = []
+    anew = scope == "module"  # its dependencies are those of exactly this tree, whatever its files say
     for _ in range(2):  # a command may itself change a lock file, which makes the earlier ones stale
-        results = [r for tool in tools if (r := bench.project.verifier.ensured(tool)) is not None]
+        results = [r for tool in tools if (r := bench.project.verifier.ensured(tool, anew=anew)) is not None]
         if all(bench.project.verifier.fresh(r.tool) is r for r in results):
             break
     return tuple(results)

@@ -192,7 +192,7 @@ def finish(context: SessionContext) -> None:
     told = (
         [Notice("info", f"caches lie untracked; lines for .gitignore: {', '.join(lines)}")] if lines else []
     )
-    if left := context.project.place.close(context.record.journal.session.leftovers):
+    if left := context.project.place.close():
         told.append(Notice("info", left))
     context.record.journal.tell(*told, completed(context))
     context.record.write_plan()

@@ -37,7 +37,7 @@ class Committer:
         task, owner = session.tree.task(task_id), session.tree.owner(task_id)
         assert task is not None
         assert owner is not None
-        tree = self.repository.snapshot(session.leftovers)
+        tree = self.repository.snapshot()
         text = completion_message(
             module=session.module,
             task=task.name,
@@ -131,7 +131,6 @@ class Committer:
             text,
             self.run_hook,
             folder=self.scratch,
-            exclude=bench.session.leftovers,
         )
         bench.project.verifier.touch()
         if not outcome.passed:

@@ -137,8 +137,10 @@ def _ps(column: str, pid: int) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-def end_orphans(root: Path) -> int:
+def end_orphans(root: Path, room: Path) -> int:
     """Kill every process that a command of this project started and that no lopen supervises; return their number.
+
+    `room` is the folder that holds the HOME of its verify commands.
 
     The caller holds the checkout's lock and has not started a command yet.
     """
@@ -146,7 +148,7 @@ def end_orphans(root: Path) -> int:
         return 0
     seen: set[int] = set()
     deadline = time.monotonic() + END_S
-    while found := {p.pid for p in descendants(orphans(root)) if p.state != "Z"}:
+    while found := {p.pid for p in descendants(orphans(root, room)) if p.state != "Z"}:
         seen |= found
         if time.monotonic() > deadline:
             break
@@ -156,19 +158,21 @@ def end_orphans(root: Path) -> int:
     return len(seen)
 
 
-def orphans(root: Path) -> list[int]:
+def orphans(root: Path, room: Path) -> list[int]:
     """Return the running commands of the project at `root` without a lopen among their ancestors."""
     home = os.fsencode(f"HOME={root.resolve()}/.lopen/cache/")
     marker = os.fsencode(f"{SESSION_VARIABLE}=")
+    of_room = os.fsencode(f"HOME={room.resolve()}/")
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-    return [pid for pid in pids if _is_marked(pid, home, marker) and not _is_supervised(pid)]
+    return [pid for pid in pids if _is_marked(pid, home, marker, of_room) and not _is_supervised(pid)]
 
 
-def _is_marked(pid: int, home: bytes, marker: bytes) -> bool:
+def _is_marked(pid: int, home: bytes, marker: bytes, of_room: bytes) -> bool:
     with contextlib.suppress(OSError):  # it ended, or belongs to another user
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             variables = (file.read() or b"").split(b"\0")
-        return any(v.startswith(home) for v in variables) and any(v.startswith(marker) for v in variables)
+        marked = any(v.startswith(home) for v in variables) and any(v.startswith(marker) for v in variables)
+        return marked or any(v.startswith(of_room) for v in variables)
     return False
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from lopen.base.trusted_programs import find_program
 from lopen.sandbox import folders
 from lopen.sandbox.ancestry import SESSION_MARKER
-from lopen.sandbox.command import Command, CommandLimits, CommandResult, InstallNetwork, SandboxFailed
+from lopen.sandbox.command import Command, CommandLimits, CommandResult, InstallNetwork, Room, SandboxFailed
 from lopen.sandbox.environment import (
     VERIFY,
     ProjectSandbox,
@@ -33,6 +33,7 @@ from lopen.sandbox.protected import specifications
 from lopen.sandbox.supervision import spawn, supervise
 from lopen.sandbox.system_view import SystemView, library_folders, system_view
 
+ROOM_HOME = Path("/tmp/home")  # noqa: S108 - the HOME of a command in a room, in its private /tmp
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin")
 _KEYS = Path("/proc/keys")  # the names of the person's keys
 
@@ -93,7 +94,7 @@ class Bubblewrap(ProjectSandbox):
         return tuple(t for t in tools if not any(folders.inside(t, s) for s in system))
 
     def run(self, command: Command) -> CommandResult:
-        home = command_home(self._root)
+        home = ROOM_HOME if command.room else command_home(self._root)
         environment = self._environment(command, home)
         installing = self.install_network if command.installs and not command.network else None
         if installing == "host":
@@ -143,11 +144,15 @@ class Bubblewrap(ProjectSandbox):
             sockets = folders.named_sockets(listing.read())
         masked += tuple(s for s in sockets if any(folders.inside(s.resolve(), folder) for folder in visible))
         masked += (_KEYS,) if _KEYS.exists() else ()
+        if command.room is not None:
+            masked = tuple(p for p in masked if self._in_room(p, command.room))
         existing, missing, pinned = self._protected(command.guarded)
+        room = command.room
         return BubblewrapPolicy(
             root=self._root,
             cwd=cwd,
-            caches=tuple(self._writable(command, home)),
+            room=room_mounts(room, self._root) if room else (),
+            caches=() if room else tuple(self._writable(command, home)),
             writable=command.writable,
             network=command.network,
             session=self._session,
@@ -169,6 +174,12 @@ class Bubblewrap(ProjectSandbox):
             yield project_cache_folder(self._root, VERIFY)
         if command.scratch:
             yield command.scratch
+
+    def _in_room(self, path: Path, room: Room) -> bool:
+        """Return True for a path outside of the project, or that the room has too."""
+        if not folders.inside(path, self._root):
+            return True
+        return os.path.lexists(room.files / path.relative_to(self._root))
 
     def _protected(
         self, guarded: Iterable[str]
@@ -245,6 +256,7 @@ class BubblewrapPolicy:
     protected: tuple[Path, ...]  # existing paths in the project
     placeholders: tuple[Path, ...]  # protected paths in the project that do not exist yet
     pinned: tuple[Path, ...]  # folders of a protected file: a command can write into them but not move them
+    room: tuple[tuple[str, Path, Path], ...] = ()  # mounts (option, source, place) instead of the project
     memory_mb: int = 4_096
     recent: bool = True  # bubblewrap 0.8 or newer
 
@@ -274,12 +286,16 @@ def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]
         size = ["--size", str(int(policy.memory_mb * 1_000_000 * share))] if policy.recent else []
         argv += ["--perms", "1777", *size, "--tmpfs", folder]
     argv += ["--remount-ro", "/dev", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108 - the command's own
-    argv += ["--symlink", policy.session or "1", SESSION_MARKER, "--symlink", "../run", "/var/run"]
+    argv += [] if policy.room else ["--symlink", policy.session or "1", SESSION_MARKER]
+    argv += ["--symlink", "../run", "/var/run"]
     argv += _each("--ro-bind", policy.shown)
     if policy.network:
         argv += ["--ro-bind-try", os.path.realpath("/etc/resolv.conf"), "/etc/resolv.conf"]
-    argv += _each("--bind" if policy.writable else "--ro-bind", [policy.root])
-    if policy.writable:
+    for option, source, place in policy.room:
+        argv += [option, str(source), str(place)]
+    if not policy.room:
+        argv += _each("--bind" if policy.writable else "--ro-bind", [policy.root])
+    if policy.writable and not policy.room:
         argv += _each("--bind", policy.pinned)
         argv += _each("--ro-bind", policy.protected)
         for path in policy.placeholders:
@@ -314,6 +330,23 @@ def _files_for(policy: BubblewrapPolicy, *, connected: bool) -> Iterator[tuple[l
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def room_mounts(room: Room, root: Path) -> tuple[tuple[str, Path, Path], ...]:
+    """Return the mounts (option, source, place) that put a room in the project's place; git's folder is read-only."""
+    mounts = [("--bind", room.files, root), ("--bind", room.home, ROOM_HOME)]
+    for fixed in room.fixed:
+        place = (
+            root / fixed.relative_to(room.files)
+            if folders.inside(fixed, room.files)
+            else ROOM_HOME / fixed.relative_to(room.home)
+        )
+        mounts.append(("--ro-bind", fixed, place))
+    mounts += [("--ro-bind", source, root / path) for source, path in room.carried]
+    dot_git = root / ".git"
+    if os.path.lexists(dot_git) and not dot_git.is_symlink():
+        mounts.append(("--ro-bind", dot_git, dot_git))
+    return tuple(mounts)
 
 
 def _each(option: str, paths: Iterable[Path | str]) -> list[str]:

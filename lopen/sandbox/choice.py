@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 from lopen.base.errors import LopenError
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, Sandbox, SandboxFailed
-from lopen.sandbox.environment import ProjectSandbox, command_home
+from lopen.sandbox.environment import ProjectSandbox, command_home, room_temporary_folder
 from lopen.sandbox.landlock import Landlock
 from lopen.sandbox.process_tree import LINUX, process_tree
 from lopen.sandbox.supervision import spawn, supervise
@@ -39,8 +39,10 @@ class Unconfined(ProjectSandbox):
     )
 
     def run(self, command: Command) -> CommandResult:
-        cwd = self._working_folder(command)
-        environment = self._environment(command, command_home(self._root))
+        room = command.room
+        cwd = room.files if room else self._working_folder(command)
+        home, tmp = (room.home, room_temporary_folder(room)) if room else (command_home(self._root), None)
+        environment = self._environment(command, home, tmp)
         with process_tree() as tree:
             try:
                 process = spawn(command.argv, environment, cwd=str(cwd))

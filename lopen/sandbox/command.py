@@ -34,6 +34,21 @@ class CommandLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """The folders that a verify command gets in place of the project: a clean checkout and a HOME of its own.
+
+    `fixed` are files and folders below `files` or `home` that the command cannot change, where the sandbox supports
+    it; `carried` are (source, path relative to `files`), read-only too. bubblewrap shows `files` at the project's own
+    path, and `carried` in it; elsewhere the command runs in `files`, where the caller has linked `carried`.
+    """
+
+    files: Path
+    home: Path
+    fixed: tuple[Path, ...] = ()
+    carried: tuple[tuple[Path, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """A command to run: a line for `/bin/sh -c`, or an argument list. Standard input is empty.
 
@@ -42,7 +57,7 @@ class Command:
     below `.lopen/cache`; `guarded` are read-only files and folders of the project, where the sandbox supports it.
     `network`: the machine's network. `installs`: the network without the machine's loopback, where the sandbox has one.
     `trusted`: the result decides on the model's work (verify commands, hooks), so the command loads nothing that
-    the model's commands left outside of the project.
+    the model's commands left outside of the project. In a `room` it sees neither the project nor lopen's marks.
     """
 
     line: str | tuple[str, ...]
@@ -56,6 +71,7 @@ class Command:
     scratch: Path | None = None
     guarded: tuple[str, ...] = ()
     trusted: bool = False
+    room: Room | None = None
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lopen.base.redaction import looks_secret_name, looks_secret_value
 from lopen.sandbox import folders
-from lopen.sandbox.command import Command, CommandLimits, InstallNetwork, SandboxFailed
+from lopen.sandbox.command import Command, CommandLimits, InstallNetwork, Room, SandboxFailed
 from lopen.sandbox.known_secrets import configured_credentials
 
 SESSION_VARIABLE = "LOPEN_UNDER_SESSION"
@@ -54,18 +54,20 @@ def command_environment(
     *,
     home: Path,
     tmp: Path | None = None,
-    session: str = "",
+    session: str | None = "",
 ) -> dict[str, str]:
     """Return the allowed part of `base` (lopen's own environment) with HOME, plain output and lopen's `extra`.
 
-    `session` marks every descendant process, so that commands reserved for a person refuse to run there.
+    `session` marks every descendant process, so that commands reserved for a person refuse to run there. None: no
+    mark, by which code could tell that it is being verified.
     """
     clean = dict(_inherited(tuple(base.items())))
     clean |= {name: value for name, value in extra.items() if not _secret(name, value)}
     clean["HOME"] = str(home)
     if tmp is not None:
         clean["TMPDIR"] = str(tmp)
-    clean[SESSION_VARIABLE] = session or "1"
+    if session is not None:
+        clean[SESSION_VARIABLE] = session or "1"
     return clean
 
 
@@ -116,6 +118,13 @@ def python_variables(root: Path, *, trusted: bool) -> dict[str, str]:
     own = f"{root}/.lopen/cache/{VERIFY}"
     compiled = {"PYTHONPYCACHEPREFIX": f"{own}/pycache"} if trusted else {}
     return {"PYTHONUSERBASE": f"{own}/python", **compiled}
+
+
+def room_temporary_folder(room: Room) -> Path:
+    """Create and return the folder for temporary files in a room's HOME, which is emptied after each command."""
+    folder = room.home / "tmp"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def delete_bytecode(root: Path) -> None:
@@ -196,5 +205,7 @@ class ProjectSandbox:
         return cwd
 
     def _environment(self, command: Command, home: Path, tmp: Path | None = None) -> dict[str, str]:
+        if command.room is not None:
+            return command_environment(self._environ, command.env, home=home, tmp=tmp, session=None)
         extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
         return command_environment(self._environ, extra, home=home, tmp=tmp, session=self._session)

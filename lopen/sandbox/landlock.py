@@ -43,13 +43,14 @@ class Landlock(ProjectSandbox):
     def run(self, command: Command) -> CommandResult:
         if not LINUX:
             raise SandboxFailed("Landlock needs Linux", hint="use --sandbox none")
-        cwd = self._working_folder(command)
-        home = command_home(self._root)
+        room = command.room
+        cwd = room.files if room else self._working_folder(command)
+        home = room.home if room else command_home(self._root)
         own = TemporaryFolder()
         tmp = own.path / "tmp"
         tmp.mkdir()
         try:
-            if command.trusted:
+            if command.trusted and room is None:
                 delete_bytecode(self._root)
             environment = self._environment(command, home, tmp)
             argv = with_limits(command.argv, self._limits)
@@ -67,14 +68,20 @@ class Landlock(ProjectSandbox):
                 "the project contains your home folder, which Landlock cannot protect there",
                 hint="run lopen in a folder of its own, or install bubblewrap",
             )
-        hidden, shown = self._hidden, self._tools
+        hidden, shown, room = self._hidden, self._tools, command.room
         secret = {*hidden, *self._credentials(shown), Path("/dev")}
-        readable = [*uncovered_trees(Path("/"), secret), str(self._root)]
+        if room is None:
+            readable = [*uncovered_trees(Path("/"), secret), str(self._root)]
+        else:
+            readable = [*uncovered_trees(Path("/"), {*secret, self._root}), str(self._root / ".git")]
+            readable += [str(source) for source, _ in room.carried]
         for tool in shown:
             readable += uncovered_trees(tool, secret - set(hidden))
         for path in (folders.external_git_folder(self._root), Path("/etc/resolv.conf").resolve()):
             readable += [str(path)] if path and path.exists() else []
         writable = [self._root, tmp] if command.writable else [home, tmp]
+        if room is not None:
+            writable = [room.files, room.home, tmp]
         return _Policy(readable, [str(path) for path in writable], [d for d in _DEVICES if os.path.exists(d)])
 
 

@@ -68,7 +68,7 @@ def edit_file(bench: Workbench, wanted: inputs.EditFile) -> ToolResult:
 
 def _work(bench: Workbench, path: str) -> dict[str, str]:
     """Record the file as the model's work; return a note if git ignores it, so that no commit would contain it."""
-    bench.project.verifier.written(path)
+    bench.project.verifier.touch()
     if not bench.project.commands.repository.ignored([path]):
         bench.evidence.ignored.discard(path)
         return {}

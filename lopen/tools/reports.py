@@ -18,11 +18,12 @@ from lopen.workspace.protection import ToolRefused
 class JUnitReport:
     """The report of one run of `command`. Create it before the run and read it afterwards."""
 
-    def __init__(self, root: Path, command: str) -> None:
+    def __init__(self, root: Path, command: str, room: Path) -> None:
+        """`room` is the folder in which the command runs, for the project at `root`."""
         self.path = _relative(root, report_path(command))
         self.counts: Counts | None = None
         self.problem = ""  # the reason why an existing report is not readable
-        self._root = Root(root)
+        self._root = Root(room)
         self._before = self._look()[0]
 
     def read(self) -> None:

@@ -168,10 +168,12 @@ def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult
     }
     if result.hint:
         shown["hint"] = result.hint
-    if result.put_back:
-        shown["put_back"] = list(result.put_back)
+    if result.changed:
+        shown["put_back"] = list(result.changed[:LEFT_SHOWN])
     if result.left:
         shown["left_uncommitted"] = list(result.left[:LEFT_SHOWN])
+    if result.locked:
+        shown["lock_files_written"] = list(result.locked)
     return ToolResult(True, shown)
 
 

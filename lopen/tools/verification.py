@@ -1,63 +1,35 @@
-"""Run the approved verify commands and bind their results to the work tree's tree id.
+"""Run the approved verify commands in the clean room, and bind their results to the tree on which they ran.
 
-Files that a command leaves behind do not make its result stale and do not enter a commit (except lock files). Files of
-the tree that it changes are put back and reported (docs/reference/completion.md).
+What a command leaves or changes there is undone and reported; lock files alone are taken over into the work tree
+(docs/reference/completion.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from lopen.base.clock import Clock
-from lopen.base.events import Notice, VerificationRan
-from lopen.base.stat_cache import Signature, signature_at
-from lopen.git.checkout import Checkout
+from lopen.base.events import VerificationRan
+from lopen.git.ignores import is_cache
 from lopen.oracle.evidence import VerifyResult
 from lopen.oracle.runner_output import no_tests_collected
 from lopen.sandbox.command import Command, CommandResult
 from lopen.storage.audit import AuditTrail
 from lopen.storage.journal import Journal
 from lopen.storage.verifications import VerificationRecord
+from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
+from lopen.tools.dependency_files import LOCK_FILES
 from lopen.tools.reports import JUnitReport
+from lopen.workspace.paths import Root
+from lopen.workspace.protection import ToolRefused
+from lopen.workspace.room_files import Found
 
 OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown
 EVENT_TAIL = 4_000  # characters of it in the event
-LOCK_FILES = frozenset(
-    {
-        "package-lock.json",
-        "npm-shrinkwrap.json",
-        "yarn.lock",
-        "pnpm-lock.yaml",
-        "bun.lock",
-        "bun.lockb",
-        "poetry.lock",
-        "uv.lock",
-        "pdm.lock",
-        "Pipfile.lock",
-        "Cargo.lock",
-        "go.sum",
-        "Gemfile.lock",
-        "composer.lock",
-        "gradle.lockfile",
-        "flake.lock",
-    }
-)
-MANIFESTS = LOCK_FILES | {
-    "pyproject.toml",
-    "setup.py",
-    "setup.cfg",
-    "package.json",
-    "Cargo.toml",
-    "go.mod",
-    "pom.xml",
-    "build.gradle",
-    "build.gradle.kts",
-    "Gemfile",
-    "composer.json",
-}
 NO_TESTS_HINT = (
     "no tests were collected, or all of them were skipped, or the runner printed nothing: write at least one test "
     "that the command finds and runs"
@@ -79,8 +51,10 @@ class Verified:
     output: str
     tree: str
     hint: str = ""
-    put_back: tuple[str, ...] = ()  # files of the tree that the command changed
-    left: tuple[str, ...] = ()  # files that it added: they enter no commit
+    changed: tuple[str, ...] = ()  # files of the tree that the command changed, in vain
+    left: tuple[str, ...] = ()  # files that it added, in vain; no caches
+    locked: tuple[str, ...] = ()  # lock files that it wrote, which are in the work tree now
+    set_up_on: str = ""  # the tree on which verify-setup ran; "" where it did not
     whole_output: str = ""  # all that was kept of what it printed; `output` is its end
 
     def as_evidence(self) -> VerifyResult:
@@ -103,7 +77,7 @@ class Verifier:
         root: Path,
         commands: Mapping[str, str | None],
         run: Commands,
-        repository: Checkout,
+        room: CleanRoom,
         journal: Journal,
         audit: AuditTrail,
         clock: Clock,
@@ -111,9 +85,10 @@ class Verifier:
         network: bool,
     ) -> None:
         self.commands = commands  # by the specification's names: verify-tests → command or None
+        self.room = room
         self._root = root
         self._runs = run
-        self._repository = repository
+        self._repository = run.repository
         self._journal = journal
         self._audit = audit
         self._clock = clock
@@ -122,34 +97,21 @@ class Verifier:
         self._results: dict[str, Verified] = {}
         self._papers: dict[str, str] = {}
         self._tree: str | None = None
-        self._set_up_for: tuple[tuple[Path, Signature], ...] | None = None
 
     def touch(self) -> None:
         """Discard the tree id, because the work tree may have changed."""
         self._tree = None
 
     def tree(self) -> str:
-        """The work tree's id, without what verify commands left and without lopen's own papers."""
+        """The work tree's id, without lopen's own papers."""
         if self._tree is None:
-            self._tree = self._repository.snapshot(self.aside)
+            self._tree = self._repository.snapshot(self._papers)
         return self._tree
 
     @property
-    def aside(self) -> dict[str, str]:
-        """The files that make no verification stale: left by verify commands, or lopen's own documents (path → blob id)."""
-        return {**self._journal.session.leftovers, **self._papers}
-
-    @property
     def papers(self) -> frozenset[str]:
-        """Paths that lopen itself wrote: they enter a commit unverified."""
+        """Paths that lopen itself wrote: they enter a commit unverified and make no verification stale."""
         return frozenset(self._papers)
-
-    def written(self, path: str) -> None:
-        """The model wrote `path` itself: its work from now on, whoever left a file there before."""
-        left = self._journal.session.leftovers
-        if path in left:
-            self._journal.change(leftovers={p: blob for p, blob in left.items() if p != path})
-        self.touch()
 
     def own_paper(self, path: str) -> None:
         """lopen itself wrote `path` (a research note)."""
@@ -167,56 +129,92 @@ class Verifier:
         command = self.commands.get(name)
         if command is None:
             return None
-        setup = None if name == "verify-setup" else self._set_up()
-        if setup is not None and not setup.passed:
-            result = _not_run(tool, command, setup)
+        self.touch()  # a person may have changed the work tree
+        if name == "verify-setup":
+            result = self._set_up(command)
         else:
-            result = self._run(tool, command, network=name == "verify-setup")
+            result = self._run_after_setup(tool, command)
+            if result.locked:  # it wrote a lock file: on the tree that has it, it writes no other one
+                result = self._run_after_setup(tool, command)
         self._results[tool] = result
         return result
 
-    def ensured(self, tool: str) -> Verified | None:
-        """Return the command's result on the current tree; run the command if there is none."""
-        return self.fresh(tool) or self.run(tool)
+    def ensured(self, tool: str, *, anew: bool = False) -> Verified | None:
+        """Return the command's result on the current tree; run the command if there is none.
 
-    def _set_up(self) -> Verified | None:
-        """Run verify-setup if necessary: before the first verify command, after a change of a manifest, and as long
-        as it fails. Return its result, None if it did not run.
+        With `anew` a result does not count whose dependencies were installed on another tree.
         """
-        if self.commands.get("verify-setup") is None or self._manifests() == self._set_up_for:
+        known = self.fresh(tool)
+        if anew and self.room.set_up_on not in ("", self.tree()):
+            self.room.forget_installed()
+        if anew and known is not None and known.set_up_on not in ("", known.tree):
+            known = None
+        return known or self.run(tool)
+
+    def _run_after_setup(self, tool: str, command: str) -> Verified:
+        setup = self._setup_due()
+        if setup is not None and not setup.passed:
+            return _not_run(tool, command, setup)
+        return self._run(tool, command)
+
+    def _setup_due(self) -> Verified | None:
+        """Run verify-setup if necessary: before the first verify command, after a change of a file that decides what
+        it installs, and as long as it fails. Return its result, None if it did not run.
+        """
+        command = self.commands.get("verify-setup")
+        if command is None or self.room.set_up_for == self.room.setup_key(self.tree(), command):
             return None
-        result = self.run("verify_setup")
-        self._set_up_for = self._manifests() if result is not None and result.passed else None
+        self._results["verify_setup"] = result = self._set_up(command)
         return result
 
-    def _manifests(self) -> tuple[tuple[Path, Signature], ...]:
-        """Return the signatures of the files that determine what verify-setup installs; a link counts as itself."""
-        found = sorted(p for p in self._root.iterdir() if p.name in MANIFESTS)
-        return tuple((path, signature_at(path)) for path in found)
+    def _set_up(self, command: str) -> Verified:
+        self.room.forget_installed()
+        result = self._run("verify_setup", command)
+        if result.passed:
+            self.room.installed_for(self.room.setup_key(self.tree(), command), self.tree())
+        else:
+            self.room.forget_installed()
+        return result
 
-    def _run(self, tool: str, command: str, *, network: bool) -> Verified:
-        self.touch()  # include a person's changes, which must not be put back
-        before = self.tree()
-        report = JUnitReport(self._root, command) if tool == "verify_tests" else None
+    def _run(self, tool: str, command: str) -> Verified:
+        tree = self.tree()
+        setting_up = tool == "verify_setup"
+        room = self.room.enter(tree)
+        found = Found()
+        report = JUnitReport(self._root, command, room.files) if tool == "verify_tests" else None
         started = self._clock.monotonic()
-        ran = self._runs.run(
-            Command(
-                command,
-                cwd=self._root,
-                timeout_s=self._timeout_s,
-                writable=True,
-                network=self._network,
-                installs=network,
-                trusted=True,
+        try:
+            ran = self._runs.run(
+                Command(
+                    command,
+                    cwd=self._root,
+                    timeout_s=self._timeout_s,
+                    writable=True,
+                    network=self._network,
+                    installs=setting_up,
+                    trusted=True,
+                    room=room,
+                )
             )
-        )
-        self.touch()
-        hint = "" if report is None else _why_not(report, ran, command)
-        put_back, left = self._tidy(before, tool)
+            hint = "" if report is None else _why_not(report, ran, command)
+        finally:
+            found = self.room.leave(wanted=_is_lock, install=setting_up)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
+        locked = self._take_over(found)
         whole = _whole(ran, report.line() if report else "")
         result = Verified(
-            tool, command, passed, ran.exit_code, _tail(whole), self.tree(), hint, put_back, left, whole
+            tool,
+            command,
+            passed,
+            ran.exit_code,
+            _tail(whole),
+            self.tree() if setting_up else tree,
+            hint,
+            tuple(path for path in found.changed if path not in locked),
+            () if setting_up else self._worth_telling(found.added, locked),
+            locked,
+            self.room.set_up_on,
+            whole,
         )
         self._keep(result, self._clock.monotonic() - started)
         return result
@@ -235,24 +233,28 @@ class Verifier:
             tail = kept.output[-EVENT_TAIL:]
             self._journal.tell(VerificationRan(tool, command, passed, code, seconds, kept.number, tail))
 
-    def _tidy(self, before: str, tool: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Put back the files that the command changed and record those that it added; return both lists of paths."""
-        after = self._repository.snapshot(self.aside)
-        if after == before:
-            self._tree = after
-            return (), ()
-        changed = [
-            c for c in self._repository.changes(before, after) if PurePosixPath(c.path).name not in LOCK_FILES
-        ]
-        put_back = [c.path for c in changed if c.kind != "added"]
-        if put_back:
-            self._repository.restore(before, put_back)
-            listed = ", ".join(put_back[:10])
-            self._journal.tell(Notice("warning", f"{tool} changed files of the project; put back: {listed}"))
-        left = {c.path: c.after for c in changed if c.kind == "added" and c.after}
-        if left:
-            self._journal.change(leftovers={**self._journal.session.leftovers, **left})
-        return tuple(put_back), tuple(left)
+    def _take_over(self, found: Found) -> tuple[str, ...]:
+        """Write the lock files that the command wrote into the work tree; return their paths."""
+        wanted = set(found.contents) - set(self._repository.ignored(found.contents) if found.contents else ())
+        project = Root(self._root)
+        written = []
+        for path in sorted(wanted):
+            with suppress(ToolRefused):  # something else lies there, such as a link
+                project.replace_file(path, found.contents[path])
+                written.append(path)
+        if written:
+            self.touch()
+        return tuple(written)
+
+    def _worth_telling(self, added: Sequence[str], locked: Sequence[str]) -> tuple[str, ...]:
+        """Return the added paths that a person would have committed: no caches, nothing that git ignores."""
+        paths = [p for p in added if p not in locked and not is_cache(p)]
+        hidden = self._repository.ignored(paths) if paths else ()
+        return tuple(path for path in paths if path not in hidden)
+
+
+def _is_lock(path: str) -> bool:
+    return PurePosixPath(path).name in LOCK_FILES
 
 
 def _not_run(tool: str, command: str, setup: Verified) -> Verified:

@@ -164,9 +164,6 @@ class Session:
     whole: str = ""  # hash of the branch's tip and the tasks' commits, all found in its history
     commit_intent: CommitIntent | None = None
     revert_intent: RevertIntent | None = None
-    leftovers: Mapping[str, str] = field(
-        default_factory=dict
-    )  # files that verify commands left behind: path → blob id
     hooks: str = ""  # the repository's commit hooks at the session's start, as JSON
 
     @property

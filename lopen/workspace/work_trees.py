@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,6 @@ from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 from lopen.workspace.workspace import Workspace
 
-NO_LEFTOVERS: Mapping[str, str] = {}
 DOCUMENTS = ("SPECIFICATION.md", "RESEARCH-*.md")
 
 
@@ -63,11 +62,8 @@ class WorkTree:
             [*_switch_steps(require_repository(self.repository), branch, start), f"git merge {branch}"]
         )
 
-    def close(self, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> str:
-        """Finish with the work tree after the session's end; return a message for the user.
-
-        `leftovers` are files that verify commands left behind: path → blob.
-        """
+    def close(self) -> str:
+        """Finish with the work tree after the session's end; return a message for the user."""
         return ""
 
 
@@ -125,10 +121,10 @@ class LinkedTree(WorkTree):
             steps += [f"git add {folder}", f"git commit -m 'docs({module}): specify' -- {folder}"]
         return " && ".join([*steps, f"git merge {branch}"])
 
-    def close(self, leftovers: Mapping[str, str] = NO_LEFTOVERS) -> str:
+    def close(self) -> str:
         branch = self._repository.head().branch
         try:
-            if lost := unsaved_files(self.home, self._repository, leftovers):
+            if lost := unsaved_files(self.home, self._repository):
                 return (
                     f"lopen keeps the work tree {self.root}: it has uncommitted work ({', '.join(lost[:5])})"
                 )
@@ -159,17 +155,13 @@ def _switch_steps(repository: Repository, branch: str, start: str | None) -> lis
     return [f"git switch -c main {first[0].sha[:12]}~1"] if first else []
 
 
-def unsaved_files(
-    home: Path, linked: Repository, leftovers: Mapping[str, str] = NO_LEFTOVERS
-) -> tuple[str, ...]:
-    """Return the uncommitted files of a work tree, except leftovers and documents equal to those in `home`."""
+def unsaved_files(home: Path, linked: Repository) -> tuple[str, ...]:
+    """Return the uncommitted files of a work tree, except documents equal to those in `home`."""
     dirty = linked.dirty(lambda path: path.split("/", 1)[0] == ".lopen")
-    blobs = linked.blobs(dirty) if leftovers else {}
     return tuple(
         path
         for path in dirty
-        if not (path in blobs and blobs[path] == leftovers.get(path))
-        and not (path.startswith("specs/") and _content(linked.root / path) == _content(home / path))
+        if not (path.startswith("specs/") and _content(linked.root / path) == _content(home / path))
     )
 
 

@@ -60,7 +60,6 @@ SESSIONS = st.builds(
     notes=LINES,
     confirmed=LEVELS,
     commit_intent=st.none() | st.from_type(CommitIntent),
-    leftovers=MAPS,
 )
 EXAMPLES = settings(
     deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -22,6 +22,7 @@ from lopen.storage.journal import Journal
 from lopen.storage.project_documents import Specifications
 from lopen.storage.sessions import SessionStore
 from lopen.tools.catalogue import catalogue
+from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult, done
@@ -37,9 +38,9 @@ VERIFY: Mapping[str, str | None] = {"verify-tests": "run-tests", "verify-lint": 
 
 @dataclass
 class Acting:
-    """A sandbox in which a command is what `act` does to the project. It claims to protect like bubblewrap."""
+    """A sandbox in which a command is what `act` does in its folder. It claims to protect like bubblewrap."""
 
-    act: Callable[[str], CommandResult] = lambda _: CommandResult(exit_code=0, output="1 passed")
+    act: Callable[[str, Path], CommandResult] = lambda *_: CommandResult(exit_code=0, output="1 passed")
     name: str = "bwrap"
     warning: str = ""
     install_network: InstallNetwork = "proxy"
@@ -48,7 +49,7 @@ class Acting:
     def run(self, command: Command) -> CommandResult:
         text = command.line if isinstance(command.line, str) else " ".join(command.line)
         self.ran.append(text)
-        return self.act(text)
+        return self.act(text, command.room.files if command.room else command.cwd)
 
 
 @dataclass
@@ -153,7 +154,7 @@ def bench(
         root=root,
         commands=commands,
         run=running,
-        repository=repository,
+        room=CleanRoom(root.parent / "rooms", repository, root, mounted=True),
         journal=journal,
         audit=AuditTrail(store.database, session.id, str),
         clock=clock,

@@ -5,7 +5,7 @@ Real git, the real verifier; the model, the judge and the commands do whatever h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -52,27 +52,19 @@ ACTS = st.builds(
 
 @dataclass
 class Model:
-    """What ought to be: files by path, what verify commands left, and what each verification passed on."""
+    """What ought to be: files by path, and what each verification passed on."""
 
     files: dict[str, str] = field(default_factory=lambda: {"README": "Read me\n"})
-    left: dict[str, str] = field(default_factory=dict)
     passed: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def tree(self) -> dict[str, str]:
-        """The files that count: what a verify command left does not, as long as it is still the same."""
-        return {p: c for p, c in self.files.items() if self.left.get(p) != c}
+        """The files that count."""
+        return dict(self.files)
 
     @property
     def complete(self) -> bool:
         return all(self.passed.get(t) == self.tree for t in ("verify_tests", "verify_task_completion"))
-
-    def ran_tests(self, act: Act) -> None:
-        """A verify command: what it adds is left over, what it changes is put back."""
-        before = self.tree
-        if act.leaves and act.path not in before:
-            self.files[act.path] = self.left[act.path] = act.leaves
-        self.verified("verify_tests", act.passes)
 
     def verified(self, tool: str, passes: bool) -> None:
         if passes:
@@ -99,10 +91,13 @@ class World:
             case "delete":
                 path.unlink(missing_ok=True)
             case "command":
-                self._next(lambda: path.write_text(act.content, "utf-8"), passes=True)
+                self._next(lambda _: path.write_text(act.content, "utf-8"), passes=True)
                 return self.bench.call("run_command", command="make code")
             case "tests":
-                self._next(lambda: act.leaves and path.write_text(act.leaves, "utf-8"), passes=act.passes)
+                self._next(
+                    lambda room: act.leaves and (room / act.path).write_text(act.leaves, "utf-8"),
+                    passes=act.passes,
+                )
                 return self.bench.call("verify_tests")
             case "judge":
                 self.verdict = act.passes
@@ -111,10 +106,9 @@ class World:
                 return self.bench.call("update_task_status", task_id=TASK, status="complete")
         return None
 
-    def _next(self, effect: object, *, passes: bool) -> None:
-        def act(_: str) -> CommandResult:
-            assert callable(effect)
-            effect()
+    def _next(self, effect: Callable[[Path], object], *, passes: bool) -> None:
+        def act(_: str, folder: Path) -> CommandResult:
+            effect(folder)
             return CommandResult(exit_code=0 if passes else 1, output="1 passed" if passes else "1 failed")
 
         self.bench.sandbox.act = act
@@ -158,7 +152,7 @@ def test_completion_is_accepted_exactly_where_both_passed_on_the_tree_as_it_is(
             case "delete":
                 model.files.pop(act.path, None)
             case "tests":
-                model.ran_tests(act)
+                model.verified("verify_tests", act.passes)  # what the command leaves is in the room alone
             case "judge":
                 model.verified("verify_task_completion", act.passes)
             case "complete":
@@ -250,7 +244,7 @@ def test_what_the_specification_has_not_is_not_required(shared: tuple[Path, Data
 
 def test_a_run_that_collects_no_tests_is_a_failure_that_asks_for_one(shared: tuple[Path, Database]) -> None:
     world = fresh_world(shared)
-    world.bench.sandbox.act = lambda _: CommandResult(exit_code=0, output="Ran 0 tests in 0.000s\n\nOK")
+    world.bench.sandbox.act = lambda *_: CommandResult(exit_code=0, output="Ran 0 tests in 0.000s\n\nOK")
     result = world.bench.call("verify_tests")
     assert result.ok
     assert result.fields["passed"] is False

@@ -15,9 +15,9 @@ from tests.tools.examples import Bench, bench, git
 SETUP = {"verify-setup": "install", "verify-tests": "run-tests"}
 
 
-def leaving(root: Path, path: str, content: str) -> Callable[[str], CommandResult]:
-    def act(_: str) -> CommandResult:
-        (root / path).write_text(content, "utf-8")
+def leaving(path: str, content: str) -> Callable[[str, Path], CommandResult]:
+    def act(_: str, folder: Path) -> CommandResult:
+        (folder / path).write_text(content, "utf-8")
         return CommandResult(exit_code=0, output="1 passed")
 
     return act
@@ -74,30 +74,20 @@ def test_odd_names_are_asked_about_as_they_are(ignoring: Path, path: str) -> Non
 
 def test_what_a_verify_command_left_is_named_and_enters_no_commit(root: Path) -> None:
     at = bench(root, planned())
-    at.sandbox.act = leaving(root, "snap.txt", "golden\n")
+    at.sandbox.act = leaving("snap.txt", "golden\n")
     before = at.at.project.verifier.tree()
 
     result = at.call("verify_tests")
 
     assert result.fields["left_uncommitted"] == ["snap.txt"]
     assert at.at.project.verifier.tree() == before
-
-
-def test_what_the_model_writes_itself_is_its_work_whoever_left_the_same_before(root: Path) -> None:
-    at = bench(root, planned())
-    at.sandbox.act = leaving(root, "snap.txt", "golden\n")
-    at.call("verify_tests")
-
-    at.call("write_file", path="snap.txt", content="golden\n")
-
-    tree = at.repository.snapshot(at.at.session.leftovers)
-    assert at.repository.file_at(tree, "snap.txt") == b"golden\n"
+    assert not (root / "snap.txt").exists()
 
 
 def setting_up(at: Bench, codes: list[int]) -> None:
     left = iter(codes)
 
-    def act(command: str) -> CommandResult:
+    def act(command: str, _: Path) -> CommandResult:
         if command == "install":
             return CommandResult(exit_code=next(left), output="no network")
         return CommandResult(exit_code=0, output="1 passed")

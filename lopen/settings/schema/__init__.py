@@ -10,7 +10,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from lopen.settings.schema.limits import Budget, Circuit, Memory, Resources
-from lopen.settings.schema.machine import Hooks, Notify, RecordingSettings, SandboxSettings, Serve
+from lopen.settings.schema.machine import Hooks, Notify, RecordingSettings, SandboxSettings, Serve, Verify
 from lopen.settings.schema.models import ModelSettings, OracleSettings, PhaseModels
 from lopen.settings.schema.parts import Allowed, SettingsSection, Trust
 from lopen.settings.schema.work import Git, Guardrails, SessionSettings, ToolDiscipline, Workflow
@@ -31,6 +31,7 @@ class Settings(SettingsSection):
     tool_discipline: ToolDiscipline = Field(default_factory=ToolDiscipline)
     guardrails: Guardrails = Field(default_factory=Guardrails)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    verify: Verify = Field(default_factory=Verify)
     circuit: Circuit = Field(default_factory=Circuit)
     resources: Resources = Field(default_factory=Resources)
     memory: Memory = Field(default_factory=Memory)

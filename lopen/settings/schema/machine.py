@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from lopen.settings.schema.parts import LOWER, USER_ONLY, Positive, SettingsSection
+from lopen.settings.schema.parts import LOWER, USER_ONLY, Positive, SettingsSection, path_in_project
 
 
 class SandboxSettings(SettingsSection):
@@ -74,6 +74,18 @@ class SandboxSettings(SettingsSection):
     verify_timeout_s: Annotated[
         float, Field(gt=0, le=7_200, description="Longest run of a verify command, in seconds."), LOWER
     ] = 600.0
+
+
+class Verify(SettingsSection):
+    """The clean room in which verify commands run."""
+
+    carry: Annotated[
+        list[Annotated[str, AfterValidator(path_in_project)]],
+        Field(
+            description="Files and folders of the project that git ignores and verify commands need all the same, such as `.env.test`: they are there read-only."
+        ),
+        USER_ONLY,
+    ] = Field(default_factory=list)
 
 
 class Hooks(SettingsSection):

@@ -34,6 +34,19 @@ Seconds = Annotated[float, Field(ge=0)]
 Money = Annotated[float, Field(ge=0)]
 
 
+def path_in_project(path: str) -> str:
+    """Return a path relative to the project's root, without `./` and a slash at the end.
+
+    Raises:
+        ValueError: it leaves the project, or names git's or lopen's own folder.
+    """
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    own = {part.casefold() for part in parts} & {".git", ".lopen"}
+    if path.startswith("/") or not parts or ".." in parts or own:
+        raise ValueError("a path below the project's root, not in .git or .lopen")
+    return "/".join(parts)
+
+
 class SettingsSection(BaseModel):
     """A table of the configuration file: closed, immutable."""
 

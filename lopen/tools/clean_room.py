@@ -1,0 +1,221 @@
+"""The clean room: a checkout of exactly the tree that would be committed, in which verify commands run.
+
+It lies outside the project and holds no file that git ignores, no leftover and no nested repository. It is brought from
+tree to tree by writing the files that differ. HOME is empty but for what verify-setup installed. What a command does to
+the room is undone after it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lopen.git.checkout import Checkout
+from lopen.git.trees import GITLINK, TreeEntry
+from lopen.sandbox.command import Room
+from lopen.storage.temporary import TemporaryFolder
+from lopen.tools.dependency_files import setup_key
+from lopen.tools.installed import Installed
+from lopen.workspace.room_files import Found, RoomFile, RoomFiles, remove
+
+BATCH_BYTES = 64_000_000  # of contents held in memory while the room is filled
+
+
+class CleanRoom:
+    """The room of one session's verify commands.
+
+    `mounted`: the sandbox shows the room at the project's own path, with what is carried. `home` is the person's
+    checkout, from which the paths `carry` are taken. `where` is a folder outside the project.
+    """
+
+    def __init__(
+        self, where: Path, repository: Checkout, home: Path, *, carry: Sequence[str] = (), mounted: bool
+    ) -> None:
+        self._repository = repository
+        self._home = home
+        self._carry = carry
+        self._mounted = mounted
+        self._own = TemporaryFolder(where)
+        form = repository.layout.object_format
+        self._files = RoomFiles(self._own.path / "files", repository.blob_contents, form)
+        self._user = RoomFiles(self._own.path / "home", repository.blob_contents, form)
+        self._tree: str | None = None
+        self._carried: tuple[tuple[Path, str], ...] = ()
+        self._placed: dict[str, Stand] = {}  # for git's folder and for carried paths
+        self._installed = Installed(self._files, self._user)
+        self._key = ("", "", "")  # of the latest tree and set-up command
+
+    def close(self) -> None:
+        """Remove the room."""
+        self._own.remove()
+
+    @property
+    def set_up_for(self) -> str:
+        """What the installed dependencies were made for, "" where there are none or a command changed them."""
+        return self._installed.key
+
+    @property
+    def set_up_on(self) -> str:
+        """The tree on which verify-setup ran, "" where nothing is installed."""
+        return self._installed.tree
+
+    def setup_key(self, tree: str, command: str) -> str:
+        """Return the hash of what decides on the dependencies of `tree`."""
+        self._bring_to(tree)
+        if self._key[:2] != (tree, command):
+            files = {path: file.blob for path, file in self._files.files.items()}
+
+            def read(paths: list[str]) -> dict[str, bytes]:
+                contents = self._repository.blob_contents(files[path] for path in paths)
+                return {path: contents.get(files[path], b"") for path in paths}
+
+            self._key = (tree, command, setup_key(files, command, read))
+        return self._key[2]
+
+    def installed_for(self, key: str, tree: str) -> None:
+        """What was installed last serves every tree with this key; it was installed on `tree`."""
+        self._installed.key, self._installed.tree = key, tree
+
+    def forget_installed(self) -> None:
+        """Remove what verify-setup installed."""
+        self._installed.drop()
+
+    def enter(self, tree: str) -> Room:
+        """Bring the room to `tree` for one command; `leave` follows."""
+        self._bring_to(tree)
+        self._place()
+        self._files.seal()
+        fixed = self._installed.paths() if self._mounted else ()
+        return Room(self._files.top, self._user.top, fixed, self._carried)
+
+    def leave(self, *, wanted: Callable[[str], bool], install: bool = False) -> Found:
+        """Undo what the command did and return it. With `install`, what it added stays until `forget_installed`."""
+        found = self._files.tidy(wanted=wanted, remove_added=not install)
+        at_home = self._user.tidy(remove_added=not install)
+        if install:
+            self._installed.take([p for p in found.added if p not in found.contents], at_home.added)
+            for path in found.contents:
+                remove(str(self._files.top / path))
+        elif not self._mounted:
+            self._installed.check()
+        return found
+
+    def _bring_to(self, tree: str) -> None:
+        if tree == self._tree:
+            return
+        if self._tree is None:
+            wanted: dict[str, TreeEntry | None] = {**self._repository.entries(tree)}
+        else:
+            wanted = {
+                c.path: TreeEntry(c.mode_after, c.after) if c.after and c.mode_after else None
+                for c in self._repository.changes(self._tree, tree)
+            }
+        self._unplace()
+        self._tree = None  # until all is written
+        for batch in self._batches(wanted):
+            self._files.change(batch)
+        self._tree = tree
+
+    def _batches(self, wanted: Mapping[str, TreeEntry | None]) -> Iterator[dict[str, RoomFile | None]]:
+        """Yield the files in portions that fit into memory; submodules are left out."""
+        batch: dict[str, RoomFile | None] = {
+            path: None for path, entry in wanted.items() if entry is None or entry.mode == GITLINK
+        }
+        files = {
+            p: RoomFile(e.mode, e.blob) for p, e in wanted.items() if e is not None and e.mode != GITLINK
+        }
+        sizes = self._repository.blob_sizes(f.blob for f in files.values()) if len(files) > 50 else {}
+        room = BATCH_BYTES
+        yield batch
+        batch = {}
+        for path, file in files.items():
+            room -= sizes.get(file.blob, 0)
+            if room < 0 and batch:
+                yield batch
+                batch, room = {}, BATCH_BYTES
+            batch[path] = file
+        yield batch
+
+    def _place(self) -> None:
+        """Make what stands for git's folder and for carried paths, unless it stands there as it was made."""
+        self._carried = tuple(carried(self._home, self._carry, self._files.files))
+        wanted = dict(self._git_folder())
+        for source, path in self._carried:
+            kind: Kind = "folder" if source.is_dir() else "file"
+            wanted[path] = Stand(kind) if self._mounted else Stand("link", os.fsencode(source))
+        if not self._placed.keys() <= wanted.keys():
+            self._unplace()
+        for path, stand in wanted.items():
+            if path not in self._placed:
+                self._files.keep(path)
+            stand.make(self._files.top / path)
+        self._placed = wanted
+
+    def _unplace(self) -> None:
+        self._files.drop(self._placed)
+        self._placed = {}
+
+    def _git_folder(self) -> Iterator[tuple[str, Stand]]:
+        """Yield what stands for `.git`: a place for the mount, or a pointer to the repository's folder."""
+        dot_git = self._repository.root / ".git"
+        if dot_git.is_dir() and not dot_git.is_symlink():
+            pointer = b"gitdir: " + os.fsencode(dot_git) + b"\n"
+            yield ".git", Stand("folder") if self._mounted else Stand("file", pointer)
+        elif (
+            dot_git.is_file() and self._mounted
+        ):  # git would move a linked work tree to the room without the mount
+            yield ".git", Stand("file")
+
+
+Kind = Literal["folder", "file", "link"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """An entry of the room that is not of the tree: an empty folder, a file with its content, a link with its target."""
+
+    kind: Kind
+    content: bytes = b""
+
+    def make(self, place: Path) -> None:
+        """Make it at `place`, unless it stands there already."""
+        if self._stands(place):
+            return
+        remove(str(place))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if self.kind == "folder":
+            place.mkdir()
+        elif self.kind == "file":
+            place.write_bytes(self.content)
+        else:
+            place.symlink_to(os.fsdecode(self.content))
+
+    def _stands(self, place: Path) -> bool:
+        try:
+            mode = place.lstat().st_mode
+            if self.kind == "folder":
+                return stat.S_ISDIR(mode) and not os.listdir(place)
+            if self.kind == "link":
+                return stat.S_ISLNK(mode) and os.fsencode(os.readlink(place)) == self.content
+            return stat.S_ISREG(mode) and place.read_bytes() == self.content
+        except OSError:
+            return False
+
+
+def carried(home: Path, carry: Sequence[str], files: Collection[str]) -> Iterator[tuple[Path, str]]:
+    """Yield (source, path) of what the person lets in. The tree's own `files` stay, and links are left out."""
+    for path in carry:
+        source = home / path
+        above = [
+            home.joinpath(*source.relative_to(home).parts[:depth]) for depth in range(1, len(source.parts))
+        ]
+        if path in files or not source.exists() or any(p.is_symlink() for p in above):
+            continue
+        if source.is_dir() and any(known.startswith(f"{path}/") for known in files):
+            yield from carried(home, [f"{path}/{name}" for name in sorted(os.listdir(source))], files)
+        else:
+            yield source, path

@@ -1,0 +1,112 @@
+"""The files that decide what verify-setup installs: manifests, lock files, and what the set-up command runs by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+LOCK_FILES = frozenset(
+    {
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "bun.lock",
+        "bun.lockb",
+        "poetry.lock",
+        "uv.lock",
+        "pdm.lock",
+        "Pipfile.lock",
+        "Cargo.lock",
+        "go.sum",
+        "Gemfile.lock",
+        "composer.lock",
+        "gradle.lockfile",
+        "flake.lock",
+    }
+)
+# Texts in which a file that set-up runs may be named
+_SCRIPTS = frozenset({"GNUmakefile", "Makefile", "justfile", "makefile", "noxfile.py", "setup.py", "tox.ini"})
+_MANIFESTS = (
+    LOCK_FILES
+    | _SCRIPTS
+    | {
+        ".npmrc",
+        ".python-version",
+        ".tool-versions",
+        ".yarnrc.yml",
+        "Cargo.toml",
+        "Gemfile",
+        "Pipfile",
+        "build.gradle",
+        "build.gradle.kts",
+        "composer.json",
+        "environment.yml",
+        "gradle.properties",
+        "go.mod",
+        "package.json",
+        "pnpm-workspace.yaml",
+        "pom.xml",
+        "pyproject.toml",
+        "rust-toolchain.toml",
+        "settings.gradle",
+        "settings.gradle.kts",
+        "setup.cfg",
+    }
+)
+_REQUIREMENTS = re.compile(r"(?:requirements|constraints)[^/]*\.(?:txt|in)|.*\.(?:csproj|gemspec|cabal)")
+_INSTALLING = ("preinstall", "install", "postinstall", "prepare", "prepublish")  # scripts of a package.json
+_WORD = re.compile(r"[\w.@+-]+(?:/[\w.@+-]+)*")
+LONGEST_TEXT = 200_000  # characters of one file that are searched for names
+
+Read = Callable[[list[str]], Mapping[str, bytes]]
+"""Return path → content of files of the tree."""
+
+
+def is_manifest(path: str) -> bool:
+    """Return True if a package manager reads a file of this name."""
+    name = PurePosixPath(path).name
+    return name in _MANIFESTS or _REQUIREMENTS.fullmatch(name) is not None
+
+
+def setup_key(files: Mapping[str, str], command: str, read: Read) -> str:
+    """Return the SHA-256 (hex) of the set-up `command` and the files that decide what it installs.
+
+    `files` is path → blob id of the tree. Files count that the command, an installing script or a build back end names.
+    """
+    manifests = [path for path in files if is_manifest(path)]
+    texts = [command]
+    folders: list[str] = []
+    for path, raw in read([p for p in manifests if PurePosixPath(p).name not in LOCK_FILES]).items():
+        text = raw[:LONGEST_TEXT].decode("utf-8", "replace")
+        name = PurePosixPath(path).name
+        texts += (
+            [text] if name in _SCRIPTS else list(_install_scripts(text)) if name == "package.json" else []
+        )
+        folders += _own_back_end(text, path) if name == "pyproject.toml" else []
+    named = {word.removeprefix("./") for text in texts for word in _WORD.findall(text)}
+    deciding = {path for path in files if path in named or path.startswith(tuple(folders))} | {*manifests}
+    lines = [command, *(f"{path}\0{files[path]}" for path in sorted(deciding))]
+    return hashlib.sha256("\0\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _install_scripts(text: str) -> Iterator[str]:
+    try:
+        scripts = json.loads(text).get("scripts", {})
+        yield from (str(scripts[name]) for name in _INSTALLING if name in scripts)
+    except (ValueError, AttributeError, TypeError):
+        yield text
+
+
+def _own_back_end(text: str, path: str) -> Iterator[str]:
+    """Yield the folders of a build back end that lies in the tree (`backend-path`)."""
+    try:
+        folders = tomllib.loads(text).get("build-system", {}).get("backend-path", [])
+        base = PurePosixPath(path).parent
+        yield from (f"{base / str(folder)}/".removeprefix("./") for folder in folders)
+    except (tomllib.TOMLDecodeError, AttributeError, TypeError):
+        return

@@ -1,0 +1,192 @@
+"""Verification runs in a clean room: nothing decides it but the tree that would be committed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lopen.sandbox.choice import Mode
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import ToolResult, tool_results, tools
+from tests.needs import require_sandbox
+from tests.project import TIMEOUT_S, UNITTEST, Project, code, plan, specification, verified
+
+MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
+Call = tuple[str, dict[str, Any]]
+
+PASSES = "print('Ran 1 test in 0.001s\\n\\nOK', flush=True)\nimport os\nos._exit(0)\n"
+THREE = "def add(a, b):\n    return 3\n"
+COMPILED = "import py_compile; py_compile.compile('x.py', cfile='{}', doraise=True)"
+
+
+def write(path: str, content: str) -> str:
+    """A line of shell that writes a file and its folder."""
+    return f"mkdir -p $(dirname {path}) && cat > {path} <<'END'\n{content}END\n"
+
+
+def compiled(path: str, content: str) -> str:
+    """A line of shell that leaves a compiled module without its source."""
+    return f'{write("x.py", content)}{sys.executable} -c "{COMPILED.format(path)}" && rm x.py\n'
+
+
+# What the model plants in its own tree, where it makes the failing test of a wrong function pass
+PLANTS: dict[str, tuple[str, str]] = {
+    "a runner without source": (compiled("unittest.pyc", PASSES), "from calc import add"),
+    "a module without source": (compiled("calc_impl.pyc", THREE), "from calc_impl import add"),
+    "a folder that ignores itself": (
+        write("calc2/.gitignore", "*\n") + write("calc2/__init__.py", THREE),
+        "from calc2 import add",
+    ),
+    "a nested repository": (
+        write("calc3/__init__.py", THREE) + "git init -q calc3",
+        "from calc3 import add",
+    ),
+    "a file in HOME": (
+        "touch ~/.flag",
+        "from pathlib import Path\nadd = lambda a, b: 3 if (Path.home() / '.flag').exists() else 4",
+    ),
+    "a program of an ignored folder": (
+        write("node_modules/.bin/check", "#!/bin/sh\n") + "chmod +x node_modules/.bin/check",
+        "import subprocess\nadd = lambda a, b: 3 + subprocess.call(['node_modules/.bin/check'])",
+    ),
+}
+# A test that passes once it ran before: it leaves a trace wherever it can write
+REMEMBERS = """import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path.cwd()
+PLACES = [HERE / "src/.git/flag", HERE / "flag/a/b", HERE / "tests/flag", Path.home() / ".local/flag",
+          Path(tempfile.gettempdir()) / "flag", HERE / "__pycache__/flag", HERE / "specs/flag"]
+
+
+class Remembering(unittest.TestCase):
+  def test_it_ran_before(self):
+    found = any(p.exists() for p in PLACES) or Path("README.md").read_text() != "A project.\\n"
+    try:
+        found = found or "user.flag" in os.listxattr("src")
+    except OSError:
+        pass
+    for place in PLACES:
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.touch()
+        except OSError:
+            pass
+    times = os.stat("README.md")
+    Path("README.md").write_text("B project.\\n")
+    os.utime("README.md", ns=(times.st_atime_ns, times.st_mtime_ns))
+    try:
+        os.setxattr("src", "user.flag", b"1")
+    except OSError:
+        pass
+    assert found
+"""
+MARKS = """import os
+import subprocess
+import unittest
+
+
+class Marks(unittest.TestCase):
+    def test_nothing_tells_that_it_is_a_verification(self):
+        told = [n for n in os.environ if "LOPEN" in n.upper()]
+        told += [p for p in (".lopen/state.db", ".lopen/cache", "/run/lopen-session") if os.path.lexists(p)]
+        self.assertEqual(told, [])
+
+    def test_git_answers(self):
+        self.assertEqual(subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True).returncode, 0)
+"""
+
+
+def importing(line: str) -> str:
+    """A test of the sum, whose function comes from `line`."""
+    return (
+        f"import unittest\n{line}\n\n\nclass TestAdd(unittest.TestCase):\n    def test_add(self):\n"
+        "        self.assertEqual(add(1, 2), 3)\n"
+    )
+
+
+def command(line: str) -> Call:
+    return "run_command", {"command": line}
+
+
+def tested(content: str) -> Call:
+    return "write_file", {"path": "test_calc.py", "content": content}
+
+
+def building(make_project: MakeProject, mode: Mode, *turns: Sequence[Call], **settings: str) -> Project:
+    require_sandbox(mode)
+    script = [plan(), *(tools(*turn) for turn in turns), tools(*code(), *verified("calc-t1"))]
+    project = make_project(
+        script,
+        LOPEN_SANDBOX__MODE=mode,
+        LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD="100",
+        LOPEN_CIRCUIT__TOOL_FAILURE__THRESHOLD="100",
+        LOPEN_BUDGET__ENABLED="false",
+        **settings,
+    )
+    project.write("src/keep.txt", "kept\n")
+    project.write("tests/keep.txt", "kept\n")
+    project.write(".gitignore", "__pycache__/\nnode_modules/\n.env.test\ndata/\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Add folders")
+    project.specify(text=specification(commands={"verify-tests": UNITTEST}))
+    return project
+
+
+def results(project: Project, tool: str, request: int) -> list[ToolResult]:
+    return [r for r in tool_results(project.requests[request]) if r.tool == tool]
+
+
+def clean_clone_passes(project: Project, folder: Path) -> bool:
+    """Whether the committed tests pass in a clone."""
+    clone = ["git", "clone", "-q", "-b", "lopen/calc", str(project.root), str(folder)]
+    subprocess.run(clone, check=True, timeout=TIMEOUT_S)
+    return subprocess.run(UNITTEST.split(), cwd=folder, timeout=TIMEOUT_S, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_that_is_in_no_commit_decides(make_project: MakeProject, mode: Mode, tmp_path: Path) -> None:
+    wrong = ("write_file", {"path": "calc.py", "content": "def add(a, b):\n    return 4\n"})
+    undo = "git clean -qffdx -e .lopen; rm -f ~/.flag"
+    turn: list[Call] = [wrong]
+    for plant, test in PLANTS.values():
+        turn += [
+            command(plant),
+            tested(importing(test)),
+            command(UNITTEST),
+            ("verify_tests", {}),
+            command(undo),
+            wrong,
+        ]
+    project = building(make_project, mode, turn)
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.out + ran.err
+    tried = [r.data["exit_code"] for r in results(project, "run_command", 2)][1::3]
+    judged = [r.data["passed"] for r in results(project, "verify_tests", 2)]
+    assert dict(zip(PLANTS, tried, strict=True)) == dict.fromkeys(PLANTS, 0)
+    assert dict(zip(PLANTS, judged, strict=True)) == dict.fromkeys(PLANTS, False)
+    assert clean_clone_passes(project, tmp_path / "clone")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_verification_learns_of_another_one(make_project: MakeProject, mode: Mode) -> None:
+    turn = [tested(REMEMBERS), *[("verify_tests", {})] * 3, tested(MARKS), ("verify_tests", {})]
+    project = building(make_project, mode, turn)
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.out + ran.err
+    verifications = results(project, "verify_tests", 2)
+    assert [r.data["passed"] for r in verifications] == [False, False, False, True], verifications[-1].data
+    assert not (project.root / "specs/flag").exists()
+    assert project.read("README.md") == "A project.\n"
