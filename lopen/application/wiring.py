@@ -123,16 +123,13 @@ def wired(
         rules = sandbox_rules(sandbox, settings)
         override = "" if options.model.startswith(REPLAY) else options.model
         second = settings.oracle.second_model or override or settings.models.planning
+        oracle = OracleCalls(calls, repository, store, settings.oracle.model, second)
         loop = SessionContext(
             settings=settings,
             clock=clock,
             project=Project(place, workspace, Specifications(home, store), commands, verifier, rules),
             record=_record(store, journal, audit, home, secrets),
-            models=SessionModels(
-                calls,
-                OracleCalls(calls, repository, store, settings.oracle.model, second),
-                override,
-            ),
+            models=SessionModels(calls, oracle, override),
             guards=Guards(meter, _watch(meter, journal, clock, verifier)),
             people=People(
                 person or context.presentation.person(context, settings, view),

@@ -151,7 +151,7 @@ class Bubblewrap(ProjectSandbox):
         return BubblewrapPolicy(
             root=self._root,
             cwd=cwd,
-            room=room_mounts(room, self._root) if room else (),
+            room=room.mounts(self._root, ROOM_HOME) if room else (),
             caches=() if room else tuple(self._writable(command, home)),
             writable=command.writable,
             network=command.network,
@@ -330,23 +330,6 @@ def _files_for(policy: BubblewrapPolicy, *, connected: bool) -> Iterator[tuple[l
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def room_mounts(room: Room, root: Path) -> tuple[tuple[str, Path, Path], ...]:
-    """Return the mounts (option, source, place) that put a room in the project's place; git's folder is read-only."""
-    mounts = [("--bind", room.files, root), ("--bind", room.home, ROOM_HOME)]
-    for fixed in room.fixed:
-        place = (
-            root / fixed.relative_to(room.files)
-            if folders.inside(fixed, room.files)
-            else ROOM_HOME / fixed.relative_to(room.home)
-        )
-        mounts.append(("--ro-bind", fixed, place))
-    mounts += [("--ro-bind", source, root / path) for source, path in room.carried]
-    dot_git = root / ".git"
-    if os.path.lexists(dot_git) and not dot_git.is_symlink():
-        mounts.append(("--ro-bind", dot_git, dot_git))
-    return tuple(mounts)
 
 
 def _each(option: str, paths: Iterable[Path | str]) -> list[str]:

@@ -47,6 +47,21 @@ class Room:
     fixed: tuple[Path, ...] = ()
     carried: tuple[tuple[Path, str], ...] = ()
 
+    def mounts(self, root: Path, home: Path) -> tuple[tuple[str, Path, Path], ...]:
+        """Return the mounts (bubblewrap's option, source, place) that show the room at `root` and `home`.
+
+        The project's git folder is there too, read-only.
+        """
+        shown = [("--bind", self.files, root), ("--bind", self.home, home)]
+        for path in self.fixed:
+            base, place = (self.files, root) if path.is_relative_to(self.files) else (self.home, home)
+            shown.append(("--ro-bind", path, place / path.relative_to(base)))
+        shown += [("--ro-bind", source, root / path) for source, path in self.carried]
+        git = root / ".git"
+        if git.exists() and not git.is_symlink():
+            shown.append(("--ro-bind", git, git))
+        return tuple(shown)
+
 
 @dataclass(frozen=True, slots=True)
 class Command:

@@ -117,7 +117,7 @@ def command(line: str) -> Call:
     return "run_command", {"command": line}
 
 
-def tested(content: str) -> Call:
+def checking(content: str) -> Call:
     return "write_file", {"path": "test_calc.py", "content": content}
 
 
@@ -160,7 +160,7 @@ def test_nothing_that_is_in_no_commit_decides(make_project: MakeProject, mode: M
     for plant, test in PLANTS.values():
         turn += [
             command(plant),
-            tested(importing(test)),
+            checking(importing(test)),
             command(UNITTEST),
             ("verify_tests", {}),
             command(undo),
@@ -180,7 +180,7 @@ def test_nothing_that_is_in_no_commit_decides(make_project: MakeProject, mode: M
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_verification_learns_of_another_one(make_project: MakeProject, mode: Mode) -> None:
-    turn = [tested(REMEMBERS), *[("verify_tests", {})] * 3, tested(MARKS), ("verify_tests", {})]
+    turn = [checking(REMEMBERS), *[("verify_tests", {})] * 3, checking(MARKS), ("verify_tests", {})]
     project = building(make_project, mode, turn)
 
     ran = project.drive()
