@@ -141,8 +141,9 @@ def building(make_project: MakeProject, mode: Mode, *turns: Sequence[Call], **se
     return project
 
 
-def results(project: Project, tool: str, request: int) -> list[ToolResult]:
-    return [r for r in tool_results(project.requests[request]) if r.tool == tool]
+def results(project: Project, tool: str) -> list[ToolResult]:
+    """The results of a tool in the building turns before the last one."""
+    return [r for r in tool_results(project.requests[-1]) if r.tool == tool]
 
 
 def clean_clone_passes(project: Project, folder: Path) -> bool:
@@ -156,23 +157,24 @@ def clean_clone_passes(project: Project, folder: Path) -> bool:
 def test_nothing_that_is_in_no_commit_decides(make_project: MakeProject, mode: Mode, tmp_path: Path) -> None:
     wrong = ("write_file", {"path": "calc.py", "content": "def add(a, b):\n    return 4\n"})
     undo = "git clean -qffdx -e .lopen; rm -f ~/.flag"
-    turn: list[Call] = [wrong]
-    for plant, test in PLANTS.values():
-        turn += [
+    turns = [
+        [
+            wrong,
             command(plant),
-            checking(importing(test)),
+            checking(importing(line)),
             command(UNITTEST),
             ("verify_tests", {}),
             command(undo),
-            wrong,
         ]
-    project = building(make_project, mode, turn)
+        for plant, line in PLANTS.values()
+    ]
+    project = building(make_project, mode, *turns)
 
     ran = project.drive()
 
     assert ran.code == 0, ran.out + ran.err
-    tried = [r.data["exit_code"] for r in results(project, "run_command", 2)][1::3]
-    judged = [r.data["passed"] for r in results(project, "verify_tests", 2)]
+    tried = [r.data["exit_code"] for r in results(project, "run_command")][1::3]
+    judged = [r.data["passed"] for r in results(project, "verify_tests")]
     assert dict(zip(PLANTS, tried, strict=True)) == dict.fromkeys(PLANTS, 0)
     assert dict(zip(PLANTS, judged, strict=True)) == dict.fromkeys(PLANTS, False)
     assert clean_clone_passes(project, tmp_path / "clone")
@@ -180,13 +182,14 @@ def test_nothing_that_is_in_no_commit_decides(make_project: MakeProject, mode: M
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_verification_learns_of_another_one(make_project: MakeProject, mode: Mode) -> None:
-    turn = [checking(REMEMBERS), *[("verify_tests", {})] * 3, checking(MARKS), ("verify_tests", {})]
-    project = building(make_project, mode, turn)
+    verify: Call = ("verify_tests", {})
+    turns = [[checking(REMEMBERS), verify], [verify], [verify], [checking(MARKS), verify]]
+    project = building(make_project, mode, *turns)
 
     ran = project.drive()
 
     assert ran.code == 0, ran.out + ran.err
-    verifications = results(project, "verify_tests", 2)
+    verifications = results(project, "verify_tests")
     assert [r.data["passed"] for r in verifications] == [False, False, False, True], verifications[-1].data
     assert not (project.root / "specs/flag").exists()
     assert project.read("README.md") == "A project.\n"
