@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from lopen.base.errors import ExitCode
-from lopen.claude_hooks.guard import EVENTS
+from lopen.claude_hooks.answer import EVENTS
 from lopen.cli.app import installed
 from lopen.guardrails.pipeline import GUARDRAILS
 from lopen.limits.circuits.rules import RULES

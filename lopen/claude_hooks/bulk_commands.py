@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from lopen.claude_hooks.protected_places import READERS, git_parts, holds, is_claude, mentions, protected
+from lopen.claude_hooks.work_tree import git_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -235,15 +236,4 @@ def _is_path(word: str, here: str) -> bool:
 
 
 def _git(folder: str, *arguments: str) -> list[str] | None:
-    """The lines that git gives; None where it fails."""
-    import subprocess
-
-    argv = ["git", "-C", folder, "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", *arguments]
-    environ = os.environ | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    try:
-        done = subprocess.run(argv, capture_output=True, env=environ, timeout=GIT_WITHIN_S, check=False)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    if done.returncode:
-        return None
-    return [line for line in done.stdout.decode("utf-8", "replace").split("\n") if line]
+    return git_lines(folder, *arguments, within_s=GIT_WITHIN_S)

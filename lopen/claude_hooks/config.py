@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 
+from lopen.base.thresholds import NAMES, ORDER, in_order
 from lopen.base.user_folders import config_folder
 from lopen.limits.budgets.budget import BudgetSpec
 from lopen.limits.circuits.rules import BY_NAME, RULES
@@ -21,12 +22,20 @@ if TYPE_CHECKING:
 
 AGENT = "claude-code"
 INFINITE = float("inf")
+TASK_TYPES = ("planning", "implement", "review", "test", "deploy", "design")
 
 # key → (default, trust: lower, raise or user_only)
 KEYS: dict[str, tuple[Any, str]] = {
     "budget.enabled": (True, "raise"),
     "budget.enforcement": ("hard", "user_only"),
     "budget.session_tokens": (2_000_000, "lower"),
+    "budget.task_tokens": (400_000, "lower"),
+    "budget.by_task_type.planning": (200_000, "lower"),
+    "budget.by_task_type.implement": (400_000, "lower"),
+    "budget.by_task_type.review": (120_000, "lower"),
+    "budget.by_task_type.test": (200_000, "lower"),
+    "budget.by_task_type.deploy": (80_000, "lower"),
+    "budget.by_task_type.design": (200_000, "lower"),
     "budget.warning_threshold": (0.8, "lower"),
     "budget.confirmation_threshold": (0.9, "lower"),  # read for the order of the three alone
     "budget.pause_threshold": (1.0, "lower"),
@@ -39,9 +48,13 @@ KEYS: dict[str, tuple[Any, str]] = {
     "resources.max_agents_per_session": (10, "lower"),
     "resources.agent_spawn_cooldown_s": (10.0, "user_only"),
     "resources.api_session_max": (50, "lower"),
+    "resources.cost_warn_usd": (1.0, "lower"),
+    "resources.cost_block_usd": (5.0, "lower"),
     "memory.evidence_max": (100, "lower"),
     "memory.tool_history_max": (50, "user_only"),
     "hooks.external_commands": (["oracle.py", "swarm.py", "research.py"], "user_only"),
+    "hooks.check_stops": (False, "raise"),
+    "hooks.task_type": ("", "user_only"),
     "hooks.timeout_s": (2.0, "user_only"),
 }
 for _rule in RULES:
@@ -52,7 +65,9 @@ for _rule in RULES:
 
 # key → (the lowest, whether that itself may be, the highest); of texts, what they must look like
 BOUNDS: dict[str, tuple[float, bool, float]] = {
+    **{f"budget.by_task_type.{kind}": (0, True, INFINITE) for kind in TASK_TYPES},
     "budget.session_tokens": (0, True, INFINITE),
+    "budget.task_tokens": (0, True, INFINITE),
     "budget.warning_threshold": (0, False, 1),
     "budget.confirmation_threshold": (0, False, 1),
     "budget.pause_threshold": (0, False, 1),
@@ -62,6 +77,8 @@ BOUNDS: dict[str, tuple[float, bool, float]] = {
     "resources.max_agents_per_session": (1, True, INFINITE),
     "resources.agent_spawn_cooldown_s": (0, True, INFINITE),
     "resources.api_session_max": (1, True, INFINITE),
+    "resources.cost_warn_usd": (0, True, INFINITE),
+    "resources.cost_block_usd": (0, True, INFINITE),
     "memory.evidence_max": (1, True, 100_000),
     "memory.tool_history_max": (1, True, 100_000),
     "hooks.timeout_s": (0, False, 30),
@@ -70,12 +87,13 @@ PATTERNS = {
     "budget.enforcement": r"^(hard|warn)$",
     "budget.store": r"^(sqlite|rediss?://.+|unix://.+)$",
     "budget.key_prefix": r"^[A-Za-z0-9_.-]{1,64}$",
+    "hooks.task_type": rf"^({'|'.join(TASK_TYPES)}|)$",
 }
 for _rule in RULES:
     BOUNDS[f"circuit.{_rule.name}.threshold"] = (1, True, INFINITE)
     BOUNDS[f"circuit.{_rule.name}.window"] = (0, False, INFINITE)
     BOUNDS[f"circuit.{_rule.name}.cooldown_base"] = (0, True, INFINITE)
-_THRESHOLDS = ("budget.warning_threshold", "budget.confirmation_threshold", "budget.pause_threshold")
+_THRESHOLDS = tuple(f"budget.{name}" for name in NAMES)
 
 ENVIRONMENT = {
     "TOKEN_BUDGET_ENABLED": "budget.enabled",
@@ -99,6 +117,7 @@ def load(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], tuple[s
     The faults name the place and the key, never the value: that may be a secret, or a repository's words.
     """
     values = {key: default for key, (default, _) in KEYS.items()}
+    given: set[str] = set()
     faults: list[str] = []
 
     def take(found: Iterator[tuple[str, str, Any]], *, tightening: bool = False) -> None:
@@ -109,17 +128,18 @@ def load(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], tuple[s
                 faults.append(f"{place} is not {_wanted(key)}")
             elif not tightening or _tightens(key, value, values[key]):
                 values[key] = value
+                given.add(key.removeprefix("budget."))
 
     if own := config_folder(environ):
         take(_file(os.path.join(own, "config.toml"), faults))
     take(_file(os.path.join(root, ".lopen", "config.toml"), faults), tightening=True)
     take(_variables(environ))
     warning, confirmation, pause = (values[key] for key in _THRESHOLDS)
-    if not warning < confirmation <= pause:
-        faults.append(
-            "budget: warning_threshold < confirmation_threshold <= pause_threshold must hold; the defaults do"
-        )
-        values |= {key: KEYS[key][0] for key in _THRESHOLDS}
+    ordered = in_order((warning, confirmation, pause), given)
+    if ordered is None:
+        faults.append(f"budget: {ORDER}; the defaults do")
+        ordered = (0.8, 0.9, 1.0)
+    values |= zip(_THRESHOLDS, ordered, strict=True)
     return values, tuple(faults)
 
 
@@ -150,15 +170,27 @@ def table(values: Mapping[str, Any], section: str) -> dict[str, Any]:
 
 def session_spec(settings: dict[str, Any], session: str) -> BudgetSpec:
     """The budget of a Claude Code session."""
-    budget = table(settings, "budget")
+    return _spec(settings, f"session:{session}", "session", settings["budget.session_tokens"])
+
+
+def task_spec(settings: dict[str, Any], session: str, task_type: str) -> BudgetSpec:
+    """The budget of a session's task of this type."""
+    key = f"budget.by_task_type.{task_type}"
+    tokens = settings[key]
+    if task_type == "implement" and tokens == KEYS[key][0]:  # it follows the default of all types
+        tokens = settings["budget.task_tokens"]
+    return _spec(settings, f"task:{session}", "task", tokens).replace(task_description=task_type)
+
+
+def _spec(settings: dict[str, Any], budget_id: str, kind: str, tokens: int) -> BudgetSpec:
     return BudgetSpec(
-        f"session:{session}",
-        "session",
-        budget["session_tokens"] if budget["enabled"] else 0,
+        budget_id,
+        kind,
+        tokens if settings["budget.enabled"] else 0,
         agent=AGENT,
-        alert_threshold=budget["warning_threshold"],
-        pause_threshold=budget["pause_threshold"],
-        enforcement=budget["enforcement"],
+        alert_threshold=settings["budget.warning_threshold"],
+        pause_threshold=settings["budget.pause_threshold"],
+        enforcement=settings["budget.enforcement"],
     )
 
 

@@ -1,12 +1,11 @@
-"""`lopen hook EVENT`: an event's JSON on standard input, exit 0 with context or exit 2 with the reason.
+"""`lopen hook EVENT`: an event's JSON on standard input, the answer as JSON on standard output.
 
-Whatever fails in the guard itself allows the call and is logged. Loaded before anything
-heavy: only the standard library, and no more of it than is used.
+Whatever fails in the guard itself allows the call, is logged and is said to the person. An event that lopen does not
+know is allowed. Loaded before anything heavy: only the standard library, and no more of it than is used.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -14,9 +13,14 @@ import time
 from datetime import UTC, datetime
 
 from lopen.base.errors import LopenError, StoreUnreachable
-from lopen.claude_hooks import config, pending_usage, protect
+from lopen.base.hashing import blake2b
+from lopen.claude_hooks import config, pending_usage
+from lopen.claude_hooks.answer import ALLOWED, EVENTS, Answer, written
+from lopen.claude_hooks.call_kinds import MARK, nested_in
 from lopen.claude_hooks.event import LARGEST, HookEvent, Malformed, parse
-from lopen.claude_hooks.guard import EVENTS, Answer, SessionGuard
+from lopen.claude_hooks.guard import SessionGuard
+from lopen.claude_hooks.session import HookSession
+from lopen.claude_hooks.verify_commands import verify_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
 
     from lopen.limits.stores.store import LimitsStore, Rows
 
-ALLOWED, USAGE, BLOCKED = 0, 2, 2
 _left_open: list[Any] = []  # held until the process is gone
 
 
@@ -42,14 +45,16 @@ def main(
     *,
     leaving: bool = False,
 ) -> int:
-    """Answer one event. `argv`: the event's name. 0 allows, 2 blocks (and says a wrong name).
+    """Answer one event. `argv`: the event's name. Gives the exit code.
 
     `leaving`: the process ends right after, so the database is not closed: what is committed is durable,
     and folding the log into it would take three more waits for the disk.
     """
     if len(argv) != 1 or argv[0] not in EVENTS:
-        stderr.write(f"usage: lopen hook {' | '.join(EVENTS)}\n")
-        return USAGE
+        stderr.write(
+            f"lopen hook: not an event of lopen's: {' '.join(argv)[:100]}; known: {', '.join(EVENTS)}\n"
+        )
+        return ALLOWED
     began, root = time.monotonic(), ""
     settings: dict[str, Any] = {}
     disarm = _nothing
@@ -67,8 +72,12 @@ def main(
         answer, plain = Answer(log=(f"{type(error).__name__}: {error}; the call is allowed",)), False
     finally:
         disarm()
-    _log((*answer.log, *attempt.owe(root)), root, stderr)
-    code = _say(argv[0], answer, plain, stdout, stderr)
+    lines = (*answer.log, *attempt.owe(root))
+    _log(lines, root, stderr)
+    told = tuple(f"lopen: {line}" for line in lines if _is_news(line, root, attempt.session))
+    code, out, err = written(argv[0], answer.replace(tell=(*answer.tell, *told)), plain=plain)
+    stdout.write(out)
+    stderr.write(err)
     if argv[0] == "session-start" and os.path.isdir(os.path.join(root, ".lopen")):
         _tidy(root, settings.get("hooks.timeout_s", 0.0) - (time.monotonic() - began), stderr)
     return code
@@ -79,6 +88,7 @@ class _Attempt:
 
     def __init__(self) -> None:
         self.id = os.urandom(8).hex()
+        self.session = ""
         self.event: HookEvent | None = None
         self.faults: tuple[str, ...] = ()
 
@@ -109,7 +119,10 @@ def answered(
     """The answer, and whether it is wanted in the plain shape."""
     raw = getattr(stdin, "buffer", stdin).read(LARGEST + 1)
     event = parse(raw.encode() if isinstance(raw, str) else raw, name)
+    attempt.session = event.session
     if name == "pre-tool-use":
+        from lopen.claude_hooks import protect
+
         reason = protect.forbidden(event.tool, event.arguments, event.cwd or root, root)
         if reason:
             return Answer(reason), event.plain
@@ -128,11 +141,15 @@ def _guarded(
         _left_open.append(store)
         close = _nothing
     now = datetime.now(UTC)
+    nested = nested_in(os.environ)
+    os.environ[MARK] = nested or event.session  # for what this hook starts
     waits = pending_usage.waiting(root)
+    verifiable = next(verify_commands(root), None) is not None
 
     def work(rows: Rows) -> Answer:
         alerts = pending_usage.count(rows, waits, settings, now)
-        guard = SessionGuard(rows, event, settings, now, root, attempt.id, attempt.faults)
+        session = HookSession(rows, event, settings, now, attempt.id, verifiable=verifiable)
+        guard = SessionGuard(session, root, attempt.faults, nested)
         return guard.run(name, alerts.get(event.session, ()))
 
     try:
@@ -199,19 +216,20 @@ def _tidy(root: str, seconds: float, stderr: TextIO) -> None:
         disarm()
 
 
-def _say(name: str, answer: Answer, plain: bool, stdout: TextIO, stderr: TextIO) -> int:
-    if answer.block:
-        if plain:
-            stdout.write(json.dumps({"reason": answer.block}) + "\n")
-        stderr.write(answer.block + "\n")
-        return BLOCKED
-    if answer.context:
-        context: dict[str, Any] = {"additionalContext": "\n\n".join(answer.context)}
-        if not plain:
-            title = "".join(part.capitalize() for part in name.split("-"))
-            context = {"hookSpecificOutput": {"hookEventName": title, **context}}
-        stdout.write(json.dumps(context) + "\n")
-    return ALLOWED
+def _is_news(line: str, root: str, session: str) -> bool:
+    """Tell whether the person has not been told this in this session yet; without a `.lopen` folder always."""
+    folder = os.path.join(root, ".lopen", "cache", "said")
+    if not os.path.isdir(os.path.join(root, ".lopen")):
+        return True
+    mark = blake2b(f"{session}\0{line}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.close(os.open(os.path.join(folder, mark), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _log(lines: Sequence[str], root: str, stderr: TextIO) -> None:

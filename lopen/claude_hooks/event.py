@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 
+from lopen.base.hashing import blake2b
 from lopen.base.value import Value
 from lopen.limits.budgets.budget import BudgetUsage
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LARGEST = 64 * 1024 * 1024
+MOST_COMPARED = 1_000_000  # characters of an output
 _ID_SIGNS = "_.:-"
 
 
@@ -34,7 +35,14 @@ class HookEvent(Value):
     prompt: str = ""
     cwd: str = ""
     agent: str = ""  # the sub-agent that makes the call; older versions of Claude Code do not tell
+    agent_transcript: str = ""  # of the sub-agent that ends
+    launched: str = ""  # the sub-agent that a call started
+    in_background: bool = False  # it goes on after the call's end
     source: str = ""  # why a session starts: startup, resume, clear, compact
+    closing: str = ""  # the text that a turn ends with
+    held_back: bool = False  # a hook has held the end of this turn back already
+    background: tuple[str, ...] | None = None  # sub-agents that still run, where the event tells
+    output: str = ""  # the beginning of a digest of what the call gave
     plain: bool = False
 
 
@@ -60,16 +68,47 @@ def parse(raw: bytes, name: str) -> HookEvent:
         prompt=_text(fields, "prompt"),
         cwd=_text(fields, "cwd"),
         agent=_text(fields, "agent_id")[:200],
+        agent_transcript=_text(fields, "agent_transcript_path"),
         source=_text(fields, "source"),
+        closing=_text(fields, "last_assistant_message"),
+        held_back=fields.get("stop_hook_active") is True,
+        background=_running(fields.get("background_tasks")),
         plain="session_id" not in fields,
     )
-    if name not in ("pre-tool-use", "post-tool-use"):
+    if name not in ("pre-tool-use", "post-tool-use", "post-tool-use-failure"):
         return event
     if not event.tool:
         raise Malformed("the event names no tool")
+    if name == "pre-tool-use":
+        return event
     response = fields.get("tool_response", fields.get("response"))
-    failed = fields.get("hook_event_name") == "PostToolUseFailure" or _failed(response)
-    return event.replace(ok=not failed, usage=usage_of(response), model=_model(response))
+    failed = name == "post-tool-use-failure" or fields.get("hook_event_name") == "PostToolUseFailure"
+    failed = (failed and fields.get("is_interrupt") is not True) or _failed(response)
+    launched = _text(response, "agentId")[:200] if isinstance(response, dict) else ""
+    return event.replace(
+        ok=not failed,
+        usage=usage_of(response),
+        model=_model(response),
+        launched=launched,
+        in_background=isinstance(response, dict) and response.get("status") == "async_launched",
+        output=_digest(response),
+    )
+
+
+def _running(tasks: Any) -> tuple[str, ...] | None:
+    """The ids of the sub-agents among the tasks in the background; None where the event does not list them."""
+    if not isinstance(tasks, list):
+        return None
+    agents = [t for t in tasks if isinstance(t, dict) and t.get("type") == "subagent"]
+    return tuple(_text(task, "id")[:200] for task in agents)
+
+
+def _digest(response: Any) -> str:
+    """A digest of what a call gave, its times left out."""
+    if isinstance(response, dict):
+        response = {name: value for name, value in response.items() if not name.lower().endswith("ms")}
+    text = json.dumps(response, sort_keys=True, default=str)[:MOST_COMPARED]
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def usage_of(holder: Any) -> BudgetUsage | None:
@@ -105,30 +144,7 @@ def _failed(response: Any) -> bool:
     if not isinstance(response, dict):
         return False
     said = response.get("is_error") is True or response.get("success") is False
-    return said or response.get("interrupted") is True or bool(response.get("error"))
+    return said or bool(response.get("error"))
 
 
 AGENT_TOOLS = ("Task", "Agent")
-
-
-def kind_of(event: HookEvent, scripts: list[str]) -> str:
-    """`scripts`: names of the scripts that call an external model."""
-    if event.tool in AGENT_TOOLS:
-        return "agent"
-    command = event.arguments.get("command") if isinstance(event.arguments, dict) else None
-    if not isinstance(command, str):
-        return "tool"
-    external = any(script and script in command for script in scripts)
-    if not external and "lopen" not in command:
-        return "tool"
-    from lopen.claude_hooks.protect import simple_commands  # only for a command that may be one of these
-
-    words = [c.words for c in simple_commands(command)]
-    if any(os.path.basename(word) in scripts for line in words for word in line):
-        return "external"
-    called = any(
-        os.path.basename(word) == "lopen" and line[i + 1 : i + 2] == ("hook",)
-        for line in words
-        for i, word in enumerate(line)
-    )
-    return "hook" if called else "tool"

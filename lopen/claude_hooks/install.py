@@ -1,4 +1,4 @@
-"""Writing the hooks into a project's `.claude/settings.json`, and taking them out again.
+"""Writing the hooks into a project's `.claude/settings.json` and lopen's commands beside it, and taking them out again.
 
 What else stands there stays as it is; the file as it was is kept beside it until they are out again. A file that cannot be read as
 settings is left alone, and said (docs/reference/claude-code-hooks.md).
@@ -7,6 +7,7 @@ settings is left alone, and said (docs/reference/claude-code-hooks.md).
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -18,15 +19,24 @@ from typing import Any
 
 from lopen.base.atomic_files import replace_linked
 from lopen.base.errors import LopenError
+from lopen.claude_hooks.answer import EVENTS
+from lopen.claude_hooks.config import TASK_TYPES
 
-# Claude Code's event → lopen's word for it, and whether it is matched by tool.
-HOOKED = {
-    "PreToolUse": ("pre-tool-use", True),
-    "PostToolUse": ("post-tool-use", True),
-    "UserPromptSubmit": ("user-prompt-submit", False),
-    "SessionStart": ("session-start", False),
-}
+# Events that are matched by tool
+MATCHED = frozenset({"pre-tool-use", "post-tool-use", "post-tool-use-failure"})
 TIMEOUT_S = 5
+# Commands for the person in a session: name → description, and what lopen prints for it or the answer
+COMMANDS = {
+    "circuit-status": ("Show lopen's circuit breakers and limits", "circuit status"),
+    "lopen-status": ("Show lopen's modules, budgets and circuits", "status"),
+}
+TYPED = f"""\
+---
+description: Begin a task of a type with its own token budget ({", ".join(TASK_TYPES)})
+argument-hint: TYPE
+---
+The task that begins now has the type "$ARGUMENTS" for lopen's token budgets. Say so in one line and wait.
+"""
 
 
 def settings_path(project: Path) -> Path:
@@ -35,13 +45,15 @@ def settings_path(project: Path) -> Path:
 
 
 def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
-    """Add the four hooks, replacing older ones of lopen's. Gives the file, and the backup where one was made."""
+    """Add the hooks, replacing older ones of lopen's. Gives the file, and the backup where one was made."""
     path = settings_path(project)
     settings = _read(path)
     hooks = _without_ours(path, settings)
-    for event, (word, matched) in HOOKED.items():
-        command = f"{program or program_here()} hook {word}"
-        entry: dict[str, Any] = {"matcher": "*"} if matched else {}
+    program = program or program_here()
+    _write_commands(path.parent, program)
+    for word, event in EVENTS.items():
+        command = f"{program} hook {word}"
+        entry: dict[str, Any] = {"matcher": "*"} if word in MATCHED else {}
         entry["hooks"] = [{"type": "command", "command": command, "timeout": TIMEOUT_S}]
         hooks[event] = [*hooks.get(event, []), entry]
     wanted = settings | {"hooks": hooks}
@@ -63,6 +75,7 @@ def uninstall(project: Path) -> tuple[Path, bool, Path | None]:
     path = settings_path(project)
     settings = _read(path)
     hooks = _without_ours(path, settings)
+    _remove_commands(path.parent)
     if hooks == settings.get("hooks", {}):
         return path, False, None
     rest = _rest(settings, hooks)
@@ -84,9 +97,55 @@ def uninstall(project: Path) -> tuple[Path, bool, Path | None]:
     return path, True, kept[-1] if kept else None
 
 
+def _texts(program: str) -> dict[str, str]:
+    """The files of the client's commands, by name."""
+    shown = {
+        f"{name}.md": (
+            f"---\ndescription: {what}\nallowed-tools: Bash({program} {line}:*)\n---\n"
+            f"!`{program} {line}`\n\nShow the person this output as it is.\n"
+        )
+        for name, (what, line) in COMMANDS.items()
+    }
+    return {**shown, "lopen-type.md": TYPED}
+
+
+def _write_commands(claude: Path, program: str) -> None:
+    """A file of that name that somebody else wrote stays."""
+    folder = claude / "commands"
+    for name, text in _texts(program).items():
+        file = folder / name
+        if file.exists() and not _is_our_command(file):
+            continue
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            replace_linked(file, text.encode())
+        except OSError as error:
+            raise LopenError(f"{file} cannot be written: {error.strerror or error}") from error
+
+
+def _remove_commands(claude: Path) -> None:
+    folder = claude / "commands"
+    for name in _texts(""):
+        if _is_our_command(folder / name):
+            (folder / name).unlink()
+    with suppress(OSError):  # something else lies there
+        folder.rmdir()
+
+
+def _is_our_command(file: Path) -> bool:
+    """The file is as lopen wrote it, with whichever program."""
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    found = re.search(r"(?m)^allowed-tools: Bash\((.*?) (?:circuit )?status:\*\)$", text)
+    return text == _texts(found[1] if found else "")[file.name]
+
+
 def _rest(settings: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with these hooks alone; without the table where none is left."""
-    return {k: v for k, v in settings.items() if k != "hooks"} | ({"hooks": hooks} if hooks else {})
+    """The settings with these hooks alone; without events, and without the table, where nothing is left."""
+    left = {event: entries for event, entries in hooks.items() if entries}
+    return {k: v for k, v in settings.items() if k != "hooks"} | ({"hooks": left} if left else {})
 
 
 def _held(backup: Path) -> dict[str, Any] | None:
@@ -148,7 +207,7 @@ def _is_ours(command: Any) -> bool:
         return False
     return any(
         line == f"lopen hook {word}" or line.endswith((f"/lopen hook {word}", f" -m lopen hook {word}"))
-        for word, _ in HOOKED.values()
+        for word in EVENTS
     )
 
 

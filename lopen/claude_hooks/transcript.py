@@ -1,7 +1,7 @@
-"""New usage in a Claude Code transcript: read from where the last event stopped, each message once.
+"""What a session was billed: the requests in its transcript and in those of its sub-agents, each once.
 
-A message is written as several lines that repeat its id and its usage, the last one complete: the
-highest count seen for an id is what it used.
+A request is written as several lines that repeat its id and its usage, the last one complete. A fork copies the
+lines of its parent, ids included. So each request has a memo in the store that says what was charged for it.
 """
 
 from __future__ import annotations
@@ -19,48 +19,119 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-MOST_AT_ONCE = 4 * 1024 * 1024  # the rest is read with the next event
-IDS_KEPT = 32
+MOST_AT_ONCE = 4 * 1024 * 1024  # bytes of a file; the rest is read with the next event
+MOST_FILES = 200
+CALLS_KEPT = 50  # tool calls of the newest message
 
 
-class TranscriptUsage(Value):
-    """Where the next reading starts, what is new, and which tool calls were answered with an error."""
+class Request(Value):
+    """One billed request. `key` identifies it in every transcript that holds it."""
 
-    offset: int
-    seen: dict[str, list[int]]  # message id → counts already charged
-    usage: dict[str, BudgetUsage]  # model → what is new
-    last_id: str
-    failed: tuple[str, ...]
+    key: str
+    model: str
+    usage: BudgetUsage
+    agent: str = ""
+    at: str = ""
 
 
-def read(path: str, session: str, offset: int, seen: dict[str, list[int]]) -> TranscriptUsage:
-    """What the transcript holds beyond `offset`; nothing new where it cannot be read."""
-    seen = dict(seen)
-    usage: dict[str, BudgetUsage] = {}
+class Place(Value):
+    """Where the reading of one file goes on, and the message that its last line belongs to."""
+
+    offset: int = 0
+    newest: str = ""
+    prior: str = ""  # the message before it
+    calls: tuple[str, ...] = ()  # the newest message's
+
+    def turn_of(self, call_id: str) -> str:
+        """A label of the turn that a call belongs to: the message before its own, whether or not that is written yet."""
+        return self.prior if call_id in self.calls else self.newest
+
+
+class News(Value):
+    """What the new lines of a file say."""
+
+    place: Place
+    requests: tuple[Request, ...] = ()
+    failed: tuple[str, ...] = ()  # calls that were answered with an error
+
+
+def files_of(transcript: str, agent_transcript: str = "") -> list[tuple[str, str, int]]:
+    """Each transcript of a session as agent ("" for the session itself), path and size."""
+    if not transcript:
+        return []
+    found = [("", transcript, _size(transcript))]
+    folders = [os.path.join(transcript.removesuffix(".jsonl"), "subagents")]
+    while folders and len(found) < MOST_FILES:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif entry.name.startswith("agent-") and entry.name.endswith(".jsonl"):
+                        found.append((_agent(entry.name), entry.path, entry.stat().st_size))
+        except (OSError, ValueError):
+            continue
+    if agent_transcript and all(path != agent_transcript for _, path, _ in found):
+        found.append((_agent(os.path.basename(agent_transcript)), agent_transcript, _size(agent_transcript)))
+    return found
+
+
+def _agent(name: str) -> str:
+    return name.removeprefix("agent-").removesuffix(".jsonl")[:200]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def read(path: str, session: str, agent: str, place: Place) -> News:
+    """What the file holds beyond `place`; nothing new where it cannot be read."""
+    requests: dict[str, Request] = {}
     failed: list[str] = []
-    last_id = ""
-    text, offset = _new_text(path, offset)
+    text, offset = _new_text(path, place.offset)
+    newest, prior, calls = place.newest, place.prior, list(place.calls)
     for line in text.split("\n"):  # not splitlines: a message may hold U+2028 and its kin unescaped
         entry = _entry(line, session)
         message = entry.get("message")
         if not isinstance(message, dict):
             continue
         failed += _errors(message)
-        message_id, counted = message.get("id"), usage_of(message)
-        if entry.get("type") != "assistant" or not isinstance(message_id, str) or entry.get("isSidechain"):
+        key = _key(entry, message)
+        if entry.get("type") != "assistant" or not key:
             continue
-        last_id = message_id[:100]
-        if counted is not None:
-            new = _beyond(counted, seen.get(last_id))
-            seen[last_id] = [
-                max(a, b) for a, b in zip(_counts(counted), seen.get(last_id, [0] * 4), strict=False)
-            ]
-            model = str(message.get("model", ""))[:100]
-            usage[model] = _sum(usage.get(model, BudgetUsage()), new)
-    kept = dict(list(seen.items())[-IDS_KEPT:])
-    return TranscriptUsage(
-        offset, kept, {m: u for m, u in usage.items() if any(_counts(u))}, last_id, tuple(failed)
-    )
+        aside = (
+            bool(entry.get("isSidechain")) and not agent
+        )  # older versions write sub-agents' lines here, too
+        if not aside:
+            if key != newest:
+                newest, prior, calls = key, newest, []
+            calls = (calls + _calls(message))[-CALLS_KEPT:]
+        if usage := usage_of(message):
+            before = requests[key].usage if key in requests else BudgetUsage()
+            model, at = str(message.get("model", ""))[:100], str(entry.get("timestamp", ""))[:40]
+            whose = agent or ("sub-agent" if aside else "")
+            requests[key] = Request(key, model, higher(usage, before), whose, at)
+    after = Place(offset, newest, prior, tuple(calls))
+    return News(after, tuple(requests.values()), tuple(failed))
+
+
+def _key(entry: dict[str, Any], message: dict[str, Any]) -> str:
+    found = entry.get("requestId") or message.get("id")
+    return found[:100] if isinstance(found, str) else ""
+
+
+def higher(one: BudgetUsage, other: BudgetUsage) -> BudgetUsage:
+    """Of each kind of tokens the higher count."""
+    return BudgetUsage(*map(max, one.fields().values(), other.fields().values()))
+
+
+def beyond(usage: BudgetUsage, charged: BudgetUsage) -> BudgetUsage:
+    """What is not charged yet."""
+    pairs = zip(usage.fields().values(), charged.fields().values(), strict=True)
+    return BudgetUsage(*(max(0, new - old) for new, old in pairs))
 
 
 def _new_text(path: str, offset: int) -> tuple[str, int]:
@@ -91,22 +162,18 @@ def _entry(line: str, session: str) -> dict[str, Any]:
     return entry
 
 
-def _errors(message: dict[str, Any]) -> Iterator[str]:
+def _blocks(message: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
     content = message.get("content")
     for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") == "tool_result" and block.get("is_error") is True:
+        if isinstance(block, dict) and block.get("type") == kind:
+            yield block
+
+
+def _errors(message: dict[str, Any]) -> Iterator[str]:
+    for block in _blocks(message, "tool_result"):
+        if block.get("is_error") is True:
             yield str(block.get("tool_use_id", ""))[:200]
 
 
-def _counts(usage: BudgetUsage) -> list[int]:
-    return list(usage.fields().values())
-
-
-def _beyond(usage: BudgetUsage, charged: list[int] | None) -> BudgetUsage:
-    return BudgetUsage(
-        *(max(0, new - old) for new, old in zip(_counts(usage), charged or [0] * 4, strict=False))
-    )
-
-
-def _sum(one: BudgetUsage, other: BudgetUsage) -> BudgetUsage:
-    return BudgetUsage(*(a + b for a, b in zip(_counts(one), _counts(other), strict=True)))
+def _calls(message: dict[str, Any]) -> list[str]:
+    return [str(block.get("id", ""))[:200] for block in _blocks(message, "tool_use")]

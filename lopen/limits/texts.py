@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from datetime import UTC, datetime
 
@@ -15,6 +16,7 @@ from lopen.limits.budgets.budget import (
     percent,
     shortfall,
 )
+from lopen.limits.circuits.agents import OVERRIDE
 from lopen.limits.stores.records import Alert
 
 TYPE_CHECKING = False
@@ -51,12 +53,15 @@ def extension(state: BudgetState, need: int = SMALLEST_ANSWER) -> int:
     return min(LARGEST_EXTENSION, -(-max(state.max_tokens // 2, lacking) // 1_000) * 1_000)
 
 
-def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER) -> str:
-    """The person's command that lets work go on after this budget paused it."""
-    tokens = extension(state, need)
+def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER, *, short: bool = False) -> str:
+    """The person's command that lets work go on after this budget paused it.
+
+    `short`: without the budget's id, which the command finds where one budget alone is used up.
+    """
+    tokens, which = extension(state, need), "" if short else f" {state.budget_id}"
     if not tokens:
         return f"lopen budget reset {state.budget_id}"
-    return f"lopen budget extend {state.budget_id} --tokens {tokens} --reason TEXT"
+    return f"lopen budget extend{which} --tokens {tokens} --reason TEXT"
 
 
 def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = SMALLEST_ANSWER) -> Alert:
@@ -74,19 +79,26 @@ def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = S
     return Alert(new_id(), state.budget_id, ALERT_TYPES[crossing], message, state.utilization, now)
 
 
-def trip_text(decision: CallDecision, now: datetime) -> str:
-    """Why a call is held back, in full: reason, cooldown, workaround, how to go on."""
-    head = "Resource limit reached" if decision.kind == "later" else "Circuit breaker tripped"
-    parts = [f"{head}: {decision.seen}."]
-    if decision.until is not None:
-        wait = max(0.0, decision.until - now.timestamp())
-        until = datetime.fromtimestamp(decision.until, UTC).strftime("%H:%M:%S UTC")
-        parts.append(f"Cooldown: {wait:.0f}s, until {until}; then one call is let through.")
+def trip_text(decision: CallDecision, now: datetime, *, short: bool = False) -> str:
+    """Why a call is held back: reason and workaround, then until when or the person's command.
+
+    `short`: in two lines, and without the circuit's id, which the command finds where one circuit alone waits.
+    """
+    later = decision.kind == "later"
+    reason = f"{'Resource limit reached' if later else 'Circuit breaker tripped'}: {decision.seen}."
     if decision.instead:
-        parts.append(f"Instead: {decision.instead}.")
+        reason += f" Instead: {decision.instead}."
+    ways = []
+    if decision.until is not None:
+        wait = max(1, math.ceil(decision.until - now.timestamp()))
+        until = datetime.fromtimestamp(decision.until, UTC).strftime("%H:%M:%S UTC")
+        ways.append(f"Cooldown: {wait}s, until {until}{'' if later else '; then one call is let through'}.")
+    if decision.rule == "agent_spawn":
+        ways.append(f"{OVERRIDE} in the person's prompt lifts the limits on sub-agents.")
     if decision.needs_ack:
-        parts.append(f"A person lets it go on with: lopen circuit ack {decision.circuit_id}")
-    return " ".join(parts)
+        command = "lopen circuit ack" if short else f"lopen circuit ack {decision.circuit_id}"
+        ways.append(f"A person lets it go on with: {command}")
+    return ("\n" if short else " ").join([reason, " ".join(ways)] if ways else [reason])
 
 
 def trip_alert(decision: CallDecision, now: datetime) -> Alert:

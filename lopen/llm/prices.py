@@ -36,6 +36,39 @@ def _flat_rates(model: str) -> tuple[float, ...] | None:
     return tuple(rates)
 
 
+def known_models() -> list[str]:
+    """Return the ids of Anthropic's models in the table."""
+    from genai_prices.data import providers
+
+    return [model.id for provider in providers if provider.id == "anthropic" for model in provider.models]
+
+
+def price_tiers(model: str) -> tuple[tuple[int, tuple[float, ...]], ...] | None:
+    """Return the dollars per token of each kind, by the size of prompt above which they hold; None if unknown.
+
+    A caller without this library, as a hook is, prices single requests with them.
+    """
+    if flat := _flat_rates(model):
+        return ((0, flat),)
+    if _priced(model, Usage(LARGE)) is None:
+        return None
+    below, above = SMALL, LARGE  # prompts on either side of the boundary
+    small = (_priced(model, Usage(SMALL)) or 0.0) / SMALL
+    while above - below > 1:
+        middle = (below + above) // 2
+        same = abs((_priced(model, Usage(middle)) or 0.0) / middle - small) < 1e-12
+        below, above = (middle, above) if same else (below, middle)
+    return (0, _rates(model, SMALL)), (below, _rates(model, LARGE))
+
+
+def _rates(model: str, prompt: int) -> tuple[float, ...]:
+    """Return the dollars per token of each kind for requests with a prompt of this size."""
+    whole = _priced(model, Usage(prompt)) or 0.0
+    output = ((_priced(model, Usage(prompt, SMALL)) or 0.0) - whole) / SMALL
+    cached = [(_priced(model, Usage(0, 0, *kind)) or 0.0) / prompt for kind in ((prompt, 0), (0, prompt))]
+    return whole / prompt, output, *cached
+
+
 def _counts(usage: Usage) -> tuple[int, int, int, int]:
     return usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, usage.cache_read_tokens
 

@@ -24,16 +24,48 @@ COMMAND = [sys.executable, "-m", "lopen", "hook"]
 class Answered:
     """How the process ended."""
 
-    code: int
+    exit_code: int
     out: str
-    err: str
+    errors: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out) if self.out else {}
+        return found
 
     @property
     def context(self) -> str:
         """What it gives into the context, in either shape."""
-        fields = json.loads(self.out) if self.out else {}
-        holder = fields.get("hookSpecificOutput", fields)
+        holder = self.fields.get("hookSpecificOutput", self.fields)
         return str(holder.get("additionalContext", ""))
+
+    @property
+    def told(self) -> str:
+        """What the person is shown."""
+        return str(self.fields.get("systemMessage", ""))
+
+    @property
+    def stopped(self) -> str:
+        """Why the loop ends here."""
+        return str(self.fields["stopReason"]) if self.fields.get("continue") is False else ""
+
+    @property
+    def reason(self) -> str:
+        """Why it is refused."""
+        specific = self.fields.get("hookSpecificOutput", {})
+        if specific.get("permissionDecision") == "deny":
+            return str(specific["permissionDecisionReason"])
+        return str(self.fields["reason"]) if self.fields.get("decision") == "block" else self.stopped
+
+    @property
+    def code(self) -> int:
+        """2 where the event is refused, in either shape."""
+        return 2 if self.reason else self.exit_code
+
+    @property
+    def err(self) -> str:
+        """Everything that it says."""
+        return "\n".join(filter(None, (self.reason, self.context, self.told, self.errors)))
 
 
 class HookedProject:

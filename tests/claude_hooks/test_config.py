@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from lopen.claude_hooks.config import BOUNDS, INFINITE, KEYS, PATTERNS, _fits, load, table
 from lopen.limits.circuits.rules import rule_book
-from lopen.settings.schema import Settings, Trust
+from lopen.settings.schema import Budget, Settings, Trust
 
 
 def test_defaults_and_trust_are_the_schemas() -> None:
@@ -116,7 +116,7 @@ timeout_s = 0.001
         ),
         ("[budget", "config.toml is not valid TOML (end of document): nothing in it holds"),
         ("\x00budget", "config.toml is not valid TOML (line 1, column 1): nothing in it holds"),
-        ("[budget]\nwarning_threshold = 0.95", "must hold; the defaults do"),
+        ("[budget]\nwarning_threshold = 0.95\npause_threshold = 0.9", "must hold; the defaults do"),
         ("[hooks]\nexternal_commands = [1]", "hooks.external_commands is not a list of texts"),
         ("[memory]\nevidence_max = 0", "memory.evidence_max is not a whole number from 1 and at most 100000"),
     ],
@@ -144,6 +144,26 @@ def test_what_is_written_wrongly_is_left_out_and_said(home: Path, text: str, sai
 def test_a_wrong_variable_is_left_out_and_said(home: Path, name: str, value: str) -> None:
     [fault] = faults_of(home, **{name: value})
     assert fault.startswith(f"{name} is not ")
+
+
+@pytest.mark.parametrize(
+    ("variables", "wanted"),
+    [
+        ({"TOKEN_BUDGET_PAUSE_THRESHOLD": "0.75"}, (0.6, 0.675, 0.75)),
+        ({"TOKEN_BUDGET_ALERT_THRESHOLD": "0.95"}, (0.95, 0.975, 1.0)),
+        ({"TOKEN_BUDGET_ALERT_THRESHOLD": "0.5"}, (0.5, 0.9, 1.0)),
+    ],
+)
+def test_thresholds_that_are_not_set_follow_the_others(
+    home: Path, variables: dict[str, str], wanted: tuple[float, float, float]
+) -> None:
+    values = loaded(home, **variables)
+    names = ("warning_threshold", "confirmation_threshold", "pause_threshold")
+    assert tuple(values[f"budget.{name}"] for name in names) == wanted
+    given = {"ALERT": "warning", "PAUSE": "pause"}
+    [(variable, value)] = variables.items()
+    schema = Budget.model_validate({f"{given[variable.split('_')[2]]}_threshold": float(value)})
+    assert tuple(getattr(schema, name) for name in names) == wanted
 
 
 def test_what_is_none_of_the_hooks_settings_is_no_fault(home: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lopen.base.errors import LopenError
-from lopen.claude_hooks.install import HOOKED, install, settings_path, uninstall
+from lopen.claude_hooks.answer import EVENTS
+from lopen.claude_hooks.install import install, settings_path, uninstall
 from tests.project import Project
 
 THEIRS = {
@@ -34,13 +35,29 @@ def test_hooks_are_merged_and_the_file_as_it_was_is_kept(tmp_path: Path) -> None
     _, backup = install(tmp_path, "lopen")
     settings = json.loads(path.read_text())
     assert settings["model"] == "opus"
-    assert settings["hooks"]["Stop"] == THEIRS["hooks"]["Stop"]  # type: ignore[index] # a literal above
+    assert settings["hooks"]["Stop"][:1] == THEIRS["hooks"]["Stop"]  # type: ignore[index] # a literal above
     first, second = settings["hooks"]["PreToolUse"]
     assert first["matcher"] == "Bash"
     assert second["hooks"][0]["command"] == "lopen hook pre-tool-use"
-    assert set(HOOKED) < set(settings["hooks"])
+    assert set(EVENTS.values()) == set(settings["hooks"])
     assert backup is not None
     assert backup.read_text() == before
+
+
+def test_the_commands_of_the_client_come_and_go_with_the_hooks(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "commands"
+    folder.mkdir(parents=True)
+    (folder / "lopen-type.md").write_text("mine")
+    install(tmp_path, "/old/bin/python -m lopen")
+    install(tmp_path, "lopen")
+    assert "!`lopen circuit status`" in (folder / "circuit-status.md").read_text()
+    assert "!`lopen status`" in (folder / "lopen-status.md").read_text()
+    (folder / "lopen-status.md").write_text("changed by me")
+    uninstall(tmp_path)
+    assert {file.name: file.read_text() for file in folder.iterdir()} == {
+        "lopen-type.md": "mine",
+        "lopen-status.md": "changed by me",
+    }
 
 
 def test_installing_twice_changes_nothing_more(tmp_path: Path) -> None:
@@ -136,12 +153,15 @@ def test_hooks_in_a_project_without_a_state_folder_have_one_made(tmp_path: Path)
     assert ran.code == 0, ran.err
     assert "created " in ran.out
     assert project.git("status", "--porcelain", "--untracked-files=all").split() == [
+        *["??", ".claude/commands/circuit-status.md"],
+        *["??", ".claude/commands/lopen-status.md"],
+        *["??", ".claude/commands/lopen-type.md"],
         *["??", ".claude/settings.json"],
         *["??", ".lopen/.gitignore"],
     ]
     event = {"session_id": "abc", "tool_name": "Read", "tool_input": {"file_path": "a"}}
-    blocked = [project.lopen("hook", "pre-tool-use", stdin=json.dumps(event)).code for _ in range(5)]
-    assert blocked == [0, 0, 0, 0, 2]
+    said = [project.lopen("hook", "pre-tool-use", stdin=json.dumps(event)).out for _ in range(5)]
+    assert ["deny" in out for out in said] == [False] * 4 + [True]
     assert "created " not in project.lopen("hooks", "install").out
 
 

@@ -69,10 +69,25 @@ def test_a_prompt_of_the_person_begins_a_task(quiet: HookedProject) -> None:
     assert quiet.circuit().calls.iteration_count == 1
 
 
-def test_without_verify_commands_the_rule_does_not_apply(quiet: HookedProject) -> None:
+def test_without_verify_commands_the_count_is_since_the_last_prompt(quiet: HookedProject) -> None:
     specified(quiet.root, verify_tests="none")
-    assert [made(quiet, i).code for i in range(6)] == [0] * 6
-    assert "Circuit breaker: closed (6 iterations)" in quiet.send("user-prompt-submit", prompt="on").context
+    for _ in range(2):
+        assert [made(quiet, i).code for i in range(4)] == [0] * 4
+        quiet.send("user-prompt-submit", prompt="go on")
+    note = "<task-notification>\n<task-id>b1</task-id> ends, SUDO PARALLEL\n</task-notification>"
+    made(quiet, 0)
+    quiet.send("user-prompt-submit", prompt=note)  # the client's own: no person asked
+    assert [made(quiet, i).code for i in range(4)] == [0] * 3 + [2]
+    blocked = made(quiet, 9)
+    assert "5 tool calls since the person's last prompt" in blocked.reason
+    assert "run the verification" not in blocked.reason
+
+
+def test_verify_commands_stay_allowed_while_max_iterations_is_open(quiet: HookedProject) -> None:
+    specified(quiet.root, verify_tests=TESTS)
+    assert [made(quiet, i).code for i in range(5)] == [0] * 4 + [2]
+    assert made(quiet, 6).code == 2
+    assert made(quiet, 7, TESTS, is_error=True).code == 0
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ from datetime import datetime
 
 from lopen.base.money import dollars
 from lopen.limits.budgets.budget import SMALLEST_ANSWER, Charge
-from lopen.limits.circuits.agents import AgentLimits, spent
-from lopen.limits.circuits.call_events import put_agents, read_agents
+from lopen.limits.circuits.agents import AgentLimits
+from lopen.limits.circuits.call_events import add_cost
 from lopen.limits.stores.records import Alert
 from lopen.limits.stores.store import Rows
-from lopen.limits.texts import new_id
 
 # USD for one request with an answer of so many tokens; None where its model has no known price
 Quote = Callable[[int], float | None]
@@ -51,14 +50,4 @@ def charge_external(
     """Keep what sub-agents and external calls cost; the alert on the one charge that reaches the warning."""
     if charge.agent not in EXTERNAL_AGENTS or not charge.cost_usd:
         return ()
-    agents, warn = spent(read_agents(rows, circuit_id), charge.cost_usd, limits)
-    put_agents(rows, circuit_id, agents)
-    if not warn:
-        return ()
-    message = (
-        f"sub-agents and external calls have cost {dollars(agents.cost_usd)} in this session"
-        f" and stop at {dollars(limits.cost_block_usd)}"
-    )
-    alert = Alert(new_id(), circuit_id, "warning_threshold", message, timestamp=now)
-    rows.add_alert(alert)
-    return (alert,)
+    return add_cost(rows, circuit_id, charge.cost_usd, limits, now)

@@ -177,8 +177,8 @@ def _turns(before: str, after: str) -> int:
 
 
 def _of_task(call: CircuitCall) -> bool:
-    """Tell whether the call counts as an iteration of the task; a sub-agent's and a verify command do not."""
-    return bool(call.task) and not call.inner and not call.verifies
+    """Tell whether the call counts as an iteration of the task; a sub-agent's calls do not."""
+    return bool(call.task) and not call.inner
 
 
 def _in_seconds(times: tuple[float, ...], now: float, rule: CircuitRule) -> tuple[float, ...]:
@@ -227,7 +227,7 @@ def _tool_rules(state: CircuitState, call: CircuitCall, book: RuleBook) -> list[
         (book["sequential_tool"], in_turn, f"{call.tool} was called {in_turn} times in one turn"),
         (book["rapid_fire"], recent, f"{recent} calls within {book['rapid_fire'].window:g} s"),
     ]
-    if _of_task(call):
+    if _of_task(call) and not call.verifies:  # which would set the count back
         since = "the last passing verify command" if book.verifiable else "the person's last prompt"
         seen = f"{total} tool calls since {since}"
         found.insert(1, (book["max_iterations"], total, seen))

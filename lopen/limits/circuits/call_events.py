@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from lopen.base.money import dollars
 from lopen.base.value import Value
 from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
-from lopen.limits.circuits.agents import Agents
+from lopen.limits.circuits.agents import Agents, spent, too_dear
 from lopen.limits.circuits.breaker import after_call, before_call
 from lopen.limits.circuits.circuit import (
     TRIP,
@@ -18,15 +19,15 @@ from lopen.limits.circuits.circuit import (
     refusal,
     verified,
 )
-from lopen.limits.stores.records import Incident, from_fields
-from lopen.limits.texts import trip_alert
+from lopen.limits.stores.records import Alert, Incident, from_fields
+from lopen.limits.texts import new_id, trip_alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lopen.limits.circuits.agents import AgentLimits
     from lopen.limits.circuits.rules import RuleBook
-    from lopen.limits.stores.records import Alert
     from lopen.limits.stores.store import Rows
 
     FindHabits = Callable[[CallHistory, CallHistory, CallEnd], tuple[WastefulHabit, ...]]
@@ -108,6 +109,33 @@ def log_trip(rows: Rows, decision: CallDecision, now: datetime) -> tuple[Alert, 
     alert = trip_alert(decision, now)
     rows.add_alert(alert)
     return (alert,)
+
+
+def add_cost(
+    rows: Rows, circuit_id: str, cost_usd: float, limits: AgentLimits, now: datetime
+) -> tuple[Alert, ...]:
+    """Add to the cost of a session's sub-agents and external calls; the alert on the sum that reaches the warning."""
+    agents, warn = spent(read_agents(rows, circuit_id), cost_usd, limits)
+    put_agents(rows, circuit_id, agents)
+    if not warn:
+        return ()
+    message = (
+        f"sub-agents and external calls have cost {dollars(agents.cost_usd)} in this session"
+        f" and stop at {dollars(limits.cost_block_usd)}"
+    )
+    alert = Alert(new_id(), circuit_id, "warning_threshold", message, timestamp=now)
+    rows.add_alert(alert)
+    return (alert,)
+
+
+def trip_if_dear(
+    rows: Rows, circuit_id: str, limits: AgentLimits, now: datetime, book: RuleBook
+) -> Answer | None:
+    """Open the circuit where sub-agents and external calls have cost all that they may; None where they may go on."""
+    if not book.enabled or not too_dear(read_agents(rows, circuit_id), limits):
+        return None
+    seen = f"sub-agents and external calls have cost {dollars(limits.cost_block_usd)} or more"
+    return trip(rows, circuit_id, "external_api", seen, now, book)
 
 
 def read_agents(rows: Rows, circuit_id: str) -> Agents:

@@ -13,12 +13,11 @@ from typing import Any, Protocol, TypeVar
 
 from lopen.base.clock import Clock
 from lopen.base.events import CircuitChanged, Event, Notice
-from lopen.base.money import dollars
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit
 from lopen.guardrails.habits import HabitLimits, find_habits
 from lopen.guardrails.signature import signature
 from lopen.limits.answers import ToolPass, ToolTrip, raised
-from lopen.limits.circuits.agents import OVERRIDE, AgentLimits, ended, spawn, too_dear
+from lopen.limits.circuits.agents import OVERRIDE, AgentLimits, ended, spawn
 from lopen.limits.circuits.call_events import (
     CountedEnd,
     announce_call,
@@ -26,6 +25,7 @@ from lopen.limits.circuits.call_events import (
     put_agents,
     read_agents,
     trip,
+    trip_if_dear,
 )
 from lopen.limits.circuits.circuit import ALLOW, LATER, TRIP, CallDecision, CircuitCall, CircuitState
 from lopen.limits.circuits.rules import RuleBook
@@ -34,7 +34,6 @@ from lopen.limits.stores.store import LimitsStore, Rows
 from lopen.limits.texts import new_id, trip_text
 
 T = TypeVar("T")
-EXTERNAL = "external_api"
 
 
 class Try(Protocol):
@@ -149,7 +148,7 @@ class Gate:
         call = self._call(name, f"external:{name}", turn, "oracle", inner=True)
 
         def work(rows: Rows) -> tuple[CallDecision, tuple[Alert, ...]]:
-            if dear := self._too_dear(rows, now):
+            if dear := trip_if_dear(rows, self.circuit_id, self._limits, now, self.book):
                 return dear
             return announce_call(rows, self.circuit_id, call, now, self.book)
 
@@ -162,14 +161,10 @@ class Gate:
     def spending(self) -> ToolTrip | None:
         """Return a trip where sub-agents and external calls have cost all that they may."""
         now = self._clock.now()
-        answer = self._atomically(lambda rows: self._too_dear(rows, now), None)
+        answer = self._atomically(
+            lambda rows: trip_if_dear(rows, self.circuit_id, self._limits, now, self.book), None
+        )
         return self._tripped(*answer, now) if answer else None
-
-    def _too_dear(self, rows: Rows, now: datetime) -> tuple[CallDecision, tuple[Alert, ...]] | None:
-        if not self.book.enabled or not too_dear(read_agents(rows, self.circuit_id), self._limits):
-            return None
-        seen = f"sub-agents and external calls have cost {dollars(self._limits.cost_block_usd)} or more"
-        return trip(rows, self.circuit_id, EXTERNAL, seen, now, self.book)
 
     # sub-agents
 
@@ -200,7 +195,7 @@ class Gate:
 
         def work(rows: Rows) -> tuple[CallDecision, tuple[Alert, ...]]:
             oldest.clear()
-            if dear := self._too_dear(rows, now):
+            if dear := trip_if_dear(rows, self.circuit_id, self._limits, now, self.book):
                 return dear
             agents = read_agents(rows, self.circuit_id)
             agents, answer = spawn(agents, agent_id, now.timestamp(), self._limits, lifted=self._lifted)

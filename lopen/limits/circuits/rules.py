@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+UNVERIFIABLE = "say what is done and what is in the way"
 HISTORY = 50  # ten turns of five calls
 LADDER = (5.0, 10.0, 30.0, 60.0, 300.0)
 LAST_RUNG = len(LADDER)  # the trip in a row that needs a person
@@ -143,8 +144,11 @@ def rule_book(
     api_session_max: int = 50,
     exempt: tuple[str, ...] = (),
     history: int = HISTORY,
+    verifiable: bool = True,
 ) -> RuleBook:
     """The book of the settings' `circuit` table. `exempt` rules never trip (a model on loopback, a replay)."""
     rules = {r.name: configured(r, circuit.get(r.name) or {}) for r in RULES}
     rules |= {name: rules[name].replace(enabled=False) for name in exempt}
-    return RuleBook(rules, api_session_max, bool(circuit.get("enabled", True)), history)
+    if not verifiable:
+        rules["max_iterations"] = rules["max_iterations"].replace(instead=UNVERIFIABLE)
+    return RuleBook(rules, api_session_max, bool(circuit.get("enabled", True)), history, verifiable)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from lopen.base.thresholds import NAMES, ORDER, in_order
 from lopen.settings.schema.parts import (
     LOWER,
     RAISE,
@@ -120,11 +121,11 @@ class Budget(SettingsSection):
 
     @model_validator(mode="after")
     def _in_order(self) -> Budget:
-        if not self.warning_threshold < self.confirmation_threshold <= self.pause_threshold:
-            raise ValueError(
-                "warning_threshold < confirmation_threshold <= pause_threshold must hold, got "
-                f"{self.warning_threshold}, {self.confirmation_threshold}, {self.pause_threshold}"
-            )
+        found = (self.warning_threshold, self.confirmation_threshold, self.pause_threshold)
+        ordered = in_order(found, self.model_fields_set)
+        if ordered is None:
+            raise ValueError(f"{ORDER}, got {', '.join(map(str, found))}")
+        self.__dict__.update(zip(NAMES, ordered, strict=True))  # without marking them as set
         return self
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from lopen.settings.schema.parts import LOWER, USER_ONLY, Positive, SettingsSection, path_in_project
+from lopen.settings.schema.parts import LOWER, RAISE, USER_ONLY, Positive, SettingsSection, path_in_project
 
 
 class SandboxSettings(SettingsSection):
@@ -96,6 +96,20 @@ class Hooks(SettingsSection):
         Field(description="Programs that count as external API calls when Claude Code runs them."),
         USER_ONLY,
     ] = Field(default_factory=lambda: ["oracle.py", "swarm.py", "research.py"])
+    check_stops: Annotated[
+        bool,
+        Field(
+            description="Hold Claude Code back once where a turn ends by asking for permission, with a status report or with an unverified claim."
+        ),
+        RAISE,
+    ] = False
+    task_type: Annotated[
+        Literal["", "planning", "implement", "review", "test", "deploy", "design"],
+        Field(
+            description="Type of the task of a Claude Code session, whose budget then holds, too; `/lopen-type TYPE` in a prompt changes it."
+        ),
+        USER_ONLY,
+    ] = ""
     timeout_s: Annotated[
         float,
         Field(
