@@ -1,0 +1,243 @@
+"""What the next conversation needs stands in its prompt, and what limits the work is told where it can be acted on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lopen.llm.messages import Usage
+from lopen.loop.task_files import WHOLE_CHARS
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import last_result, text, tools, verdict
+from tests.project import build, code, component, plan, specification, task, verified
+
+CRITERIA = ("add(1, 2) is 3", "add(2, 2) is 4", "add(0, 0) is 0")
+
+
+def system(body: dict[str, Any]) -> str:
+    return "\n\n".join(block["text"] for block in body["system"])
+
+
+def section(body: dict[str, Any], title: str) -> str:
+    """The part of the system prompt under a title, or ""."""
+    return system(body).partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def planned(*tasks: dict[str, Any], **of_component: Any) -> Any:
+    part = component("core", *(f"AC-{n}" for n in range(1, len(CRITERIA) + 1)), **of_component)
+    return tools(
+        ("record_dependencies", {"dependencies": []}),
+        ("record_components", {"components": [part]}),
+        ("select_component", {"name": "core", "reason": "it comes first"}),
+        ("record_tasks", {"component": "core", "tasks": list(tasks)}),
+    )
+
+
+def test_a_person_s_answer_is_in_every_later_request_and_in_the_report(make_project: MakeProject) -> None:
+    asks = tools(("ask_user", {"question": "Half up or to even?", "default": "to even"}))
+    looks = tools(("research", {"topic": "rounding", "question": "Where is rounding done?"}))
+    routes = [(lambda body: "research assistant" in str(body.get("system")), text("Nowhere.\n\nNo file."))]
+    script = [asks, plan(tasks=["One", "Two"]), looks, build("calc-t1", "one"), build("calc-t2", "two")]
+    project = make_project(script, routes=routes)
+    project.specify()
+
+    waits = project.approved_run()
+    assert waits.code == 3
+    assert project.lopen("answer", project.status()["session"], "half up").code == 0
+    ran = project.lopen("resume")
+
+    assert ran.code == 0, ran.err
+    endpoint = project.endpoint
+    assert endpoint is not None
+    later = [*project.requests[1:], *project.oracle_requests, *endpoint.routed_requests]
+    assert len(later) == 8
+    assert all("half up" in json.dumps(body) for body in later)
+    assert "decided by a person: Half up or to even? half up" in ran.out
+    assert "Half up or to even? half up" in project.read(".lopen/modules/calc/plan.md")
+
+
+def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project: MakeProject) -> None:
+    large = '"""Much."""\n\n\n' + "".join(
+        f'def many_{n}(a, b=1):\n    """Return {n}."""\n    return {n}  # {"x" * 500}\n\n\n'
+        for n in range(130)
+    )
+    assert len(large) > WHOLE_CHARS
+    first = tools(*code("one"), ("write_file", {"path": "large.py", "content": large}), *verified("calc-t1"))
+    script = [
+        planned(
+            task("One", acceptance_criteria=["AC-1"]),
+            task("Two", acceptance_criteria=["AC-2"], files=["docs/notes.md", "../outside", "gone.py"]),
+            task("Three"),
+        ),
+        first,
+        build("calc-t2", "two"),
+        build("calc-t3", "three"),
+    ]
+    project = make_project(script)
+    project.write("docs/notes.md", "Round half up.\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "Note")
+    project.specify(text=specification(criteria=CRITERIA))
+
+    assert project.drive().code == 0
+
+    _, one, two, three = project.requests
+    assert section(one, "Acceptance criteria of this task").count("- AC-") == 1
+    assert section(one, "Acceptance criteria of other work (read_spec shows them)").strip() == "AC-2, AC-3"
+    assert "## File: " not in system(one)
+    assert "Round half up." in section(two, "File: docs/notes.md")
+    assert "return a + b" in section(two, "File: one.py")
+    assert "class TestOne" in section(two, "File: test_one.py")
+    assert "outside" not in system(two)
+    assert "5: " not in section(two, "File: one.py")
+    shown = section(two, f"Outline of large.py ({len(large)} characters)")
+    assert "4: def many_0(a, b=1)  # Return 0." in shown
+    assert "xxx" not in shown
+    assert "- AC-1: add(1, 2) is 3" in section(three, "Acceptance criteria of this task")
+    assert "def add" in section(three, "File: two.py")
+    assert [b["text"] for b in one["system"][:2]] == [b["text"] for b in three["system"][:2]]
+    judged = project.oracle_requests[0]["messages"][0]["content"][0]["text"]
+    assert "AC-1: add(1, 2) is 3" in judged
+    assert "AC-2: " not in judged
+
+
+def test_unknown_criteria_of_a_task_are_refused_with_those_there_are(make_project: MakeProject) -> None:
+    bad = tools(("record_tasks", {"component": "core", "tasks": [task("One", acceptance_criteria=["AC-9"])]}))
+    good = tools(("record_tasks", {"component": "core", "tasks": [task("One")]}))
+    script = [
+        tools(
+            ("record_dependencies", {"dependencies": []}),
+            ("record_components", {"components": [component("core", "AC-1")]}),
+            ("select_component", {"name": "core", "reason": "first"}),
+        ),
+        bad,
+        good,
+        build("calc-t1"),
+    ]
+    project = make_project(script)
+    project.specify()
+
+    assert project.drive().code == 0
+
+    refused = last_result(project.requests[2], "record_tasks")
+    assert refused.is_error
+    assert "there is no criterion 'AC-9' in core (its criteria: AC-1)" in refused.data["error"]
+
+
+def test_a_task_that_is_too_large_is_split_and_its_first_piece_goes_on(make_project: MakeProject) -> None:
+    pieces = [task("First half", subtasks=["write it"]), task("Second half", files=["one.py"])]
+    split = ("split_task", {"task_id": "calc-t1", "tasks": pieces, "reason": "It is two pieces of work."})
+    wrong = ("split_task", {"task_id": "calc-t2", "tasks": pieces, "reason": "Wrong one."})
+    script = [
+        plan(tasks=["All of it", "The end"]),
+        tools(*code("one"), wrong, split, *verified("calc-t1")),
+        build("calc-t3", "two"),
+        build("calc-t2", "three"),
+    ]
+    project = make_project(script)
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert [s.partition("complete ")[2] for s in project.subjects("lopen/calc")[2:]] == [
+        "First half in core",
+        "Second half in core",
+        "The end in core",
+    ]
+    second = project.requests[2]
+    assert "split_task calc-t2" in section(second, "Told by lopen since the last prompt")
+    assert "name: Second half" in section(second, "Your task")
+    assert "- calc-t1 First half: complete" in section(second, "Plan")
+    assert "def add" in section(second, "File: one.py")
+    (core,) = project.status()["components"]
+    assert [t["id"] for t in core["tasks"]] == ["calc-t1", "calc-t3", "calc-t2"]
+
+
+def test_calls_that_failed_in_the_turn_that_completed_a_task_are_told_next(make_project: MakeProject) -> None:
+    lost = ("add_task", {"component": "core", "name": "More", "description": "More.", "reason": "needed"})
+    printing = ("run_command", {"command": "echo found nothing; exit 3"})
+    script = [
+        plan(tasks=["One", "Two"]),
+        tools(*code("one"), printing, *verified("calc-t1"), lost),
+        build("calc-t2", "two"),
+    ]
+    project = make_project(script)
+    project.specify()
+
+    assert project.drive().code == 0
+
+    told = section(project.requests[2], "Told by lopen since the last prompt")
+    assert "run_command echo found nothing; exit 3: exit code 3\n    found nothing" in told
+    assert "add_task core: the step's result is recorded already; this call was not run" in told
+    assert "Told by lopen" not in system(project.requests[1])
+
+
+def test_what_is_left_of_the_budget_is_told_in_results_from_half_on(make_project: MakeProject) -> None:
+    def turn(n: int, tokens: int) -> Any:
+        return tools(("run_command", {"command": f"true {n}"}), usage=Usage(output_tokens=tokens))
+
+    script = [plan(), turn(1, 30_000), turn(2, 30_000), turn(3, 25_000), build("calc-t1")]
+    project = make_project(script, LOPEN_BUDGET__TASK_TOKENS="100000", LOPEN_MODEL__MAX_TOKENS="2048")
+    project.specify()
+
+    assert project.drive().code == 0
+
+    said = [
+        [
+            b["text"]
+            for m in body["messages"][1:]
+            if m["role"] == "user"
+            for b in m["content"]
+            if b["type"] == "text"
+        ]
+        for body in project.requests[1:]
+    ]
+    assert said[:2] == [[], []]
+    assert said[2] == ["Left of the budget: task 40,000 of 100,000 tokens."]
+    assert said[3][1].startswith(
+        "Left of the budget: task 15,000 of 100,000 tokens. Verify and complete what you have"
+    )
+    assert said[3][0] == said[2][0]
+
+
+def test_planning_is_told_the_limits_and_building_the_languages_of_that_moment(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([plan(tasks=["One", "Two"]), build("calc-t1", "one"), build("calc-t2", "two")])
+    project.specify(text=specification(commands={"verify-tests": "sh check.sh"}))
+    project.write("check.sh", "echo 1 passed\n")
+    project.git("add", "check.sh")
+    project.git("commit", "-q", "-m", "Check")
+
+    assert project.drive().code == 0
+
+    planning, one, two = project.requests
+    limits = section(planning, "Limits that shape the work")
+    assert "about 96,000 characters" in limits
+    assert "about 400,000 characters of a task's change" in limits
+    assert "A task may use 400,000 tokens" in limits
+    assert "add no requirement that it lacks" in system(planning)
+    assert "Python" not in section(one, "Languages here")
+    assert "Python: Python 3" in section(two, "Languages here")
+    offered = [tool["name"] for tool in one["tools"]]
+    assert offered[-1] == "verify_tests"
+    assert "verify_lint" not in offered
+
+
+def test_a_verdict_that_fails_in_a_batch_leaves_the_claim_behind_it_unrun(make_project: MakeProject) -> None:
+    script = [plan(), build("calc-t1"), tools(*code(value="b + a"), *verified("calc-t1"))]
+    project = make_project(script, oracle=[verdict(passed=False), verdict()])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    claimed = last_result(project.requests[2], "update_task_status")
+    assert claimed.data == {
+        "ok": False,
+        "error": "not run: verify_task_completion failed in this turn",
+        "hint": "call it again once that is done",
+        "skipped": True,
+    }
+    assert not ran.named("guardrail_raised")
