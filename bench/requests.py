@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.rows import Row
 from bench.session import approved
+from lopen.loop import task_files
 from lopen.loop.run import drive
 from tests.endpoint import tools
 from tests.project import build, code, component, plan, specification, task, verified
@@ -15,6 +16,7 @@ from tests.project import build, code, component, plan, specification, task, ver
 PEER_INPUT_TOKENS = 7_100  # mini-swe-agent on a module of this size, as measured by the field
 SECTIONS, SECTION_CHARS = 60, 4_000
 TASKS = 6
+BATCHED_TASKS = 8
 
 
 def rows() -> Iterator[Row]:
@@ -34,6 +36,8 @@ def rows() -> Iterator[Row]:
         yield Row("input tokens of the same against a peer's", taken / PEER_INPUT_TOKENS, 2, detail=detail)
     yield _context()
     yield _cached()
+    yield _batched()
+    yield _read()
 
 
 def _long_specification() -> str:
@@ -97,3 +101,57 @@ def _cached() -> Row:
             at_least=True,
             detail=f"{read:,} of {whole:,}",
         )
+
+
+def _batched() -> Row:
+    names = tuple(f"Write part {n}" for n in range(1, BATCHED_TASKS + 1))
+    script = [plan(tasks=names), *(build(f"calc-t{n}", f"part{n}") for n in range(1, BATCHED_TASKS + 1))]
+    with approved(script, specification()) as (run, endpoint):
+        assert drive(run.loop).finished
+        asked = len(endpoint.requests) + len(endpoint.oracle_requests)
+    most = 1 + BATCHED_TASKS + BATCHED_TASKS + 1  # plan, builds, their verdicts, the module's
+    return Row(f"requests for a module of {BATCHED_TASKS} tasks, batched", asked, most, "")
+
+
+def _read() -> Row:
+    """Builds where a task begins with its component's files against builds where the model reads them."""
+    with_files = _input_of_later_tasks()
+    looked_at, task_files.LOOKED_AT = task_files.LOOKED_AT, 0
+    try:
+        without = _input_of_later_tasks()
+    finally:
+        task_files.LOOKED_AT = looked_at
+    return Row(
+        "input tokens of a later task, with its files in the prompt",
+        with_files / without,
+        0.6,
+        detail=f"{with_files:,} against {without:,} tokens a task",
+    )
+
+
+def _input_of_later_tasks() -> int:
+    """Input tokens a task, from the second on, of a model that reads the source, then the tests that it lacks."""
+    names = tuple(f"Write part {n}" for n in range(1, TASKS + 1))
+    parts = iter([f"part{n}" for n in range(1, TASKS + 1)])
+    written: list[str] = []
+
+    def script(body: Any) -> Any:
+        if not written and len(body["messages"]) == 1 and "record_tasks" in json.dumps(body["tools"]):
+            return plan(tasks=names)
+        shown = json.dumps([body["system"], body["messages"]])
+        for wanted in (written[:-1:2], written[1::2]):
+            if missing := [p for p in wanted if f"File: {p}" not in shown and f'"path": "{p}"' not in shown]:
+                return tools(*(("read_file", {"path": p}) for p in missing))
+        name = next(parts)
+        written.extend((f"{name}.py", f"test_{name}.py"))
+        return build(f"calc-t{len(written) // 2}", name)
+
+    with approved(script, specification()) as (run, _):
+        assert drive(run.loop).finished
+        told = run.loop.record.store.events(run.loop.record.journal.session.id)
+        iteration, taken = 0, 0
+        for event in (r.event for r in told):
+            iteration += event.name == "iteration_started"
+            if event.name == "turn_ended" and iteration > 2 and event.purpose == "turn":  # type: ignore[attr-defined]
+                taken += event.input_tokens + event.cache_read_tokens + event.cache_write_tokens  # type: ignore[attr-defined]
+    return taken // (TASKS - 1)
