@@ -46,7 +46,7 @@ def task_files(context: SessionContext) -> tuple[Part, ...]:
 
 
 def _part(title: str, text: str) -> Part:
-    return Part(title, text.removesuffix("\n"), 4, data=True, rest="read_file gives it")
+    return Part(title, text, 4, data=True, rest="read_file gives it")
 
 
 def _text(context: SessionContext, path: str) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 CHARS_PER_TOKEN = 4  # a rough measure; the endpoint's own count settles budgets
 LONGEST_TITLE = 200
+NEWLINE = "\n"
 NOTE_CHARS = 100  # about what saying a cut costs
 SMALLEST_PIECE = 200  # characters; less of a part is not worth its title
 _UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"  # a tag may hide behind it
@@ -33,7 +34,7 @@ class Part:
         if not self.data:
             return f"## {self.title}\n{_fenced(self.text)}"
         label = _label(self.title)
-        return f'## {label}\n<data source="{label}">\n{_fenced(self.text)}\n</data>'
+        return f'## {label}\n<data source="{label}">\n{_fenced(self.text.removesuffix(NEWLINE))}\n</data>'
 
 
 def _fenced(text: str) -> str:

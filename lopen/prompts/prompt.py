@@ -280,6 +280,8 @@ def _opening(session: Session) -> str:
     if session.step is Step.DRAFT_SPECIFICATION:
         return "Draft the specification and record it with `write_spec`."
     if session.step in PLANNING_STEPS:
-        return f"You are in step {number(session.step)}, {session.step.value}. Record its result and those of the steps after it, up to step 5."
+        now = f"You are in step {number(session.step)}, {session.step.value}. Record its result"
+        last = session.step is Step.BREAK_INTO_TASKS
+        return f"{now}." if last else f"{now}, then those of the steps after it, up to step 5."
     task = session.task
     return f"Do task {task.id if task else ''} and complete it."

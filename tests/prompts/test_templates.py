@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import lopen.prompts
+from lopen.prompts.parts import Part
 from lopen.prompts.prompt import Prompt
 from lopen.prompts.templates import VERSIONS, TemplateError, check_templates, template
 from lopen.workflow.steps import PLANNING_STEPS, Step
@@ -81,11 +82,14 @@ def interrupted() -> Prompt:
             work[1],
             corrections=("The file calc.py was read 3 times unchanged.",),
             notes=("The last run was interrupted.",),
+            answers=(("Is 1/3 rounded?", "no"),),
             refused=("calc-t1", "verify_tests: exit code 1\n2 failed"),
         ),
         surroundings=around(
             conventions=(("AGENTS.md", "Use tabs.\n"),),
             research=(("rounding", "IEEE 754 rounds half to even."),),
+            task_files=(Part("File: calc.py", "def add(a, b):\n    pass\n", 4, data=True),),
+            warnings=("calc.py:1: add has no docstring",),
             work_in_progress="diff --git a/calc.py b/calc.py\n+def add(a, b):\n",
         ),
         request="Mind the docstrings.",
