@@ -15,7 +15,7 @@ from lopen.base.events import Reverted
 from lopen.storage.conversations import ConversationStore
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import RevertIntent, Session
-from lopen.workflow.task_tree import reopened
+from lopen.workflow.task_tree import completed_again, reopened
 
 if TYPE_CHECKING:
     from lopen.git.repository import Repository
@@ -25,19 +25,22 @@ def recorded(
     store: SessionStore, session: Session, repository: Repository, intent: RevertIntent
 ) -> tuple[Session, Reverted]:
     """Store that the branch was reverted as intended: tasks whose commits are removed are open again."""
-    remaining = {c.sha for c in repository.session_commits(session.id, within=intent.commit)}
+    commits = repository.session_commits(session.id, within=intent.commit)
+    remaining = {c.sha for c in commits}
     removed = [t.id for t in session.tree.tasks if t.commit and t.commit not in remaining]
+    by_task = {c.task: c.sha for c in commits}
+    restored = {t.id: by_task[t.id] for t in session.tree.tasks if t.open and t.id in by_task}
     note = f"A person reverted the work to commit {intent.commit[:12]}; what was there is kept in {intent.backup}."
     now = datetime.now(UTC)
     changed = replace(
         session,
-        tree=reopened(session.tree, removed),
+        tree=completed_again(reopened(session.tree, removed), restored),
         status="paused" if session.finished and removed else session.status,
         commit_intent=None,
         revert_intent=None,
         notes=(*session.notes, note),
     )
-    event = Reverted(intent.commit, intent.backup, tuple(removed))
+    event = Reverted(intent.commit, intent.backup, tuple(removed), tuple(restored))
     with store.database.transaction():
         store.save(changed, now)
         ConversationStore(store.database, session.id, redact=str).clear()  # it rests on files that are gone

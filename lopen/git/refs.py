@@ -117,9 +117,17 @@ class References:
 
     def next_backup_name(self, session_id: str) -> str:
         """Return the first free `refs/lopen/backup/<session>/<n>`, counted from 1."""
+        return f"{backup_prefix(session_id)}{self._latest_backup(session_id) + 1}"
+
+    def latest_backup_name(self, session_id: str) -> str | None:
+        """Return the name of the session's newest backup, or None if it has none."""
+        latest = self._latest_backup(session_id)
+        return f"{backup_prefix(session_id)}{latest}" if latest else None
+
+    def _latest_backup(self, session_id: str) -> int:
         prefix = backup_prefix(session_id)
         taken = [name.removeprefix(prefix) for name in self.names(prefix)]
-        return f"{prefix}{max((int(n) for n in taken if n.isdecimal()), default=0) + 1}"
+        return max((int(n) for n in taken if n.isdecimal()), default=0)
 
     def checked_out_elsewhere(self, branch: str) -> Path | None:
         """Return the git folder of another work tree whose HEAD is on `branch`, or None."""

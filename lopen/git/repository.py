@@ -38,6 +38,19 @@ class CheckoutOptions:
     own: str = ""  # the only shared reference to protect, if other processes move theirs
 
 
+UNCOMMITTED = "Keep uncommitted work before a revert"
+"""The subject of a backup's commit that holds uncommitted work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What `Repository.backup` saved: its reference, the saved commit, and the branch's head at that time."""
+
+    name: str
+    saved: str
+    head: str
+
+
 class Repository(Checkout):
     """One checkout of a git repository whose top is the project's root."""
 
@@ -208,11 +221,19 @@ class Repository(Checkout):
         if head is not None and trees.tree_of(self._private.git(), head) == tree:
             saved = head
         else:
-            message = "Keep uncommitted work before a revert\n"
-            saved = self._writer.write(tree, head, message, purpose=purpose)
+            saved = self._writer.write(tree, head, UNCOMMITTED + "\n", purpose=purpose)
         name = self.references.next_backup_name(session_id)
         self.references.move(name, saved, None, "backup before a revert")
         return name
+
+    def latest_backup(self, session_id: str) -> Backup | None:
+        """Return the session's newest backup, or None if it has none."""
+        name = self.references.latest_backup_name(session_id)
+        kept = self.references.tip(name) if name else None
+        if name is None or kept is None:
+            return None
+        subject = self.references.git.run("log", "-1", "--format=%s", kept).text
+        return Backup(name, kept, self.references.tip(f"{kept}^") or kept if subject == UNCOMMITTED else kept)
 
     def reset_to(self, commit: str) -> None:
         """Reset branch, index and work tree to `commit`. Ignored files do not change.

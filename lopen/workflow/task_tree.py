@@ -237,6 +237,17 @@ def reopened(tree: TaskTree, ids: Collection[str]) -> TaskTree:
     return tree
 
 
+def completed_again(tree: TaskTree, commits: Mapping[str, str]) -> TaskTree:
+    """Return `tree` with the tasks of `commits` (task → commit) complete, because a person restored their commits."""
+    for task in tree.tasks:
+        if task.id in commits:
+            done = replace(
+                task, state=State.COMPLETE, commit=commits[task.id], failures=0, reasons=(), base=None
+            )
+            tree = tree.with_task(done)
+    return tree
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """The numbers of complete and of all tasks and components."""

@@ -332,6 +332,35 @@ def test_revert_keeps_what_was_there_and_opens_the_tasks_again(two_tasks: Projec
     assert "calc-t9 has no commit" in wrong.err
 
 
+def test_undo_restores_the_latest_backup_and_can_be_undone(two_tasks: Project) -> None:
+    project = two_tasks
+    nothing = project.lopen("revert", "--undo")
+    assert (nothing.code, "has no backup to restore" in nothing.err) == (1, True)
+    head = project.git("rev-parse", "HEAD")
+    project.write("other.py", "spoiled\n")
+    project.write("mine.txt", "not committed\n")
+    assert project.lopen("revert", "--to", "calc-t1").code == 0
+    reverted = project.git("rev-parse", "HEAD")
+    project.write("later.txt", "after the revert\n")
+
+    undone = project.lopen("revert", "--undo")
+
+    assert undone.code == 0, undone.err
+    assert "complete again: calc-t2" in undone.out
+    assert project.git("rev-parse", "HEAD") == head
+    assert (project.read("other.py"), project.read("mine.txt")) == ("spoiled\n", "not committed\n")
+    assert not (project.root / "later.txt").exists()
+    assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "complete"]
+
+    assert project.lopen("revert", "--undo").code == 0
+    assert project.git("rev-parse", "HEAD") == reverted
+    assert project.read("later.txt") == "after the revert\n"
+    assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "pending"]
+    assert project.lopen("revert", "--undo", "--to", "calc-t1").code == 2
+    on = project.lopen("resume")
+    assert on.code == 0, on.out + on.err
+
+
 def test_a_task_whose_commit_vanished_is_open_again(make_project: MakeProject) -> None:
     project = make_project(
         [plan(tasks=("Add", "Say it", "Print it")), build("calc-t1"), second(), second(), third()]

@@ -245,6 +245,13 @@ def test_how_a_project_is_worked_in_is_its_own_to_say(project: Path, theirs: Wri
     assert (settings.git.convention, settings.git.isolation) == ("plain", "worktree")
 
 
+def test_an_alias_stands_for_the_model_of_that_kind(project: Path, own: Write) -> None:
+    own('[models]\nbuilding = "opus"\nfallback = ["haiku", "other"]\n[oracle]\nmodel = "sonnet"\n')
+    settings = _load(project).settings
+    assert (settings.models.building, settings.oracle.model) == ("claude-opus-5-5", "claude-sonnet-5-5")
+    assert settings.models.fallback == ["claude-haiku-5-5", "other"]
+
+
 def test_models_of_a_repository_wait_for_the_person_s_word(project: Path, theirs: Write) -> None:
     theirs('[models]\nbuilding = "huge"\nfallback = ["other"]\nplanning = "claude-opus-5-5"\n')
     asked = _load(project).unconfirmed

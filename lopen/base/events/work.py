@@ -140,6 +140,7 @@ class Reverted(Event):
     to: str
     backup: str
     reopened: tuple[str, ...]
+    restored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

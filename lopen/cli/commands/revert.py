@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError
+from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.base.escape import inert
 from lopen.base.events import Reverted
 from lopen.cli.command import command
@@ -22,7 +22,7 @@ from lopen.workflow.session import RevertIntent, Session
 from lopen.workspace.work_trees import module_documents
 
 if TYPE_CHECKING:
-    from lopen.git.repository import Repository
+    from lopen.git.repository import Backup, Repository
     from lopen.settings.schema import Settings
     from lopen.storage.sessions import SessionStore
 
@@ -31,14 +31,17 @@ ToOption = Annotated[
     str | None,
     typer.Option("--to", metavar="TASK", help="Go back to the commit of this task.", autocompletion=tasks),
 ]
+UndoOption = Annotated[bool, typer.Option("--undo", help="Restore what the latest revert removed.")]
 
 
 @command
-def revert(context: CommandContext, module: LatestModule = None, to: ToOption = None) -> ExitCode:
+def revert(
+    context: CommandContext, module: LatestModule = None, to: ToOption = None, undo: UndoOption = False
+) -> ExitCode:
     """Go back to the module's last task-completion commit, or with --to to the commit of that task.
 
     All work, also uncommitted, is first saved under refs/lopen/backup. Tasks whose commits are removed are
-    open again.
+    open again. --undo restores the latest of these backups, commits and uncommitted work alike.
     """
     from lopen.application.open_store import one_session, open_store
     from lopen.application.person_only import require_person
@@ -49,6 +52,8 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
     from lopen.storage.project_documents import write_plan
 
     require_person("revert", context.root)
+    if undo and to is not None:
+        raise WrongUsage("--undo and --to exclude each other", hint="see lopen revert --help")
     store = open_store(context)
     if module is not None and module not in store.ids() and store.latest(module=module) is None:
         require_known(module, find_modules(context.root))
@@ -57,7 +62,8 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
     with module_lock(context.root, session.module, checkout=not apart(settings)):
         session = store.load(session.id)
         repository = _open_repository(context, settings, store, session)
-        intent = intent_of(session, repository, to)
+        restored = _latest_backup(session, repository) if undo else None
+        intent = intent_of(session, repository, to, restored)
         before = module_documents(context.root, session.module)
         # If this process dies before the state follows the branch, the next command finds the intent.
         store.save(replace(session, revert_intent=intent), datetime.now(UTC))
@@ -67,6 +73,9 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
             store.save(session, datetime.now(UTC))  # the failure is reported, and the command can be repeated
             context.warn(f"backup: {intent.backup}")
             raise
+        if restored is not None:
+            work = repository.changes(restored.head, restored.saved)
+            repository.restore(repository.tree_of(restored.saved), [change.path for change in work])
         after = module_documents(context.root, session.module)
         changed_papers = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
         changed, event = recorded(store, session, repository, intent)
@@ -82,6 +91,7 @@ def revert(context: CommandContext, module: LatestModule = None, to: ToOption = 
         to=event.to,
         backup=event.backup,
         reopened=event.reopened,
+        restored=event.restored,
         papers=changed_papers,
         uncommitted=uncommitted,
     )
@@ -99,6 +109,8 @@ def _report(context: CommandContext, session: Session, event: Reverted, papers: 
     )
     if event.reopened:
         context.say(f"reopened: {', '.join(event.reopened)}")
+    if event.restored:
+        context.say(f"complete again: {', '.join(event.restored)}")
     git = _git_in(context.root)
     for path, was_there in papers.items():
         before_it = (
@@ -171,14 +183,27 @@ def _git_in(root: Path) -> str:
     return "git" if here else f"git -C {shlex.quote(str(root))}"
 
 
-def intent_of(session: Session, repository: Repository, to: str | None) -> RevertIntent:
+def _latest_backup(session: Session, repository: Repository) -> Backup:
+    """Return the newest backup of the session. Raise `LopenError` if it has none."""
+    latest = repository.latest_backup(session.id)
+    if latest is None:
+        raise LopenError(f"{session.id} has no backup to restore", hint=f"lopen status {session.module}")
+    return latest
+
+
+def intent_of(
+    session: Session, repository: Repository, to: str | None, restored: Backup | None = None
+) -> RevertIntent:
     """Back up the current state and return the intent. Without `to`, an interrupted revert is continued.
 
     An interrupted revert keeps its first backup, which was made before files changed.
     """
-    interrupted = session.revert_intent
+    interrupted = session.revert_intent if restored is None else None
     commits = [c.sha for c in repository.session_commits(session.id)]
-    commit = interrupted.commit if interrupted is not None and to is None else target(session, commits, to)
+    if restored is not None:
+        commit = restored.head
+    else:
+        commit = interrupted.commit if interrupted and to is None else target(session, commits, to)
     head = repository.head().commit
     assert head is not None
     backup = repository.backup(session.id)

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from lopen.settings.schema.parts import CONFIRM, LOWER, USER_ONLY, Allowed, SettingsSection
+
+ALIASES = {"opus": "claude-opus-5-5", "sonnet": "claude-sonnet-5-5", "haiku": "claude-haiku-5-5"}
+
+
+def full_name(model: str) -> str:
+    """Return the name of the model that an alias stands for."""
+    return ALIASES.get(model, model)
+
+
+ModelName = Annotated[str, AfterValidator(full_name)]
 
 
 class PhaseModels(SettingsSection):
     """The model of each phase."""
 
     requirement_gathering: Annotated[
-        str, Field(description="Model that drafts and refines the specification."), CONFIRM
+        ModelName, Field(description="Model that drafts and refines the specification."), CONFIRM
     ] = "claude-opus-5-5"
-    planning: Annotated[str, Field(description="Model of the planning steps."), CONFIRM] = "claude-opus-5-5"
-    building: Annotated[str, Field(description="Model that writes the code."), CONFIRM] = "claude-sonnet-5-5"
-    research: Annotated[str, Field(description="Model of research sub-agents."), CONFIRM] = (
+    planning: Annotated[ModelName, Field(description="Model of the planning steps."), CONFIRM] = (
+        "claude-opus-5-5"
+    )
+    building: Annotated[ModelName, Field(description="Model that writes the code."), CONFIRM] = (
+        "claude-sonnet-5-5"
+    )
+    research: Annotated[ModelName, Field(description="Model of research sub-agents."), CONFIRM] = (
         "claude-sonnet-5-5"
     )
     fallback: Annotated[
-        list[str],
+        list[ModelName],
         Field(description="Models tried in this order when the chosen one stays unavailable."),
         CONFIRM,
     ] = Field(default_factory=lambda: ["claude-sonnet-5"])
@@ -30,9 +44,11 @@ class PhaseModels(SettingsSection):
 class OracleSettings(SettingsSection):
     """The model that judges finished work."""
 
-    model: Annotated[str, Field(description="Model that judges finished work."), CONFIRM] = "claude-haiku-5-5"
+    model: Annotated[ModelName, Field(description="Model that judges finished work."), CONFIRM] = (
+        "claude-haiku-5-5"
+    )
     second_model: Annotated[
-        str,
+        ModelName,
         Field(
             description="Model asked once more where the first could not tell; empty for the planning model."
         ),
