@@ -202,8 +202,10 @@ def named(spec: Specification, names: Sequence[str]) -> list[Section]:
 def outermost(spec: Specification, sections: Sequence[Section]) -> list[Section]:
     """The sections that lie in none of the others; the criteria, which are shown apart, are not among them."""
     inside = {below for s in sections for below in spec.outline.descendants(s)}
-    apart = normalise_name(ACCEPTANCE_CRITERIA)
-    return [s for s in sections if s not in inside and normalise_name(s.title) != apart]
+    inside |= {
+        s for s in sections if s.level == 2 and normalise_name(s.title) == normalise_name(ACCEPTANCE_CRITERIA)
+    }
+    return [s for s in sections if s not in inside]
 
 
 def section_parts(spec: Specification, sections: Sequence[Section]) -> list[Part]:

@@ -15,9 +15,8 @@ from lopen.workflow.steps import Step
 RESEARCHING = frozenset(Step) - {Step.REPEAT, Step.COMPLETE}
 MODULE_VERIFYING = frozenset({Step.SELECT_NEXT_COMPONENT, Step.ITERATE_THROUGH_TASKS, Step.REPEAT})
 
-AFTER_A_FAILURE = (
-    "Not run after a verification that failed in the same turn: fix the cause, then call it again."
-)
+AFTER_A_FAILURE = "Not run behind a verification that failed in the same turn."
+
 FIXED: tuple[Tool, ...] = (
     Tool(
         "read_file",
@@ -82,7 +81,7 @@ FIXED: tuple[Tool, ...] = (
     ),
     Tool(
         "read_plan",
-        "The plan: components, tasks, subtasks and their states.",
+        "Read the plan: components, tasks, subtasks and their states.",
         inputs.NoInput,
         EVERYWHERE,
         reading.read_plan,
@@ -90,7 +89,7 @@ FIXED: tuple[Tool, ...] = (
     ),
     Tool(
         "get_current_context",
-        "Phase, step, component, task, selectable components and scope.",
+        "Read phase, step, component, task, selectable components and scope.",
         inputs.NoInput,
         EVERYWHERE,
         reading.get_current_context,
@@ -196,14 +195,14 @@ FIXED: tuple[Tool, ...] = (
     ),
     Tool(
         "verify_component_completion",
-        "Have the judge look at a component as a whole. lopen does this by itself at the boundary.",
+        f"Have the judge look at a component as a whole. lopen does this by itself at the boundary. {AFTER_A_FAILURE}",
         inputs.VerifyComponent,
         BUILDING,
         task_work.verify_component_completion,
     ),
     Tool(
         "verify_module_completion",
-        "Have the judge look at the module as a whole. lopen does this by itself at the end.",
+        f"Have the judge look at the module as a whole. lopen does this by itself at the end. {AFTER_A_FAILURE}",
         inputs.NoInput,
         MODULE_VERIFYING,
         task_work.verify_module_completion,

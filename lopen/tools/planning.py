@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any
 
 from lopen.base.events import Event, PlanRecorded
@@ -153,7 +154,7 @@ def task_from(task_id: str, wanted: TaskInput) -> Task:
         type=wanted.type or "implement",
         subtasks=tuple(Subtask(s) for s in wanted.subtasks),
         spec_sections=tuple(wanted.spec_sections),
-        files=tuple(dict.fromkeys(wanted.files)),
+        files=tuple(dict.fromkeys(PurePosixPath(path).as_posix() for path in wanted.files)),
         criteria=tuple(dict.fromkeys(wanted.acceptance_criteria)),
     )
 

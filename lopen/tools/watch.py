@@ -122,5 +122,7 @@ class Watch:
             edited=(str(given.get("path", "")),) if result.ok and use.name in EDITS else (),
             tree_before=before,
             is_test_run=looks_like_tests(str(given.get("command", "")), self.test_command()),
-            failed_tests=failed_tests(str(result.fields.get("output", ""))) if exit_code else (),
+            failed_tests=failed_tests(str(result.raw or result.fields.get("output", "")))
+            if exit_code
+            else (),
         )

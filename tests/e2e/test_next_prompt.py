@@ -66,7 +66,11 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
     script = [
         planned(
             task("One", acceptance_criteria=["AC-1"]),
-            task("Two", acceptance_criteria=["AC-2"], files=["docs/notes.md", "../outside", "gone.py"]),
+            task(
+                "Two",
+                acceptance_criteria=["AC-2"],
+                files=["./docs/notes.md", "docs", "../outside", "gone.py", "one.py"],
+            ),
             task("Three"),
         ),
         first,
@@ -87,6 +91,7 @@ def test_a_task_opens_with_its_criteria_and_the_files_it_builds_on(make_project:
     assert "## File: " not in system(one)
     assert "Round half up." in section(two, "File: docs/notes.md")
     assert "return a + b" in section(two, "File: one.py")
+    assert system(two).count("## File: one.py\n") == 1
     assert "class TestOne" in section(two, "File: test_one.py")
     assert "outside" not in system(two)
     assert "5: " not in section(two, "File: one.py")

@@ -62,8 +62,10 @@ def test_building_gets_the_component_s_sections_and_criteria_and_no_others() -> 
 
 
 def test_a_section_inside_another_one_is_given_once() -> None:
-    text = text_of(prompt(planned(sections=("Behaviour", "Rounding", "Behaviour > Rounding", "behaviour"))))
+    names = ("Behaviour", "Rounding", "Behaviour > Rounding", "behaviour", "Acceptance Criteria")
+    text = text_of(prompt(planned(sections=names)))
     assert text.count("Nothing is rounded.") == 1
+    assert text.count("add(1, 2) is 3") == 1, "criteria are shown apart"
 
 
 def test_a_section_that_is_no_longer_there_is_left_out() -> None:
