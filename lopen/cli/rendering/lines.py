@@ -143,10 +143,8 @@ def _work(event: e.Event) -> str | None:
             return f"component {label}: complete"
         case e.Committed(commit, subject, branch, adopted):
             return f"{'adopted' if adopted else 'commit'} {commit[:12]} on {branch}: {subject}"
-        case e.Reverted(to, backup, reopened, restored):
-            tasks = _after("; reopened: ", ", ".join(reopened)) + _after(
-                "; complete again: ", ", ".join(restored)
-            )
+        case e.Reverted(to, backup, opened, restored):
+            tasks = _after("; reopened: ", ", ".join(opened)) + _after("; restored: ", ", ".join(restored))
             return f"reverted to {to[:12]}; backup: {backup}{tasks}"
         case _:
             return None
