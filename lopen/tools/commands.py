@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,9 @@ from lopen.sandbox.protected import ProtectedPaths, RestoreFailed
 from lopen.storage.database import Database, storage_error
 from lopen.storage.folder import DATABASE, require_plain
 from lopen.storage.journal import Journal
+from lopen.tools.left_files import LeftFiles, clear_left_files
+
+_SAME_SPAN_NS = 20_000_000
 
 
 class ObjectsVanished(LopenError):
@@ -40,6 +44,7 @@ class Commands:
     watched: tuple[Path, ...] = ()  # lopen's files whose changes by commands are only reported
 
     def __post_init__(self) -> None:
+        self._spans: list[tuple[int, int]] = []
         session = self.journal.session
         self._database = self.protected.state / DATABASE
         self._records = Records(self.journal.database, session.id, session.module)
@@ -47,6 +52,7 @@ class Commands:
     def run(self, command: Command) -> CommandResult:
         """Run a command; restore and report the protected paths that it changed, and list them in `restored`."""
         self.restored = ()
+        started = time.time_ns()
         files = self.protected.snapshot()
         # Under bubblewrap .git is read-only, and a command can only add a specification.
         protects_git = self.sandbox.name == "bwrap"
@@ -63,6 +69,7 @@ class Commands:
         try:
             return self.sandbox.run(command)
         finally:
+            self.note_change(started)
             tampering = self.repository.restore_protected(state) if state is not None else NO_TAMPERING
             self.restored = (*self.protected.restore(files), *tampering.restored)
             if not protects_git:  # before lopen writes there again
@@ -87,6 +94,18 @@ class Commands:
                     "a command deleted objects of the git repository",
                     hint="git fsck shows the missing objects; fetch them from another clone, then: lopen resume",
                 )
+
+    def note_change(self, since_ns: int) -> None:
+        """Note that files were changed from then until now by a command or a tool."""
+        now = time.time_ns()
+        if self._spans and since_ns - self._spans[-1][1] < _SAME_SPAN_NS:
+            since_ns = self._spans.pop()[0]
+        self._spans.append((since_ns, now))
+
+    def clear_left_files(self) -> LeftFiles:
+        """Find what commands left where no commit shows it; remove what runs by itself."""
+        spans, self._spans = tuple(self._spans), []
+        return clear_left_files(self.repository.root, self.repository, spans)
 
     def close(self) -> None:
         """Close the database after the last command."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import Any
 
@@ -73,6 +74,7 @@ def _work(bench: Workbench, path: str) -> dict[str, str]:
         bench.evidence.ignored.discard(path)
         return {}
     bench.evidence.ignored.add(path)
+    bench.project.commands.note_change(time.time_ns())
     return noted(IGNORED.format(path=path))
 
 

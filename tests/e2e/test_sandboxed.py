@@ -288,3 +288,45 @@ def test_only_a_hook_writes_to_the_hooks_scratch(make_project: MakeProject) -> N
 
     assert project.approved_run().code == 0
     assert not (project.root / ".lopen/cache/hooks/planted").exists()
+
+
+@every_mode
+def test_what_commands_leave_unseen_is_told_and_what_runs_by_itself_is_removed(
+    make_project: MakeProject, mode: Mode
+) -> None:
+    plant = (
+        "mkdir -p .vscode hidden sub/.git/hooks; echo '{}' > .vscode/tasks.json; echo data > hidden/data; "
+        "echo import evil > hidden/evil.pth; echo x > hidden/gone.pyc; echo evil >> hidden/mine.pth; "
+        "git init -q nested; git -C nested config core.fsmonitor evil; echo evil > nested/.git/hooks/post-commit; "
+        "cp -r nested/.git bare; echo raise SystemExit > nested/sitecustomize.py"
+    )
+    project = make_project(
+        [plan(), tools(("run_command", {"command": plant})), build("calc-t1")],
+        LOPEN_SANDBOX__MODE=require(mode),
+    )
+    project.write(".gitignore", "__pycache__/\n.vscode/\nhidden/\nbare/\n*.pyc\n")
+    project.git("commit", "-qam", "Ignore")
+    project.write("hidden/mine.pth", "# mine\n")
+    project.write("hidden/old.pth", "# mine\n")
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    kept = {str(path.relative_to(project.root)) for path in project.root.rglob("*") if path.is_file()}
+    assert kept >= {"hidden/data", "hidden/mine.pth", "hidden/old.pth", "nested/.git/HEAD", "bare/HEAD"}
+    gone = {
+        ".vscode/tasks.json",
+        "hidden/evil.pth",
+        "hidden/gone.pyc",
+        "nested/.git/hooks/post-commit",
+        "nested/.git/config",
+        "nested/sitecustomize.py",
+        "bare/hooks/post-commit",
+        "bare/config",
+    }
+    assert kept & gone == set()
+    told = (ran.out + ran.err).replace("\n", " ")
+    assert all(path in told for path in gone), told
+    assert "nested repositories, which no commit contains: bare, nested" in told
+    assert "files that git ignores: hidden/" in told

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lopen.sandbox import bubblewrap
-from lopen.sandbox.bubblewrap import Bubblewrap, BubblewrapPolicy, bwrap_argv, find_bwrap
+from lopen.sandbox.bubblewrap import Bubblewrap, find_bwrap
+from lopen.sandbox.bubblewrap_policy import BubblewrapPolicy, bwrap_argv
 from lopen.sandbox.command import Command, SandboxFailed
 from lopen.sandbox.system_view import SystemView
 from tests.needs import require_sandbox

@@ -1,0 +1,168 @@
+"""Files that commands left in the project where no commit shows them: ignored by git, or in a nested repository.
+
+Some of them would run by themselves later, outside the sandbox, when a person starts the program, an editor or git
+there. Those that a command of this process created are removed. docs/reference/sandbox.md
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from lopen.git.checkout import Checkout
+
+Spans = tuple[tuple[int, int], ...]
+"""The times, in nanoseconds since the epoch, between which commands ran; in order."""
+
+_TICK_NS = 20_000_000  # file times lag behind the clock
+_MOST_FILES = 500_000
+_LISTED = 12
+_STARTUP = frozenset({"sitecustomize.py", "usercustomize.py", "conftest.py", ".envrc"})
+_EDITORS = frozenset({".vscode", ".idea", ".zed", ".fleet", ".devcontainer"})
+_GIT_FOLDER = ("HEAD", "objects", "refs")
+# Settings of a repository that start no program
+_PLAIN_SETTINGS = (
+    "repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
+    "name", "email", "url", "fetch", "remote", "merge",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LeftFiles:
+    """What commands left, relative to the root: `ignored` (folders end in `/`), `repositories`, and what was removed."""
+
+    ignored: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for a person about each kind."""
+        if self.removed:
+            yield f"removed, because it would run by itself outside the sandbox: {_listed(self.removed)}"
+        if self.repositories:
+            yield f"commands left nested repositories, which no commit contains: {_listed(self.repositories)}"
+        if self.ignored:
+            yield f"commands left files that git ignores: {_listed(self.ignored)}"
+
+
+def clear_left_files(root: Path, repository: Checkout, spans: Spans) -> LeftFiles:
+    """Find what commands left in the project at `root` within `spans`; remove what they created and runs by itself."""
+    if not spans:
+        return LeftFiles()
+    changed = list(_changed_within(str(root), spans))
+    folders = {str(parent) for path in changed for parent in PurePosixPath(path).parents if parent.name}
+    nested = sorted(folder for folder in folders if _is_git_folder(root, folder))
+    inside = {path for path in changed if _in(path, nested)}
+    outside = [path for path in changed if path not in inside]
+    above = {f"{folder}/" for folder in folders if not _in(f"{folder}/", nested)}
+    hidden = set(repository.ignored([*outside, *above]))
+    candidates = [p for p in (*hidden.intersection(outside), *inside) if _runs_by_itself(root, p, nested)]
+    created = sorted(p for p in candidates if _created_within(f"{root}/{p}", spans))
+    for path in created:
+        with contextlib.suppress(OSError):
+            os.unlink(root / path)
+    gone = {p for p in created if not os.path.lexists(root / p)}
+    ignored = {_outermost(p, hidden) for p in hidden.intersection(outside) - gone}
+    return LeftFiles(
+        tuple(sorted(ignored)),
+        tuple(folder.removesuffix("/.git") for folder in nested),
+        tuple(sorted(p for p in gone if not _is_byte_code(p) or _sourceless(root, p))),
+    )
+
+
+def _changed_within(root: str, spans: Spans) -> Iterator[str]:
+    """Yield the files whose content, name or permissions changed within `spans`, without lopen's and git's own."""
+    waiting, seen = [""], 0
+    while waiting and seen < _MOST_FILES:
+        folder = waiting.pop()
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(f"{root}/{folder}"):
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if path in (".git", ".lopen"):
+                    continue
+                seen += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(path)
+                elif _within(entry.stat(follow_symlinks=False).st_ctime_ns, spans):
+                    yield path
+
+
+def _within(moment: int, spans: Spans) -> bool:
+    at = bisect_right(spans, (moment + _TICK_NS, moment + _TICK_NS))
+    return any(start - _TICK_NS <= moment <= end for start, end in spans[max(0, at - 2) : at])
+
+
+def _is_git_folder(root: Path, folder: str) -> bool:
+    """Return True for a repository's own folder that is not the project's, under any name."""
+    return all(os.path.lexists(root / folder / name) for name in _GIT_FOLDER)
+
+
+def _runs_by_itself(root: Path, path: str, nested: Iterable[str]) -> bool:
+    """Return True for a file that programs run or import without being told to."""
+    place = PurePosixPath(path)
+    if folder := next((f for f in nested if path.startswith(f"{f}/")), ""):
+        rest = place.relative_to(folder).parts
+        hook = "hooks" in rest[:-1] and place.suffix != ".sample"
+        return hook or (rest[-1] in ("config", "config.worktree") and _names_a_program(root / path))
+    if _EDITORS & set(place.parts[:-1]) or place.name in _STARTUP:
+        return True
+    return place.suffix in (".pth", ".egg-link") or _is_byte_code(path)
+
+
+def _is_byte_code(path: str) -> bool:
+    return path.endswith((".pyc", ".pyo"))
+
+
+def _sourceless(root: Path, path: str) -> bool:
+    """Return True for byte code that Python runs though its source is not there."""
+    place = PurePosixPath(path)
+    folder = place.parent.parent if place.parent.name == "__pycache__" else place.parent
+    return not os.path.lexists(root / folder / f"{place.name.partition('.')[0]}.py")
+
+
+def _names_a_program(config: Path) -> bool:
+    """Return True unless every setting of a repository is known to start nothing."""
+    try:
+        lines = config.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return False
+    settings = (line.strip().partition("=")[0].strip().lower() for line in lines)
+    sections = ("[core]", "[user]", "[remote ", "[branch ", "[submodule")
+    return any(s and not s.startswith(("#", ";", *sections)) and s not in _PLAIN_SETTINGS for s in settings)
+
+
+def _outermost(path: str, hidden: set[str]) -> str:
+    """Return the outermost ignored folder that holds `path`, or `path`."""
+    parents = [f"{parent}/" for parent in PurePosixPath(path).parents if parent.name]
+    return next((folder for folder in reversed(parents) if folder in hidden), path)
+
+
+def _in(path: str, nested: Iterable[str]) -> bool:
+    """Return True for a path in a nested repository, with its files."""
+    return any(path.startswith(f"{folder.removesuffix('/.git')}/") for folder in nested)
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
+    return ", ".join(paths[:_LISTED]) + more
+
+
+def _created_within(path: str, spans: Spans) -> bool:
+    """Return True if the file came into being within `spans` (statx(2)); False where the file system does not say."""
+    buffer = ctypes.create_string_buffer(256)
+    follow_no_links, birth_time = 0x100, 0x800
+    libc = ctypes.CDLL(None)
+    if (
+        not hasattr(libc, "statx")
+        or libc.statx(-100, os.fsencode(path), follow_no_links, birth_time, buffer) != 0
+    ):
+        return False
+    mask = struct.unpack_from("=I", buffer, 0)[0]
+    seconds, nanoseconds = struct.unpack_from("=qI", buffer, 80)
+    return bool(mask & birth_time) and _within(seconds * 1_000_000_000 + nanoseconds, spans)
