@@ -255,7 +255,7 @@ def test_commands_of_a_killed_run_are_ended_before_anything_else_runs(
     with pytest.raises(BrokenPipeError):
         os.write(writing, b"late")
     os.close(writing)
-    assert ("had left running" in ran.err) == (mode != "bwrap")
+    assert ("had left running" in ran.out) == (mode != "bwrap")
 
 
 # The repository's own hooks
