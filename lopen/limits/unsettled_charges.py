@@ -152,9 +152,14 @@ class Debts:
         return self._gone and now < self._retry_at
 
     def owe(self, debt: Debt) -> None:
-        """Remember a charge."""
+        """Remember a charge, once."""
+        if all(owed.reservation.reservation_id != debt.reservation.reservation_id for owed in self._owed):
+            self._owed.append(debt)
         self._ledger.keep(debt)
-        self._owed.append(debt)
+
+    def wake(self) -> None:
+        """Ask a store that was gone a moment ago at once."""
+        self._retry_at = 0.0
 
     @property
     def due(self) -> bool:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from lopen.base.clock import Clock
-from lopen.base.errors import LopenError
+from lopen.base.errors import LopenError, StorageError
 from lopen.base.events import TurnEnded, TurnStarted, Waiting
 from lopen.guardrails.pipeline import circuit_events
 from lopen.limits.answers import BudgetReached, Grant, ToolPass, ToolTrip
@@ -34,6 +34,8 @@ from lopen.prompts.sizes import RequestSizes
 from lopen.storage.journal import Journal
 from lopen.workflow.pauses import circuit_pause, endpoint_pause
 from lopen.workflow.session import Pause
+
+LOCKED_WAITS_S = (0.25, 0.5, 1.0, 2.0, 4.0)  # beside the database's own patience, each time
 
 
 class CallPaused(Exception):
@@ -219,7 +221,8 @@ class ModelCalls:
         usage = response.usage
         self._sizes.learn(request, usage, self.clock.monotonic())
         cost = cost_usd(response.model, usage)
-        with self.journal.transaction():
+
+        def record() -> None:
             told = self.meter.settle(grant, usage, cost, response.model)
             on_response(response)
             self.journal.tell(
@@ -238,6 +241,26 @@ class ModelCalls:
                 ),
                 *told,
             )
+
+        try:
+            self._durably(record)
+        except StorageError:
+            self.meter.owe(grant, usage, cost, response.model)
+            raise
+
+    def _durably(self, record: Callable[[], None]) -> None:
+        """Record what is paid for; wait for a database that another process holds, rather than lose an answer."""
+        for wait_s in (*LOCKED_WAITS_S, None):
+            begun = False
+            try:
+                with self.journal.transaction():
+                    begun = True
+                    return record()
+            except StorageError:
+                if begun or wait_s is None:
+                    raise
+                self.clock.sleep(wait_s)
+        return None
 
     def _leave_for_external(self, turn: int) -> ToolPass:
         """lopen's own calls wait for their turn in the window of external calls."""

@@ -188,6 +188,7 @@ def guard_pause(session: Session, block: GuardResult) -> Pause:
 
 def finish(context: SessionContext) -> None:
     """Tell what was built, and draw the plan a last time."""
+    context.record.journal.tell(*context.guards.meter.settle_up())
     lines = context.project.repository.ignore_suggestion()
     told = (
         [Notice("info", f"caches lie untracked; lines for .gitignore: {', '.join(lines)}")] if lines else []
@@ -210,6 +211,7 @@ def _left_files(context: SessionContext) -> list[Notice]:
 
 def pause(context: SessionContext, why: Pause, corrections: tuple[str, ...] = ()) -> Session:
     """Save that the session waits, and tell the command that lets it go on; the model hears `corrections` then."""
+    context.record.journal.tell(*context.guards.meter.settle_up())
     session = context.record.journal.session
     context.record.journal.tell(*_left_files(context))
     kept = tuple(dict.fromkeys((*session.corrections, *corrections)))

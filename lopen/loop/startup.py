@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lopen.base.errors import LopenError
-from lopen.base.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted
+from lopen.base.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted, TurnEnded
+from lopen.limits.budgets.budget import BudgetUsage
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
 from lopen.storage.person_requests import drop_pauses
@@ -122,22 +123,42 @@ def completed(context: SessionContext) -> SessionComplete:
     """Return the event that reports what was built, its cost, and the command that merges it."""
     session = context.record.journal.session
     commits = sum(1 for t in session.tree.tasks if t.commit and session.branch)
-    state = next((s for s in context.guards.meter.states() if s.budget_type == "session"), None)
-    unpriced = bool(state and state.unpriced_tokens and not state.cost_usd)
+    tokens, cost, without_price = spent(context)
     return SessionComplete(
         module=session.module,
         components=len(session.tree.components),
         tasks=sum(t.state is State.COMPLETE for t in session.tree.tasks),
         commits=commits,
-        cost_usd=None if state is None or unpriced else state.cost_usd,
-        tokens=state.tokens_used if state else 0,
+        cost_usd=None if without_price and not cost else cost,
+        tokens=tokens,
         branch=session.branch or "",
         merge_command=merge_command(context, session),
         assumptions=session.assumptions,
         answers=tuple(f"{asked} {answer}" for asked, answer in session.answers),
-        unpriced_tokens=state.unpriced_tokens if state else 0,
+        unpriced_tokens=without_price,
         accepted=session.accepted,
     )
+
+
+def spent(context: SessionContext) -> tuple[int, float, int]:
+    """Return the session's tokens, its cost in USD and its tokens without a price.
+
+    The store counts what interruptions left unsettled, too; while it is gone, the session's turns tell.
+    """
+    state = next((s for s in context.guards.meter.states() if s.budget_type == "session"), None)
+    if state is not None:
+        return state.tokens_used, state.cost_usd, state.unpriced_tokens
+    tokens = without_price = 0
+    cost = 0.0
+    for record in context.record.store.events(context.record.journal.session.id):
+        if isinstance(turn := record.event, TurnEnded):
+            usage = BudgetUsage(
+                turn.input_tokens, turn.output_tokens, turn.cache_write_tokens, turn.cache_read_tokens
+            )
+            billed = usage.billed(context.settings.budget.cache_read_weight)
+            tokens, cost = tokens + billed, cost + (turn.cost_usd or 0.0)
+            without_price += billed if turn.cost_usd is None else 0
+    return tokens, cost, without_price
 
 
 def merge_command(context: SessionContext, session: Session) -> str:

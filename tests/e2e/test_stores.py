@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lopen.llm.messages import Usage
+from lopen.storage.database import Database
 from tests.e2e.conftest import MakeProject
 from tests.e2e.stores import kept_in, redis
-from tests.endpoint import text
+from tests.endpoint import text, verdict
 from tests.limits.redis_server import RedisServer
 from tests.project import Project, billed, build, plan
 
@@ -90,6 +93,9 @@ def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command
 
     assert ran.code == 0, ran.out[-2000:] + ran.err
     assert ran.out.count("work goes on, what is used is counted when the store is back") == 1
+    reported = ran.named("session_complete")[0]
+    assert reported["tokens"] == billed(*ran.named("turn_ended"))
+    assert reported["cost_usd"] == pytest.approx(sum(turn["cost_usd"] for turn in ran.named("turn_ended")))
     unreachable = project.lopen("budget", "show")
     assert unreachable.code == 1
     assert "the limits' store at 127.0.0.1" in unreachable.err
@@ -101,6 +107,41 @@ def test_a_redis_that_hangs_in_mid_run_is_tolerated_and_paid_by_the_next_command
     )
     assert {b["reserved"] for b in found.values()} == {0}
     assert budgets(project) == found
+
+
+def hurry() -> None:
+    """Let lopen wait for a locked database for a moment only."""
+    Database.__init__.__kwdefaults__["timeout_s"] = 0.05  # type: ignore[index]  # it has one
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["in-mid-run", "at-its-end"])
+def test_a_database_that_is_locked_when_an_answer_comes_loses_neither_it_nor_its_charge(
+    make_project: MakeProject, tmp_path: Path, *, last: bool
+) -> None:
+    state_db = tmp_path / "project" / ".lopen" / "state.db"
+
+    def locking(answer: Any) -> Any:
+        def turn(body: Any) -> Any:
+            locker = sqlite3.connect(state_db, isolation_level=None, check_same_thread=False)
+            locker.execute("BEGIN IMMEDIATE")
+            threading.Timer(0.6, locker.close).start()
+            return answer
+
+        return turn
+
+    script = [plan(), locking(build("calc-t1"))]
+    oracle = locking(verdict()) if last else None
+    project = make_project(script, oracle=oracle)
+    project.specify()
+    arranged = [["tests.e2e.test_stores:hurry"]]
+
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json", arrange=arranged)
+
+    assert ran.code == 0, ran.out[-2000:] + ran.err
+    assert (len(project.requests), len(project.oracle_requests)) == (2, 1)
+    state = budgets(project)["session"]
+    assert (state["tokens_used"], state["reserved"]) == (billed(*ran.named("turn_ended")), 0)
+    assert len(ran.named("turn_ended")) == 3
 
 
 def test_what_needs_no_limits_is_shown_while_redis_is_gone(

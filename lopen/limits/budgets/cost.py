@@ -6,15 +6,26 @@ from collections.abc import Callable
 from datetime import datetime
 
 from lopen.base.money import dollars
-from lopen.limits.budgets.budget import SMALLEST_ANSWER, Charge
+from lopen.limits.budgets.budget import SMALLEST_ANSWER, BudgetUsage, Charge
 from lopen.limits.circuits.agents import AgentLimits
 from lopen.limits.circuits.call_events import add_cost
 from lopen.limits.stores.records import Alert
 from lopen.limits.stores.store import Rows
+from lopen.llm import messages
 
 # USD for one request with an answer of so many tokens; None where its model has no known price
 Quote = Callable[[int], float | None]
 EXTERNAL_AGENTS = ("oracle", "research")  # whose cost falls under `resources.cost_*`
+
+
+def charge_of(
+    usage: messages.Usage, cost_usd: float | None, agent: str, model: str, cache_read_weight: float
+) -> Charge:
+    """Return the charge of one request; `cost_usd` is None for a model without a known price."""
+    counts = BudgetUsage(
+        usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, usage.cache_read_tokens
+    )
+    return Charge(counts.billed(cache_read_weight), counts, 1, cost_usd, agent, model)
 
 
 def unpriced(answer_tokens: int) -> float | None:

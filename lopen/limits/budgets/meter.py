@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 from lopen.base.clock import Clock
-from lopen.base.errors import StoreUnreachable
+from lopen.base.errors import StorageError, StoreUnreachable
 from lopen.base.events import Event, Notice
 from lopen.base.process_identity import is_gone, this_process
 from lopen.guardrails.habits import HabitLimits
 from lopen.limits.answers import Grant, cut_off, no_money, no_room, raised
-from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge, opened
+from lopen.limits.budgets.budget import BudgetSpec, BudgetState, Charge
 from lopen.limits.budgets.charging import charge_all, open_all, promise, release
-from lopen.limits.budgets.cost import EXTERNAL_AGENTS, Quote, affordable, charge_external, unheld, unpriced
+from lopen.limits.budgets.cost import (
+    EXTERNAL_AGENTS,
+    Quote,
+    affordable,
+    charge_external,
+    charge_of,
+    unheld,
+    unpriced,
+)
 from lopen.limits.budgets.scopes import spec_of, specs_for
 from lopen.limits.circuits.agents import AgentLimits, agent_limits
 from lopen.limits.circuits.call_events import lose_probe, put_agents, read_agents
@@ -106,13 +116,9 @@ class Meter:
             task_description=task_description,
         )
         self.gate.enter(f"session:{session_id}", task or "")
-        self._opened()
-
-    def _opened(self) -> list[BudgetState]:
         now = self._clock.now()
-        return self._tried(
-            lambda: self._store.atomically(lambda rows: open_all(rows, self._specs, now, self._known)),
-            lambda: [opened(spec, now) for spec in self._specs],
+        self._tried(
+            lambda: self._store.atomically(lambda rows: open_all(rows, self._specs, now, self._known)), list
         )
 
     def recover(self, session_id: str) -> tuple[Event, ...]:
@@ -122,9 +128,7 @@ class Meter:
         store is gone it waits until the store is back.
         """
         self._to_recover = session_id
-        self._tried(lambda: None, lambda: None)
-        late, self._late = self._late, ()
-        return late
+        return self.settle_up()
 
     def _recovered(self) -> tuple[Event, ...]:
         session_id = self._to_recover
@@ -177,8 +181,8 @@ class Meter:
         if answer is None:
             return Grant(max_tokens, specs, agent, wanted, sure=False, events=told)
         if isinstance(answer[0], BudgetState):
-            state, alerts = answer[0], answer[1]
-            raise no_room(state, wanted.tokens + max_tokens, alerts if isinstance(alerts, tuple) else ())
+            alerts = answer[1] if isinstance(answer[1], tuple) else ()
+            raise no_room(answer[0], wanted.tokens + max_tokens, alerts)
         kept, room = answer
         return Grant(room if isinstance(room, int) else max_tokens, specs, agent, kept, events=told)
 
@@ -205,11 +209,7 @@ class Meter:
         self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str = ""
     ) -> tuple[Event, ...]:
         """Charge what the request really used. `cost_usd` None: the model has no known price."""
-        counts = BudgetUsage(
-            usage.input_tokens, usage.output_tokens, usage.cache_write_tokens, usage.cache_read_tokens
-        )
-        tokens = counts.billed(self._budget.cache_read_weight)
-        charge = Charge(tokens, counts, 1, cost_usd, grant.agent, model)
+        charge = charge_of(usage, cost_usd, grant.agent, model, self._budget.cache_read_weight)
         now = self._clock.now()
 
         def work() -> tuple[Alert, ...]:
@@ -218,42 +218,46 @@ class Meter:
             alerts = tuple(a for _, raised_here in charged for a in raised_here)
             return (*alerts, *self._external_cost(charge, now)) if charged else ()
 
-        def later() -> tuple[Alert, ...]:
-            self._debts.owe(Debt(grant.specs, charge, grant.reservation, grant.sure))
-            return ()
-
-        alerts = self._tried(work, later)
+        alerts = self._tried(work, lambda: self._owe(grant, charge))
         late, self._late = self._late, ()
         return (*late, *raised(alerts))
+
+    def owe(self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str) -> None:
+        """Remember a charge that could not be recorded, until the store can be written."""
+        charge = charge_of(usage, cost_usd, grant.agent, model, self._budget.cache_read_weight)
+        with suppress(StorageError):  # kept in memory all the same
+            self._owe(grant, charge)
+
+    def _owe(self, grant: Grant, charge: Charge) -> tuple[Alert, ...]:
+        self._debts.owe(Debt(grant.specs, charge, grant.reservation, grant.sure))
+        return ()
+
+    def settle_up(self) -> tuple[Event, ...]:
+        """Pay what is still owed at the end of a run, without waiting for the next try."""
+        self._debts.wake()
+        self._tried(tuple, tuple)
+        late, self._late = self._late, ()
+        return late
 
     def _external_cost(self, charge: Charge, now: datetime) -> tuple[Alert, ...]:
         if charge.agent not in EXTERNAL_AGENTS:
             return ()
-        limits, circuit_id = self._resources, self.gate.circuit_id
-        return self._tried(
-            lambda: self._store.atomically(
-                lambda rows: charge_external(rows, circuit_id, charge, limits, now)
-            ),
-            tuple,
-        )
+        circuit = self.gate.circuit_id
+        work = partial(charge_external, circuit_id=circuit, charge=charge, limits=self._resources, now=now)
+        return self._tried(lambda: self._store.atomically(work), tuple)
 
     def abandon(self, grant: Grant) -> None:
         """The request failed and nothing is billed: give the promise back."""
-
-        def later() -> bool:
-            self._debts.owe(Debt(grant.specs, Charge(0), grant.reservation, grant.sure))
-            return False
-
-        self._tried(lambda: self._store.atomically(lambda rows: release(rows, grant.reservation)), later)
+        work = partial(release, reservation=grant.reservation)
+        self._tried(lambda: self._store.atomically(work), lambda: bool(self._owe(grant, Charge(0))))
 
     def states(self) -> list[BudgetState]:
         """Module, session and task as they stand (empty where the store is gone)."""
-        wanted = [spec.budget_id for spec in self._specs]
-        unknown: list[BudgetState | None] = []
-        found = self._tried(
-            lambda: self._store.atomically(lambda rows: [rows.budget(i) for i in wanted]), lambda: unknown
-        )
-        states = [state for state in found if state is not None]
+
+        def work(rows: Rows) -> list[BudgetState]:
+            return [state for spec in self._specs if (state := rows.budget(spec.budget_id)) is not None]
+
+        states = self._tried(lambda: self._store.atomically(work), lambda: list[BudgetState]())
         self._seen(states)
         return states
 
@@ -266,10 +270,7 @@ class Meter:
                 self._cost = state.cost_usd
 
     def cost(self) -> float:
-        """What this session has cost in USD, oracle and sub-agents included; unknown models cost nothing.
-
-        While the store is gone: what it said last, and what was paid since.
-        """
+        """What this session has cost in USD, as the store said last and what was paid since, oracle and agents included."""
         self.states()
         return self._cost + self._debts.cost_usd(self._session)
 
