@@ -38,6 +38,7 @@ def task_files(context: SessionContext) -> tuple[Part, ...]:
             outline_room -= len(shown)
             outlines.append(_part(f"Outline of {path} ({len(text)} characters)", shown))
         else:
+            outline_room = 0  # small files come first: what follows would hardly fit
             named.append(f"{path} ({len(text)} characters)")
     named += paths[LOOKED_AT:]
     if len(named) > LISTED:

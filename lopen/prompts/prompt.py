@@ -129,12 +129,16 @@ def _shared(session: Session, spec: Specification | None) -> list[Part]:
 
 
 def _component_parts(session: Session, spec: Specification, component: Component) -> list[Part]:
-    same_for_all = {component.criteria_of(task) for task in component.tasks} <= {component.criteria}
     return [
         Part("Component", f"{component.name} ({component.id})\n{component.description}", 1, data=True),
-        *(_criteria("component", spec, component.criteria) if same_for_all else ()),
+        *(_criteria("component", spec, component.criteria) if _share_criteria(component) else ()),
         *_shared_sections(spec, component),
     ]
+
+
+def _share_criteria(component: Component) -> bool:
+    """Every task is to meet all criteria of the component."""
+    return all(component.criteria_of(task) == component.criteria for task in component.tasks)
 
 
 def _criteria(whose: str, spec: Specification, ids: Sequence[str]) -> list[Part]:
@@ -150,9 +154,7 @@ def _criteria(whose: str, spec: Specification, ids: Sequence[str]) -> list[Part]
 def _task_criteria(session: Session, spec: Specification | None) -> list[Part]:
     """Return the criteria of the task in progress, where the shared part does not hold them."""
     component = session.tree.component(session.selected) if session.selected else None
-    if spec is None or component is None or session.task is None:
-        return []
-    if {component.criteria_of(task) for task in component.tasks} <= {component.criteria}:
+    if spec is None or component is None or session.task is None or _share_criteria(component):
         return []
     return _criteria("task", spec, component.criteria_of(session.task))
 

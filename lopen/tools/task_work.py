@@ -127,20 +127,11 @@ def split_task(bench: Workbench, wanted: inputs.SplitTask) -> ToolResult:
     if refusal := unfit(wanted.tasks, owner, [t for t in owner.tasks if t.id != task.id]):
         return refusal
     first, *others = (
-        replace(
-            task_from(bench.new_task_id() if n else task.id, piece),
-            type=piece.type or task.type,
-            spec_sections=tuple(piece.spec_sections) or task.spec_sections,
-            files=tuple(piece.files) or task.files,
-            criteria=tuple(piece.acceptance_criteria) or task.criteria,
-            added=task.added,
-        )
-        for n, piece in enumerate(wanted.tasks)
+        _piece(bench.new_task_id() if n else task.id, p, task) for n, p in enumerate(wanted.tasks)
     )
     first = replace(first, state=task.state, base=task.base, failures=task.failures, reasons=task.reasons)
-    bench.evidence.passed.pop(
-        "verify_task_completion", None
-    )  # it was the verdict on more than the first piece
+    # The verdict was on more than the first piece.
+    bench.evidence.passed.pop("verify_task_completion", None)
     planned = session.planned_tasks + (0 if task.added else len(others))
     told = [
         TaskChanged(t.id, t.name, owner.name, t.state.value, wanted.reason[:500]) for t in (first, *others)
@@ -149,6 +140,19 @@ def split_task(bench: Workbench, wanted: inputs.SplitTask) -> ToolResult:
     recorded = [{"id": t.id, "name": t.name} for t in (first, *others)]
     note = f"go on with {first.id} alone; each of the others gets a conversation of its own"
     return replace(done(tasks=recorded, note=note), pause=review_pause(bench.session))
+
+
+def _piece(task_id: str, wanted: inputs.TaskInput, whole: Task) -> Task:
+    """Return a piece of a task; it has what it does not name from the whole."""
+    piece = task_from(task_id, wanted)
+    return replace(
+        piece,
+        type=wanted.type or whole.type,
+        spec_sections=piece.spec_sections or whole.spec_sections,
+        files=piece.files or whole.files,
+        criteria=piece.criteria or whole.criteria,
+        added=whole.added,
+    )
 
 
 def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult:
