@@ -58,16 +58,19 @@ export class EventStream {
 
   take(block) {
     let id = "";
+    let name = "";
     const data = [];
     for (const line of block.split("\n")) {
       if (line.startsWith("id:")) id = line.slice(3).trim();
+      else if (line.startsWith("event:")) name = line.slice(6).trim();
       else if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
     }
     if (!data.length) return; // a heartbeat
     const seq = Number(id) || 0;
     if (seq && seq <= this.last) return;
     if (seq) this.last = seq;
-    this.pending.push({ ...JSON.parse(data.join("\n")), seq });
+    const event = JSON.parse(data.join("\n"));
+    this.pending.push(name ? { ...event, event: name, seq } : { ...event, seq });
     this.flush ??= setTimeout(() => {
       this.flush = null;
       this.onEvents(this.pending.splice(0));

@@ -10,7 +10,7 @@ import { VirtualList } from "./virtual.js";
 
 const ROW_HEIGHT = 26;
 const LONGEST_NOW = 20_000; // characters of what the model writes that stay in view
-const QUIET = new Set(["turn_started", "model_text", "model_tool_input", "tool_started"]);
+const ENDS_AN_ANSWER = /^(turn_ended|model_retry|session_(paused|failed|complete))$/;
 
 export class Feed {
   constructor({ project, session, onState, onChange }) {
@@ -45,7 +45,7 @@ export class Feed {
     let kept = false;
     for (const event of events) {
       this.follow(event);
-      if (QUIET.has(event.event)) continue;
+      if (event.event === "live") continue;
       const line = told(event);
       this.lines.push(line);
       if (this.matches(line)) {
@@ -62,15 +62,15 @@ export class Feed {
     this.drawSoon();
   }
 
-  /** Follow what is happening now: the model's text as it streams, the tool that runs. */
+  /** Follow what the model writes: each piece says where it begins, so that a new answer or a gap shows. */
   follow(event) {
-    const now = this.now;
-    if (event.event === "turn_started") Object.assign(now, { text: "", doing: `${event.model} writes` });
-    else if (event.event === "model_text") now.text = (now.text + event.text).slice(-LONGEST_NOW);
-    else if (event.event === "model_tool_input") now.doing = `${event.tool} ${event.text}`.slice(0, 400);
-    else if (event.event === "tool_started") now.doing = `runs ${event.tool} ${event.summary}`;
-    else if (event.event === "tool_ended" || event.event === "turn_ended") now.doing = "";
-    else if (/^session_(paused|failed|complete)$/.test(event.event)) Object.assign(now, { text: "", doing: "" });
+    const { now } = this;
+    if (event.event === "live") {
+      const isNext = event.turn === now.turn && event.part === now.part && event.start === now.end;
+      const text = (isNext ? now.text : "") + event.text;
+      const end = event.start + event.text.length;
+      this.now = { turn: event.turn, part: event.part, end, text: text.slice(-LONGEST_NOW), doing: `${event.model} writes ${event.tool}` };
+    } else if (ENDS_AN_ANSWER.test(event.event)) this.now = { text: "", doing: "" };
   }
 
   matches(line) {
@@ -155,7 +155,7 @@ export class Feed {
     const { text, doing } = this.now;
     if (!text && !doing) return null;
     return h("section", { class: "writing", key: "writing", "aria-label": "What the model writes now", tabindex: 0 },
-      h("p", null, h("span", { class: "pulse", "aria-hidden": "true" }), doing || "the model writes"),
+      h("p", null, h("span", { class: "pulse", "aria-hidden": "true" }), doing),
       h("pre", null, text));
   }
 }

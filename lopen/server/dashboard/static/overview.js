@@ -37,7 +37,8 @@ export function overview({ changed }) {
         needsPanel(waiting()),
         cards(),
         h("div", { class: "grid overview", key: "grid" },
-          modulesPanel(), spendPanel(spend), budgetsPanel(board.budgets), circuitsPanel(board.circuits), alertsPanel(board.alerts)),
+          h("div", { class: "column", key: "left" }, modulesPanel(), budgetsPanel(board.budgets)),
+          h("div", { class: "column", key: "right" }, spendPanel(spend), circuitsPanel(board.circuits), alertsPanel(board.alerts))),
       ];
     },
   };

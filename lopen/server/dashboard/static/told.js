@@ -9,6 +9,10 @@ function after(separator, text) {
   return text ? separator + text : "";
 }
 
+function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 function dollars(cost) {
   return cost === null || cost === undefined ? "cost unknown" : `$${cost.toFixed(4)}`;
 }
@@ -18,8 +22,8 @@ const LINES = {
   session_started: ["work", (e) => `${e.resumed ? "resumed" : "started"} ${e.module} at ${words(e.step)}`],
   session_paused: ["work", (e) => `paused: ${e.message}${after("; next: ", e.command)}`, "warn"],
   session_failed: ["work", (e) => `failed: ${e.message}${after("; ", e.hint)}`, "bad"],
-  session_complete: ["work", (e) => `${e.module} is complete: ${e.components} components, ${e.tasks} tasks, ${e.commits} commits, ${NUMBER.format(e.tokens)} tokens, ${dollars(e.cost_usd)}`, "good"],
-  step_entered: ["work", (e) => `step ${e.number} of 7: ${words(e.step)}`],
+  session_complete: ["work", (e) => `${e.module} is complete: ${counted(e.components, "component")}, ${counted(e.tasks, "task")}, ${counted(e.commits, "commit")}, ${NUMBER.format(e.tokens)} tokens, ${dollars(e.cost_usd)}`, "good"],
+  step_entered: ["work", (e) => (e.step === "complete" ? "all steps are done" : `step ${e.number} of 7: ${words(e.step)}`)],
   iteration_started: ["work", (e) => `iteration ${e.iteration}: ${e.task ? `${e.task} ${e.task_name}` : words(e.step)}, with ${e.model}`],
   iteration_ended: ["work", (e) => `iteration ${e.iteration} ended: ${words(e.outcome)}${after(", ", e.reason)}`, (e) => (e.outcome === "failed" ? "bad" : "")],
   spec_approved: ["work", (e) => `specification ${e.spec_hash.slice(0, 12)} approved by ${e.who}${after(": ", e.note)}`, "good"],
