@@ -237,3 +237,11 @@ def _marker(path: Path) -> str:
             return file.read(MAX_MARKER_BYTES)
     except OSError:
         return ""
+
+
+def command_lines(detected: Detected) -> Iterator[str]:
+    """Yield the lines of `Skills & Hooks` for the detected commands."""
+    for name in NAMES:
+        command = detected.commands[name]
+        yield f"- **{name}**: " + (f"`{command}`" if command else "none")
+    yield "- **verify-commit**: none"

@@ -60,6 +60,12 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry(
         "spec", "lopen.cli.commands.run:spec", "Draft or refine a specification with the model", BUILD
     ),
+    CommandEntry(
+        "import",
+        "lopen.cli.commands.import_:import_",
+        "Make a specification from another tool's",
+        BUILD,
+    ),
     CommandEntry("check", "lopen.cli.commands.check:check", "Validate specifications", BUILD),
     CommandEntry(
         "run",

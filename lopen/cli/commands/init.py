@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.verify_detection import NAMES, Detected, detect, listing
+from lopen.application.verify_detection import NAMES, Detected, command_lines, detect, listing
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.documents import scaffold as placeholder
@@ -31,10 +30,10 @@ def init(
     """Set up a project, with verify commands detected from its files."""
     specification = _specification_path(context.root, module) if module is not None else None
     root, detected = context.root, detect(listing(context.root))
-    _write(context, root / ".lopen" / ".gitignore", GITIGNORE)
-    _write(context, root / ".lopen" / "config.toml", CONFIG)
+    write_new(context, root / ".lopen" / ".gitignore", GITIGNORE)
+    write_new(context, root / ".lopen" / "config.toml", CONFIG)
     if module is not None and specification is not None:
-        _write(context, specification, specification_text(module, detected))
+        write_new(context, specification, specification_text(module, detected))
     if pre_commit_hook:
         _pre_commit(context, detected)
     _warn_without_repository(context)
@@ -50,7 +49,7 @@ def _specification_path(root: Path, module: str) -> Path:
     return spec_path(root, module)
 
 
-def _write(context: CommandContext, path: Path, text: str, *, mode: int = 0o644) -> None:
+def write_new(context: CommandContext, path: Path, text: str, *, mode: int = 0o644) -> None:
     """Create the file unless it exists. Follow no symbolic link below the project's root."""
     shown = path.relative_to(context.root) if path.is_relative_to(context.root) else path
     for folder in path.parents:
@@ -89,7 +88,7 @@ def _pre_commit(context: CommandContext, detected: Detected) -> None:
             "no pre-commit hook written: this is not a git repository, or its hooks folder is outside of it"
         )
         return
-    _write(context, folder / "pre-commit", pre_commit(detected), mode=0o755)
+    write_new(context, folder / "pre-commit", pre_commit(detected), mode=0o755)
 
 
 def _hooks_folder(root: Path) -> Path | None:
@@ -195,15 +194,8 @@ description: {placeholder.DESCRIPTION.format(module=module)}
 
 ## Skills & Hooks
 
-{chr(10).join(_hooks(detected))}
+{chr(10).join(command_lines(detected))}
 """
-
-
-def _hooks(detected: Detected) -> Iterator[str]:
-    for name in NAMES:
-        command = detected.commands[name]
-        yield f"- **{name}**: " + (f"`{command}`" if command else "none")
-    yield "- **verify-commit**: none"
 
 
 def pre_commit(detected: Detected) -> str:

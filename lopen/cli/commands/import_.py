@@ -1,0 +1,114 @@
+"""`lopen import`: make a specification from one of another tool, a GitHub issue or plain Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode, LopenError
+from lopen.cli.command import command
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="Folder or file of spec-kit, Kiro, OpenSpec or Markdown, or a GitHub issue (URL or #NUMBER)."
+    ),
+]
+Module = Annotated[
+    str, typer.Option("--module", metavar="NAME", help="Module (default: from the source's name).")
+]
+
+GH_TIMEOUT_S = 60.0
+MAX_FILES = 50
+_ISSUE = re.compile(r"https://[^\s/]+/[^\s/]+/[^\s/]+/issues/\d+|[\w.-]+/[\w.-]+#\d+|#?\d+")
+
+
+@command
+def import_(context: CommandContext, source: Source, module: Module = "") -> ExitCode:
+    """Write specs/MODULE/SPECIFICATION.md from another tool's specification.
+
+    Nothing is invented: what the source does not say is marked TODO. An existing specification is not overwritten.
+    """
+    from lopen.application.verify_detection import command_lines, detect, listing
+    from lopen.cli.commands.init import write_new
+    from lopen.documents.foreign_specs import gaps, imported, specification
+    from lopen.documents.modules import spec_path
+    from lopen.documents.spec import parse_specification
+
+    files, name = _issue(context, source) if _ISSUE.fullmatch(source) else _markdown(Path(source))
+    module = module or _module_of(name)
+    path = spec_path(context.root, module)
+    if path.exists():
+        raise LopenError(f"{path} exists", hint="name another module with --module, or remove it first")
+    found = imported(files)
+    text = specification(found, module, list(command_lines(detect(listing(context.root)))), source)
+    write_new(context, path, text)
+    problems = [
+        str(p) for p in parse_specification(text, module=module, path=path.relative_to(context.root)).problems
+    ]
+    missing = gaps(text)
+    context.emit(
+        "imported", module=module, path=str(path), gaps=missing, left_out=found.left_out, problems=problems
+    )
+    context.say(f"{len(found.criteria)} acceptance criteria, {len(missing)} gaps marked TODO")
+    for line in (*missing, *(f"not taken over: {line}" for line in found.left_out), *problems):
+        context.say(f"  {line}")
+    context.say(f"next: lopen check {module}")
+    return ExitCode.FAILED if problems else ExitCode.OK
+
+
+def _markdown(source: Path) -> tuple[Mapping[str, str], str]:
+    """Return the Markdown files of the source (name → text), and the name of the feature."""
+    from lopen.documents.source import read_source
+
+    if source.is_dir():
+        paths = sorted(source.glob("*.md"))[:MAX_FILES]
+        if not paths:
+            raise LopenError(
+                f"{source} contains no Markdown file", hint="name the folder with spec.md or requirements.md"
+            )
+        return {path.name: read_source(path) for path in paths}, source.resolve().name
+    generic = source.name in ("spec.md", "requirements.md", "proposal.md", "README.md")
+    return {source.name: read_source(source)}, source.resolve().parent.name if generic else source.stem
+
+
+def _issue(context: CommandContext, issue: str) -> tuple[Mapping[str, str], str]:
+    """Return a GitHub issue as one Markdown file, and its title as the name. Uses the `gh` program."""
+    repository, _, number = issue.rpartition("#")
+    query = [number, "--repo", repository] if repository else [issue.removeprefix("#")]
+    argv = ["gh", "issue", "view", *query, "--json", "title,body"]
+    try:
+        done = subprocess.run(
+            argv, cwd=context.root, capture_output=True, text=True, timeout=GH_TIMEOUT_S, check=False
+        )
+    except FileNotFoundError as error:
+        raise LopenError(
+            "the program gh is not installed", hint="save the issue as a Markdown file, and import that"
+        ) from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LopenError(f"cannot run gh: {error}", hint="try again, or import a Markdown file") from error
+    if done.returncode != 0:
+        raise LopenError(
+            f"gh: {done.stderr.strip() or 'failed'}", hint="check the issue's name, and `gh auth status`"
+        )
+    try:
+        read = json.loads(done.stdout)
+        title, body = str(read["title"]), str(read["body"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise LopenError(
+            "cannot read the answer of gh", hint="import the issue as a Markdown file"
+        ) from error
+    return {"issue.md": f"# {title}\n\n{body}"}, title
+
+
+def _module_of(name: str) -> str:
+    """Return a module's name for a feature's name: `001-user auth` → `user-auth`."""
+    plain = re.sub(r"[^a-z0-9_]+", "-", re.sub(r"^\d+[-_ ]+", "", name.casefold())).strip("-")
+    return plain[:64].strip("-") or "imported"
