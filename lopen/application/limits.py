@@ -13,7 +13,7 @@ from lopen.base.errors import StoreUnreachable, WrongUsage
 from lopen.limits.admin_actions import NoSuch
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.circuits.agents import AgentLimits, agent_limits
-from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.circuits.circuit import CircuitState, cooled
 from lopen.limits.stores.store import LimitsStore
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
@@ -82,7 +82,8 @@ def looked_up(context: CommandContext, database: Database) -> ProjectLimits:
     try:
         store = open_limits(settings.budget, database)
         try:
-            return ProjectLimits(tuple(store.budgets()), tuple(store.circuits()))
+            at = now().timestamp()
+            return ProjectLimits(tuple(store.budgets()), tuple(cooled(c, at) for c in store.circuits()))
         finally:
             store.close()
     except (StoreUnreachable, WrongUsage) as error:
@@ -106,6 +107,15 @@ def with_cost(store: LimitsStore, state: BudgetState) -> BudgetState:
 def resource_limits(settings: Settings) -> AgentLimits:
     """Return the limits on sub-agents and external calls."""
     return agent_limits(settings.resources.model_dump())
+
+
+def the_one(kind: str, waiting: list[str]) -> str:
+    """Return the only budget or circuit that waits for a person; `WrongUsage` if there is none, or there are several."""
+    if len(waiting) == 1:
+        return waiting[0]
+    if not waiting:
+        raise WrongUsage(f"no {kind} waits for a person", hint=f"to list them: {LISTED[kind]}")
+    raise WrongUsage(f"several {kind}s wait for a person: {', '.join(waiting)}", hint=f"name the {kind}")
 
 
 def no_such(kind: str, wanted: str) -> NoSuch:

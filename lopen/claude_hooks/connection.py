@@ -27,21 +27,31 @@ class LeanDatabase:
     """What `SqliteStore` needs of a database, one transaction at a time."""
 
     def __init__(self, path: str, timeout_s: float) -> None:
-        """StoreUnreachable where there is no database that this version can use."""
+        """StoreUnreachable where there is no database that this version can use. `notes`: what was done to have one."""
+        self.notes: tuple[str, ...] = ()
         try:
             if not os.path.exists(path):
                 _migrate(path)
-            self._connection = _connected(path, timeout_s)
-            if not is_own(self._connection):  # it came with the repository: its limits are nobody's
-                self._connection.close()
-                _begin_anew(path)
-                self._connection = _connected(path, timeout_s)
-            if self._version() != present_schema():
-                self._connection.close()
-                _migrate(path)
-                self._connection = _connected(path, timeout_s)
+            try:
+                self._open(path, timeout_s)
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                self.notes = (set_aside(path, error),)
+                self._open(path, timeout_s)
         except (sqlite3.Error, OSError) as error:
             raise StoreUnreachable(f"{path}: {error}") from error
+
+    def _open(self, path: str, timeout_s: float) -> None:
+        self._connection = _connected(path, timeout_s)
+        if not is_own(self._connection):  # it came with the repository: its limits are nobody's
+            self._connection.close()
+            _begin_anew(path)
+            self._connection = _connected(path, timeout_s)
+        if self._version() != present_schema():
+            self._connection.close()
+            _migrate(path)
+            self._connection = _connected(path, timeout_s)
 
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
@@ -83,15 +93,27 @@ def _connected(path: str, timeout_s: float) -> sqlite3.Connection:
     return connection
 
 
-def _begin_anew(path: str) -> None:
+def is_damage(error: BaseException | None) -> bool:
+    """The file holds no database, or a broken one; one that is locked or out of reach is an `OperationalError`."""
+    return type(error) is sqlite3.DatabaseError
+
+
+def set_aside(path: str, error: BaseException | None) -> str:
+    """Keep a damaged database apart and begin an empty one; what to say about it."""
+    return f"{path} was damaged ({error}): it is kept as {_begin_anew(path)}, and counting begins anew"
+
+
+def _begin_anew(path: str) -> str:
+    """Set the file aside for an empty one; where it is now."""
     from pathlib import Path
 
     from lopen.storage.folder import quarantine_file
 
     if why := unkept():
         raise StoreUnreachable(f"whether {path} is yours cannot be told: {why}")
-    quarantine_file(Path(path), Path(path).parent)
+    kept = quarantine_file(Path(path), Path(path).parent)
     _migrate(path)
+    return str(kept)
 
 
 def _migrate(path: str) -> None:

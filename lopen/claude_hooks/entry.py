@@ -24,11 +24,12 @@ from lopen.claude_hooks.verify_commands import verify_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import FrameType
     from typing import Any, BinaryIO, NoReturn, TextIO
 
-    from lopen.limits.stores.store import LimitsStore, Rows
+    from lopen.limits.stores.redis_store import RedisStore
+    from lopen.limits.stores.store import Rows
 
 _left_open: list[Any] = []  # held until the process is gone
 
@@ -136,10 +137,6 @@ def answered(
 def _guarded(
     name: str, event: HookEvent, settings: dict[str, Any], attempt: _Attempt, root: str, leaving: bool
 ) -> Answer:
-    store, close = _store(settings, root)
-    if leaving and settings["budget.store"] == "sqlite":
-        _left_open.append(store)
-        close = _nothing
     now = datetime.now(UTC)
     nested = nested_in(os.environ)
     os.environ[MARK] = nested or event.session  # for what this hook starts
@@ -153,36 +150,58 @@ def _guarded(
         return guard.run(name, alerts.get(event.session, ()))
 
     try:
-        answer = store.atomically(work)
-        attempt.event = None
-        pending_usage.forget(root, waits)
+        answer = _stored(work, settings, root, leaving)
     except Malformed:
         attempt.event = None  # nothing of it is a Claude Code session's
         raise
-    finally:
-        close()
+    attempt.event = None
+    pending_usage.forget(root, waits)
     return answer
 
 
-def _store(settings: dict[str, Any], root: str) -> tuple[LimitsStore, Any]:
+def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str, leaving: bool) -> Answer:
+    """Do the work in the store; in a new one where the present one turns out to be damaged."""
     if settings["budget.store"] != "sqlite":
-        from lopen.limits.stores.redis_store import RedisStore
-
-        redis = RedisStore(
-            settings["budget.store"],
-            prefix=settings["budget.key_prefix"],
-            ttl_s=settings["budget.ttl_s"],
-            answer_s=0.5,
-            evidence_max=settings["memory.evidence_max"],
-        )
-        return redis, redis.close
+        redis = _redis(settings, root)
+        try:
+            return redis.atomically(work)
+        finally:
+            redis.close()
     if not os.path.isdir(os.path.join(root, ".lopen")):
         raise StoreUnreachable(f"{root} has no .lopen folder (lopen init makes one)")
-    from lopen.claude_hooks.connection import LeanDatabase
+    from lopen.claude_hooks.connection import LeanDatabase, is_damage, set_aside
     from lopen.limits.stores.sqlite_store import SqliteStore
 
-    database = LeanDatabase(os.path.join(root, ".lopen", "state.db"), settings["hooks.timeout_s"] / 2)
-    return SqliteStore(database, evidence_max=settings["memory.evidence_max"]), database.close
+    path, notes = os.path.join(root, ".lopen", "state.db"), tuple[str, ...]()
+    for last in (False, True):
+        database = LeanDatabase(path, settings["hooks.timeout_s"] / 2)
+        notes = (*notes, *database.notes)
+        if leaving:
+            _left_open.append(database)
+        try:
+            answer = SqliteStore(database, evidence_max=settings["memory.evidence_max"]).atomically(work)
+            return answer.replace(log=(*notes, *answer.log))
+        except StoreUnreachable as error:
+            if last or not is_damage(error.__cause__):
+                raise
+            notes = (*notes, set_aside(path, error.__cause__))
+        finally:
+            if not leaving:
+                database.close()
+    raise StoreUnreachable(path)
+
+
+def _redis(settings: dict[str, Any], root: str) -> RedisStore:
+    from lopen.limits.stores.redis_client import project_prefix
+    from lopen.limits.stores.redis_store import RedisStore
+
+    return RedisStore(
+        settings["budget.store"],
+        prefix=project_prefix(settings["budget.key_prefix"], root),
+        ttl_s=settings["budget.ttl_s"],
+        answer_s=0.5,
+        evidence_max=settings["memory.evidence_max"],
+    )
 
 
 def project_root(start: str) -> str:

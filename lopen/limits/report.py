@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lopen.base.money import cost_text, dollars
-from lopen.limits.budgets.budget import BudgetState, BudgetUsage, format_usage
+from lopen.limits.budgets.budget import BudgetState, BudgetUsage, format_usage, percent
 from lopen.limits.circuits.agents import AgentLimits, Agents
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.circuits.rules import RULES, RuleBook
@@ -146,16 +146,26 @@ def resource_object(
     }
 
 
-def resource_lines(agents: Agents, circuit: CircuitState, limits: AgentLimits, now: datetime) -> list[str]:
-    """Sub-agents, external calls and their cost against their limits."""
+def resource_lines(
+    agents: Agents, circuit: CircuitState, limits: AgentLimits, now: datetime, rate: int
+) -> list[str]:
+    """Sub-agents, external calls and their cost against their limits. `rate`: external calls a minute."""
     found = resource_object(agents, circuit, limits, now)
-    most = f" / {dollars(limits.cost_block_usd)}" if limits.cost_block_usd else ""
+    cost = [dollars(agents.cost_usd)]
+    cost += [f"{dollars(usd)} {what}" for usd, what in _cost_limits(limits) if usd]
+    running, recent = int(found["agents_running"]), int(found["external_last_minute"])
     return [
-        f"  agents: {found['agents_running']}/{limits.max_concurrent_agents} at once,"
+        f"  agents: {running}/{limits.max_concurrent_agents} at once"
+        f" ({percent(running / limits.max_concurrent_agents)} capacity),"
         f" {agents.spawned}/{limits.max_agents_per_session} this session",
-        f"  external calls: {found['external_last_minute']} in the last minute,"
-        f" {circuit.external_total}/{limits.api_session_max} this session, {dollars(agents.cost_usd)}{most}",
+        f"  external calls: {recent}/{rate} this minute ({percent(recent / rate)} rate),"
+        f" {circuit.external_total}/{limits.api_session_max} this session",
+        f"  cost of sub-agents and external calls: {' / '.join(cost)}",
     ]
+
+
+def _cost_limits(limits: AgentLimits) -> tuple[tuple[float, str], ...]:
+    return (limits.cost_warn_usd, "warn"), (limits.cost_block_usd, "block")
 
 
 def incident_object(incident: Incident) -> dict[str, Any]:

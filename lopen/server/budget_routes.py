@@ -12,7 +12,7 @@ from lopen.application.decisions import release_circuit
 from lopen.application.limits import no_such, now, with_cost
 from lopen.base.errors import LopenError
 from lopen.limits import admin_actions, report
-from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.circuits.circuit import CircuitState, cooled
 from lopen.server import models
 from lopen.server.parameters import Chosen, Limit, Offset, page
 from lopen.server.served import OpenProject
@@ -144,7 +144,8 @@ async def list_circuits(
     def work(opened: OpenProject) -> dict[str, Any]:
         with opened.limits() as store:
             found = store.circuits()
-        shown = [report.circuit_object(state) for state in page(found, offset, limit)]
+        at = now().timestamp()
+        shown = [report.circuit_object(cooled(state, at)) for state in page(found, offset, limit)]
         return {"circuits": shown, "total": len(found)}
 
     return models.CircuitListResponse(**await project.run(work))
@@ -158,7 +159,7 @@ async def get_circuit(project: Chosen, circuit_id: CircuitId) -> models.CircuitS
         with opened.limits() as store:
             for state in store.circuits():
                 if state.circuit_id == circuit_id:
-                    return state
+                    return cooled(state, now().timestamp())
         raise no_such("circuit", circuit_id)
 
     return models.CircuitStateResponse(**report.circuit_object(await project.run(work)))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lopen.limits.stores.redis_client import project_prefix
 from lopen.limits.stores.redis_store import RedisStore
 from tests.claude_hooks.process import COMMAND, HookedProject
 from tests.limits.redis_server import RedisServer
@@ -89,7 +90,7 @@ def test_a_store_of_a_newer_version_allows_and_is_left_alone(project: HookedProj
 
 
 def test_a_store_that_is_locked_damaged_or_missing_allows(project: HookedProject) -> None:
-    project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "0.4"
+    project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "1.2"
     project.before("Read", {"file_path": "a"})
     database = project.root / ".lopen" / "state.db"
     holder = sqlite3.connect(database, isolation_level=None)
@@ -153,7 +154,7 @@ def test_the_hooks_count_in_redis_where_the_person_says_so(project: HookedProjec
     usage = {"usage": {"input_tokens": 5_000}}
     try:
         answered = project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=usage)
-        [state] = RedisStore(server.url).budgets()
+        [state] = RedisStore(server.url, prefix=project_prefix("lopen", str(project.root))).budgets()
     finally:
         server.stop()
     assert (answered.code, state.budget_id, state.tokens_used) == (0, "session:abc", 5_000)

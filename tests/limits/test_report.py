@@ -98,13 +98,13 @@ def test_an_open_circuit_says_until_when_and_how_to_go_on() -> None:
 def test_resources_and_incidents_are_shown_against_their_limits() -> None:
     agents = Agents((("a", 0.0), ("b", 0.0)), 3, cost_usd=0.34)
     circuit = CircuitState("s", external=(NOW.timestamp() - 70, NOW.timestamp() - 5), external_total=7)
-    said = "\n".join(report.resource_lines(agents, circuit, AgentLimits(), NOW))
+    said = "\n".join(report.resource_lines(agents, circuit, AgentLimits(), NOW, 10))
     for part in (
-        "2/5 at once",
+        "2/5 at once (40% capacity)",
         "3/10 this session",
-        "1 in the last minute",
+        "1/10 this minute (10% rate)",
         "7/50 this session",
-        "$0.34 / $5.00",
+        "$0.34 / $1.00 warn / $5.00 block",
     ):
         assert part in said
     old = Incident("s", "rapid_fire", "", NOW - timedelta(hours=25))

@@ -8,13 +8,19 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.limits import no_such, now, opened_limits, tell, with_cost
+from lopen.application.limits import no_such, now, opened_limits, tell, the_one, with_cost
 from lopen.base.errors import ExitCode, WrongUsage
 from lopen.cli.command import command, group
 
 GRANTED = ("extension", "reset")
 app = group("Token budgets of modules, sessions and tasks.", default="show")
 BudgetId = Annotated[str, typer.Argument(help="module:NAME, session:ID or task:ID")]
+PausedBudget = Annotated[
+    str | None,
+    typer.Argument(
+        help="module:NAME, session:ID or task:ID; without it, the budget that is used up.", show_default=False
+    ),
+]
 OneBudget = Annotated[str | None, typer.Argument(help="Only this budget.", show_default=False)]
 TokensArgument = Annotated[
     int | None, typer.Argument(help="Additional tokens, 1 to 1,000,000.", show_default=False)
@@ -49,8 +55,8 @@ def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
 @command
 def extend(
     context: CommandContext,
-    budget_id: BudgetId,
     reason: ReasonOption,
+    budget_id: PausedBudget = None,
     tokens: TokensArgument = None,
     given: TokensOption = None,
 ) -> ExitCode:
@@ -63,9 +69,10 @@ def extend(
     if granted is None:
         raise WrongUsage(
             "missing number of tokens",
-            hint=f"for example: lopen budget extend {budget_id} 100000 --reason {shlex.quote(reason)}",
+            hint=f"for example: lopen budget extend --tokens 100000 --reason {shlex.quote(reason)}",
         )
     with opened_limits(context) as (store, _):
+        budget_id = budget_id or the_one("budget", [b.budget_id for b in store.budgets() if b.stopped])
         state = admin_actions.extend_budget(store, budget_id, granted, reason, now())
     context.emit("budget_extended", reason=reason, additional_tokens=granted, **report.budget_object(state))
     tell(context, report.budget_lines([state]))

@@ -7,12 +7,16 @@ from typing import Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.application.limits import no_such, now, opened_limits, resource_limits, tell
+from lopen.application.limits import no_such, now, opened_limits, resource_limits, tell, the_one
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command, group
 
 app = group("Circuit breakers.", default="status")
 CircuitId = Annotated[str, typer.Argument(help="session:ID")]
+OpenCircuit = Annotated[
+    str | None,
+    typer.Argument(help="session:ID; without it, the circuit that waits for a person.", show_default=False),
+]
 OneCircuit = Annotated[str | None, typer.Argument(help="Only this circuit.", show_default=False)]
 OneOwner = Annotated[
     str | None, typer.Argument(help="Only incidents of this circuit or budget.", show_default=False)
@@ -25,14 +29,20 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
     """Show every circuit, its resources, and the incidents of the last 24 hours."""
     from lopen.limits import report
     from lopen.limits.circuits.call_events import read_agents
+    from lopen.limits.circuits.circuit import cooled
+    from lopen.limits.circuits.rules import rule_book
+    from lopen.retention.policy import retention_policy
+    from lopen.retention.space import footprint
 
     with opened_limits(context) as (store, settings):
-        states = [c for c in store.circuits() if circuit_id in (None, c.circuit_id)]
+        at = now().timestamp()
+        states = [cooled(c, at) for c in store.circuits() if circuit_id in (None, c.circuit_id)]
         if circuit_id is not None and not states:
             raise no_such("circuit", circuit_id)
         happened = store.incidents(circuit_id)
         agents = store.atomically(lambda rows: [read_agents(rows, s.circuit_id) for s in states])
     present, limits = now(), resource_limits(settings)
+    rate = rule_book(settings.circuit.model_dump())["external_api"].threshold
     lines = ["Circuit breakers"] if states else ["No circuits yet."]
     for state, theirs in zip(states, agents, strict=True):
         own = [i for i in happened if i.circuit_id == state.circuit_id]
@@ -40,8 +50,10 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
         counts = report.incident_counts(own, present)
         context.emit("circuit", **report.circuit_object(state), resources=resources, incidents_24h=counts)
         lines += report.circuit_lines(state, present)
-        lines += report.resource_lines(theirs, state, limits, present)
-    tell(context, [*lines, *report.incident_lines(happened, present)])
+        lines += report.resource_lines(theirs, state, limits, present, rate)
+    used, most = footprint(context.root / ".lopen").counted, retention_policy(settings).state_bytes
+    memory = f"Memory: {used // 1024:,} KB / {most // 2**20} MB limit ({100 * used / most:.1f}% used)"
+    tell(context, [*lines, memory, *report.incident_lines(happened, present)])
     return ExitCode.OK
 
 
@@ -64,13 +76,15 @@ def incidents(context: CommandContext, circuit_id: OneOwner = None) -> ExitCode:
 
 @app.command()
 @command
-def ack(context: CommandContext, circuit_id: CircuitId) -> ExitCode:
+def ack(context: CommandContext, circuit_id: OpenCircuit = None) -> ExitCode:
     """Let one call through; its success closes the circuit. Only a person may run this."""
     from lopen.application.person_only import require_person
     from lopen.limits import admin_actions, report
 
     require_person("circuit ack", context.root)
     with opened_limits(context) as (store, _):
+        waiting = [c.circuit_id for c in store.circuits() if c.tripped and c.needs_ack]
+        circuit_id = circuit_id or the_one("circuit", waiting)
         state = admin_actions.acknowledge_circuit(store, circuit_id, now())
     resume = _resume_line(context, circuit_id)
     context.emit("circuit_acknowledged", **report.circuit_object(state))

@@ -178,7 +178,7 @@ def _turns(before: str, after: str) -> int:
 
 def _of_task(call: CircuitCall) -> bool:
     """Tell whether the call counts as an iteration of the task; a sub-agent's calls do not."""
-    return bool(call.task) and not call.inner
+    return bool(call.task) and not call.inner and not call.agent
 
 
 def _in_seconds(times: tuple[float, ...], now: float, rule: CircuitRule) -> tuple[float, ...]:

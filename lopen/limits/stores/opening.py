@@ -17,9 +17,11 @@ def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDE
     """Where budgets and circuits are counted. `evidence_max`: `memory.evidence_max`, for whoever writes."""
     if budget.store == "sqlite":
         return SqliteStore(database, evidence_max=evidence_max)
+    from lopen.limits.stores.redis_client import project_prefix
     from lopen.limits.stores.redis_store import RedisStore
 
-    return RedisStore(budget.store, prefix=budget.key_prefix, ttl_s=budget.ttl_s, evidence_max=evidence_max)
+    prefix = project_prefix(budget.key_prefix, str(database.path.parent.parent))
+    return RedisStore(budget.store, prefix=prefix, ttl_s=budget.ttl_s, evidence_max=evidence_max)
 
 
 def open_ledger(budget: Budget, database: Database) -> Ledger:

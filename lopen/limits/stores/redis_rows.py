@@ -10,19 +10,24 @@ Every key expires after the configured time without a write.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
-from typing import Any, TypeVar
 
-from lopen.base.value import Value
 from lopen.limits.budgets.budget import CONFIRMATION, PAUSE, WARNING, BudgetState, Charge
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, held_s, load
+from lopen.limits.stores.redis_client import Transaction, flat, pairs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
+
+    from lopen.base.value import Value
+
+    T = TypeVar("T")
+    V = TypeVar("V", bound=Value)
 
 SEPARATOR = "\x1f"
-T = TypeVar("T")
-V = TypeVar("V", bound=Value)
 
 
 class Keys:
@@ -87,19 +92,18 @@ class RedisRows:
 
     def __init__(
         self,
-        pipe: Any,
+        view: Transaction,
         key: Keys,
         ttl_s: int,
         evidence_max: int = EVIDENCE_KEPT,
         in_time: Callable[[], None] = lambda: None,
     ) -> None:
         """`in_time` is called before the server is: it raises where the time for all of this is over."""
-        self._pipe = pipe
+        self._view = view
         self._key = key
         self._ttl = ttl_s
         self._evidence_max = evidence_max
         self._in_time = in_time
-        self._writes: list[Callable[[], object]] = []
         self._touched: set[str] = set()
         self._seen: dict[str, Any] = {}
 
@@ -107,28 +111,22 @@ class RedisRows:
         """What lies at `key`, as this transaction left it."""
         if key not in self._seen:
             self._in_time()
-            self._pipe.watch(key)
-            self._in_time()
+            self._view.watch(key)
             self._seen[key] = read()
         found: T = self._seen[key]
         return found
 
-    def _write(self, key: str, send: Callable[[], object]) -> None:
-        self._writes.append(send)
+    def _write(self, command: str, key: str, *parts: str | int | float) -> None:
+        self._view.write(command, key, *parts)
         self._touched.add(key)
 
     def commit(self) -> None:
-        """Send it all; redis's WatchError where another writer came between."""
-        if not self._writes:
-            self._pipe.reset()
-            return
-        self._in_time()
-        self._pipe.multi()
-        for send in self._writes:
-            send()
-        for key in self._touched:
-            self._pipe.expire(key, self._ttl)
-        self._pipe.execute()
+        """Send it all; Conflict where another writer came between."""
+        for key in sorted(self._touched):
+            self._view.write("EXPIRE", key, self._ttl)
+        if self._touched:
+            self._in_time()
+        self._view.commit()
 
     # budgets
 
@@ -136,8 +134,8 @@ class RedisRows:
         state, usage = self._key("budget:state", budget_id), self._key("budget:usage", budget_id)
 
         def read() -> BudgetState | None:
-            self._pipe.watch(usage)
-            return read_budget(self._pipe.hgetall(state), self._pipe.get(usage))
+            self._view.watch(usage)
+            return read_budget(pairs(self._view.read("HGETALL", state)), self._view.read("GET", usage))
 
         return self._read(state, read)
 
@@ -150,33 +148,31 @@ class RedisRows:
         fields |= {announcement(c): "1" for c in state.announced}
         gone = [announcement(c) for c in known - set(state.announced)]
         self._seen[key] = state
-        self._write(key, lambda: self._pipe.hset(key, mapping=fields))
+        self._write("HSET", key, *flat(fields))
         if gone:
-            self._write(key, lambda: self._pipe.hdel(key, *gone))
-        self._write(usage, lambda: self._pipe.incrby(usage, added))
-        active = self._key("budget:active")
-        self._write(active, lambda: self._pipe.sadd(active, state.budget_id))
+            self._write("HDEL", key, *gone)
+        self._write("INCRBY", usage, added)
+        self._write("SADD", self._key("budget:active"), state.budget_id)
 
     def add_spend(self, budget_id: str, charge: Charge) -> None:
         key = self._key("budget:spend", budget_id)
         for name, amount in spend_fields(charge).items():
-            self._write(key, partial(self._pipe.hincrbyfloat, key, name, amount))
+            self._write("HINCRBYFLOAT", key, name, amount)
 
     def drop_spend(self, budget_id: str) -> None:
-        key = self._key("budget:spend", budget_id)
-        self._writes.append(lambda: self._pipe.delete(key))
+        self._view.write("DEL", self._key("budget:spend", budget_id))
 
     # circuits
 
     def circuit(self, circuit_id: str) -> CircuitState | None:
         key = self._key("circuit:state", circuit_id)
-        return self._read(key, lambda: self._read_circuit(circuit_id, self._pipe.hget(key, "body")))
+        return self._read(key, lambda: self._read_circuit(circuit_id, self._view.read("HGET", key, "body")))
 
     def _read_circuit(self, circuit_id: str, body: str | None) -> CircuitState | None:
         if body is None:
             return None
-        log = self._pipe.lrange(self._key("circuit:toollog", circuit_id), 0, -1)
-        count = self._pipe.get(self._key("circuit:iterations", circuit_id))
+        log = self._view.read("LRANGE", self._key("circuit:toollog", circuit_id), 0, -1)
+        count = self._view.read("GET", self._key("circuit:iterations", circuit_id))
         state = load(CircuitState, body)
         calls = state.calls.replace(history=tuple(log), iteration_count=int(count or 0))
         return state.replace(calls=calls)
@@ -191,50 +187,52 @@ class RedisRows:
         fields |= {name: str(getattr(calls, name)) for name in ("duplicate_call_count", "last_tool_call")}
         fields["body"] = dump(state.replace(calls=calls.replace(history=())))
         self._seen[key] = state
-        self._write(key, lambda: self._pipe.hset(key, mapping=fields))
-        self._write(count, lambda: self._pipe.set(count, calls.iteration_count))
-        self._write(active, lambda: self._pipe.sadd(active, circuit_id))
+        self._write("HSET", key, *flat(fields))
+        self._write("SET", count, calls.iteration_count)
+        self._write("SADD", active, circuit_id)
         for entry in _appended(before.calls.history if before else (), calls.history):
-            self._write(log, partial(self._pipe.rpush, log, entry))
+            self._write("RPUSH", log, entry)
         kept = max(1, len(calls.history))
-        self._write(log, lambda: self._pipe.ltrim(log, -kept, -1))
+        self._write("LTRIM", log, -kept, -1)
 
     def add_incident(self, incident: Incident) -> None:
         key, owner = self._key("circuit:incidents", incident.circuit_id), incident.circuit_id
         self._capped(key, incident, self._key("circuit:dropped", owner), held_s)
-        active = self._key("circuit:active")
-        self._write(active, lambda: self._pipe.sadd(active, owner))
+        self._write("SADD", self._key("circuit:active"), owner)
 
     def _capped(self, key: str, entry: V, dropped: str, measure: Callable[[V], float]) -> None:
         """Add to a list; of what falls out of it count and total stay."""
         kind = type(entry)
         before: list[V] = self._read(
-            key, lambda: [load(kind, text) for text in self._pipe.lrange(key, 0, -1)]
+            key, lambda: [load(kind, text) for text in self._view.read("LRANGE", key, 0, -1)]
         )
         entries: list[V] = [*before, entry]
         gone: list[V] = entries[: -self._evidence_max]
         self._seen[key] = entries[len(gone) :]
-        self._write(key, lambda: self._pipe.rpush(key, dump(entry)))
+        self._write("RPUSH", key, dump(entry))
         if gone:
             total = sum(measure(each) for each in gone)
-            self._write(key, lambda: self._pipe.ltrim(key, len(gone), -1))
-            self._write(dropped, lambda: self._pipe.hincrby(dropped, "count", len(gone)))
-            self._write(dropped, lambda: self._pipe.hincrbyfloat(dropped, "total", total))
+            self._write("LTRIM", key, len(gone), -1)
+            self._write("HINCRBY", dropped, "count", len(gone))
+            self._write("HINCRBYFLOAT", dropped, "total", total)
 
     # reservations
 
     def reservations(self, session: str) -> list[Reservation]:
         key = self._key("budget:reservations", session)
-        found = self._read(key, lambda: {k: load(Reservation, v) for k, v in self._pipe.hgetall(key).items()})
+        found = self._read(
+            key,
+            lambda: {k: load(Reservation, v) for k, v in pairs(self._view.read("HGETALL", key)).items()},
+        )
         return list(found.values())
 
     def promised(self) -> list[Reservation]:
         """Every reservation, whosever; sessions that have none left are forgotten."""
         key = self._key("budget:reserving")
-        sessions = self._read(key, lambda: sorted(self._pipe.smembers(key)))
+        sessions = self._read(key, lambda: sorted(self._view.read("SMEMBERS", key)))
         found = {session: self.reservations(session) for session in sessions}
         if gone := [session for session, theirs in found.items() if not theirs]:
-            self._write(key, lambda: self._pipe.srem(key, *gone))
+            self._write("SREM", key, *gone)
         return [each for theirs in found.values() for each in theirs]
 
     def reservation(self, session: str, reservation_id: str) -> Reservation | None:
@@ -244,50 +242,47 @@ class RedisRows:
         key, name = self._key("budget:reservations", reservation.session), reservation.reservation_id
         self.reservations(reservation.session)
         self._seen[key] = self._seen[key] | {name: reservation}
-        self._write(key, lambda: self._pipe.hset(key, name, dump(reservation)))
-        reserving = self._key("budget:reserving")
-        self._write(reserving, lambda: self._pipe.sadd(reserving, reservation.session))
+        self._write("HSET", key, name, dump(reservation))
+        self._write("SADD", self._key("budget:reserving"), reservation.session)
 
     def drop_reservation(self, reservation: Reservation) -> None:
         key, name = self._key("budget:reservations", reservation.session), reservation.reservation_id
         self.reservations(reservation.session)
         self._seen[key] = {k: v for k, v in self._seen[key].items() if k != name}
-        self._write(key, lambda: self._pipe.hdel(key, name))
+        self._write("HDEL", key, name)
 
     # alerts and memos
 
     def add_alert(self, alert: Alert) -> None:
         key, owner = self._key("budget:alerts", alert.budget_id), alert.budget_id
         self._capped(key, alert, self._key("budget:dropped", owner), lambda a: a.utilization)
-        active = self._key("budget:alerted")
-        self._write(active, lambda: self._pipe.sadd(active, owner))
+        self._write("SADD", self._key("budget:alerted"), owner)
 
     def alert(self, alert_id: str) -> Alert | None:
         key = self._key("budget:alerted")
-        ids = self._read(key, lambda: sorted(self._pipe.smembers(key)))
+        ids = self._read(key, lambda: sorted(self._view.read("SMEMBERS", key)))
         return next((a for i in ids for a in self._alerts(i) if a.alert_id == alert_id), None)
 
     def _alerts(self, budget_id: str) -> list[Alert]:
         key = self._key("budget:alerts", budget_id)
-        return self._read(key, lambda: [load(Alert, text) for text in self._pipe.lrange(key, 0, -1)])
+        return self._read(key, lambda: [load(Alert, text) for text in self._view.read("LRANGE", key, 0, -1)])
 
     def acknowledge_alert(self, alert: Alert) -> None:
         key = self._key("budget:alerts", alert.budget_id)
         index = next(i for i, a in enumerate(self._alerts(alert.budget_id)) if a.alert_id == alert.alert_id)
-        text = dump(alert.replace(acknowledged=True))
-        self._write(key, lambda: self._pipe.lset(key, index, text))
+        self._write("LSET", key, index, dump(alert.replace(acknowledged=True)))
 
     def memo(self, key: str) -> dict[str, Any] | None:
         name = self._key("memo", key)
-        text = self._read(name, lambda: self._pipe.get(name))
+        text = self._read(name, lambda: self._view.read("GET", name))
         found = json.loads(text) if text else None
         return found if isinstance(found, dict) else None
 
     def put_memo(self, key: str, value: dict[str, Any]) -> None:
         name, text = self._key("memo", key), json.dumps(value)
-        self._pipe.watch(name)
+        self._view.watch(name)
         self._seen[name] = text
-        self._write(name, lambda: self._pipe.set(name, text))
+        self._write("SET", name, text)
 
 
 def _appended(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,21 +1,17 @@
-"""The limits' store in Redis (extra `lopen[redis]`). The only importer of `redis`.
+"""The limits' store in Redis.
 
 Usage counters are incremented in one script on the server, so that no increment is lost and none is made
-twice; everything else changes under WATCH. The client's own retries are off: a reply that was lost
-would otherwise count an amount again.
+twice; everything else changes under WATCH.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from lopen.base.errors import StoreUnreachable, WrongUsage
-from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge, due
+from lopen.limits.budgets.budget import BudgetState, BudgetUsage, due
 from lopen.limits.budgets.charging import PAID, settle
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import (
@@ -27,15 +23,30 @@ from lopen.limits.stores.records import (
     Spend,
     load,
 )
+from lopen.limits.stores.redis_client import (
+    Address,
+    Conflict,
+    RedisClient,
+    RedisError,
+    Transaction,
+    pairs,
+)
 from lopen.limits.stores.redis_rows import SEPARATOR, Keys, RedisRows, announcement, read_budget, spend_fields
 from lopen.limits.stores.redis_scripts import CHARGE, PRUNE
-from lopen.limits.stores.store import Rows
 from lopen.limits.texts import budget_alert
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    from lopen.limits.budgets.budget import BudgetSpec, Charge
+    from lopen.limits.stores.store import Rows
+
+    T = TypeVar("T")
 
 ANSWER_S = 1.0  # a Redis that takes longer for one answer is treated as gone
 OPERATION_S = 2.0  # and one that takes longer for all that changes together, other writers' turns included
-
-T = TypeVar("T")
 
 
 class RedisStore:
@@ -55,29 +66,11 @@ class RedisStore:
 
         `evidence_max`: see `SqliteStore`."""
         try:
-            import redis
-            from redis.backoff import NoBackoff
-            from redis.retry import Retry
-        except ImportError as error:
-            raise WrongUsage(
-                "budget.store names a Redis, but the redis package is not installed",
-                hint="pip install 'lopen[redis]'",
-            ) from error
-        self._where = _shown(url)
-        self._failures = (redis.RedisError, OSError, ValueError)
-        self._conflict: type[Exception] = redis.WatchError
-        try:
-            self._client: Any = redis.Redis.from_url(
-                url,
-                decode_responses=True,
-                socket_timeout=answer_s,
-                socket_connect_timeout=answer_s,
-                retry=Retry(NoBackoff(), 0),
-            )
+            address = Address(url)
         except ValueError as error:
             raise WrongUsage(f"budget.store: {error}", hint="redis://HOST:PORT/DB") from error
-        self._charge = self._client.register_script(CHARGE)
-        self._prune = self._client.register_script(PRUNE)
+        self._where = str(address)
+        self._client = RedisClient(address, answer_s)
         self._key = Keys(prefix)
         self._ttl = ttl_s
         self._evidence_max = evidence_max
@@ -86,7 +79,7 @@ class RedisStore:
     def _reached(self, work: Callable[[], T]) -> T:
         try:
             return work()
-        except self._failures as error:
+        except (RedisError, OSError, ValueError) as error:
             raise StoreUnreachable(f"the limits' store at {self._where}: {error}") from error
 
     def atomically(self, work: Callable[[Rows], T]) -> T:
@@ -108,14 +101,20 @@ class RedisStore:
     def _transacted(self, work: Callable[[Rows], T], in_time: Callable[[], None]) -> T:
         while True:
             in_time()
-            with self._client.pipeline() as pipe:
-                rows = RedisRows(pipe, self._key, self._ttl, self._evidence_max, in_time)
-                try:
-                    result = work(rows)
-                    rows.commit()
-                except self._conflict:
-                    continue
-                return result
+            view = Transaction(self._client)
+            rows = RedisRows(view, self._key, self._ttl, self._evidence_max, in_time)
+            try:
+                result = work(rows)
+                rows.commit()
+            except Conflict:
+                continue
+            except BaseException:
+                view.abandon()
+                raise
+            return result
+
+    def _script(self, script: str, keys: Sequence[str], args: Sequence[str | int | float]) -> Any:
+        return self._client("EVAL", script, len(keys), *keys, *args)
 
     def record(
         self,
@@ -145,9 +144,10 @@ class RedisStore:
             session, promise, tokens = promised.session, promised.reservation_id, promised.tokens
         numbers = (charge.tokens, charge.requests, charge.cost_usd or 0.0, charge.unpriced_tokens)
         pairs = [item for pair in spend_fields(charge).items() for item in pair]
-        answer = self._charge(
-            keys=[self._key("budget:reservations", session), self._key("memo", PAID + promise), *keys],
-            args=[
+        answer = self._script(
+            CHARGE,
+            [self._key("budget:reservations", session), self._key("memo", PAID + promise), *keys],
+            [
                 self._ttl,
                 promise,
                 tokens,
@@ -173,7 +173,7 @@ class RedisStore:
         """The alert, if no other writer has announced this crossing; out of time, the next charge raises it."""
         in_time()
         key = self._key("budget:state", state.budget_id)
-        if not self._client.hsetnx(key, announcement(crossing), "1"):
+        if not self._client("HSETNX", key, announcement(crossing), "1"):
             return ()
         alert = budget_alert(state, crossing, now)
         self._transacted(lambda rows: rows.add_alert(alert), self._deadline())  # claimed: nobody else will
@@ -183,16 +183,13 @@ class RedisStore:
         self, budget_id: str | None = None, *, offset: int = 0, limit: int | None = None
     ) -> list[BudgetState]:
         def read() -> list[BudgetState]:
-            ids = sorted(self._client.smembers(self._key("budget:active")))
+            ids = sorted(self._members("budget:active"))
             ids = [i for i in ids if budget_id in (None, i)][
                 offset : None if limit is None else offset + limit
             ]
-            with self._client.pipeline(transaction=False) as pipe:
-                for each in ids:
-                    pipe.hgetall(self._key("budget:state", each))
-                    pipe.get(self._key("budget:usage", each))
-                found = pipe.execute()
-            states = [read_budget(f, u) for f, u in zip(found[::2], found[1::2], strict=True)]
+            states = self._client.all([("HGETALL", self._key("budget:state", each)) for each in ids])
+            usage = self._client.all([("GET", self._key("budget:usage", each)) for each in ids])
+            states = [read_budget(pairs(fields), used) for fields, used in zip(states, usage, strict=True)]
             gone = [i for i, state in zip(ids, states, strict=True) if state is None]
             self._forget("budget:active", ("budget:state",), gone)
             return [s for s in states if s is not None]
@@ -200,10 +197,10 @@ class RedisStore:
         return self._reached(read)
 
     def budget_count(self) -> int:
-        return self._reached(lambda: int(self._client.scard(self._key("budget:active"))))
+        return self._reached(lambda: int(self._client("SCARD", self._key("budget:active"))))
 
     def circuits(self) -> list[CircuitState]:
-        ids = self._reached(lambda: sorted(self._client.smembers(self._key("circuit:active"))))
+        ids = self._reached(lambda: sorted(self._members("circuit:active")))
         found = self.atomically(lambda rows: [rows.circuit(i) for i in ids])
         gone = [i for i, circuit in zip(ids, found, strict=True) if circuit is None]
         self._reached(lambda: self._forget("circuit:active", ("circuit:state", "circuit:incidents"), gone))
@@ -212,12 +209,20 @@ class RedisStore:
     def _forget(self, active: str, parts: Sequence[str], ids: Sequence[str]) -> None:
         """Take names out of a set whose keys have expired: it is kept alive by whatever else is in it."""
         for name in ids:
-            self._prune(keys=[self._key(active), *(self._key(p, name) for p in parts)], args=[name])
+            self._script(PRUNE, [self._key(active), *(self._key(p, name) for p in parts)], [name])
+
+    def _members(self, name: str) -> list[str]:
+        found: list[str] = self._client("SMEMBERS", self._key(name))
+        return found
+
+    def _entries(self, key: str) -> list[str]:
+        found: list[str] = self._client("LRANGE", key, 0, -1)
+        return found
 
     def alerts(self, budget_id: str | None = None, acknowledged: bool | None = None) -> list[Alert]:
         def read() -> list[Alert]:
-            ids = [budget_id] if budget_id else self._client.smembers(self._key("budget:alerted"))
-            texts = {i: self._client.lrange(self._key("budget:alerts", i), 0, -1) for i in ids}
+            ids = [budget_id] if budget_id else self._members("budget:alerted")
+            texts = {i: self._entries(self._key("budget:alerts", i)) for i in ids}
             self._forget("budget:alerted", ("budget:alerts",), [i for i, found in texts.items() if not found])
             return [load(Alert, text) for found in texts.values() for text in found]
 
@@ -226,8 +231,8 @@ class RedisStore:
 
     def incidents(self, circuit_id: str | None = None) -> list[Incident]:
         def read() -> list[Incident]:
-            ids = [circuit_id] if circuit_id else self._client.smembers(self._key("circuit:active"))
-            texts = [t for i in ids for t in self._client.lrange(self._key("circuit:incidents", i), 0, -1)]
+            ids = [circuit_id] if circuit_id else self._members("circuit:active")
+            texts = [t for i in ids for t in self._entries(self._key("circuit:incidents", i))]
             return [load(Incident, text) for text in texts]
 
         return sorted(self._reached(read), key=lambda i: i.at)
@@ -240,20 +245,21 @@ class RedisStore:
                     ("alerts", "alerted", "budget"),
                     ("incidents", "active", "circuit"),
                 )
-                for owner in self._client.smembers(self._key(f"{where}:{known}"))
+                for owner in self._members(f"{where}:{known}")
                 if (found := self._dropped(name, owner, self._key(f"{where}:dropped", owner))) is not None
             ]
 
         return self._reached(read)
 
     def _dropped(self, name: str, owner: str, key: str) -> Dropped | None:
-        fields = self._client.hgetall(key)
+        fields = pairs(self._client("HGETALL", key))
         return Dropped(name, owner, int(fields["count"]), float(fields["total"])) if fields else None
 
     def spend(self, budget_id: str | None = None) -> list[Spend]:
         def read() -> list[Spend]:
-            ids = [budget_id] if budget_id else self._client.smembers(self._key("budget:active"))
-            return [s for i in ids for s in _spends(i, self._client.hgetall(self._key("budget:spend", i)))]
+            ids = [budget_id] if budget_id else self._members("budget:active")
+            found = self._client.all([("HGETALL", self._key("budget:spend", i)) for i in ids])
+            return [s for i, each in zip(ids, found, strict=True) for s in _spends(i, pairs(each))]
 
         return self._reached(read)
 
@@ -283,9 +289,3 @@ def _spends(budget_id: str, fields: dict[str, str]) -> list[Spend]:
         usage = BudgetUsage(**{name: whole.pop(name, 0) for name in BudgetUsage.names})
         spends.append(Spend(budget_id, agent, model, usage, cost_usd=cost, **whole))
     return spends
-
-
-def _shown(url: str) -> str:
-    """The address without user and password."""
-    parts = urlsplit(url)
-    return f"{parts.hostname or 'localhost'}:{parts.port or 6379}" if parts.scheme != "unix" else parts.path
