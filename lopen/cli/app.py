@@ -76,6 +76,9 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry(
         "resume", "lopen.cli.commands.run:resume", "Continue after an interruption, a pause or a crash", BUILD
     ),
+    CommandEntry(
+        "attach", "lopen.cli.commands.attach:attach", "Follow a running session from any terminal", BUILD
+    ),
     CommandEntry("plan", "lopen.cli.commands.run:plan", "Run only the planning phase", BUILD),
     CommandEntry("build", "lopen.cli.commands.run:build", "Run only the building phase", BUILD),
     CommandEntry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -17,6 +18,11 @@ DryRunOption = Annotated[
     typer.Option("--dry-run", help="Show the first request and its maximum cost; send nothing."),
 ]
 
+DetachOption = Annotated[
+    bool,
+    typer.Option("--detach", help="Run in the background; lopen attach follows it, lopen pause stops it."),
+]
+
 
 @command
 def run(
@@ -24,12 +30,18 @@ def run(
     module: ModuleArgument,
     options: RunOptions,
     dry_run: DryRunOption = False,
+    detach: DetachOption = False,
 ) -> ExitCode:
     """Build a module from its specification: up to your approval, then to the end.
 
     An unfinished session of the module is resumed. Without a specification, describe with -p what to draft.
     Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
     """
+    if detach and not dry_run:
+        from lopen.application.detached import start_detached
+        from lopen.documents.modules import module_name
+
+        return start_detached(context, module_name(module), [a for a in sys.argv[1:] if a != "--detach"])
     from lopen.application.driving import drive_module
 
     return drive_module(context, module, options, dry_run=dry_run)

@@ -1,0 +1,72 @@
+"""A run that survives its terminal, and following it from elsewhere."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Any
+
+from lopen.llm.fake_api.server import Answer
+from tests.e2e.conftest import MakeProject
+from tests.project import TIMEOUT_S, build, plan
+
+
+def test_a_detached_run_is_followed_to_its_end(make_project: MakeProject) -> None:
+    held = threading.Event()
+
+    def waiting(_: dict[str, Any]) -> Answer:
+        held.wait(TIMEOUT_S)
+        return build("calc-t1")
+
+    project = make_project([plan(), waiting])
+    project.specify()
+    gate = project.lopen("run", "calc", "--detach")
+    assert (gate.code, gate.last_line) == (3, "next: lopen approve calc --run")
+    assert project.lopen("approve", "calc", "--yes").code == 0
+
+    begun = project.lopen("run", "calc", "--detach", "--json")
+    assert begun.code == 0, begun.err
+    [event] = begun.named("detached")
+    try:
+        second = project.lopen("run", "calc")
+        assert (second.code, f"process {event['pid']}" in second.err) == (1, True)
+        follower = project.start("attach")
+        follower.send_signal(signal.SIGCONT)  # it runs; what it shows is read below
+    finally:
+        held.set()
+    out, err = follower.communicate(timeout=TIMEOUT_S)
+
+    assert follower.returncode == 0, out + err
+    assert "calc-t1" in out
+    assert project.status()["status"] == "complete"
+    assert project.lopen("attach").code == 0  # all of it again, from the log
+
+
+def test_leaving_does_not_stop_the_run_and_a_pause_is_told(make_project: MakeProject) -> None:
+    held, asked = threading.Event(), threading.Event()
+
+    def waiting(_: dict[str, Any]) -> Answer:
+        asked.set()
+        held.wait(TIMEOUT_S)
+        return plan()
+
+    project = make_project([waiting, build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    assert project.lopen("run", "calc", "--detach").code == 0
+    try:
+        assert asked.wait(TIMEOUT_S)
+        follower = project.start("attach")
+        assert follower.stdout is not None
+        follower.stdout.readline()
+        follower.send_signal(signal.SIGINT)
+        out, err = follower.communicate(timeout=TIMEOUT_S)
+        assert (follower.returncode, "goes on" in out) == (0, True), out + err
+        assert project.status()["status"] == "running"
+        assert project.lopen("pause").code == 0
+    finally:
+        held.set()
+    told = project.lopen("attach")
+    assert told.code == 3, told.out + told.err
+    assert told.last_line.startswith("next: lopen resume calc-")
+    assert project.lopen("resume").code == 0
