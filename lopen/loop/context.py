@@ -133,6 +133,7 @@ class SessionContext:
         """Use these as the approved verify commands from now on."""
         if dict(commands) != dict(self.project.verifier.commands):
             self.project.verifier.commands = commands
+            self.project.verifier.approve_setup()
 
     def committed_tree(self) -> str:
         """Return the tree that work on a task starts from: the commit's, or the work tree's where nothing is committed."""

@@ -16,7 +16,7 @@ from lopen.guardrails.completion import required
 from lopen.guardrails.wording import one_line
 from lopen.llm.messages import Json, ToolSpec, ToolUse, unheard
 from lopen.loop.judged_work import evidence_for
-from lopen.loop.model_calls import ModelAccess
+from lopen.loop.model_calls import CallPaused, ModelAccess
 from lopen.oracle.evidence import Evidence, evidence_hash
 from lopen.oracle.judge import Court, Judged, judge
 from lopen.oracle.verdict import (
@@ -73,6 +73,8 @@ def gathered(bench: Workbench, scope: Scope) -> tuple[Verified, ...]:
     anew = scope == "module"  # its dependencies are those of exactly this tree, whatever its files say
     for _ in range(2):  # a command may itself change a lock file, which makes the earlier ones stale
         results = [r for tool in tools if (r := bench.project.verifier.ensured(tool, anew=anew)) is not None]
+        if held := bench.project.verifier.setup_approval.pause:
+            raise CallPaused(held)
         if all(bench.project.verifier.fresh(r.tool) is r for r in results):
             break
     return tuple(results)

@@ -178,7 +178,7 @@ def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult
         shown["left_uncommitted"] = list(result.left[:LEFT_SHOWN])
     if result.locked:
         shown["lock_files_written"] = list(result.locked)
-    return ToolResult(True, shown)
+    return ToolResult(True, shown, pause=bench.project.verifier.setup_approval.pause)
 
 
 def verify_task_completion(bench: Workbench, wanted: inputs.VerifyTask) -> ToolResult:

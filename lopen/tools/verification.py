@@ -24,6 +24,7 @@ from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import LOCK_FILES
 from lopen.tools.reports import JUnitReport
+from lopen.tools.setup_approval import NEEDED, SetupApproval
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 from lopen.workspace.room_files import Found
@@ -97,6 +98,7 @@ class Verifier:
         self._results: dict[str, Verified] = {}
         self._papers: dict[str, str] = {}
         self._tree: str | None = None
+        self.setup_approval = SetupApproval(journal, room, None if network else run.sandbox)
 
     def touch(self) -> None:
         """Discard the tree id, because the work tree may have changed."""
@@ -167,7 +169,13 @@ class Verifier:
         self._results["verify_setup"] = result = self._set_up(command)
         return result
 
+    def approve_setup(self) -> None:
+        """Approve the files that decide what verify-setup installs, if nothing is built yet."""
+        self.setup_approval.approve(self.tree(), self.commands.get("verify-setup"))
+
     def _set_up(self, command: str) -> Verified:
+        if self.setup_approval.holds(self.tree(), command):
+            return Verified("verify_setup", command, False, None, NEEDED, self.tree())
         self.room.forget_installed()
         result = self._run("verify_setup", command)
         if result.passed:

@@ -330,3 +330,34 @@ def test_what_commands_leave_unseen_is_told_and_what_runs_by_itself_is_removed(
     assert all(path in told for path in gone), told
     assert "nested repositories, which no commit contains: bare, nested" in told
     assert "files that git ignores: hidden/" in told
+
+
+# What verify-setup reaches
+
+
+@every_mode
+def test_setup_with_changed_dependencies_asks_where_it_reaches_the_machine(
+    make_project: MakeProject, mode: Mode
+) -> None:
+    setup = "echo set up >> $HOME/done; test -f requirements.txt || true"
+    changed = tools(("write_file", {"path": "requirements.txt", "content": "evil\n"}), *verified("calc-t1"))
+    project = make_project(
+        [plan(), tools(*code("calc")), changed, tools(*verified("calc-t1"))],
+        LOPEN_SANDBOX__MODE=require(mode),
+    )
+    project.write("requirements.txt", "\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Dependencies")
+    project.specify().write_text(specification(commands={"verify-setup": setup}))
+
+    ran = project.approved_run()
+
+    if mode == "bwrap":
+        assert ran.code == 0, ran.out + ran.err
+        return
+    assert ran.code == 3, ran.out + ran.err
+    assert "lopen confirm" in ran.out + ran.err
+    assert "dependency files" in ran.out + ran.err
+    assert project.lopen("confirm", project.status()["session"]).code == 0
+    resumed = project.resume()
+    assert resumed.code == 0, resumed.out + resumed.err

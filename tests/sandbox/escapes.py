@@ -12,7 +12,8 @@ Words in braces: root, beside (a folder outside that stays visible), outside (on
 home (the person's), python (an interpreter with its options), token (names a process), bystander (the
 number of a process outside), port (of a listener on the host's loopback), socket and beside_socket (paths
 of listeners), abstract (the name of an abstract one), lopen (the number of the process that runs the sandbox),
-uring (a program that opens a file by io_uring). `TAR … ALL` and `ZIP` stand for Python that makes an archive.
+uring (a program that opens a file by io_uring), reach (one that tries to reach what the kernel holds: `reach.py`)
+and what it may reach (`kernel_things.py`). `TAR … ALL` and `ZIP` stand for Python that makes an archive.
 """
 
 from __future__ import annotations

@@ -31,3 +31,13 @@ def test_io_uring_would_write_without_a_sandbox(world: World) -> None:
     assert world.run("none", "{uring} here HACK".format(**world.words())).exit_code in (0, 1)
     written = world.root / "here"
     assert not written.exists() or written.read_text() == "HACK"
+
+
+REACHED = ("key {keyname} {key}", "shm {ipc}", "semaphores {ipc}", "messages {ipc}", "keynames {keyname}")
+REACHED += ("fifo {fifo} read", "fifo {fifo} write", "terminal {terminal} read", "terminal {terminal} write")
+
+
+@pytest.mark.parametrize("what", REACHED)
+def test_without_a_sandbox_the_kernel_s_things_are_reached(what: str, world: World) -> None:
+    """Without this the attempts at them might prove nothing."""
+    assert "CANARY" in world.run("none", f"{{reach}} {what}".format(**world.words())).output

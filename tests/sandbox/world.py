@@ -25,10 +25,11 @@ from lopen.base.clock import FakeClock
 from lopen.git.repository import Repository
 from lopen.sandbox.bubblewrap import Bubblewrap
 from lopen.sandbox.choice import Mode, Unconfined
-from lopen.sandbox.command import Command, CommandResult, Sandbox
+from lopen.sandbox.command import Command, CommandLimits, CommandResult, Sandbox
 from lopen.sandbox.landlock import Landlock
 from lopen.sandbox.protected import ProtectedPaths
 from tests.needs import require_sandbox
+from tests.sandbox.kernel_things import KernelThings, kernel_things
 
 SESSION = "world-20260101-1"
 TOKEN = "86399.{pid}"
@@ -64,7 +65,7 @@ PROJECT_FILES = {
     ".lopen/state.db": "state",
     ".claude/settings.json": "{}\n",
     ".gitignore": ".lopen/\n",
-    "uring.py": (Path(__file__).parent / "uring.py").read_text("utf-8"),
+    **{name: (Path(__file__).parent / name).read_text("utf-8") for name in ("uring.py", "reach.py")},
 }
 
 _GIT_PUT_BACK = re.compile(r"\.git/(HEAD|config|packed-refs|(refs|hooks|info)/.*)$")
@@ -108,6 +109,7 @@ class World:
     bystander: subprocess.Popen[bytes]
     listeners: Mapping[str, Listener]
     environ: Mapping[str, str]
+    kernel: KernelThings
     token: str = TOKEN.format(pid=os.getpid())
     sandboxes: dict[str, Sandbox] = field(default_factory=dict)
 
@@ -132,7 +134,10 @@ class World:
         if mode not in self.sandboxes:
             require_sandbox(mode)
             kinds = {"bwrap": Bubblewrap, "landlock": Landlock, "none": Unconfined}
-            self.sandboxes[mode] = kinds[mode](self.root, session=SESSION, environ=self.environ)
+            limits = CommandLimits(memory_mb=400, written_mb=150)
+            self.sandboxes[mode] = kinds[mode](
+                self.root, session=SESSION, environ=self.environ, limits=limits
+            )
         return self.sandboxes[mode]
 
     def run(self, mode: Mode, line: str, *, timeout_s: float = 10.0, writable: bool = True) -> CommandResult:
@@ -151,6 +156,10 @@ class World:
             "bystander": self.bystander.pid,
             "lopen": os.getpid(),
             "uring": f"{shlex.quote(os.path.realpath(sys.executable))} -I -S uring.py",
+            "reach": f"{shlex.quote(os.path.realpath(sys.executable))} -I -S reach.py",
+            **self.kernel.words,
+            "renamed": self.listeners["renamed"].name + "-now",
+            "relative": self.beside / "relative",
             "port": self.listeners["tcp"].name[1],
             "socket": self.listeners["tmp"].name,
             "beside_socket": self.listeners["beside"].name,
@@ -222,14 +231,28 @@ def a_world() -> Iterator[World]:
         listeners = {
             "tcp": Listener(socket.AF_INET, ("127.0.0.1", 0)),
             "tmp": Listener(socket.AF_UNIX, str(base / "s")),
+            "renamed": Listener(socket.AF_UNIX, str(beside / "r")),
+            "relative": _relative_listener(beside),
             "beside": Listener(socket.AF_UNIX, str(beside / "s")),
             "abstract": Listener(socket.AF_UNIX, f"\0lopen-test-{os.getpid()}"),
         }
+        os.rename(beside / "r", beside / "r-now")
         for listener in listeners.values():
             stack.callback(listener.close)
         path = f"{base}/home/.cargo/bin:{os.environ['PATH']}"
         environ = {"PATH": path, "HOME": str(base / "home"), "LANG": "C.UTF-8"} | SECRET_VARIABLES
-        yield World(base, beside, bystander, listeners, environ)
+        with kernel_things(beside, base / "home/.netrc") as kernel:
+            yield World(base, beside, bystander, listeners, environ, kernel)
+
+
+def _relative_listener(folder: Path) -> Listener:
+    """A listener whose socket the kernel knows by a relative name."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return Listener(socket.AF_UNIX, "relative")
+    finally:
+        os.chdir(before)
 
 
 def tree(top: Path) -> dict[str, object]:
