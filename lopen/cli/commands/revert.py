@@ -65,14 +65,7 @@ def revert(
         restored = _latest_backup(session, repository) if undo else None
         intent = intent_of(session, repository, to, restored)
         before = module_documents(context.root, session.module)
-        # If this process dies before the state follows the branch, the next command finds the intent.
-        store.save(replace(session, revert_intent=intent), datetime.now(UTC))
-        try:
-            repository.reset_to(intent.commit)
-        except LopenError:
-            store.save(session, datetime.now(UTC))  # the failure is reported, and the command can be repeated
-            context.warn(f"backup: {intent.backup}")
-            raise
+        _move(context, store, session, repository, intent)
         if restored is not None:
             work = repository.changes(restored.head, restored.saved)
             repository.restore(repository.tree_of(restored.saved), [change.path for change in work])
@@ -100,6 +93,23 @@ def revert(
     else:
         context.say(f"next: lopen resume {session.id}")
     return ExitCode.OK
+
+
+def _move(
+    context: CommandContext,
+    store: SessionStore,
+    session: Session,
+    repository: Repository,
+    intent: RevertIntent,
+) -> None:
+    """Reset the branch as intended. If this process dies meanwhile, the next command finds the intent."""
+    store.save(replace(session, revert_intent=intent), datetime.now(UTC))
+    try:
+        repository.reset_to(intent.commit)
+    except LopenError:
+        store.save(session, datetime.now(UTC))  # the failure is reported, and the command can be repeated
+        context.warn(f"backup: {intent.backup}")
+        raise
 
 
 def _report(context: CommandContext, session: Session, event: Reverted, papers: Mapping[str, bool]) -> None:
