@@ -21,7 +21,7 @@ from typing import Any
 from bench.rows import Row
 from bench.session import approved
 from lopen.base.clock import FakeClock
-from lopen.llm.messages import OnText, Request, Response, ToolUse, Usage
+from lopen.llm.messages import OnText, OnUsage, Request, Response, ToolUse, Usage, ignore_usage
 from lopen.loop.iteration import begin, bench_for, conversation_for
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import iterate
@@ -56,7 +56,7 @@ class Tireless:
     def connect(self) -> None:
         """Nothing is needed."""
 
-    def send(self, request: Request, on_text: OnText) -> Response:
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         uses = [self._use(place) for place in range(CALLS_A_TURN)]
         content = [{"type": "tool_use", "id": u.id, "name": u.name, "input": u.input} for u in uses]
         usage = Usage(2_000, 300, 0, 9_000)

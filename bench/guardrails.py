@@ -57,7 +57,7 @@ def call(i: int) -> CallEnd:
 
 def one_pass(calls: CallHistory) -> tuple[str, ...]:
     """Facts, checks, corrections."""
-    facts = replace(FACTS, circular=circles(calls), discipline=undisciplined(calls))
+    facts = replace(FACTS, circular=circles(calls, ""), discipline=undisciplined(calls, "", HabitLimits()))
     return run(GUARDRAILS, facts).corrections
 
 

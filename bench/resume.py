@@ -19,15 +19,17 @@ from lopen.application.approval import record, specification
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import cleaned, open_store
 from lopen.cli.command import TerminalPresentation
+from lopen.llm.messages import Usage
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
-from tests.endpoint import ScriptedEndpoint, status
-from tests.project import Project
+from tests.endpoint import ScriptedEndpoint, Turn, status, tools
+from tests.project import Project, plan
 from tests.project import specification as text
 
 TASKS, CALLS, COMPONENTS = 10_000, 1_000_000, 100
+TURNS = 200
 RUNS = 11
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BRANCH = "lopen/calc"
@@ -45,15 +47,64 @@ def rows() -> Iterator[Row]:
         detail = f"{measured * 1000:.0f} ms against {floor * 1000:.0f} ms"
         name = f"resume with {TASKS:,} tasks and {CALLS:,} calls, over start-up"
         yield Row(name, more * 1000, 400, unit="ms", detail=detail)
+        fresh, talked = _Conversing(folder / "fresh", 0), _Conversing(folder / "talked", TURNS)
+        pairs = [(fresh.seconds(), talked.seconds()) for _ in range(RUNS + 1)][1:]
+        more = statistics.median(long - short for short, long in pairs)
+        yield Row(
+            f"resume into a conversation of {TURNS} turns, over a fresh one", more * 1000, 300, unit="ms"
+        )
 
 
-class _Resumed:
+class _Project:
+    """A project and the moment at which a command's first request came."""
+
+    def __init__(self, root: Path, **variables: str) -> None:
+        self._asked: list[float] = []
+        self._project = Project(root, None, LOPEN_SANDBOX__MODE="none", **variables)
+        self._project.specify(text=text())
+
+    def _answer(self, _: Any) -> Any:
+        self._asked.append(time.monotonic())
+        return status(401, "enough")
+
+    def seconds(self) -> float:
+        """From the start of `lopen resume` to its first request."""
+        self._asked.clear()
+        with ScriptedEndpoint(self._answer) as endpoint:
+            began = time.monotonic()
+            ran = self._project.spawned("resume", **endpoint.environment)
+        assert self._asked, ran.err
+        return self._asked[0] - began
+
+
+class _Conversing(_Project):
+    """A project whose session was cut off in the conversation of its only task, after so many turns."""
+
+    def __init__(self, root: Path, turns: int) -> None:
+        unlimited = {"LOPEN_BUDGET__SESSION_TOKENS": "0", "LOPEN_BUDGET__TASK_TOKENS": "0"}
+        super().__init__(root, CIRCUIT_BREAKER_ENABLED="false", **unlimited)
+        few = Usage(100, 10)
+        script: list[Turn] = [
+            plan(),
+            *(tools(_write(n), usage=few) for n in range(turns)),
+            status(401, "enough"),
+        ]
+        with ScriptedEndpoint(script) as endpoint:
+            assert self._project.lopen("approve", "calc", "--yes").code == 0
+            ran = self._project.lopen("run", "calc", **endpoint.environment)
+        assert (ran.code, endpoint.left) == (1, 0), ran.err
+
+
+def _write(n: int) -> tuple[str, dict[str, Any]]:
+    """A call that writes 4 KB."""
+    return "write_file", {"path": f"part{n}.py", "content": f"NUMBER = {n:04}\n" * 280}
+
+
+class _Resumed(_Project):
     """A project whose session stands before its last task."""
 
     def __init__(self, root: Path, *, tasks: int, calls: int) -> None:
-        self._asked: list[float] = []
-        self._project = Project(root, LOPEN_SANDBOX__MODE="none")
-        self._project.specify(text=text())
+        super().__init__(root)
         context = CommandContext(root, presentation=TerminalPresentation())
         store = open_store(context, new=True)
         record(store, specification(root, store, "calc"), "")
@@ -85,19 +136,6 @@ class _Resumed:
         cleaned(
             context
         )  # a session that recorded its calls itself moved them to its archives, a part an iteration
-
-    def _answer(self, _: Any) -> Any:
-        self._asked.append(time.monotonic())
-        return status(401, "enough")
-
-    def seconds(self) -> float:
-        """From the start of `lopen resume` to its first request."""
-        self._asked.clear()
-        with ScriptedEndpoint(self._answer) as endpoint:
-            began = time.monotonic()
-            ran = self._project.spawned("resume", **endpoint.environment)
-        assert self._asked, ran.err
-        return self._asked[0] - began
 
 
 def _committed(project: Project, session: str, count: int) -> list[str]:

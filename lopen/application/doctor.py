@@ -1,7 +1,6 @@
 """The checks of `lopen doctor`, in one ordered table.
 
-Each check tries what it reports, with one exception: it only looks up a repository's verify commands, because
-none of them may run before a person approves it.
+Each check tries what it reports, with one exception: verify commands that no person approved are only looked up.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from lopen.application.doctor_commands import verify_commands
 from lopen.application.doctor_report import Check, CheckResult, Examined, Status
 from lopen.base.errors import LopenError
 from lopen.llm.messages import Model, ModelError, NoCredentials, Request, unheard
@@ -174,50 +174,6 @@ def sandbox(examined: Examined) -> Iterator[CheckResult]:
     else:
         status: Status = "warn" if wanted == "none" else "ok"
         yield CheckResult(f"sandbox.mode = {wanted}", status, found.detail)
-
-
-def verify_commands(examined: Examined) -> Iterator[CheckResult]:
-    """Look up the programs of the verify commands in the specifications, else of the detected ones."""
-    from lopen.documents.modules import find_modules, spec_path
-    from lopen.documents.spec import load_specification
-
-    modules = find_modules(examined.root)
-    if not modules:
-        yield from _detected_commands(examined)
-    for module in modules:
-        document = f"specs/{module}/SPECIFICATION.md"
-        try:
-            commands = load_specification(spec_path(examined.root, module), module=module).commands
-        except LopenError as error:
-            yield CheckResult(f"{module}: verify commands", "warn", error.message, f"lopen check {module}")
-            continue
-        named = [(c.name, c.command) for c in commands if c.command is not None]
-        if not named:
-            mend = f"name one under Skills & Hooks in {document}"
-            yield CheckResult(f"{module}: verify commands", "warn", "none", mend)
-        for name, command in named:
-            yield _found(examined, f"{module}: {name}", command, f", or correct the command in {document}")
-
-
-def _detected_commands(examined: Examined) -> Iterator[CheckResult]:
-    from lopen.application.verify_detection import detect, listing
-
-    detected = detect(listing(examined.root))
-    for name, command in detected.commands.items():
-        if command is not None:
-            yield _found(examined, name, command)
-    for what in detected.missing:
-        yield CheckResult("verify commands", "warn", f"no {what} found", "name one under Skills & Hooks")
-
-
-def _found(examined: Examined, name: str, command: str, otherwise: str = "") -> CheckResult:
-    from lopen.application.verify_programs import missing
-
-    lacks = missing(command, examined.root, examined.environ.get("PATH"))
-    if not lacks:
-        return CheckResult(name, "ok", command)
-    wanted = ", ".join(lacks)
-    return CheckResult(name, "warn", f"{command}: {wanted} not found", f"install {wanted}{otherwise}")
 
 
 def disk(examined: Examined) -> Iterator[CheckResult]:

@@ -93,7 +93,7 @@ class CallHistory(Value):
     """Counts over the calls of one session.
 
     `tree` numbers the known states of the work tree, `tree_id` is its id after the last failed command.
-    `unchanged`: signature → (content, how often in a row, how often in this conversation).
+    `unchanged`: signature → (content, how often in a row in this conversation).
     `failing`: signature → (tree after the failure, failures in a row over an unchanged tree).
     `failing_tests`: name → failing test runs in a row. `contents`: edited file → (hashes of its latest contents, how
     often it went back to one of them). A passing test run clears both.
@@ -106,7 +106,7 @@ class CallHistory(Value):
     subject: str = ""  # of the conversation: a task's id, or a planning step
     tree: int = 0
     tree_id: str = ""
-    unchanged: Mapping[str, tuple[str, int, int]] = {}
+    unchanged: Mapping[str, tuple[str, int]] = {}
     failing: Mapping[str, tuple[int, int]] = {}
     edited: tuple[str, ...] = ()  # since the last test run
     failing_tests: Mapping[str, int] = {}
@@ -136,15 +136,16 @@ class CallHistory(Value):
             edited=self._with_edits(end),
             failing_tests=self._with_failing_tests(end),
             contents=self._with_written(end, kept),
+            findings=tuple(f for f in self.findings if not (end.tested and f.kind == "untested_edits")),
         )
 
-    def _with_content(self, end: CallEnd, tree: int, kept: int) -> Mapping[str, tuple[str, int, int]]:
+    def _with_content(self, end: CallEnd, tree: int, kept: int) -> Mapping[str, tuple[str, int]]:
         """Unknown content neither extends a row nor ends it. Output is compared within one state of the tree."""
         if end.content_hash is None or (end.tool not in LOOKS and end.tool != RUN):
             return self.unchanged
         content = f"{tree}:{end.content_hash}" if end.tool == RUN else end.content_hash
-        before, row, here = self.unchanged.get(end.signature, ("", 0, 0))
-        counts = (content, row + 1, here + 1) if before == content else (content, 1, 1)
+        before, row = self.unchanged.get(end.signature, ("", 0))[:2]
+        counts = (content, row + 1) if before == content else (content, 1)
         return _latest({**_without(self.unchanged, end.signature), end.signature: counts}, kept)
 
     def _with_failure(
@@ -184,12 +185,8 @@ class CallHistory(Value):
         return _latest({**_without(self.contents, path), path: counts}, kept)
 
     def unchanged_in_row(self, signature: str) -> int:
-        """Return how often in a row the call gave the same content."""
-        return self.unchanged.get(signature, ("", 0, 0))[1]
-
-    def unchanged_here(self, signature: str) -> int:
         """Return how often in a row the call gave the same content in this conversation."""
-        return self.unchanged.get(signature, ("", 0, 0))[2]
+        return self.unchanged.get(signature, ("", 0))[1]
 
     def failures_in_row(self, signature: str) -> int:
         """Return how often in a row the command failed over an unchanged work tree."""
@@ -198,12 +195,11 @@ class CallHistory(Value):
     def conversation(self, subject: str) -> CallHistory:
         """Begin a new conversation about `subject`, whose context holds nothing that was read before.
 
-        Unchanged content is counted on for the same subject. Failing commands and untested edits are facts
-        of the work tree and stay. A process that continues an iteration must not call this.
+        Failing commands are facts of the work tree and stay; untested edits stay those of one task. A process that
+        continues an iteration must not call this.
         """
-        rows = self.unchanged if subject == self.subject else {}
-        unchanged = {call: (content, row, 0) for call, (content, row, _) in rows.items()}
-        return self.replace(subject=subject, unchanged=unchanged, findings=())
+        edited = self.edited if subject == self.subject else ()
+        return self.replace(subject=subject, unchanged={}, edited=edited, findings=())
 
     def found(self, habits: tuple[WastefulHabit, ...]) -> CallHistory:
         """Add findings; a higher count replaces the lower count of the same habit."""

@@ -1,8 +1,8 @@
 """Orders 210 and 400: wasteful habits, found in the history of calls (docs/reference/guardrails.md).
 
-`find_habits` runs after each call; its notice goes to the model with the result. The guards repeat the
-findings before the next iteration. They advise and never block. A habit is reported when it reaches its
-limit and again at each multiple, not at every call.
+`find_habits` runs after each call and `untested_edits` after each turn; the notice goes to the model with the results.
+The guards repeat before the next iteration the findings that still hold. They advise and never block. A habit is
+reported when it reaches its limit and again at each multiple, not at every call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from lopen.settings.schema.work import ToolDiscipline
 CIRCULAR = "circular_behaviour"
 DISCIPLINE = "tool_discipline"
 CIRCLES = frozenset({"circle", "same_failures", "returning"})
-SOFT = "Go on as you were if you have a good reason, and say which."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,6 @@ def find_habits(
         _same_failures(after, end, limits),
         _returning(before, after, end, limits),
         _retry(after, end, limits),
-        _untested_edits(before, after, limits),
     )
     return tuple(habit for habit in found if habit is not None)
 
@@ -85,7 +83,7 @@ def _circle(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHa
 
 
 def _reread(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHabit | None:
-    row = calls.unchanged_here(end.signature)
+    row = calls.unchanged_in_row(end.signature)
     if end.tool not in READS or not _due(row, limits.file_reads):
         return None
     shown = _shown(end)
@@ -145,15 +143,20 @@ def _retry(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHab
     )
 
 
-def _untested_edits(before: CallHistory, after: CallHistory, limits: HabitLimits) -> WastefulHabit | None:
-    count = len(after.edited)
-    if count // limits.files_edited <= len(before.edited) // limits.files_edited:
-        return None
+def untested_edits(calls: CallHistory, limits: HabitLimits) -> WastefulHabit | None:
+    """Return the habit of editing without testing, if a turn ends with another multiple of the limit."""
+    told = next((f.count for f in calls.findings if f.kind == "untested_edits"), 0)
+    count = len(calls.edited)
+    return _untested(calls) if count // limits.files_edited > told // limits.files_edited else None
+
+
+def _untested(calls: CallHistory) -> WastefulHabit:
+    count = len(calls.edited)
     return WastefulHabit(
         "untested_edits",
         "edits",
         count,
-        f"You have edited {count} different files since the last test run ({listing(after.edited)}). "
+        f"You have edited {count} different files since the last test run ({listing(calls.edited)}). "
         "Run verify_tests before you change more.",
     )
 
@@ -187,20 +190,50 @@ def check_discipline(facts: GuardFacts) -> GuardResult:
         DISCIPLINE,
         GuardVerdict.WARN,
         "; ".join(in_words(habit) for habit in facts.discipline[-3:]),
-        "\n".join([*(habit.correction for habit in facts.discipline), SOFT]),
+        "\n".join(habit.correction for habit in facts.discipline),
         action="tells the model, continues",
         announce=False,  # announced when it was found
     )
 
 
-def circles(calls: CallHistory) -> tuple[WastefulHabit, ...]:
-    """Return the circles found in the conversation."""
-    return tuple(habit for habit in calls.findings if habit.kind in CIRCLES)
+def circles(calls: CallHistory, subject: str) -> tuple[WastefulHabit, ...]:
+    """Return the circles of the last attempt at `subject` that matter to the next one, which was shown nothing of it."""
+    if calls.subject != subject:
+        return ()
+    found = []
+    for habit in calls.findings:
+        if habit.kind == "circle":
+            said = f"The last attempt looked at `{habit.resource}` {times(habit.count)} without any change in what came back."
+            found.append(habit.replace(correction=f"{said} Look at it once, then change something."))
+        elif habit.kind in CIRCLES and (
+            calls.failing_tests or calls.contents
+        ):  # the tests have not passed since
+            found.append(habit)
+    return tuple(found)
 
 
-def undisciplined(calls: CallHistory) -> tuple[WastefulHabit, ...]:
-    """Return the undisciplined use of tools found in the conversation."""
-    return tuple(habit for habit in calls.findings if habit.kind not in CIRCLES)
+def undisciplined(calls: CallHistory, subject: str, limits: HabitLimits) -> tuple[WastefulHabit, ...]:
+    """Return the undisciplined use of tools that still matters to the next attempt at `subject`.
+
+    A command's failures and untested edits do as long as the work tree is as they left it; a file that was read
+    too often does where it is no circle already.
+    """
+    if calls.subject != subject:
+        return ()
+    circled = {habit.resource for habit in circles(calls, subject)}
+    failing = any(
+        row >= limits.command_retries and tree == calls.tree for tree, row in calls.failing.values()
+    )
+    found = []
+    for habit in calls.findings:
+        if habit.kind == "reread" and habit.resource not in circled:
+            said = f"The last attempt read `{habit.resource}` {times(habit.count)} unchanged. Read it once."
+            found.append(habit.replace(correction=said))
+        elif habit.kind == "retry" and failing:
+            found.append(habit)
+        elif habit.kind == "untested_edits" and len(calls.edited) >= limits.files_edited:
+            found.append(_untested(calls))
+    return tuple(found)
 
 
 def guard_of(habit: WastefulHabit) -> str:

@@ -23,6 +23,14 @@ GUARDRAILS: tuple[Guardrail, ...] = (
 # These two never block, and only these can be switched off (`guardrails.disabled`)
 ADVISORY: frozenset[str] = frozenset({habits.CIRCULAR, habits.DISCIPLINE})
 
+# Their corrections tell of the present state: a later pass makes them anew, or they do not hold any more
+RENEWED: frozenset[str] = ADVISORY | {resource_limits.BUDGET, completion.SCOPE, completion.QUALITY}
+
+
+def lasting(corrections: Iterable[str]) -> tuple[str, ...]:
+    """Return the corrections of earlier passes without those that a new pass makes anew."""
+    return tuple(c for c in corrections if c.partition(": ")[0] not in RENEWED)
+
 
 @dataclass(frozen=True, slots=True)
 class Passed:

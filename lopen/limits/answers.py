@@ -91,10 +91,15 @@ def raised(alerts: Sequence[Alert]) -> tuple[Event, ...]:
 
 
 def cut_off(dead: Sequence[Reservation]) -> tuple[Event, ...]:
-    """That requests of which nobody knows what they used count as much as was reserved for them."""
+    """Tell what requests count as that were cut off: their input, and their answers as far as they came."""
     if not dead:
         return ()
     one = "a request that was cut off counts"
     what = one if len(dead) == 1 else f"{len(dead)} requests that were cut off count"
-    tokens = sum(left.tokens for left in dead)
-    return (Notice("info", f"{what} as {tokens:,} tokens, as many as were reserved"),)
+    tokens = sum(used_at_most(left) for left in dead)
+    return (Notice("info", f"{what} as ≤ {tokens:,} tokens: the input, and the answer as far as it came"),)
+
+
+def used_at_most(left: Reservation) -> int:
+    """Return the tokens that a request has used which was cut off."""
+    return left.tokens if left.estimate is None else left.estimate

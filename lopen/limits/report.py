@@ -48,6 +48,7 @@ def budget_object(state: BudgetState) -> dict[str, Any]:
         "max_requests": state.max_requests,
         "cost_usd": round(state.cost_usd, 6),
         "unpriced_tokens": state.unpriced_tokens,
+        "estimated_tokens": state.estimated_tokens,
         "extended": state.extended,
     }
 
@@ -97,7 +98,8 @@ def _budget_line(state: BudgetState, width: int) -> str:
     if state.max_tokens > 0:
         filled = min(BAR, int(state.token_utilization * BAR))
         parts.append(f"[{'=' * filled}{'-' * (BAR - filled)}]")
-    parts.append(f"{format_usage(state.tokens_used, state.max_tokens)} tokens")
+    estimated = "≤ " if state.estimated_tokens else ""
+    parts.append(f"{estimated}{format_usage(state.tokens_used, state.max_tokens)} tokens")
     if state.reserved:
         parts.append(f"{state.reserved:,} reserved")
     if state.max_requests > 0:

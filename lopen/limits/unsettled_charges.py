@@ -14,9 +14,11 @@ from typing import Any, Protocol
 
 from lopen.base.errors import StoreUnreachable
 from lopen.base.value import Value
+from lopen.limits.answers import used_at_most
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge
-from lopen.limits.budgets.charging import open_all, release, settle
+from lopen.limits.budgets.charging import charge_all, open_all, release, settle
 from lopen.limits.budgets.cost import charge_external
+from lopen.limits.budgets.scopes import TASK, spec_of
 from lopen.limits.circuits.agents import AgentLimits
 from lopen.limits.stores.records import Alert, Reservation, dump, from_fields
 from lopen.limits.stores.store import LimitsStore, Rows
@@ -127,6 +129,21 @@ def _paid(
     charged = settle(rows, debt.specs, debt.charge, now, debt.reservation, sure=debt.sure)
     circuit_id = f"session:{debt.reservation.session}"
     return charged, charge_external(rows, circuit_id, debt.charge, limits, now) if charged else ()
+
+
+def charge_left(rows: Rows, left: Reservation, limits: AgentLimits, now: datetime) -> list[Alert]:
+    """Charge a request that was cut off as what it has used at most, once, to session and module.
+
+    A task is not charged: an interruption must not use it up, where an estimate is all that is known.
+    """
+    if not release(rows, left):
+        return []
+    states = [rows.budget(budget_id) for budget_id in left.budget_ids]
+    specs = [spec_of(state) for state in states if state is not None and state.budget_type != TASK]
+    cost_usd = left.cost_usd if left.estimate is None else left.estimate_usd
+    charge = Charge(used_at_most(left), requests=1, cost_usd=cost_usd, agent=left.agent, estimated=True)
+    dear = charge_external(rows, f"session:{left.session}", charge, limits, now)
+    return [*(a for _, alerts in charge_all(rows, specs, charge, now) for a in alerts), *dear]
 
 
 class Debts:

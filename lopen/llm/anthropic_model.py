@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from lopen.base.clock import Clock
 from lopen.base.gc_pause import not_collecting
-from lopen.llm.messages import OnText, Request, Response, TransientFailure
+from lopen.llm.messages import OnText, OnUsage, Request, Response, TransientFailure, ignore_usage
 from lopen.llm.request_body import body_of
 from lopen.llm.stream_parser import StreamParser
 
@@ -46,7 +46,7 @@ class AnthropicModel:
         """True if the endpoint is on this machine's loopback, which is exempt from the rate circuits."""
         return self._settings.provider == "anthropic" and _loopback(self._base_url)
 
-    def send(self, request: Request, on_text: OnText) -> Response:
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         """Send `request` once and return the response.
 
         Any other exception (`Stopped`, a failing `on_text`) closes the connection at once.
@@ -55,7 +55,7 @@ class AnthropicModel:
             ModelError: the request failed.
             LopenError: a library for the provider is missing.
         """
-        assembly = StreamParser(on_text)
+        assembly = StreamParser(on_text, on_usage)
         with self._connected().send(body_of(request)) as exchange:
             named_stream = "eventstream" in exchange.content_type.lower().replace("-", "")
             try:

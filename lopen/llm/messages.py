@@ -121,11 +121,24 @@ class OnText(Protocol):
     def __call__(self, text: str, tool: str = "") -> None: ...
 
 
+class OnUsage(Protocol):
+    """Receives what an answer that is still coming has used so far."""
+
+    def __call__(self, usage: Usage) -> None: ...
+
+
+def ignore_usage(usage: Usage) -> None:
+    """Do nothing with the usage of an answer that is still coming."""
+
+
 class Model(Protocol):
     """A port that attempts one request. It raises `ModelError` and does not retry."""
 
-    def send(self, request: Request, on_text: OnText) -> Response:
-        """Send `request` and return the complete response; `on_text` receives visible text as it arrives."""
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
+        """Send `request` and return the complete response; `on_text` receives visible text as it arrives.
+
+        `on_usage` receives what the answer has used so far: its input as announced, its output estimated.
+        """
         ...
 
     def connect(self) -> None:
@@ -187,7 +200,7 @@ class ScriptedModel:
     def connect(self) -> None:
         """Do nothing: a scripted model needs no connection."""
 
-    def send(self, request: Request, on_text: OnText) -> Response:
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         self.requests.append(request)
         if not self.answers:
             raise Rejected("the scripted model has no more answers")

@@ -19,7 +19,7 @@ from typing import Any, Final
 from lopen.base.atomic_files import private_folder
 from lopen.base.clock import Clock
 from lopen.base.events import Event, Notice
-from lopen.llm.messages import Json, Model, OnText, Request, Response
+from lopen.llm.messages import Json, Model, OnText, OnUsage, Request, Response, ignore_usage
 from lopen.llm.recording import (
     RecordedCall,
     RecordedExchange,
@@ -130,10 +130,10 @@ class RecordingModel:
         """Same as in the wrapped model."""
         self._inner.connect()
 
-    def send(self, request: Request, on_text: OnText) -> Response:
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         """Send through the wrapped model; record the response if it is complete."""
         step = self._step()
-        response = self._inner.send(request, on_text)
+        response = self._inner.send(request, on_text, on_usage)
         recorder = self._recorder
         if recorder is not None:
             try:

@@ -17,7 +17,7 @@ from lopen.base.clock import Clock
 from lopen.base.errors import LopenError
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.fake_api.server import Answer, Message, MessagesEndpoint, Status
-from lopen.llm.messages import OnText, Request, Response
+from lopen.llm.messages import OnText, OnUsage, Request, Response, ignore_usage
 from lopen.llm.recorder import calls_since, last_assistant, masked, opening
 from lopen.llm.recording import RecordedCall, RecordedExchange, Recording
 from lopen.settings.schema import ModelSettings
@@ -76,7 +76,7 @@ class ReplayModel:
         """Same as in the adapter that streams the responses."""
         self._model.connect()
 
-    def send(self, request: Request, on_text: OnText) -> Response:
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         """Return the recorded response; raises `ReplayMismatch` if the request does not match."""
         with self._turn:
             exchange = self._matching(request)
@@ -87,7 +87,7 @@ class ReplayModel:
                 model=exchange.model,
                 unparsed=frozenset(exchange.unparsed),
             )
-            response = self._model.send(request, on_text)
+            response = self._model.send(request, on_text, on_usage)
             self._left.remove(exchange)
             self._followed |= {use.id: exchange.n for use in response.tool_uses}
             return response

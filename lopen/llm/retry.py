@@ -16,12 +16,25 @@ from typing import TYPE_CHECKING, Final
 
 from lopen.base.clock import Clock
 from lopen.base.events import Event, ModelFallback, ModelRetry
-from lopen.llm.messages import Model, OnText, Rejected, Request, Response, TransientFailure, Unavailable
+from lopen.llm.messages import (
+    Model,
+    ModelError,
+    OnText,
+    OnUsage,
+    Rejected,
+    Request,
+    Response,
+    TransientFailure,
+    Unavailable,
+    Usage,
+    ignore_usage,
+)
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 FALLBACK_RETRIES: Final = 2
+KEPT_EVERY_S: Final = 1.0  # of an answer that streams in
 MAX_RETRY_AFTER_S: Final = 300.0  # for a longer wait the session pauses
 
 
@@ -32,6 +45,35 @@ class RetryPolicy:
     base_s: float = 0.5
     max_wait_s: float = 30.0
     max_retries: int = 8
+
+
+@dataclass(slots=True)
+class TrackedModel:
+    """A model, and whether a request to it is under way: one that is cut off may be billed, one that failed is not."""
+
+    model: Model
+    keep: OnUsage  # what the answer has used so far is kept for a process that ends here
+    clock: Clock
+    under_way: bool = False
+    usage: Usage | None = None
+    kept_at: float = 0.0
+
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
+        self.under_way, self.usage, self.kept_at = True, None, self.clock.monotonic()
+        try:
+            return self.model.send(request, on_text, self._used)
+        except ModelError:
+            self.under_way = False
+            raise
+
+    def _used(self, usage: Usage) -> None:
+        self.usage, now = usage, self.clock.monotonic()
+        if now - self.kept_at >= KEPT_EVERY_S:
+            self.kept_at = now
+            self.keep(usage)
+
+    def connect(self) -> None:
+        self.model.connect()
 
 
 def ask(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from lopen.base.events import AlertRaised, Event
-from lopen.llm.messages import Model, OnText, Request, Response
+from lopen.llm.messages import Model, OnText, OnUsage, Request, Response, ignore_usage
 
 SIGNED: Final = frozenset({"thinking", "redacted_thinking"})  # goes back as it came, or not at all
 KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature", "cache_control"})
@@ -47,7 +47,7 @@ class SecretFilteringModel:
         """Same as in the wrapped model."""
         self._inner.connect()
 
-    def send(self, request: Request, on_text: OnText) -> Response:
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         """Send through the wrapped model, without known secrets in the request."""
         self._secrets.refresh()
         found: list[str] = []
@@ -60,7 +60,7 @@ class SecretFilteringModel:
             ],
         )
         self._report({place for text in found for place in self._secrets.sources(text)})
-        return self._inner.send(filtered, on_text)
+        return self._inner.send(filtered, on_text, on_usage)
 
     def _filtered_text(self, text: str, found: list[str]) -> str:
         clean = self._secrets.hide(text)

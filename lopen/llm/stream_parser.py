@@ -11,14 +11,28 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, cast, get_args
 
-from lopen.llm.messages import Json, OnText, Response, StopReason, ToolUse, TransientFailure, Usage
+from lopen.llm.messages import (
+    Json,
+    OnText,
+    OnUsage,
+    Response,
+    StopReason,
+    ToolUse,
+    TransientFailure,
+    Usage,
+    ignore_usage,
+)
 
 STOP_REASONS: Final = frozenset(get_args(StopReason))
 MAX_TOKENS: Final = 100_000_000  # a larger count for one request is an error of the endpoint
+BYTES_PER_TOKEN: Final = (
+    3  # of streamed output: fewer than a token has on average, so that the estimate is not too low
+)
 REPLACED: Final = frozenset({"signature"})  # arrives once and complete; other texts are appended
+UNCOUNTED: Final = REPLACED | {"type"}  # of a delta: no output of the model
 USAGE_FIELDS: Final = {
     "input_tokens": "input_tokens",
     "output_tokens": "output_tokens",
@@ -30,8 +44,10 @@ USAGE_FIELDS: Final = {
 class StreamParser:
     """Builds one response: pass every event to `feed`, then call `response`."""
 
-    def __init__(self, on_text: OnText) -> None:
+    def __init__(self, on_text: OnText, on_usage: OnUsage = ignore_usage) -> None:
         self._on_text = on_text
+        self._on_usage = on_usage
+        self._streamed_bytes = 0
         self._id = ""
         self._model = ""
         self._blocks: dict[int, _Block] = {}
@@ -58,6 +74,17 @@ class StreamParser:
             self._conclude(fields)
         elif kind == "message_stop":
             self.stopped = True
+        if self.started and not self.stopped:
+            self._on_usage(self._usage_so_far())
+
+    def _usage_so_far(self) -> Usage:
+        """Return the announced usage, with the output that has come as an estimate."""
+        usage = self._announced()
+        streamed = -(-self._streamed_bytes // BYTES_PER_TOKEN)
+        return replace(usage, output_tokens=max(usage.output_tokens, streamed))
+
+    def _announced(self) -> Usage:
+        return Usage(**{name: self._usage.get(key, 0) for name, key in USAGE_FIELDS.items()})
 
     def response(self, request_id: str = "") -> Response:
         """Return the complete response; raises `TransientFailure` if the stream was incomplete or inconsistent."""
@@ -74,7 +101,7 @@ class StreamParser:
             content=content,
             tool_uses=tool_uses,
             stop_reason=_stop_reason(self._stop_reason, tool_uses),
-            usage=Usage(**{name: self._usage.get(key, 0) for name, key in USAGE_FIELDS.items()}),
+            usage=self._announced(),
             request_id=request_id,
         )
 
@@ -100,6 +127,11 @@ class StreamParser:
         delta = _mapping(fields.get("delta"), "content_block_delta")
         block = self._block(fields)
         block.add(delta)
+        self._streamed_bytes += sum(
+            len(value.encode("utf-8", "surrogatepass"))
+            for key, value in delta.items()
+            if isinstance(value, str) and key not in UNCOUNTED
+        )
         text = delta.get("text")
         if delta.get("type") == "text_delta" and isinstance(text, str) and text:
             self._on_text(_whole(text))

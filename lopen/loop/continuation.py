@@ -1,15 +1,25 @@
-"""Continuing the iteration that an interruption cut off, or saying why a fresh one begins."""
+"""Whether and how an interrupted iteration goes on: the stored conversation continued, or a fresh one that is told of it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 from lopen.base.events import Notice
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, open_budget, runner_for
-from lopen.loop.resumption import changed_files, changes_notice, fits, resumed, summary
 from lopen.loop.startup import BUDGET_EXTENDED
+from lopen.loop.stored_messages import Resumed, digest, rebuilt
 from lopen.prompts.state_text import decisions
 from lopen.storage.conversations import StoredConversation
+from lopen.tools.running import rests_on_earlier_calls
+from lopen.workflow.session import PauseKind, Session
+from lopen.workflow.steps import PLANNING_STEPS, Step
+
+# Pauses that say nothing of the conversation: it goes on where it stopped
+CONTINUED: frozenset[PauseKind] = frozenset({"interrupted", "endpoint", "budget", "storage", "person"})
+FILES_NAMED = 20
+CALLS_LISTED = 40
 
 
 def stored_conversation(context: SessionContext) -> StoredConversation | None:
@@ -34,16 +44,18 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     context.models.calls.connect()  # run nothing for a model that cannot be asked
     session = context.record.journal.session
     open_budget(context, session)
-    bench, found = bench_for(context), resumed(context, stored)
+    tools = tuple(tool.spec for tool in context.registry.offered(session.step))
+    bench, found = bench_for(context), rebuilt(stored, tools)
     bench.evidence.passed.update(found.evidence.get("passed", {}))
     bench.evidence.ignored.update(found.evidence.get("ignored", ()))
     bench.evidence.confidence = found.evidence.get("confidence", bench.evidence.confidence)
-    told = "\n".join(block.text for block in found.request.system)
+    told = "\n".join((*(block.text for block in found.request.system), *texts(found)))
     due = (*session.notes, *session.corrections, *decisions(session))
     new = [note for note in due if note not in told]
     if BUDGET_EXTENDED in new:
         new.append(context.guards.meter.snapshot())
-    notice = "\n\n".join(filter(None, (*new, changes_notice(changed_files(context, stored)))))
+    stopped = interruption(found, changed_files(context, stored))
+    notice = "\n\n".join(filter(None, (*new, stopped)))
     turn = found.counts.get("turn", 0) + (found.response is None)
     context.record.journal.tell(Notice("info", f"continuing iteration {session.iterations} in turn {turn}"))
     return Conversation(
@@ -60,3 +72,94 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
         left=context.guards.meter.left,
         notice=notice,
     )
+
+
+def texts(found: Resumed) -> Iterator[str]:
+    """Yield the texts that lopen sent in the conversation."""
+    for message in found.messages:
+        if message["role"] == "user":
+            yield from (block["text"] for block in message["content"] if block["type"] == "text")
+
+
+def fits(context: SessionContext, stored: StoredConversation) -> bool:
+    """Return whether the stored conversation is that of the session's present work, with the same model and tools."""
+    session, opening = context.record.journal.session, stored.opening
+    if opening["iteration"] != session.iterations or any(
+        entry.body.get("recorded") for entry in stored.entries if entry.kind == "result"
+    ):
+        return False
+    began = Step(opening["step"])
+    planning = began in PLANNING_STEPS and session.step in PLANNING_STEPS
+    if not planning and (began is not session.step or opening["task"] != _task_id(session)):
+        return False
+    tools = tuple(tool.spec for tool in context.registry.offered(session.step))
+    return bool(opening["model"] == context.model_for(session.step) and opening["tools"] == digest(tools))
+
+
+def _task_id(session: Session) -> str:
+    return session.task.id if session.task else ""
+
+
+def changed_files(context: SessionContext, stored: StoredConversation) -> tuple[str, ...]:
+    """Return the project's files that changed after the last stored step, and those it wrote that are gone."""
+    root = context.project.root
+    own = f"specs/{context.record.journal.session.module}/"
+    found = []
+    for path in context.project.workspace.list_files().files:
+        try:
+            changed = (root / path).lstat().st_mtime_ns > stored.at_ns
+        except OSError:
+            continue
+        if changed and not path.startswith(own):
+            found.append(path)
+    gone = [p for p in dict.fromkeys(_written(stored)) if not (root / p).exists()]
+    return (*found, *(f"{path} (deleted)" for path in gone))
+
+
+def _written(stored: StoredConversation) -> Iterator[str]:
+    done = {e.body["id"] for e in stored.entries if e.kind == "result" and e.body.get("ok")}
+    for entry in stored.entries:
+        for use in entry.body["uses"] if entry.kind == "assistant" else ():
+            if use["name"] in ("write_file", "edit_file") and use["id"] in done:
+                yield str((use["input"] or {}).get("path", ""))
+
+
+def interruption(found: Resumed, changed: Sequence[str]) -> str:
+    """Return the line that tells the model of an interruption: the calls concerned and the files that changed.
+
+    Empty where no call was running and no file changed: the conversation then goes on as if nothing had happened.
+    """
+    uses = found.response.tool_uses if found.response is not None else ()
+    running = [use.name for use in uses if use.id in found.running]
+    if not running and not changed:
+        return ""
+    unrun = [u.name for u in uses if running and u.id not in found.results and u.id not in found.running]
+    unrun = [use.name for use in uses if use.name in unrun and rests_on_earlier_calls(use)]
+    parts = ["The run was interrupted here"]
+    parts += [f"{', '.join(running)} may have run in part or in whole"] if running else []
+    parts += [f"{', '.join(unrun)} did not run"] if unrun else []
+    more = f" and {len(changed) - FILES_NAMED} more" if len(changed) > FILES_NAMED else ""
+    parts += [
+        f"files changed since: {', '.join(changed[:FILES_NAMED])}{more}"
+        if changed
+        else "no file changed since"
+    ]
+    again = " Read them again before you rely on what you saw of them." if changed else ""
+    return f"{'; '.join(parts)}.{again}"
+
+
+def summary(stored: StoredConversation) -> str:
+    """Return in a few lines what was read and done, for a conversation that cannot be continued."""
+    done = {e.body["id"] for e in stored.entries if e.kind == "result"}
+    lines = []
+    for entry in stored.entries:
+        for use in entry.body["uses"] if entry.kind == "assistant" else ():
+            given = use["input"] or {}
+            about = next(
+                (str(given[k]) for k in ("path", "command", "pattern", "section") if given.get(k)), ""
+            )
+            state = "" if use["id"] in done else " (interrupted)"
+            lines.append(f"- {use['name']} {' '.join(about.split())[:100]}{state}".rstrip())
+    if not lines:
+        return ""
+    return "Before the interruption these calls were made:\n" + "\n".join(lines[-CALLS_LISTED:])

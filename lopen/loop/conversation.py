@@ -20,7 +20,7 @@ from lopen.llm.recorder import result_fields
 from lopen.llm.request_body import can_stand_last, cut_call, sendable, text_block
 from lopen.loop.model_calls import CallPaused, ModelAccess
 from lopen.loop.refusals import failed_calls, still_refused
-from lopen.loop.resumption import Resumed, say, stored_response
+from lopen.loop.stored_messages import Resumed, say, stored_response
 from lopen.storage.conversations import ConversationStore
 from lopen.storage.person_requests import pause_requested
 from lopen.tools.registry import Registry
@@ -172,6 +172,9 @@ class Conversation:
                 blocks[use.id] = tool_result(use, answer)
             any_false_claim = any_false_claim or any(answer.false_claim for answer in answers)
         say(self.messages, "user", [blocks[use.id] for use in response.tool_uses])
+        with self.bench.journal.transaction():
+            if told := self.runner.watch.end_turn():
+                self._say("user", [text_block(told)])
         if self.runner.pause is not None:
             return _paused(self.runner.pause)
         if self.runner.recorded:

@@ -87,6 +87,7 @@ def dry(context: SessionContext, *, apart: bool, now: datetime) -> SessionContex
             FirstRequest(), FirstVerification(context.settings.oracle.model), context.models.override
         ),
         people=People(Nobody(), NoApprover()),
+        asked=replace(context.asked, dry=True),
         branch=CheckedBranch(branch.place, branch.journal, branch.store, branch.settings, apart),
     )
 

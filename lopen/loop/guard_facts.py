@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
-from lopen.guardrails.habits import circles, undisciplined
+from lopen.guardrails.habits import HabitLimits, circles, undisciplined
 from lopen.guardrails.resource_limits import level_of
 from lopen.limits.texts import extension
 from lopen.loop.context import SessionContext
@@ -38,8 +38,8 @@ def guard_facts(context: SessionContext) -> GuardFacts:
             threshold=settings.workflow.failure_threshold,
         ),
         scope=ScopeFacts(scope.completed, scope.original),
-        circular=circles(calls),
-        discipline=undisciplined(calls),
+        circular=circles(calls, subject),
+        discipline=undisciplined(calls, subject, HabitLimits.of(settings.tool_discipline)),
     )
 
 

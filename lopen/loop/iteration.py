@@ -8,6 +8,7 @@ from lopen.base.errors import LopenError
 from lopen.base.events import IterationStarted, TaskChanged
 from lopen.documents.source import MissingSource
 from lopen.documents.spec import Specification
+from lopen.guardrails.pipeline import lasting
 from lopen.guardrails.repeated_failures import escalated
 from lopen.llm.messages import Request
 from lopen.llm.request_body import text_block
@@ -19,7 +20,7 @@ from lopen.loop.oracle_calls import answer
 from lopen.loop.project_context import surroundings
 from lopen.loop.reconcile import observe
 from lopen.loop.research import research
-from lopen.loop.resumption import opening_of
+from lopen.loop.stored_messages import opening_of
 from lopen.oracle.verdict import Scope
 from lopen.prompts.prompt import build
 from lopen.tools.results import ToolResult
@@ -155,7 +156,7 @@ def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pa
     session = replace(
         session,
         iterations=session.iterations + 1,
-        corrections=tuple(dict.fromkeys((*session.corrections, *corrections))),
+        corrections=tuple(dict.fromkeys((*lasting(session.corrections), *corrections))),
     )
     told: list[IterationStarted | TaskChanged] = []
     component = session.tree.component(session.selected or "")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
@@ -27,9 +28,10 @@ from lopen.llm.messages import (
     Request,
     Response,
     Unavailable,
+    Usage,
 )
 from lopen.llm.prices import cost_usd
-from lopen.llm.retry import RetryPolicy, ask
+from lopen.llm.retry import RetryPolicy, TrackedModel, ask
 from lopen.prompts.sizes import RequestSizes
 from lopen.storage.journal import Journal
 from lopen.workflow.pauses import circuit_pause, endpoint_pause
@@ -82,25 +84,6 @@ class ModelAccess(Protocol):
     def connect(self) -> None:
         """Raise what stands against asking the model, before anything is changed for it."""
         ...
-
-
-@dataclass(slots=True)
-class _Tries:
-    """A model, and whether a request to it is under way: one that is cut off may be billed, one that failed is not."""
-
-    model: Model
-    under_way: bool = False
-
-    def send(self, request: Request, on_text: OnText) -> Response:
-        self.under_way = True
-        try:
-            return self.model.send(request, on_text)
-        except ModelError:
-            self.under_way = False
-            raise
-
-    def connect(self) -> None:
-        self.model.connect()
 
 
 @dataclass
@@ -159,7 +142,12 @@ class ModelCalls:
         request = replace(request, max_tokens=grant.max_tokens)
         self.journal.tell(TurnStarted(turn, request.model, request.max_tokens))
         started = self.clock.monotonic()
-        tries = _Tries(self.model)
+
+        def keep(usage: Usage) -> None:
+            nonlocal grant
+            grant = self.meter.streamed(grant, usage, cost_usd(request.model, usage))
+
+        tries = TrackedModel(self.model, keep, self.clock)
         try:
             response = ask(
                 tries,
@@ -177,6 +165,11 @@ class ModelCalls:
         except BaseException:
             if not tries.under_way:
                 self.meter.abandon(grant)
+            else:
+                with suppress(StorageError):  # else the next process charges what is kept of it
+                    if tries.usage is not None:
+                        keep(tries.usage)
+                    self.journal.tell(*self.meter.cut_off(grant))
             raise
         self._settle(grant, request, response, turn, self.clock.monotonic() - started, on_response)
         return response

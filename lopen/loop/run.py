@@ -12,7 +12,7 @@ from lopen.guardrails.pipeline import Passed, events, selected
 from lopen.guardrails.pipeline import run as run_guardrails
 from lopen.guardrails.resource_limits import level_in
 from lopen.loop.context import SessionContext
-from lopen.loop.continuation import continue_conversation, stored_conversation
+from lopen.loop.continuation import CONTINUED, continue_conversation, stored_conversation
 from lopen.loop.conversation import Conversation
 from lopen.loop.guard_facts import guard_facts
 from lopen.loop.iteration import (
@@ -23,8 +23,7 @@ from lopen.loop.iteration import (
     look,
 )
 from lopen.loop.model_calls import CallPaused
-from lopen.loop.resumption import CONTINUED
-from lopen.loop.startup import completed
+from lopen.loop.startup import completed, try_commands
 from lopen.storage.person_requests import has_requests, take_requests
 from lopen.storage.verifications import last_failure
 from lopen.workflow.decide import Outcome, decide, task_skipped
@@ -102,6 +101,7 @@ def iterate(context: SessionContext) -> Session:
     passed = check(context)
     if passed.block is not None:
         return pause(context, guard_pause(context.record.journal.session, passed.block), passed.corrections)
+    try_commands(context)
     talk = conversation(context, passed.corrections)
     if isinstance(talk, Pause):
         return pause(context, talk)

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lopen.base.errors import LopenError
 from lopen.base.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted, TurnEnded
+from lopen.base.hashing import content_hash
+from lopen.documents.spec import SKILLS_AND_HOOKS
 from lopen.limits.budgets.budget import BudgetUsage
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
 from lopen.storage.person_requests import drop_pauses
+from lopen.tools.dependency_files import is_manifest
+from lopen.tools.verification import tool_name
+from lopen.tools.verify_programs import start_failure
 from lopen.workflow.assess import displayed_step
 from lopen.workflow.pauses import review_pause
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import State
 
 BUDGET_EXTENDED = "A person extended the budget that stopped the run."
-RECOVERED = "The last run was interrupted. Go on from the state below without asking; do nothing twice."
+RECOVERED = (
+    "The last run was interrupted between two conversations: no call was cut off. Go on from the state below."
+)
+
+
+class CannotStart(LopenError):
+    """A verify command cannot start, so that nothing could ever be verified."""
 
 
 def start(context: SessionContext, *, resumed: bool) -> Pause | None:
@@ -57,7 +70,8 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
             granted, session.iterations_granted
         )  # what is left of the last grant, or less by a flag
     notes = session.notes
-    if resumed and session.status == "running" and context.record.conversations.load() is None:
+    stopped = resumed and session.status == "running" and RECOVERED not in notes
+    if stopped and context.record.conversations.load() is None:
         notes = (*notes, RECOVERED)
     return replace(
         session,
@@ -73,6 +87,56 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
 def unanswered(context: SessionContext) -> Pause | None:
     """Return the pause of a question or confirmation that nobody has answered."""
     return _question(context) or review_pause(context.record.journal.session)
+
+
+def try_commands(context: SessionContext) -> None:
+    """Run each verify command once before the first request that is paid for.
+
+    Raises `CannotStart` for one that cannot start. One that fails because nothing is built yet is no obstacle.
+    """
+    session = context.record.journal.session
+    if session.approval is None or context.asked.dry:
+        return
+    commands = session.approval.commands
+    digest = content_hash(json.dumps(sorted(commands.items())))
+    if session.tried_commands == digest:
+        return
+    if any(commands.values()):
+        context.record.journal.tell(Notice("info", "trying the verify commands before the first request"))
+    for name, line in start_failures(context, commands):
+        raise CannotStart(
+            f"{name} cannot start: {line}",
+            hint=f"install what `{commands[name]}` needs, or correct it in specs/{session.module}/SPECIFICATION.md and"
+            f" approve it again: lopen approve {session.module}",
+        )
+    context.record.journal.change(tried_commands=digest)
+
+
+def start_failures(context: SessionContext, commands: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+    """Run the commands; yield the name of each that cannot start, with the line that says so.
+
+    Where verify-setup fails otherwise the rest is not run, and where it has nothing to install from yet, what it
+    may still install is not missing.
+    """
+    verifier, project = context.project.verifier, context.project
+    spec = project.load_spec(context.record.journal.session.module)
+    setting_up = spec.outline.get(SKILLS_AND_HOOKS)
+    told = spec.text.replace(spec.outline.full_text(setting_up), "") if setting_up else spec.text
+    planned = {spec.module, *re.findall(r"\w+", told)}
+    installs = commands.get("verify-setup") is not None and not any(
+        is_manifest(path.name) for path in project.root.iterdir()
+    )
+    for name, command in commands.items():
+        result = verifier.tried(tool_name(name)) if command else None
+        if result is None or command is None or result.passed:
+            continue
+        line = start_failure(
+            command, result.exit_code, result.whole_output, root=project.root, planned=planned
+        )
+        if line and (name == "verify-setup" or not installs):
+            yield name, line
+        elif name == "verify-setup":
+            return
 
 
 def _warnings(context: SessionContext) -> Iterator[Notice]:

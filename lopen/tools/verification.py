@@ -99,6 +99,7 @@ class Verifier:
         self._papers: dict[str, str] = {}
         self._tree: str | None = None
         self.setup_approval = SetupApproval(journal, room, None if network else run.sandbox)
+        self._trying = False
 
     def touch(self) -> None:
         """Discard the tree id, because the work tree may have changed."""
@@ -140,6 +141,15 @@ class Verifier:
                 result = self._run_after_setup(tool, command)
         self._results[tool] = result
         return result
+
+    def tried(self, tool: str) -> Verified | None:
+        """Run the command to see if it starts: the result is neither kept nor told."""
+        self._trying = True
+        try:
+            return self.run(tool)
+        finally:
+            self._trying = False
+            self._results.pop(tool, None)
 
     def ensured(self, tool: str, *, anew: bool = False) -> Verified | None:
         """Return the command's result on the current tree; run the command if there is none.
@@ -224,17 +234,17 @@ class Verifier:
             self.room.set_up_on,
             whole,
         )
-        self._keep(result, self._clock.monotonic() - started)
+        if not self._trying:
+            self._keep(result, self._clock.monotonic() - started)
         return result
 
     def _keep(self, result: Verified, seconds: float) -> None:
         """Record the result with its output, and tell of it."""
-        task = self._journal.session.task
-        now = self._clock.now().isoformat(timespec="seconds")
+        task, now = self._journal.session.task, self._clock.now()
         tool, command, passed, code = result.tool, result.command, result.passed, result.exit_code
         record = VerificationRecord(
-            0, None, task.id if task else None, tool, command, passed, code, seconds, result.tree, now, result.hint,
-            result.whole_output,
+            0, None, task.id if task else None, tool, command, passed, code, seconds, result.tree,
+            now.isoformat(timespec="seconds"), result.hint, result.whole_output,
         )  # fmt: skip
         with self._journal.transaction():
             kept = self._audit.verification(record)

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from lopen.base.clock import Clock
 from lopen.base.events import GuardrailRaised, Waiting
-from lopen.guardrails.call_history import CallEnd
+from lopen.guardrails.call_history import CallEnd, WastefulHabit
 from lopen.guardrails.habits import guard_of, in_words, notice
 from lopen.guardrails.pipeline import circuit_events
 from lopen.guardrails.shell_text import looks_like_tests
@@ -99,6 +99,13 @@ class Watch:
         )
         if trip is not None:
             self._tripped(trip)
+        return self._told(habits)
+
+    def end_turn(self) -> str:
+        """Return the text that the model gets after all results of a turn, or ""."""
+        return self._told(self.gate.end_turn()) if self.test_command() is not None else ""
+
+    def _told(self, habits: tuple[WastefulHabit, ...]) -> str:
         for habit in habits:
             self.journal.tell(
                 GuardrailRaised(guard_of(habit), "warn", in_words(habit), "tells the model, continues")

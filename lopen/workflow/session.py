@@ -164,6 +164,7 @@ class Session:
     whole: str = ""  # hash of the branch's tip and the tasks' commits, all found in its history
     commit_intent: CommitIntent | None = None
     revert_intent: RevertIntent | None = None
+    tried_commands: str = ""  # hash of the verify commands that were seen to start
     hooks: str = ""  # the repository's commit hooks at the session's start, as JSON
 
     @property

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.application.verify_programs import programs
 from lopen.cli.commands.demo import NOTE
 from lopen.cli.commands.replay import no_recording
+from lopen.tools.verify_programs import programs
 from lopen.workflow.session import Approval, Session
 from tests.cli.conftest import Lopen, json_lines
 from tests.project import specification

@@ -11,11 +11,11 @@ from typing import Any
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import last_result, tools
+from tests.endpoint import last_result, silence, text, tools
 from tests.project import Project, code, plan, verified
 
 Body = dict[str, Any]
-TURNS = 12
+TURNS = 40
 
 
 def slow_builder(body: Body) -> Answer:
@@ -65,22 +65,71 @@ def run_to_the_end(project: Project, running: list[subprocess.Popen[str]]) -> No
     raise AssertionError("the run did not end")
 
 
-def test_a_request_that_was_killed_is_sent_again_byte_for_byte(make_project: MakeProject) -> None:
+def test_a_conversation_of_forty_turns_goes_on_wherever_it_is_killed(make_project: MakeProject) -> None:
     undisturbed = make_project(slow_builder, name="undisturbed")
     undisturbed.specify()
     assert undisturbed.approved_run().code == 0
-    assert undisturbed.endpoint is not None
-    wanted = len(undisturbed.endpoint.requests)
-    for number in (1, 2, 3, 8, wanted):
+    wanted = undisturbed.requests
+    assert len(wanted) == TURNS + 2
+
+    # Killed when its answer was stored, in every turn: no request is sent twice, and each is the same.
+    stored = make_project(slow_builder, name="stored")
+    stored.specify()
+    assert stored.lopen("approve", "calc", "--yes").code == 0
+    for number in range(len(wanted)):
+        ran = stored.ended_at(
+            "after:lopen.loop.model_calls:ModelCalls._settle", *(("resume",) if number else ("run", "calc"))
+        )
+        assert ran.code == -signal.SIGKILL, ran.err
+    assert stored.lopen("resume").code == 0
+    assert len(stored.requests) == len(wanted)
+    for before, after in zip(wanted, stored.requests, strict=True):
+        assert unmarked(before["messages"]) == unmarked(after["messages"])
+    assert stored.git("rev-parse", "HEAD^{tree}") == undisturbed.git("rev-parse", "HEAD^{tree}")
+
+    # Killed while it waits for an answer: that request is sent again, byte for byte.
+    for number in (1, 2, 20, len(wanted)):
         running: list[subprocess.Popen[str]] = []
         project = make_project(killed_at(number, running), name=f"killed{number}")
         project.specify()
         assert project.lopen("approve", "calc", "--yes").code == 0
         run_to_the_end(project, running)
         requests = project.requests
-        assert len(requests) == wanted + 1
+        assert len(requests) == len(wanted) + 1
         assert fixed(requests[number - 1]) == fixed(requests[number])
         assert project.git("rev-parse", "HEAD^{tree}") == undisturbed.git("rev-parse", "HEAD^{tree}")
+
+
+def test_the_notice_of_an_interruption_is_one_line_however_often_it_is_killed(
+    make_project: MakeProject,
+) -> None:
+    stop = tools(
+        write("before.py", "N = 1\n"),
+        ("run_command", {"command": "echo 1 > made.py; kill -9 $PPID; sleep 60"}),
+        ("verify_tests", {}),
+    )
+    project = make_project(
+        [
+            plan(),
+            stop,
+            *(silence(text("word " * 20), events=4) for _ in range(3)),
+            tools(*code(), *verified("calc-t1")),
+        ]
+    )
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    project.lopen("run", "calc")
+    for _ in range(3):
+        with project.start("resume", "--json") as process:
+            assert process.stdout is not None
+            assert any('"model_text"' in line for line in process.stdout)
+            process.kill()
+    assert project.lopen("resume").code == 0
+    last = project.requests[-1]["messages"][-1]["content"]
+    assert [block["text"] for block in last if block["type"] == "text"] == [
+        "The run was interrupted here; run_command may have run in part or in whole; verify_tests did not run;"
+        " files changed since: made.py. Read them again before you rely on what you saw of them."
+    ]
 
 
 def test_files_that_changed_meanwhile_are_named(make_project: MakeProject) -> None:
@@ -98,7 +147,7 @@ def test_files_that_changed_meanwhile_are_named(make_project: MakeProject) -> No
     killed, again = project.requests[5:7]
     assert unmarked(again["messages"][:-1]) == unmarked(killed["messages"][:-1])
     said = again["messages"][-1]["content"][-1]["text"]
-    assert "Files changed since: part1.py, part2.py (deleted)." in said
+    assert "files changed since: part1.py, part2.py (deleted)." in said
     later = project.requests[7]["messages"]
     assert unmarked(later)[: len(again["messages"])] == unmarked(again["messages"])
 

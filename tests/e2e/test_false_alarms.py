@@ -73,6 +73,31 @@ def slow_but_committing() -> list[Answer]:
     return turns
 
 
+def many_files(n: int) -> list[tuple[str, dict[str, object]]]:
+    """Eight files written in one turn."""
+    return [write(f"part{n}_{i}.py", f"N = {i}\n") for i in range(8)]
+
+
+def whole_tasks_in_one_turn() -> list[Answer]:
+    """Two tasks, each written, tested and completed in one turn."""
+    return [
+        plan(tasks=("One", "Two")),
+        *(tools(*many_files(n), *code(f"part{n}"), *verified(f"calc-t{n}")) for n in (1, 2)),
+    ]
+
+
+def same_reading_in_each_attempt() -> list[Answer]:
+    """Three attempts at a task, each of which begins by reading what it was not shown."""
+    reading = ("read_file", {"path": "README.md"})
+    failed = ("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "not yet"})
+    return [
+        plan(),
+        tools(reading, failed),
+        tools(reading, failed),
+        tools(reading, *code(), *verified("calc-t1")),
+    ]
+
+
 @dataclass(frozen=True)
 class Innocent:
     """A script, the guardrail lines it may bring (guard and verdict), and the commits it ends with."""
@@ -89,6 +114,8 @@ INNOCENT = (
     Innocent("tests-run-again-after-each-edit", edits_and_tests),
     # The one turn that only quotes did end without a result: it is reminded, but not of asking leave.
     Innocent("the-phrase-in-quotes-and-code", quoted_phrase, frozenset({("premature_stop", "warn")})),
+    Innocent("whole-tasks-in-one-turn", whole_tasks_in_one_turn, commits=2),
+    Innocent("a-file-read-in-each-attempt", same_reading_in_each_attempt, frozenset({("churn", "warn")})),
     Innocent("a-slow-but-committing-session", slow_but_committing, frozenset({("churn", "warn")}), 4),
 )
 
@@ -106,3 +133,45 @@ def test_nothing_that_is_no_habit_is_blocked(innocent: Innocent, make_project: M
     assert not [e["reason"] for e in told if e["reason"].startswith("permission")]
     assert ran.code == 0, ran.out[-2000:] + ran.err
     assert len([s for s in project.subjects() if s.startswith("feat(")]) == innocent.commits
+
+
+def test_edits_without_a_test_run_are_told_at_the_end_of_the_turn_and_not_to_the_next_task(
+    make_project: MakeProject,
+) -> None:
+    script = [
+        plan(tasks=("One", "Two")),
+        tools(*many_files(1)),
+        tools(*code("part1"), *verified("calc-t1")),
+        tools(*code("part2"), *verified("calc-t2")),
+    ]
+    project = make_project(script)
+    project.specify()
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
+    assert ran.code == 0, ran.err
+    assert [(e["guard"], e["verdict"]) for e in ran.named("guardrail")] == [("tool_discipline", "warn")]
+    *_, after_edits, second_task = project.requests
+    *results, last = after_edits["messages"][-1]["content"]
+    assert [block["type"] for block in results] == ["tool_result"] * 8
+    assert not any("[lopen]" in str(block) for block in results)
+    assert last["text"].startswith("[lopen] You have edited 8 different files since the last test run")
+    assert "Corrections" not in str(second_task["system"]) + str(second_task["messages"])
+
+
+def test_what_was_told_in_a_failed_attempt_and_holds_no_more_is_not_in_the_next_prompt(
+    make_project: MakeProject,
+) -> None:
+    failed = ("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "not yet"})
+    script = [
+        plan(),
+        tools(*many_files(1)),
+        tools(("verify_tests", {}), failed),  # it fails: there is no test, but it ran
+        tools(*many_files(2)),
+        tools(failed),
+        tools(*code(), *verified("calc-t1")),
+    ]
+    project = make_project(script)
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes", "--run").code == 0
+    prompts = [str(r["system"]) + str(r["messages"][0]) for r in project.requests[1:]]
+    told = ["different files since the last test run" in prompt for prompt in prompts]
+    assert told == [False, False, False, False, True]

@@ -9,9 +9,11 @@ import shlex
 import signal
 from typing import Any
 
+import pytest
+
 from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import status, tools
+from tests.endpoint import silence, status, text, tools
 from tests.project import TIMEOUT_S, Project, billed, build, code, plan, task
 from tests.ran import Ran
 
@@ -85,14 +87,40 @@ def test_what_a_killed_run_left_unsettled_counts_as_spent(make_project: MakeProj
     assert left["reserved"] > 16_000  # the answer's whole length, and its input
     on = project.resume()
     assert on.code == 0, on.out[-2000:] + on.err
-    told = f"a request that was cut off counts as {left['reserved']:,} tokens, as many as were reserved"
-    assert [n["message"] for n in on.named("notice")].count(told) == 1
-    assert told in project.lopen("log").out
     settled = budget(project, "session")
-    assert settled["tokens_used"] == billed(*planned.named("turn_ended")) + left["reserved"] + billed(
-        *on.named("turn_ended")
-    )
+    told = f"a request that was cut off counts as ≤ {settled['estimated_tokens']:,} tokens: "
+    assert [n["message"].startswith(told) for n in on.named("notice")].count(True) == 1
+    assert told in project.lopen("log").out
+    assert 0 < settled["estimated_tokens"] < 16_000  # its input, and no answer that nobody saw
+    real = billed(*planned.named("turn_ended"), *on.named("turn_ended"))
+    assert settled["tokens_used"] == real + settled["estimated_tokens"]
     assert settled["reserved"] == 0
+    assert "≤ " in project.lopen("budget", "show").out
+
+
+@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGKILL"])
+def test_what_had_streamed_when_a_run_was_cut_off_is_an_estimate_of_no_task(
+    make_project: MakeProject, signal_name: str
+) -> None:
+    """Five times in a row: a task with 40,000 tokens still ends, and what was spent is not multiplied."""
+    long = text("word " * 3_000, usage=Usage(input_tokens=7_000))
+    script = [plan(), *(silence(long, events=4) for _ in range(5)), build("calc-t1")]
+    project = specified(make_project(script, LOPEN_BUDGET__TASK_TOKENS="40000"))
+    assert project.lopen("plan", "calc").code == 0
+    for _ in range(5):
+        with project.start("resume", "--json") as process:
+            assert process.stdout is not None
+            assert any('"model_text"' in line for line in process.stdout)
+            process.send_signal(getattr(signal, signal_name))
+            process.communicate(timeout=60)
+    on = project.resume()
+    assert on.code == 0, on.out[-2000:] + on.err
+    session = budget(project, "session")
+    if signal_name == "SIGINT":  # the announced input each time, and what had come of the answer
+        assert 35_000 <= session["estimated_tokens"] <= 5 * (7_000 + 5_100)
+    else:  # a process that is killed within a second has kept what it reserved for the input
+        assert 5_000 <= session["estimated_tokens"] <= 5 * 16_000
+    assert budget(project, "task")["estimated_tokens"] == 0
 
 
 def test_a_budget_without_room_for_a_request_is_not_said_to_be_used_up(make_project: MakeProject) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lopen.application.verify_programs import programs
 from lopen.guardrails.shell_text import looks_like_tests, normal_command
 from lopen.llm.messages import Response, ToolUse, Usage
 from lopen.llm.stream_parser import parse_input
@@ -21,6 +20,7 @@ from lopen.test_integrity import FileChange, find_tampering
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult
+from lopen.tools.verify_programs import programs
 from lopen.workflow.steps import Step
 from lopen.workspace.paths import split
 from lopen.workspace.protection import ToolRefused

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
 from lopen.guardrails.guard import GuardFacts
-from lopen.guardrails.habits import HabitLimits, find_habits, notice
+from lopen.guardrails.habits import HabitLimits, find_habits, notice, untested_edits
 from lopen.guardrails.signature import signature
 from lopen.workflow.steps import Step
 
@@ -54,10 +55,23 @@ def verified(exit_code: int = 0) -> CallEnd:
 def count(
     calls: CallHistory, end: CallEnd, limits: HabitLimits = LIMITS
 ) -> tuple[CallHistory, tuple[WastefulHabit, ...]]:
-    """Count one call, and return the history and the habits found."""
-    after = calls.ended(end)
-    found = find_habits(calls, after, end, limits)
-    return after.found(found), found
+    """Count one call that is a turn of its own, and return the history and the habits found."""
+    return turn(calls, (end,), limits)
+
+
+def turn(
+    calls: CallHistory, ends: Sequence[CallEnd], limits: HabitLimits = LIMITS
+) -> tuple[CallHistory, tuple[WastefulHabit, ...]]:
+    """Count the calls of one turn and its end, and return the history and the habits found."""
+    told: list[WastefulHabit] = []
+    for end in ends:
+        after = calls.ended(end)
+        found = find_habits(calls, after, end, limits)
+        calls = after.found(found)
+        told += found
+    habit = untested_edits(calls, limits)
+    ending = () if habit is None else (habit,)
+    return calls.found(ending), (*told, *ending)
 
 
 def fed(*ends: CallEnd, start: CallHistory | None = None, limits: HabitLimits = LIMITS) -> CallHistory:

@@ -21,7 +21,7 @@ from lopen.guardrails.habits import HabitLimits, circles, undisciplined
 from lopen.guardrails.signature import signature
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import dump, load
-from tests.guardrails.examples import count, edit, ended, fed, notices, ran, read, verified
+from tests.guardrails.examples import count, edit, ended, fed, notices, ran, read, turn, verified
 
 
 def kinds(habits: CallHistory) -> list[tuple[str, int]]:
@@ -34,8 +34,10 @@ def kinds(habits: CallHistory) -> list[tuple[str, int]]:
 def test_three_reads_of_the_same_content_are_a_circle_and_a_reread() -> None:
     habits = fed(read(), read(), read())
     assert kinds(habits) == [("circle", 3), ("reread", 3)]
-    assert [f.kind for f in circles(habits)] == ["circle"]
-    assert [f.kind for f in undisciplined(habits)] == ["reread"]
+    assert [f.kind for f in circles(habits, "")] == ["circle"]
+    assert undisciplined(habits, "", HabitLimits()) == ()  # the same file in other words
+    assert circles(habits.conversation("t1"), "t1") == ()  # a fresh conversation was shown nothing
+    assert circles(habits, "another task") == ()
 
 
 def test_two_reads_are_none() -> None:
@@ -59,7 +61,7 @@ def test_unknown_content_is_no_evidence() -> None:
 
 def test_other_files_in_between_do_not_hide_a_circle() -> None:
     paths = islice(cycle(["a.py", "b.py"]), 6)
-    assert [f.resource for f in circles(fed(*[read(p) for p in paths]))] == ["a.py", "b.py"]
+    assert [f.resource for f in circles(fed(*[read(p) for p in paths]), "")] == ["a.py", "b.py"]
 
 
 def test_paging_through_a_file_is_no_reread() -> None:
@@ -70,26 +72,26 @@ def test_paging_through_a_file_is_no_reread() -> None:
 @pytest.mark.parametrize("tool", ["list_files", "search_files", "read_spec"])
 def test_other_ways_of_looking_count_too(tool: str) -> None:
     call = ended(tool, "login", content_hash="h")
-    assert circles(fed(call, call, call))[0].count == 3
+    assert circles(fed(call, call, call), "")[0].count == 3
 
 
 @pytest.mark.parametrize("tool", ["read_plan", "get_current_context", "report_progress", "verify_tests"])
 def test_tools_that_are_no_look_do_not(tool: str) -> None:
     call = ended(tool, "x", content_hash="h")
-    assert circles(fed(call, call, call)) == ()
+    assert circles(fed(call, call, call), "") == ()
 
 
 def test_a_command_with_the_same_output_over_an_unchanged_tree_is_a_circle() -> None:
-    assert circles(fed(ran("ls"), ran(" ls "), ran("ls")))[0].count == 3
+    assert circles(fed(ran("ls"), ran(" ls "), ran("ls")), "")[0].count == 3
 
 
 def test_tests_run_again_after_each_edit_are_no_circle() -> None:
     calls = [c for i in range(10) for c in (edit("a.py"), ran("pytest -q", exit_code=i % 2))]
-    assert circles(fed(*calls)) == ()
+    assert circles(fed(*calls), "") == ()
 
 
 def test_a_command_that_changes_the_tree_each_time_is_no_circle() -> None:
-    assert circles(fed(*[ran("make gen", tree_before=f"t{i}", tree=f"t{i + 1}") for i in range(6)])) == ()
+    assert circles(fed(*[ran("make gen", tree_before=f"t{i}", tree=f"t{i + 1}") for i in range(6)]), "") == ()
 
 
 def attempt(n: int, failed: tuple[str, ...], content: str) -> list[CallEnd]:
@@ -118,7 +120,7 @@ def test_the_same_failures_and_returning_contents_are_circles(
 ) -> None:
     calls = [end for n, (failed, content) in enumerate(attempts) for end in attempt(n, failed, content)]
     habits = fed(*calls)
-    assert [(f.kind, f.count) for f in circles(habits)] == found
+    assert [(f.kind, f.count) for f in circles(habits, "")] == found
     assert load(CircuitState, dump(CircuitState("s", calls=habits))).calls == habits
 
 
@@ -134,17 +136,20 @@ def test_a_command_failing_three_times_over_an_unchanged_tree_is_told() -> None:
 
 def test_taking_turns_between_two_failing_commands_hides_neither() -> None:
     turns = islice(cycle([ran("make a", 1, None), ran("make b", 1, None)]), 6)
-    assert [(f.resource, f.count) for f in undisciplined(fed(*turns))] == [("make a", 3), ("make b", 3)]
+    assert [(f.resource, f.count) for f in undisciplined(fed(*turns), "", HabitLimits())] == [
+        ("make a", 3),
+        ("make b", 3),
+    ]
 
 
 def test_an_edit_between_failures_is_the_right_thing_to_do() -> None:
     calls = [c for _ in range(6) for c in (ran("pytest", 1, None), edit("a.py"))]
-    assert undisciplined(fed(*calls)) == ()
+    assert undisciplined(fed(*calls), "", HabitLimits()) == ()
 
 
 def test_a_success_ends_the_row_of_failures() -> None:
     fails, works = ran("pytest", 1, None), ran("pytest", 0, None)
-    assert undisciplined(fed(fails, fails, works, fails, fails)) == ()
+    assert undisciplined(fed(fails, fails, works, fails, fails), "", HabitLimits()) == ()
 
 
 def test_what_the_failing_command_leaves_behind_is_no_change() -> None:
@@ -208,6 +213,18 @@ def test_what_counts_as_a_test_run(call: CallEnd, clears: bool) -> None:
     assert (habits.findings == ()) is clears
 
 
+def test_edits_are_counted_when_the_turn_ends() -> None:
+    """One turn may write a whole task and test it at its end."""
+    written = [edit(f"{i}.py") for i in range(8)]
+    habits, told = turn(CallHistory(), [*written, verified(0)])
+    assert (habits.findings, told) == ((), ())
+    habits, told = turn(habits, written)
+    assert [(f.kind, f.count) for f in told] == [("untested_edits", 8)]
+    assert [f.count for f in undisciplined(habits, "", HabitLimits())] == [8]
+    habits, told = turn(habits, [verified(0)])
+    assert undisciplined(habits, "", HabitLimits()) == ()
+
+
 def test_one_call_that_edits_many_files_is_told_once() -> None:
     many = ended("run_command", "sed", exit_code=0, edited=tuple(f"{i}.py" for i in range(12)))
     assert kinds(fed(many)) == [("untested_edits", 12)]
@@ -254,11 +271,11 @@ def test_reading_a_file_once_in_each_of_many_tasks_is_neither_circle_nor_reread(
     assert habits.findings == ()
 
 
-def test_the_same_task_reading_the_same_file_in_each_new_attempt_is_a_circle_but_no_reread() -> None:
+def test_a_new_attempt_at_the_same_task_may_read_what_it_was_not_shown() -> None:
     habits = CallHistory()
     for _ in range(3):
         habits = fed(read(), start=habits.conversation("t1"))
-    assert kinds(habits) == [("circle", 3)]
+    assert habits.findings == ()
 
 
 def test_a_new_conversation_forgets_what_was_told() -> None:
@@ -267,11 +284,12 @@ def test_a_new_conversation_forgets_what_was_told() -> None:
     assert habits.unchanged == {}
 
 
-def test_failures_and_untested_edits_outlive_a_conversation() -> None:
+def test_failures_outlive_a_conversation_and_untested_edits_one_of_the_same_task() -> None:
     fails = ran("make", 1, None)
     assert kinds(fed(fails, start=fed(fails, fails).conversation("t2"))) == [("retry", 3)]
-    edits = fed(*[edit(f"{i}") for i in range(4)])
-    assert kinds(fed(edit("4"), start=edits.conversation("t2"))) == [("untested_edits", 5)]
+    edits = fed(*[edit(f"{i}") for i in range(4)], start=CallHistory().conversation("t1"))
+    assert kinds(fed(edit("4"), start=edits.conversation("t1"))) == [("untested_edits", 5)]
+    assert fed(edit("4"), start=edits.conversation("t2")).findings == ()
 
 
 # Restarts and size
@@ -365,8 +383,9 @@ def test_a_finding_is_stored_whole() -> None:
 def test_a_change_that_no_call_reported_ends_a_row_of_failures() -> None:
     habits = fed(ran("make", 1, tree="t1"), ran("make", 1, tree_before="t1", tree="t1"))
     same, other = ran("make", 1, tree_before="t1", tree="t1"), ran("make", 1, tree_before="t2", tree="t2")
-    assert undisciplined(fed(same, start=habits))
-    assert not undisciplined(fed(other, start=habits))
+    assert undisciplined(fed(same, start=habits), "", HabitLimits())
+    assert not undisciplined(fed(other, start=habits), "", HabitLimits())
+    assert not undisciplined(fed(same, edit("a.py"), start=habits), "", HabitLimits())
 
 
 def test_a_command_that_failed_last_is_known_until_it_passes() -> None:

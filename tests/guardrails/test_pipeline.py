@@ -22,10 +22,10 @@ from lopen.guardrails.guard import (
     GuardVerdict,
     ScopeFacts,
 )
-from lopen.guardrails.habits import circles, undisciplined
+from lopen.guardrails.habits import HabitLimits, circles, undisciplined
 from lopen.guardrails.pipeline import GUARDRAILS, circuit_events, events, run, selected
 from lopen.workflow.steps import Step
-from tests.guardrails.examples import NOW, facts, fed, read
+from tests.guardrails.examples import NOW, facts, fed, ran, read
 
 
 def guard(order: int, name: str, verdict: GuardVerdict, *, short: bool = False) -> Guardrail:
@@ -152,8 +152,8 @@ def test_an_unknown_scope_still_lets_the_quality_gate_speak() -> None:
 
 
 def test_advice_never_blocks_however_bad_the_habits() -> None:
-    habits = fed(*[read() for _ in range(50)])
-    bad = facts(circular=circles(habits), discipline=undisciplined(habits))
+    habits = fed(*[read() for _ in range(50)], *[ran("make", 1, None)] * 3)
+    bad = facts(circular=circles(habits, ""), discipline=undisciplined(habits, "", HabitLimits()))
     passed = run(GUARDRAILS, bad)
     assert [(r.guard, r.verdict) for r in passed.raised] == [
         ("circular_behaviour", GuardVerdict.WARN),

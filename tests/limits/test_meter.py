@@ -162,13 +162,15 @@ from lopen.base.clock import SystemClock
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.redis_store import RedisStore
 from lopen.limits.stores.sqlite_store import SqliteStore
+from lopen.llm.messages import Usage
 from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 where, prefix = sys.argv[1:]
 store = RedisStore(where, prefix=prefix) if where.startswith("redis") else SqliteStore(Database(Path(where)))
 meter = Meter(store, Settings(), SystemClock())
 meter.open("s1", "m", "t1")
-meter.reserve(3_000, 16_000)
+grant = meter.reserve(3_000, 16_000)
+meter.streamed(grant, Usage(input_tokens=2_800, output_tokens=700), 0.5)
 os._exit(9)
 """
 
@@ -187,7 +189,9 @@ def test_what_a_crash_left_unsettled_counts_as_spent_once(
     for _ in range(2):
         meter.recover("s1")
         found = [(s.tokens_used, s.reserved) for s in meter.states()]
-        assert found == [(19_000, 2_010), (19_000, 2_010), (0, 2_010)], "an estimate uses up no task"
+        assert found == [(3_500, 2_010), (3_500, 2_010), (0, 2_010)], "an estimate uses up no task"
+        assert [s.estimated_tokens for s in meter.states()] == [3_500, 3_500, 0]
+        assert meter.cost() == 0.5
     meter.abandon(own)
 
 
@@ -214,8 +218,8 @@ def test_a_new_session_settles_what_a_dead_one_of_its_module_left(
     new.recover("m-3")
 
     found = {s.budget_id: (s.tokens_used, s.reserved) for s in store.budgets()}
-    assert found["module:m"] == (86_000, 3_000)
-    assert found["session:m-1"] == (86_000, 0)
+    assert found["module:m"] == (70_000, 3_000)  # its input: nothing had come of the answer
+    assert found["session:m-1"] == (70_000, 0)
     assert found["module:other"] == (0, 7_000)
     new.abandon(living)
     assert store.atomically(lambda rows: [r.session for r in rows.promised()]) == ["other-1"]

@@ -21,9 +21,11 @@ from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 from tests.limits.conftest import MakeMeter, spend
 
+ONE_DOLLAR = Settings.model_validate({"budget": {"max_cost_usd": 1.0}})
+
 
 def test_the_cost_limit_of_a_run_stops_it(store: LimitsStore, clock: FakeClock) -> None:
-    meter = Meter(store, Settings(), clock, max_cost_usd=1.0)
+    meter = Meter(store, ONE_DOLLAR, clock)
     meter.open("s1", "m")
     spend(meter, 100, 0.7)
     spend(meter, 100, 0.4, "oracle")
@@ -36,7 +38,7 @@ def test_the_cost_limit_shortens_an_answer_to_what_it_pays_for(store: LimitsStor
     def quote(answer: int) -> float:
         return 0.10 + answer / 10_000
 
-    meter = Meter(store, Settings(), clock, max_cost_usd=1.0)
+    meter = Meter(store, ONE_DOLLAR, clock)
     meter.open("s1", "m")
     assert meter.reserve(1, 9_000, "", quote).max_tokens == 9_000
     assert meter.reserve(1, 16_000, "", quote).max_tokens == 9_000
@@ -59,7 +61,7 @@ def test_the_cost_limit_is_never_overshot_where_quotes_are_right(
     database = Database(tmp_path / "cost.db")
     database.connection.execute("DELETE FROM budgets")
     database.connection.execute("PRAGMA synchronous=OFF")
-    meter = Meter(SqliteStore(database), Settings(), FakeClock(), max_cost_usd=1.0)
+    meter = Meter(SqliteStore(database), ONE_DOLLAR, FakeClock())
     meter.open("s", "m")
     for head, wanted, share in requests:
 
@@ -75,7 +77,8 @@ def test_the_cost_limit_is_never_overshot_where_quotes_are_right(
 
 def test_what_a_crash_left_unsettled_has_its_cost_too(make_meter: MakeMeter) -> None:
     meter = make_meter()
-    meter.reserve(1_000, 2_000, "oracle", lambda answer: answer / 1_000)
+    grant = meter.reserve(1_000, 2_000, "oracle", lambda answer: answer / 1_000)
+    meter.streamed(grant, Usage(1_000, 500), 2.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lopen.limits.budgets.meter.is_gone", lambda owner: True)
         told = meter.recover("s1")
@@ -103,7 +106,7 @@ def test_external_calls_warn_at_one_dollar_and_block_at_five_until_acknowledged(
 def test_a_limit_on_cost_that_does_not_hold_for_a_model_is_said_once(
     store: LimitsStore, clock: FakeClock
 ) -> None:
-    meter = Meter(store, Settings(), clock, max_cost_usd=1.0)
+    meter = Meter(store, ONE_DOLLAR, clock)
     meter.open("s1", "m", "t1")
     assert meter.reserve(10, 2_000, "builder", lambda answer: 0.1).events == ()
     [said] = meter.reserve(10, 2_000, "builder").events

@@ -126,7 +126,7 @@ def test_what_a_crash_left_is_charged_when_the_store_is_back_if_it_was_gone_at_t
         own_redis.go_on()
         clock.advance(RETRY_S)
         found = [(s.tokens_used, s.reserved) for s in resumed.meter.states()]
-        assert found == [(3_000, 0), (3_000, 0), (0, 0)], "an estimate uses up no task"
+        assert found == [(1_000, 0), (1_000, 0), (0, 0)], "an estimate uses up no task"
 
 
 def test_a_debt_that_another_version_kept_is_passed_over(database: Database) -> None:

@@ -18,6 +18,7 @@ from lopen.llm.messages import (
     Model,
     ModelError,
     OnText,
+    OnUsage,
     Rejected,
     Request,
     Response,
@@ -25,6 +26,7 @@ from lopen.llm.messages import (
     TransientFailure,
     Unavailable,
     Usage,
+    ignore_usage,
 )
 from lopen.llm.retry import FALLBACK_RETRIES, RetryPolicy, ask
 from tests.endpoint import ScriptedEndpoint, status, text
@@ -155,7 +157,7 @@ def test_a_stop_ends_it_during_a_request_and_during_a_wait() -> None:
         def connect(self) -> None:
             """Nothing is needed."""
 
-        def send(self, request: Request, on_text: OnText) -> Response:
+        def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
             raise Stopped(ExitCode.INTERRUPTED)
 
     class StoppingClock(FakeClock):

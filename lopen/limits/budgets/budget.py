@@ -47,6 +47,7 @@ class Charge(Value):
     cost_usd: float | None = None
     agent: str = ""
     model: str = ""
+    estimated: bool = False  # of a request that was cut off
 
     @property
     def unpriced_tokens(self) -> int:
@@ -93,6 +94,7 @@ class BudgetState(Value):
     announced: tuple[str, ...] = ()  # crossings already told
     confirmed: bool = False  # a person said to go on past the confirmation threshold
     extended: int = 0  # tokens granted by extensions, part of max_tokens
+    estimated_tokens: int = 0  # of tokens_used, those of requests that were cut off
     eased_at: int = -1  # tokens_used at the last extension: active until the next record
 
     @property
@@ -176,6 +178,7 @@ def record(state: BudgetState, charge: Charge, now: datetime) -> tuple[BudgetSta
         requests_used=state.requests_used + charge.requests,
         cost_usd=state.cost_usd + (charge.cost_usd or 0.0),
         unpriced_tokens=state.unpriced_tokens + charge.unpriced_tokens,
+        estimated_tokens=state.estimated_tokens + (charge.tokens if charge.estimated else 0),
         last_updated=now,
     )
     crossed = due(charged)
@@ -215,6 +218,7 @@ def cleared(state: BudgetState, now: datetime) -> BudgetState:
         requests_used=0,
         cost_usd=0.0,
         unpriced_tokens=0,
+        estimated_tokens=0,
         announced=(),
         confirmed=False,
         eased_at=-1,

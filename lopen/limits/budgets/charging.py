@@ -120,7 +120,9 @@ def promise(
         room = answer_room(state, wanted.tokens, room)
         if not room:
             return _refused(rows, state, wanted.tokens + max_tokens, now)
-    kept = wanted.replace(tokens=wanted.tokens + room, cost_usd=quote(room))
+    kept = wanted.replace(
+        tokens=wanted.tokens + room, cost_usd=quote(room), estimate=wanted.tokens, estimate_usd=quote(0)
+    )
     for state in states:
         rows.put_budget(
             state.replace(
@@ -138,6 +140,12 @@ def _refused(
     paused = state.replace(announced=(*state.announced, *crossed), last_updated=now)
     rows.put_budget(paused)
     return paused, announce(rows, paused, crossed, now, need)
+
+
+def replace_promise(rows: Rows, changed: Reservation) -> None:
+    """Keep another estimate with a promise, unless it was settled meanwhile."""
+    if rows.reservation(changed.session, changed.reservation_id) is not None:
+        rows.put_reservation(changed)
 
 
 def release(rows: Rows, reservation: Reservation, *, keep: Sequence[str] = ()) -> bool:

@@ -21,7 +21,7 @@ from lopen.base.process_identity import is_gone, this_process
 from lopen.guardrails.habits import HabitLimits
 from lopen.limits.answers import Grant, cut_off, no_money, no_room, raised
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, Charge
-from lopen.limits.budgets.charging import charge_all, open_all, promise, release
+from lopen.limits.budgets.charging import open_all, promise, release, replace_promise
 from lopen.limits.budgets.cost import (
     EXTERNAL_AGENTS,
     Quote,
@@ -31,7 +31,7 @@ from lopen.limits.budgets.cost import (
     unheld,
     unpriced,
 )
-from lopen.limits.budgets.scopes import spec_of, specs_for
+from lopen.limits.budgets.scopes import TASK, specs_for
 from lopen.limits.circuits.agents import AgentLimits, agent_limits
 from lopen.limits.circuits.call_events import lose_probe, put_agents, read_agents
 from lopen.limits.circuits.call_gate import Gate
@@ -41,12 +41,11 @@ from lopen.limits.report import left_line, snapshot_line
 from lopen.limits.stores.records import Alert, Reservation
 from lopen.limits.stores.store import LimitsStore, Rows
 from lopen.limits.texts import new_id
-from lopen.limits.unsettled_charges import NO_LEDGER, Debt, Debts, Ledger
+from lopen.limits.unsettled_charges import NO_LEDGER, Debt, Debts, Ledger, charge_left
 from lopen.llm import messages
 from lopen.settings.schema import Settings
 
 T = TypeVar("T")
-TASK, ORACLE = "task", "oracle"
 log = logging.getLogger("lopen.limits")
 
 
@@ -61,19 +60,15 @@ class Meter:
         *,
         ledger: Ledger = NO_LEDGER,
         exempt: tuple[str, ...] = (),
-        max_cost_usd: float | None = None,
         warn: Callable[[str], None] = log.warning,
     ) -> None:
-        """`ledger` keeps what a store that is gone is owed. `exempt`: circuit rules that do not hold (rapid_fire, external_api for a model on loopback).
-
-        `max_cost_usd` is `--max-cost`; None takes the setting, 0 is no limit. `warn` is told once when the
-        store goes and once when it is back.
-        """
+        """Open nothing yet. `ledger` keeps what a store that is gone is owed; `exempt` circuit rules do not hold; `warn` is told
+        once when the store goes and once when it is back."""
         self._store = store
         self._budget = settings.budget
         self._clock = clock
         self._resources: AgentLimits = agent_limits(settings.resources.model_dump())
-        self._max_cost = settings.budget.max_cost_usd if max_cost_usd is None else max_cost_usd
+        self._max_cost = settings.budget.max_cost_usd  # 0 is no limit
         self._debts = Debts(ledger, self._resources, warn)
         self._cost = 0.0  # as the store said last
         self._known: dict[str, int] = {}
@@ -138,26 +133,17 @@ class Meter:
             return left.session == session_id or not modules.isdisjoint(left.budget_ids)
 
         def work(rows: Rows) -> tuple[Event, ...]:
+            now = self._clock.now()
             dead = [left for left in rows.promised() if ours(left) and is_gone(left.owner)]
-            alerts = [alert for left in dead for alert in self._charged_as_left(rows, left)]
+            alerts = [alert for left in dead for alert in charge_left(rows, left, self._resources, now)]
             circuit_id = f"session:{session_id}"
-            lose_probe(rows, circuit_id, self._clock.now(), self.gate.book)
+            lose_probe(rows, circuit_id, now, self.gate.book)
             agents = read_agents(rows, circuit_id)
             if agents.running:  # they went with their process
                 put_agents(rows, circuit_id, agents.replace(running=()))
             return (*cut_off(dead), *raised(alerts))
 
         return self._store.atomically(work)
-
-    def _charged_as_left(self, rows: Rows, left: Reservation) -> list[Alert]:
-        release(rows, left)
-        states = [rows.budget(budget_id) for budget_id in left.budget_ids]
-        # An interruption must not use up a task: what it cost is known as an estimate only.
-        specs = [spec_of(state) for state in states if state is not None and state.budget_type != TASK]
-        charge = Charge(left.tokens, requests=1, cost_usd=left.cost_usd, agent=left.agent)
-        now = self._clock.now()
-        dear = charge_external(rows, f"session:{left.session}", charge, self._resources, now)
-        return [*(a for _, alerts in charge_all(rows, specs, charge, now) for a in alerts), *dear]
 
     def reserve(
         self, estimate_input: int, max_tokens: int, agent: str = "", quote: Quote = unpriced
@@ -170,7 +156,7 @@ class Meter:
         now = self._clock.now()
         agent = agent or self._agent
         # A task's budget stops further building, never the verdict on finished work.
-        specs = tuple(s for s in self._specs if agent != ORACLE or s.budget_type != TASK)
+        specs = tuple(s for s in self._specs if agent != "oracle" or s.budget_type != TASK)
         ids = tuple(spec.budget_id for spec in specs)
         told = self._unlimited_cost(quote, agent)
         wanted = Reservation(new_id(), self._session, this_process(), ids, max(0, estimate_input), agent, now)
@@ -238,6 +224,21 @@ class Meter:
         self._tried(tuple, tuple)
         late, self._late = self._late, ()
         return late
+
+    def streamed(self, grant: Grant, usage: messages.Usage, cost_usd: float | None) -> Grant:
+        """Keep what a request that is under way has used so far, for the case that it is cut off."""
+        tokens = usage.billed(self._budget.cache_read_weight)
+        kept = grant.reservation.replace(estimate=tokens, estimate_usd=cost_usd)
+        self._tried(lambda: self._store.atomically(lambda rows: replace_promise(rows, kept)), lambda: None)
+        return grant.replace(reservation=kept)
+
+    def cut_off(self, grant: Grant) -> tuple[Event, ...]:
+        """Charge a request that was cut off in this process as what it has used so far, to no task."""
+        left, limits, now = grant.reservation, self._resources, self._clock.now()
+        alerts = self._tried(
+            lambda: self._store.atomically(lambda rows: charge_left(rows, left, limits, now)), list[Alert]
+        )
+        return (*cut_off([left]), *raised(alerts))
 
     def _external_cost(self, charge: Charge, now: datetime) -> tuple[Alert, ...]:
         if charge.agent not in EXTERNAL_AGENTS:

@@ -9,6 +9,7 @@ from lopen.limits.budgets.budget import BudgetSpec, BudgetState
 from lopen.settings.schema import Budget
 
 DEFAULT_TASK_TYPE = "implement"
+TASK = "task"  # the type of a budget
 
 
 def task_tokens(budget: Budget, task_type: str) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from lopen.base.clock import Clock
 from lopen.base.events import CircuitChanged, Event, Notice
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit
-from lopen.guardrails.habits import HabitLimits, find_habits
+from lopen.guardrails.habits import HabitLimits, find_habits, untested_edits
 from lopen.guardrails.signature import signature
 from lopen.limits.answers import ToolPass, ToolTrip, raised
 from lopen.limits.circuits.agents import OVERRIDE, AgentLimits, ended, spawn
@@ -130,6 +130,22 @@ class Gate:
         if counted.decision is None:
             return None, counted.habits
         return self._tripped(counted.decision, counted.alerts, now), counted.habits
+
+    def end_turn(self) -> tuple[WastefulHabit, ...]:
+        """Return the habit that shows only when all calls of a turn have ended."""
+        if untested_edits(self._calls, self._habits) is None:
+            return ()
+
+        def work(rows: Rows) -> tuple[CallHistory, tuple[WastefulHabit, ...]]:
+            state = rows.circuit(self.circuit_id) or CircuitState(self.circuit_id, calls=self._calls)
+            habit = untested_edits(state.calls, self._habits)
+            found = () if habit is None else (habit,)
+            rows.put_circuit(state.replace(calls=state.calls.found(found)))
+            return state.calls.found(found), found
+
+        unknown: tuple[WastefulHabit, ...] = ()
+        self._calls, found = self._atomically(work, (self._calls, unknown))
+        return found
 
     def _counted_here(self, end: CallEnd) -> CountedEnd:
         """Count in this process alone, for a store that is gone."""

@@ -49,7 +49,7 @@ def held_s(incident: Incident) -> float:
 
 
 class Reservation(Value):
-    """Tokens promised to a request that is under way; what a crash leaves here counts as spent."""
+    """Tokens promised to a request that is under way; what a crash leaves here is charged as the estimate."""
 
     reservation_id: str
     session: str
@@ -59,6 +59,8 @@ class Reservation(Value):
     agent: str = ""
     at: datetime = EPOCH
     cost_usd: float | None = None  # at most; None where the model has no known price
+    estimate: int | None = None  # tokens used so far, if it is cut off; None: all of `tokens`
+    estimate_usd: float | None = None  # their cost
 
 
 class Spend(Value):
@@ -118,7 +120,7 @@ def _typed(name: str, value: Any) -> Any:
 def _history(fields: Any) -> CallHistory:
     unchanged, failing, contents = (fields.get(name, {}) for name in ("unchanged", "failing", "contents"))
     return from_fields(CallHistory, fields).replace(
-        unchanged={call: (str(mark), int(row), int(here)) for call, (mark, row, here) in unchanged.items()},
+        unchanged={call: (str(seen[0]), int(seen[1])) for call, seen in unchanged.items()},
         failing={call: (int(tree), int(row)) for call, (tree, row) in failing.items()},
         contents={path: (tuple(hashes), int(returns)) for path, (hashes, returns) in contents.items()},
         findings=tuple(from_fields(WastefulHabit, habit) for habit in fields.get("findings", ())),

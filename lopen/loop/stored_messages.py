@@ -1,26 +1,16 @@
-"""Continuing a conversation that a kill or a pause cut off, from the turn where it stopped.
-
-The stored messages are sent again byte for byte; a call that was running is answered as interrupted.
-"""
+"""A conversation as it is stored, and rebuilt from that: the same messages, byte for byte. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lopen.llm.messages import Json, Request, Response, SystemBlock, ToolSpec, ToolUse, Usage
-from lopen.loop.context import SessionContext
 from lopen.storage.conversations import StoredConversation
-from lopen.workflow.session import PauseKind, Session
-from lopen.workflow.steps import PLANNING_STEPS, Step
-
-# Pauses that say nothing of the conversation: it goes on where it stopped
-CONTINUED: frozenset[PauseKind] = frozenset({"interrupted", "endpoint", "budget", "storage", "person"})
-FILES_NAMED = 20
-CALLS_LISTED = 40
+from lopen.workflow.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +50,14 @@ def digest(tools: Sequence[ToolSpec]) -> str:
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
-def fits(context: SessionContext, stored: StoredConversation) -> bool:
-    """Return whether the stored conversation is that of the session's present work, with the same model and tools."""
-    session, opening = context.record.journal.session, stored.opening
-    if opening["iteration"] != session.iterations or any(
-        entry.body.get("recorded") for entry in stored.entries if entry.kind == "result"
-    ):
-        return False
-    began = Step(opening["step"])
-    planning = began in PLANNING_STEPS and session.step in PLANNING_STEPS
-    if not planning and (began is not session.step or opening["task"] != _task_id(session)):
-        return False
-    tools = tuple(tool.spec for tool in context.registry.offered(session.step))
-    return bool(opening["model"] == context.model_for(session.step) and opening["tools"] == digest(tools))
-
-
-def _task_id(session: Session) -> str:
-    return session.task.id if session.task else ""
-
-
-def resumed(context: SessionContext, stored: StoredConversation) -> Resumed:
+def rebuilt(stored: StoredConversation, tools: tuple[ToolSpec, ...]) -> Resumed:
     """Rebuild the conversation from its stored steps."""
     opening = stored.opening
     request = Request(
         model=opening["model"],
         system=tuple(SystemBlock(block["text"], block["cached"]) for block in opening["system"]),
         messages=(),
-        tools=tuple(tool.spec for tool in context.registry.offered(context.record.journal.session.step)),
+        tools=tools,
         max_tokens=opening["max_tokens"],
     )
     messages: list[Json] = [{"role": "user", "content": [{"type": "text", "text": opening["opening"]}]}]
@@ -151,55 +122,3 @@ def stored_response(response: Response, content: Sequence[Json], counts: dict[st
 def _response(body: dict[str, Any], model: str) -> Response:
     uses = tuple(ToolUse(u["id"], u["name"], u["input"], u["error"]) for u in body["uses"])
     return Response("", model, tuple(body["content"]), uses, body["stop_reason"], Usage())
-
-
-def changed_files(context: SessionContext, stored: StoredConversation) -> tuple[str, ...]:
-    """Return the project's files that changed after the last stored step, and those it wrote that are gone."""
-    root = context.project.root
-    own = f"specs/{context.record.journal.session.module}/"
-    found = []
-    for path in context.project.workspace.list_files().files:
-        try:
-            changed = (root / path).lstat().st_mtime_ns > stored.at_ns
-        except OSError:
-            continue
-        if changed and not path.startswith(own):
-            found.append(path)
-    gone = [p for p in dict.fromkeys(_written(stored)) if not (root / p).exists()]
-    return (*found, *(f"{path} (deleted)" for path in gone))
-
-
-def _written(stored: StoredConversation) -> Iterator[str]:
-    done = {e.body["id"] for e in stored.entries if e.kind == "result" and e.body.get("ok")}
-    for entry in stored.entries:
-        for use in entry.body["uses"] if entry.kind == "assistant" else ():
-            if use["name"] in ("write_file", "edit_file") and use["id"] in done:
-                yield str((use["input"] or {}).get("path", ""))
-
-
-def changes_notice(paths: Sequence[str]) -> str:
-    """Return the line that tells the model of changed files; empty where none changed."""
-    if not paths:
-        return ""
-    more = f" and {len(paths) - FILES_NAMED} more" if len(paths) > FILES_NAMED else ""
-    return (
-        f"The run was interrupted here. Files changed since: {', '.join(paths[:FILES_NAMED])}{more}."
-        " Read them again before you rely on what you saw of them."
-    )
-
-
-def summary(stored: StoredConversation) -> str:
-    """Return in a few lines what was read and done, for a conversation that cannot be continued."""
-    done = {e.body["id"] for e in stored.entries if e.kind == "result"}
-    lines = []
-    for entry in stored.entries:
-        for use in entry.body["uses"] if entry.kind == "assistant" else ():
-            given = use["input"] or {}
-            about = next(
-                (str(given[k]) for k in ("path", "command", "pattern", "section") if given.get(k)), ""
-            )
-            state = "" if use["id"] in done else " (interrupted)"
-            lines.append(f"- {use['name']} {' '.join(about.split())[:100]}{state}".rstrip())
-    if not lines:
-        return ""
-    return "Before the interruption these calls were made:\n" + "\n".join(lines[-CALLS_LISTED:])

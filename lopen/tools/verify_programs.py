@@ -1,0 +1,144 @@
+"""The programs of a verify command, those that are missing, and the line by which a run says that it could not start."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+from lopen.base.shell_syntax import parse
+from lopen.oracle.runner_output import plain
+
+_BUILT_IN = frozenset(
+    {
+        ":",
+        ".",
+        "((",
+        "[",
+        "[[",
+        "alias",
+        "bg",
+        "break",
+        "cd",
+        "command",
+        "continue",
+        "echo",
+        "eval",
+        "exit",
+        "export",
+    }
+    | {
+        "false",
+        "fg",
+        "getopts",
+        "hash",
+        "jobs",
+        "kill",
+        "local",
+        "printf",
+        "pwd",
+        "read",
+        "readonly",
+        "return",
+    }
+    | {"set", "shift", "source", "test", "times", "trap", "true", "type", "ulimit", "umask", "unset", "wait"}
+)
+
+
+NOT_FOUND = 127  # exit codes of a shell
+NOT_EXECUTABLE = 126
+_NO_PROGRAM = re.compile(
+    r"(?P<name>[^\s:'\"`]+)['\"`]?: (?:command )?not found\b|command not found: (?P<zsh>\S+)"
+)
+_NO_MODULE = re.compile(r"^\S+: No module named '?(?P<name>[\w.]+)'?$", re.MULTILINE)
+_RECIPE = re.compile(r"^make(?:\[\d+\])?: \*\*\* .* Error 12[67]$", re.MULTILINE)
+_NO_CARGO_COMMAND = re.compile(r"^error: no such (?:sub)?command: .*$", re.MULTILINE)
+# Modules that are no part of the work, even where the specification speaks of them
+RUNNERS = frozenset(
+    [
+        "black",
+        "build",
+        "compileall",
+        "coverage",
+        "doctest",
+        "flake8",
+        "hatch",
+        "isort",
+        "mypy",
+        "nose2",
+        "nox",
+        "pip",
+        "poetry",
+        "pylint",
+        "pyright",
+        "pytest",
+        "ruff",
+        "tox",
+        "trial",
+        "twine",
+        "unittest",
+    ]
+)
+_TESTS = ("test", "tests")
+
+
+def start_failure(
+    command: str, exit_code: int | None, output: str, *, root: Path, planned: Container[str]
+) -> str:
+    """Return the line of the output that says why the command could not start; "" where it started.
+
+    A file of the project or a module that is still to be written (one of the `planned` words) is not missing.
+    """
+    if not exit_code:
+        return ""
+    text = plain(output).rstrip()
+    last = text.splitlines()[-1] if text else f"exit code {exit_code}"
+    if exit_code == NOT_EXECUTABLE or _RECIPE.search(text) or _NO_CARGO_COMMAND.search(text):
+        return last
+    if exit_code == NOT_FOUND:
+        found = _NO_PROGRAM.search(text)
+        name = (found["name"] or found["zsh"]) if found else ""
+        ours = ("/" in name and not name.startswith("/")) or (not name and "No such file" in text)
+        return "" if ours else (_line_of(text, found) if found else last)
+    found = _NO_MODULE.search(text)
+    if found is None or not re.search(rf"-m\s*{re.escape(found['name'])}(?![\w.])", command):
+        return ""
+    top = found["name"].partition(".")[0]
+    ours = top in _TESTS or top in planned or (root / top).exists() or (root / f"{top}.py").exists()
+    return "" if ours and top not in RUNNERS else found[0]
+
+
+def _line_of(text: str, found: re.Match[str]) -> str:
+    start = text.rfind("\n", 0, found.start()) + 1
+    return text[start:].partition("\n")[0]
+
+
+def missing(command: str, root: Path, path: str | None) -> list[str]:
+    """Programs of the command that neither `path` (as in PATH) nor the project at `root` has, each once.
+
+    What only the shell could tell is left out: a name in a variable, a relative one after `cd`.
+    """
+    return sorted({name for name in programs(command) if not _is_there(name, root, path)})
+
+
+def programs(command: str) -> Iterator[str]:
+    """The first word of every simple command of a shell's line; nothing where the line cannot be read for certain."""
+    script = parse(command)
+    moved = False
+    for simple in script.commands if not script.uncertain else ():
+        words = simple.words[simple.texts[:1] == ("exec",) :]
+        if not words or words[0].expands or words[0].pattern or words[0].text.startswith("-"):
+            continue
+        name = words[0].text
+        known = name in _BUILT_IN or name in script.functions
+        if not known and not (moved and "/" in name and not name.startswith("/")):
+            yield name
+        moved = moved or name == "cd"
+
+
+def _is_there(name: str, root: Path, path: str | None) -> bool:
+    if "/" in name:
+        return os.access(root / name, os.X_OK)
+    return shutil.which(name, path=path) is not None

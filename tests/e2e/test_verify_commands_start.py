@@ -1,0 +1,54 @@
+"""Each verify command is run once before the first request that is paid for, and by `lopen doctor`."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.project import build, plan, specification
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"{sys.executable} -m nosuchmod", "No module named nosuchmod"),
+        ("nosuchrunner --all", "nosuchrunner: not found"),
+    ],
+)
+def test_a_command_that_cannot_start_ends_the_run_before_a_request_is_paid(
+    make_project: MakeProject, command: str, said: str
+) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify(text=specification(commands={"verify-lint": command}))
+    ran = project.lopen("approve", "calc", "--yes", "--run")
+    assert ran.code == 1
+    assert ran.err.startswith("lopen: verify-lint cannot start: ")
+    assert said in ran.err.splitlines()[0]
+    assert project.requests == []
+    assert said in project.lopen("status").out
+    doctor = project.lopen("doctor")
+    assert doctor.code == 1
+    assert said in next(block for block in doctor.out.split("\nfail") if "verify-lint" in block)
+
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    assert project.lopen("resume").code == 0
+
+
+def test_a_test_command_without_tests_yet_stops_nothing_and_is_tried_once(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    counted = f"echo tried >> {project.root.parent}/tried; {sys.executable} -m unittest -q"
+    project.specify(text=specification(commands={"verify-tests": counted, "verify-lint": "sh lint.sh"}))
+    ran = project.lopen("approve", "calc", "--yes")
+    assert ran.code == 0
+    ran = project.lopen("plan", "calc", "--json")
+    assert ran.code == 0, ran.err
+    tried = project.root.parent / "tried"
+    assert tried.read_text() == "tried\n"
+    assert ran.named("verification_ran") == []
+    assert project.lopen("run", "calc", "--dry-run", "--new").code == 0
+    assert tried.read_text() == "tried\n"
+    assert "verify-tests: " in project.lopen("doctor").out
+    assert tried.read_text() == "tried\n" * 2
