@@ -228,8 +228,9 @@ class PlainView(LineWriter):
             return
         text = line(event)
         if text is not None:
-            name = _shown_by(event) if self._verbose else ""
-            self.write(f"{recorded.ts.astimezone():%H:%M:%S} {text}{name}")
+            self.write(
+                f"{recorded.ts.astimezone():%H:%M:%S} {text}{_shown_by(event) if self._verbose else ''}"
+            )
         for row in _details(event, verbose=self._verbose):
             self.write(f"         | {row}")
 
