@@ -185,9 +185,13 @@ class ToolRunner:
         return self._answer_unrun(use, ToolResult(False, INTERRUPTED), "interrupted", "error")
 
     def skipped(self, use: ToolUse, why: str) -> ToolResult:
-        """Answer a call that rests on one that did not succeed; it is not run and counts for no guardrail."""
+        """Answer a call that rests on one that did not succeed; it is not run and counts for no circuit.
+
+        A completion still counts as claimed in vain, which bounds the conversation.
+        """
         answer = failed(f"not run: {why}", "call it again once that is done", skipped=True)
-        return self._answer_unrun(use, answer, f"not run: {why}", "refused")
+        claims = use.name == "update_task_status" and (use.input or {}).get("status") == "complete"
+        return self._answer_unrun(use, replace(answer, false_claim=claims), f"not run: {why}", "refused")
 
     def _answer_unrun(self, use: ToolUse, result: ToolResult, reason: str, outcome: Outcome) -> ToolResult:
         with self.bench.journal.transaction():

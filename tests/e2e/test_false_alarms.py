@@ -111,7 +111,8 @@ class Innocent:
 INNOCENT = (
     Innocent("many-edits-with-passing-tests-between", many_edits),
     Innocent("a-file-that-changed-each-time", changing_file),
-    Innocent("tests-run-again-after-each-edit", edits_and_tests),
+    # The same test failed in ten runs: that is told, and no more.
+    Innocent("tests-run-again-after-each-edit", edits_and_tests, frozenset({("circular_behaviour", "warn")})),
     # The one turn that only quotes did end without a result: it is reminded, but not of asking leave.
     Innocent("the-phrase-in-quotes-and-code", quoted_phrase, frozenset({("premature_stop", "warn")})),
     Innocent("whole-tasks-in-one-turn", whole_tasks_in_one_turn, commits=2),
