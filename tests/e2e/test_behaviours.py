@@ -60,4 +60,4 @@ def test_each_behaviour_is_met_within_its_bound(behaviour: Behaviour, make_proje
     if session.finished:
         assert project.git("status", "--porcelain") == ""
     else:
-        assert ran.err.splitlines()[-1].startswith("next: lopen ")
+        assert ran.named("session_paused")[-1]["command"].startswith("lopen ")
