@@ -9,7 +9,7 @@ from functools import partial
 from fastapi import FastAPI
 
 from lopen import __version__
-from lopen.server import budget_routes, event_stream, module_routes, session_routes
+from lopen.server import budget_routes, event_stream, metrics, module_routes, session_routes
 from lopen.server.access import AccessKeys
 from lopen.server.dashboard import dashboard_routes
 from lopen.server.description import describe
@@ -48,10 +48,11 @@ def create_app(
     feeds = {project.name: EventFeed(project) for project in projects}
     app.state.projects = projects
     app.state.feeds = feeds
+    app.state.metrics = metrics.ProjectMetrics(projects)
     app.state.extension_rate = budget_routes.ExtensionRate()
     app.openapi = partial(describe, app)  # type: ignore[method-assign]  # the documented way to extend it
     add_problems(app)
-    for routes in (session_routes, module_routes, budget_routes, event_stream):
+    for routes in (session_routes, module_routes, budget_routes, event_stream, metrics):
         app.include_router(routes.routes)
     app.include_router(dashboard_routes(projects))
 
