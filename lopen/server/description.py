@@ -11,6 +11,7 @@ from lopen.server.problems import MEDIA_TYPE, ProblemDetails
 
 REFERENCE = {"$ref": "#/components/schemas/ProblemDetails"}
 ALWAYS = {
+    "400": "The request is not HTTP, or its body is not JSON.",
     "401": "The token is missing or wrong.",
     "403": "The request comes from another origin.",
     "404": "There is nothing of that name.",
@@ -59,7 +60,7 @@ def _complete(operation: dict[str, Any], method: str, path: str) -> None:
         condition = {
             "name": "If-None-Match",
             "in": "header",
-            "schema": {"type": "string", "pattern": "^[ -~]*$"},
+            "schema": {"type": "string"},
         }
         operation.setdefault("parameters", []).append(condition)
     if streams:

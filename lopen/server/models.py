@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 Count = Annotated[int, Field(ge=0)]
 Text = Annotated[str, StringConstraints(max_length=10_000)]
 Said = Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=r"\S")]
 Time = Annotated[str, Field(description="ISO 8601, UTC.", examples=["2026-11-22T19:05:54Z"])]
+
+
+def _number(value: Any) -> Any:
+    """Refuse what pydantic would take for a number though it is none in JSON."""
+    if isinstance(value, bool | str):
+        raise ValueError("Input should be a number")
+    return value
 
 
 class Answer(BaseModel):
@@ -62,7 +69,7 @@ class BudgetListResponse(Page):
 class ExtendBudgetRequest(Order):
     """More tokens for a budget."""
 
-    additional_tokens: Annotated[int, Field(gt=0, le=1_000_000, strict=True, examples=[100_000])]
+    additional_tokens: Annotated[int, Field(gt=0, le=1_000_000, examples=[100_000]), BeforeValidator(_number)]
     reason: Annotated[
         Said, Field(description="Kept with the extension.", examples=["the last task is close"])
     ]

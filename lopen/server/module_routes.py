@@ -12,7 +12,9 @@ from lopen.application.open_store import created
 from lopen.base.escape import inert
 from lopen.documents.drift import Drift, compare_hashes, section_hashes, spec_hash
 from lopen.documents.elements import elements
+from lopen.documents.modules import find_modules
 from lopen.documents.spec import Problem, Specification
+from lopen.limits.admin_actions import NoSuch
 from lopen.server import session_models as models
 from lopen.server.parameters import Chosen
 from lopen.server.served import OpenProject
@@ -27,7 +29,7 @@ async def get_specification(project: Chosen, module: ModuleName) -> models.Speci
     """Return a module's specification: its text, its criteria, commands and changes since the approval."""
 
     def work(opened: OpenProject) -> models.SpecificationResponse:
-        spec = specification(opened.root, opened.store, module)
+        spec = _specification(opened, module)
         given, hashes = opened.store.approval(module), section_hashes(spec)
         digest = spec_hash(hashes)
         drift = compare_hashes(given.sections, hashes) if given else Drift()
@@ -49,6 +51,12 @@ async def get_specification(project: Chosen, module: ModuleName) -> models.Speci
         )
 
     return await project.run(work)
+
+
+def _specification(opened: OpenProject, module: str) -> Specification:
+    if module not in find_modules(opened.root):
+        raise NoSuch(f"there is no module {module}", hint="GET /api/modules lists them")
+    return specification(opened.root, opened.store, module)
 
 
 def _commands(spec: Specification) -> list[models.CommandResponse]:
@@ -88,7 +96,7 @@ async def approve(
     """Approve a specification. Refused (409) if it has changed since it was read."""
 
     def work(opened: OpenProject) -> models.ApprovalResponse:
-        spec = checked(specification(opened.root, opened.store, module))
+        spec = checked(_specification(opened, module))
         expected(spec, order.spec_hash)
         return _approved(module, record(created(opened.context, opened.store), spec, order.note))
 

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from lopen.base.errors import LopenError, StorageError, StoreUnreachable, WrongUsage
+from lopen.base.errors import LopenError, StorageError, StoreUnreachable
 from lopen.documents.source import MissingSource
 from lopen.limits.admin_actions import NoSuch
 from lopen.server.budget_routes import TooManyExtensions
@@ -29,7 +29,6 @@ STATUS: tuple[tuple[type[LopenError], int], ...] = (
     (NoSuchProject, 404),
     (MissingSource, 404),
     (Locked, 409),
-    (WrongUsage, 422),
     (StoreUnreachable, 503),
     (StorageError, 503),
     (LopenError, 409),

@@ -60,7 +60,7 @@ def test_requests_that_are_not_the_persons_are_refused(project: Project, server:
         ("OPTIONS", extend, right | {"origin": "https://attacker.example"}, 403),
         ("DELETE", "/api/modules", right, 405),
         ("GET", "/api/modules/..%2F..%2Fetc/specification", right, 404),
-        ("GET", "/api/modules/%2e%2e/specification", right, 422),
+        ("GET", "/api/modules/%2e%2e/specification", right, 404),
         ("GET", "/api/modules/calc/tasks/..%2f..%2fstate.db", right, 404),
         ("GET", "/api/sessions/%00", right, 404),
         ("GET", "/api/sessions/..", right, 404),
