@@ -6,9 +6,12 @@ server, so that a browser reconnects to the next one.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -19,6 +22,9 @@ from lopen.base.errors import LopenError
 from lopen.base.process_identity import lives, start_time
 from lopen.base.user_folders import data_folder
 
+OPEN = "/open"  # the path of links that work once
+LINK_SECONDS = 600  # a link that `lopen serve --link` prints
+FIRST_LINK_SECONDS = 86_400  # the one that a server prints when it starts
 TOKEN_BYTES = 32
 TOKEN_CHARACTERS = 43  # of 32 bytes in URL-safe base64
 
@@ -66,6 +72,17 @@ def server_token(*, renew: bool = False) -> str:
     if found is None:
         raise LopenError(f"{path} is not a token file of yours", hint="remove it and start the server again")
     return found
+
+
+def token_mac(token: str, purpose: str, text: str) -> str:
+    """Return a proof that its maker has the token, for one purpose and text."""
+    return hmac.new(token.encode(), f"lopen {purpose} {text}".encode(), hashlib.sha256).hexdigest()
+
+
+def new_link(url: str, token: str, seconds: int = LINK_SECONDS) -> str:
+    """Return a link that opens the server at `url` once, for so many seconds."""
+    head = f"{int(time.time()) + seconds}.{secrets.token_urlsafe(12)}"
+    return f"{url}{OPEN}?key={head}.{token_mac(token, 'link', head)}"
 
 
 def _read_token(path: Path) -> str | None:

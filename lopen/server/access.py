@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
-import secrets
 import time
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 
-LINK_SECONDS = 600  # a link that `lopen serve --link` prints
-FIRST_LINK_SECONDS = 86_400  # the one that a server prints when it starts
+from lopen.application.servers import token_mac
+
 MOST_USED_LINKS = 10_000
 _LINK = re.compile(r"([0-9]{1,12})\.([A-Za-z0-9_-]{16})\.([0-9a-f]{64})")
-
-
-def new_link_key(token: str, seconds: int = LINK_SECONDS) -> str:
-    """Return a key that opens a server with this token once, for so many seconds."""
-    head = f"{int(time.time()) + seconds}.{secrets.token_urlsafe(12)}"
-    return f"{head}.{_mac(token, 'link', head)}"
-
-
-def _mac(token: str, purpose: str, text: str) -> str:
-    return hmac.new(token.encode(), f"lopen {purpose} {text}".encode(), hashlib.sha256).hexdigest()
 
 
 class AccessKeys:
@@ -31,7 +19,7 @@ class AccessKeys:
 
     def __init__(self, token: str, port: int, *, clock: Callable[[], float] = time.time) -> None:
         self._token = token
-        self._cookie = _mac(token, "cookie", "")
+        self._cookie = token_mac(token, "cookie", "")
         self._clock = clock
         self._used: dict[str, float] = {}  # key → when it expires
         self.cookie_name = f"lopen_{port}"  # a browser sends a host's cookies to all its ports
@@ -53,7 +41,7 @@ class AccessKeys:
     def exchange(self, link_key: str) -> str | None:
         """Return the cookie's value for a link's key that was not used before, else None."""
         match, now = _LINK.fullmatch(link_key), self._clock()
-        if match is None or not _same(match[3], _mac(self._token, "link", f"{match[1]}.{match[2]}")):
+        if match is None or not _same(match[3], token_mac(self._token, "link", f"{match[1]}.{match[2]}")):
             return None
         if float(match[1]) < now or link_key in self._used or len(self._used) >= MOST_USED_LINKS:
             return None

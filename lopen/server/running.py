@@ -13,11 +13,10 @@ from types import FrameType
 
 import uvicorn
 
-from lopen.application.servers import announced, server_token
+from lopen.application.servers import FIRST_LINK_SECONDS, announced, new_link, server_token
 from lopen.base.errors import LopenError
-from lopen.server.access import FIRST_LINK_SECONDS, AccessKeys, new_link_key
+from lopen.server.access import AccessKeys
 from lopen.server.app import create_app
-from lopen.server.gate import OPEN
 from lopen.server.patience import PatientProtocol
 from lopen.server.served import ServedProjects
 
@@ -127,7 +126,14 @@ def serve(roots: Sequence[Path], options: ServerOptions, tell: Callable[[str, st
             ssl_certfile=options.cert,
             ssl_keyfile=options.key,
         )
-        link = f"{url}{OPEN}?key={new_link_key(token, FIRST_LINK_SECONDS)}"
+        try:
+            config.load()
+        except OSError as error:  # ssl.SSLError is one
+            raise LopenError(
+                f"cannot use {options.cert} and {options.key}: {error.strerror or error}",
+                hint="name a certificate and its private key, both as PEM",
+            ) from error
+        link = new_link(url, token, FIRST_LINK_SECONDS)
         server = _Server(config, application.close, lambda: tell(url, link))
         with announced(url, tuple(project.root for project in projects)):
             asyncio.run(server.serve([listening]))

@@ -7,7 +7,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,11 @@ END_S = 20
 class Server:
     """A server that runs. `client` sends the token with every request."""
 
-    def __init__(self, process: subprocess.Popen[str], told: Mapping[str, Any], token: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], told: Sequence[Mapping[str, Any]], token: str) -> None:
         self.process = process
-        self.url: str = told["url"]
-        self.link: str = told["link"]
+        self.warnings = [str(line["message"]) for line in told[:-1]]
+        self.url: str = told[-1]["url"].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - in text
+        self.link: str = told[-1]["link"]
         self.token = token
         self.client = httpx2.Client(
             base_url=self.url, headers={"authorization": f"Bearer {token}"}, timeout=30, trust_env=False
@@ -86,13 +87,23 @@ def started(project: Project, *options: str, **variables: str) -> Server:
         text=True,
     )
     assert process.stdout is not None
-    lines: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=lambda: lines.put(process.stdout.readline()), daemon=True).start()  # type: ignore[union-attr]
-    try:
-        told = json.loads(lines.get(timeout=START_S))
-    except (queue.Empty, ValueError):
-        process.kill()
-        raise AssertionError(process.communicate(timeout=END_S)[1]) from None
+    output, lines = process.stdout, queue.Queue[str]()
+
+    def read() -> None:
+        for line in output:
+            lines.put(line)
+            if '"event": "serving"' in line:
+                return
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    told: list[dict[str, Any]] = []
+    while not told or told[-1]["event"] != "serving":
+        line = lines.get(timeout=START_S)
+        if not line:
+            process.kill()
+            raise AssertionError(f"{told}: {process.communicate(timeout=END_S)[1]}")
+        told.append(json.loads(line))
     token = Path(environment["XDG_DATA_HOME"], "lopen", "servers", "token").read_text("ascii")
     return Server(process, told, token)
 

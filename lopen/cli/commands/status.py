@@ -32,6 +32,7 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
     """Show the state of a module's session, and what waits for you."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
+    from lopen.application.servers import running_servers
     from lopen.documents.modules import find_modules, require_known
     from lopen.storage.verifications import last_failure
 
@@ -44,6 +45,9 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
             require_known(module, find_modules(context.root))
             raise LopenError(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
         context.say("no sessions yet; to start one: lopen run MODULE")
+    for server in running_servers(context.root):
+        context.say(f"server: {server.url} (to open it: lopen serve --link --open)")
+        context.emit("server", url=server.url, pid=server.pid)
     for session in sessions:
         limits = looked_up(context, store.database)
         counted = [asdict(c) for c in session_counters(context, store, session, limits)]

@@ -1,0 +1,103 @@
+"""`lopen serve`: several projects and servers, TLS, warnings, links, and its place in `lopen status`."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.project import Project
+from tests.server.serving import serving
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    found = Project(tmp_path / "shop")
+    found.specify()
+    return found
+
+
+def test_one_server_serves_several_projects(project: Project, tmp_path: Path) -> None:
+    other = Project(tmp_path / "more" / "shop")
+    other.specify("other")
+    with serving(project, "-C", str(project.root), "--project", str(other.root)) as server:
+        names = [(p["project"], p["root"]) for p in server.get("/api/projects")["projects"]]
+        assert names == [("shop", str(project.root)), ("shop-2", str(other.root))]
+        assert [m["module"] for m in server.get("/api/modules")["modules"]] == ["calc"]
+        assert [m["module"] for m in server.get("/api/modules?project=shop-2")["modules"]] == ["other"]
+        assert server.client.get("/api/modules?project=none").status_code == 404
+        assert other.lopen("status", "--json").named("server")[0]["url"] == server.url
+
+
+def test_several_servers_are_told_apart(project: Project, tmp_path: Path) -> None:
+    """Each has its own cookie; `status` names them while they run; a link is made for one that runs."""
+    assert project.lopen("status", "--json").named("server") == []
+    refused = project.lopen("serve", "--link")
+    assert refused.code == 1
+    assert "lopen serve" in refused.err
+    with serving(project) as first, serving(project) as second:
+        urls = {e["url"] for e in project.lopen("status", "--json").named("server")}
+        assert urls == {first.url, second.url}
+        assert first.url in project.lopen("status").out
+        link = project.lopen("serve", "--link", "--json").named("link")[0]
+        owner = first if link["url"] == first.url else second
+        with httpx2.Client(base_url=owner.url, trust_env=False) as browser:
+            assert browser.get(link["link"]).status_code == 303
+            assert browser.get("/healthz").status_code == 200
+            [cookie] = browser.cookies
+            assert cookie == f"lopen_{owner.url.rpartition(':')[2]}"
+        taken = project.lopen("serve", "--port", first.url.rpartition(":")[2])
+        assert taken.code == 1
+        assert "--port 0" in taken.err
+    assert project.lopen("status", "--json").named("server") == []
+
+
+def test_another_address_is_warned_of_and_spoken_to_over_tls(project: Project, tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=localhost",
+    ]
+    made += [
+        "-addext",
+        "subjectAltName=IP:127.0.0.1,DNS:build.example",
+        "-keyout",
+        str(key),
+        "-out",
+        str(cert),
+    ]
+    subprocess.run(made, check=True, capture_output=True, timeout=60)
+    with serving(project, "--host", "0.0.0.0") as open_server:  # noqa: S104 - what it warns of
+        assert open_server.get("/healthz")["status"] == "ok"
+        assert any("without TLS" in warning for warning in open_server.warnings)
+    options = ("--cert", str(cert), "--key", str(key), "--name", "build.example")
+    with serving(project, *options) as server:
+        assert server.url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(cert))
+        with httpx2.Client(base_url=server.url, verify=trusting, trust_env=False) as client:
+            right = {"authorization": f"Bearer {server.token}"}
+            assert client.get("/healthz", headers=right).status_code == 200
+            named = {"host": "build.example", "origin": "https://build.example"}
+            assert client.get("/healthz", headers=right | named).status_code == 200
+            assert "secure" in client.get(server.link).headers["set-cookie"].lower()
+    for wrong, words in (((*options[:2],), "belong together"), ((*options[:3], str(cert)), "PEM")):
+        refused = project.lopen("serve", "--port", "0", *wrong)
+        assert refused.code in (1, 2)
+        assert words in refused.err
+
+
+def test_a_model_cannot_start_a_server(project: Project) -> None:
+    refused = project.lopen("serve", "--port", "0", CLAUDECODE="1")
+    assert refused.code == 1
+    assert "person's command" in refused.err
