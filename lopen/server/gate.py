@@ -16,7 +16,8 @@ from lopen.server.problems import problem
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-    " font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    " font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'"  # no page makes markup or script of text
 )
 HEADERS = {
     "content-security-policy": POLICY,

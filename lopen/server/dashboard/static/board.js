@@ -4,12 +4,14 @@ import { get } from "./api.js";
 
 const VISIBLE_MS = 2000;
 const HIDDEN_MS = 10000;
+const MOST_BUDGETS = 500;
 
 export const board = {
   projects: [],
   modules: [],
   sessions: [],
   budgets: [],
+  allBudgets: 0, // on the server; `budgets` has at most 500 of a project
   circuits: [],
   alerts: [],
   loaded: false,
@@ -27,6 +29,11 @@ export function watch(changed) {
   return () => watchers.delete(changed);
 }
 
+/** Draw the page again with what is known. */
+export function redraw() {
+  for (const changed of watchers) changed();
+}
+
 export function refresh() {
   if (reading) {
     again = true;
@@ -37,7 +44,7 @@ export function refresh() {
     reading = null;
     timer = setTimeout(refresh, again ? 50 : document.hidden ? HIDDEN_MS : VISIBLE_MS);
     again = false;
-    for (const changed of watchers) changed();
+    redraw();
   });
   return reading;
 }
@@ -57,7 +64,8 @@ async function read() {
   try {
     const { projects } = await get(["projects"]);
     const parts = await Promise.all(projects.map(({ project }) => readProject(project)));
-    Object.assign(board, { projects, problem: null, loaded: true });
+    const allBudgets = parts.reduce((sum, part) => sum + part.allBudgets, 0);
+    Object.assign(board, { projects, allBudgets, problem: null, loaded: true });
     for (const list of ["modules", "sessions", "budgets", "circuits", "alerts"]) {
       board[list] = parts.flatMap((part) => part[list]);
     }
@@ -71,7 +79,7 @@ async function readProject(project) {
   const [modules, sessions, budgets, circuits, alerts] = await Promise.all([
     get(["modules"], query),
     get(["sessions"], query),
-    get(["budget"], query),
+    get(["budget"], { ...query, limit: MOST_BUDGETS }),
     get(["circuit"], query),
     get(["budget", "alerts"], { ...query, acknowledged: "false" }),
   ]);
@@ -80,6 +88,7 @@ async function readProject(project) {
     modules: own(modules.modules),
     sessions: own(sessions.sessions),
     budgets: own(budgets.budgets),
+    allBudgets: budgets.total,
     circuits: own(circuits.circuits),
     alerts: own(alerts.alerts),
   };

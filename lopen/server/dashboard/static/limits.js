@@ -1,13 +1,14 @@
 // Budgets, circuits and alerts: what they say, and what a person decides about them.
 
 import { post } from "./api.js";
-import { refresh, several } from "./board.js";
+import { redraw, refresh, several } from "./board.js";
 import { short } from "./chart.js";
 import { h } from "./dom.js";
 import { ask, bar, button, chip, decided, empty, panel, scrollTable, tone, words } from "./parts.js";
 import { ago } from "./time.js";
 
 const LARGEST_EXTENSION = 1_000_000;
+const SHOWN_BUDGETS = 12;
 
 /** Return a budget's or circuit's id without its kind, which stands beside it. */
 function named(id) {
@@ -64,8 +65,17 @@ export function budgetBar(budget) {
   return bar(budget.utilization, { label, tone: color, threshold: budget.alert_threshold });
 }
 
-export function budgetsPanel(budgets) {
-  const rows = budgets.map((budget) => h("tr", { key: `${budget.project}/${budget.budget_id}`, "data-budget": budget.budget_id },
+/** Sort what needs a person first, then what was used last. */
+function byUrgency(a, b) {
+  const urgency = (budget) => ["active", "warning", "paused", "exhausted"].indexOf(budget.status);
+  return urgency(b) - urgency(a) || (a.last_updated < b.last_updated ? 1 : -1);
+}
+
+let allShown = false;
+
+export function budgetsPanel(budgets, total = budgets.length) {
+  const shown = allShown ? budgets : [...budgets].sort(byUrgency).slice(0, SHOWN_BUDGETS);
+  const rows = shown.map((budget) => h("tr", { key: `${budget.project}/${budget.budget_id}`, "data-budget": budget.budget_id },
     h("td", { class: "extra" }, budget.agent || "–"),
     h("th", { scope: "row" }, h("span", { class: "faint" }, `${budget.budget_type} `), named(budget.budget_id),
       several() ? h("small", null, budget.project) : null,
@@ -79,7 +89,12 @@ export function budgetsPanel(budgets) {
       budget.max_tokens ? button("Extend", () => extend(budget), { label: `Extend ${budget.budget_id}` }) : null,
       button("Reset", () => reset(budget), { label: `Reset ${budget.budget_id}` }))));
   const head = ["Agent*", "Budget", "Used / limit#", "Share", "%#*", "Status", "Updated*", ""];
-  return panel("Budgets", { key: "budgets", side: budgets.length ? `${budgets.length}` : null },
+  const showAll = () => {
+    allShown = !allShown;
+    redraw();
+  };
+  const more = budgets.length > SHOWN_BUDGETS ? button(allShown ? "Show fewer" : `Show ${budgets.length}`, showAll, { kind: "quiet" }) : null;
+  return panel("Budgets", { key: "budgets", side: [total > budgets.length ? `${budgets.length} of ${total} ` : null, more] },
     rows.length ? scrollTable("Budgets", head, rows)
       : empty("No budget has been used yet. One appears with a run's first request."));
 }

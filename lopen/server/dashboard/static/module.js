@@ -82,6 +82,7 @@ export function modulePage({ project, module, session: wanted, changed, connecte
         heading(project, module, summary, session, board.sessions.filter((s) => s.project === project && s.module === module)),
         problem ? h("p", { class: "bad", role: "alert", key: "problem" }, problem.message) : null,
         needsPanel(waits),
+        session.standstill && !waits.length ? h("p", { class: "notice", key: "still" }, session.standstill.cause, " To go on, in a terminal: ", copyable(session.standstill.command)) : null,
         session.status ? progressLine(session, summary) : null,
         h("div", { class: "grid work", key: "work" }, treePanel(session, tree), feedPanel(feed), aside(project, module, session)),
       ].filter(Boolean);

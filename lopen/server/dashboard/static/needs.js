@@ -54,7 +54,8 @@ export function needsPanel(items) {
 
 function actions({ kind, session, command }) {
   const { project, module } = session;
-  const resume = command ? h("span", { class: "then" }, "in a terminal: ", copyable(command)) : null;
+  const then = (line) => h("span", { class: "then" }, "in a terminal: ", copyable(line));
+  const goOn = then(`lopen resume ${session.session}`);
   if (kind === "gate") return h("a", { class: "button primary", href: link(project, "m", module, "gate") }, "Read and approve");
   if (kind === "question") return button("Answer", () => answer(session), { kind: "primary" });
   if (command.startsWith("lopen confirm")) {
@@ -62,16 +63,16 @@ function actions({ kind, session, command }) {
   }
   if (kind === "budget") {
     const budgets = board.budgets.filter((b) => b.project === project && ["paused", "exhausted"].includes(b.status));
-    return [budgets.map((b) => button(`Extend ${b.budget_id}`, () => extend(b), { kind: "primary" })), budgets.length ? null : resume];
+    return [budgets.map((b) => button(`Extend ${b.budget_id}`, () => extend(b), { kind: "primary" })), budgets.length ? null : ["It is extended; ", goOn]];
   }
   if (kind === "circuit") {
     const circuits = board.circuits.filter((c) => c.project === project && c.state === "open");
     return [circuits.map((c) => [
       button("Acknowledge", () => acknowledgeCircuit(c), { kind: "primary", label: `Acknowledge circuit ${c.circuit_id}` }),
       button("Reset", () => resetCircuit(c), { label: `Reset circuit ${c.circuit_id}` }),
-    ]), circuits.length ? null : resume];
+    ]), circuits.length ? null : goOn];
   }
-  return resume;
+  return command ? then(command) : goOn;
 }
 
 function confirm(session) {
@@ -82,8 +83,9 @@ function confirm(session) {
     action: "Confirm",
     done: "confirmed",
     send: async ({ note }) => {
-      await post(["sessions", session.session, "confirm"], { note }, { project: session.project });
+      const given = await post(["sessions", session.session, "confirm"], { note }, { project: session.project });
       await refresh();
+      return given;
     },
   });
 }
@@ -102,8 +104,9 @@ async function answer(session) {
     action: "Answer",
     done: "answered",
     send: async (values) => {
-      await post(["sessions", session.session, "answer"], { text: values.text }, { project: session.project });
+      const given = await post(["sessions", session.session, "answer"], { text: values.text }, { project: session.project });
       await refresh();
+      return given;
     },
   });
 }

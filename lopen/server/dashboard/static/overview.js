@@ -37,7 +37,7 @@ export function overview({ changed }) {
         needsPanel(waiting()),
         cards(),
         h("div", { class: "grid overview", key: "grid" },
-          h("div", { class: "column", key: "left" }, modulesPanel(), budgetsPanel(board.budgets)),
+          h("div", { class: "column", key: "left" }, modulesPanel(), budgetsPanel(board.budgets, board.allBudgets)),
           h("div", { class: "column", key: "right" }, spendPanel(spend), circuitsPanel(board.circuits), alertsPanel(board.alerts))),
       ];
     },

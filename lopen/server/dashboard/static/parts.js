@@ -106,7 +106,7 @@ export async function decided(work, done) {
 
 /**
  * Ask the person in a dialog. `fields` are `{name, label, type, value, required, min, max, hint}`; `send(values)` is
- * awaited, and its error is shown in the dialog, which stays.
+ * awaited, and its error is shown in the dialog, which stays. What it returns may name the command that goes on.
  */
 export function ask({ title, text, fields = [], action, kind = "primary", done, send }) {
   const dialog = document.createElement("dialog");
@@ -121,8 +121,8 @@ export function ask({ title, text, fields = [], action, kind = "primary", done, 
     [busy, error] = [true, ""];
     draw();
     try {
-      await send(values);
-      say(done, "good");
+      const decided = await send(values);
+      say(decided?.command ? `${done}; to go on, in a terminal: ${decided.command}` : done, "good");
       close();
     } catch (problem) {
       [busy, error] = [false, problem.hint ? `${problem.message}: ${problem.hint}` : problem.message];

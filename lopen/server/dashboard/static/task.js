@@ -36,7 +36,7 @@ export function taskPage({ project, module, task: id, changed }) {
       if (!task) return [back, h("h1", { key: "h1" }, id), problem ? empty(problem.message) : empty("Reading…")];
       return [
         back,
-        heading(project, task),
+        heading(project, task, read),
         h("div", { class: "grid task", key: "grid" },
           h("div", { class: "column", key: "left" }, asked(task), judged(task)),
           h("div", { class: "column", key: "right" },
@@ -48,7 +48,7 @@ export function taskPage({ project, module, task: id, changed }) {
   };
 }
 
-function heading(project, task) {
+function heading(project, task, read) {
   const open = task.state !== "complete" && !task.given_up;
   const facts = [
     task.component, words(task.type), task.failures ? `${task.failures} failed attempts in a row` : null,
@@ -57,11 +57,11 @@ function heading(project, task) {
   return h("div", { class: "heading", key: "heading" },
     h("h1", null, mark(task.given_up ? "skipped" : task.state), " ", task.name, " ", chip(task.given_up ? "skipped" : task.state)),
     h("span", { class: "faint" }, task.id),
-    h("div", { class: "actions" }, open ? button("Skip", () => skip(project, task), { label: `Skip ${task.name}` }) : null),
+    h("div", { class: "actions" }, open ? button("Skip", () => skip(project, task, read), { label: `Skip ${task.name}` }) : null),
     h("p", { class: "facts" }, facts.map((fact) => h("span", null, fact))));
 }
 
-function skip(project, task) {
+function skip(project, task, read) {
   ask({
     title: "Give this task up?",
     text: `${task.id} ${task.name}. Its criteria stay open, and the report says so.`,
@@ -71,7 +71,7 @@ function skip(project, task) {
     done: `${task.id} is skipped`,
     send: async ({ reason }) => {
       await post(["tasks", task.id, "skip"], { reason }, { project });
-      await refresh();
+      await Promise.all([read(), refresh()]);
     },
   });
 }
@@ -102,12 +102,13 @@ function judged({ verdict, criteria }) {
       h("p", null, chip(verdict.passed ? "passed" : "failed"), ` ${verdict.confidence} confidence on the ${verdict.scope} `, ago(verdict.given_at)),
       h("p", { class: "said" }, verdict.summary),
     ] : empty("The judge has not seen this task yet."),
-    criteria.length ? [h("h3", null, "Criteria of its component"), h("ul", { class: "criteria" }, criteria.map(criterion))] : null,
+    criteria.length ? [h("h3", null, "Criteria of its component"), h("ul", { class: "criteria" }, criteria.map((c) => criterion(c, verdict)))] : null,
     findings.length ? [h("h3", null, "Findings"), h("ul", { class: "findings" }, findings.map(finding))] : null);
 }
 
-function criterion({ id, text, holds, evidence }) {
-  return h("li", { key: id }, chip({ cannot_tell: "warn", open: "pending" }[holds] ?? holds, HOLDS[holds]), " ", h("code", null, id), " ", text,
+function criterion({ id, text, holds, evidence }, verdict) {
+  const state = holds === "open" && verdict ? "not named in the verdict" : HOLDS[holds];
+  return h("li", { key: id }, chip({ cannot_tell: "warn", open: "pending" }[holds] ?? holds, state), " ", h("code", null, id), " ", text,
     evidence ? h("p", { class: "said faint" }, evidence) : null);
 }
 
