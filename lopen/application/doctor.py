@@ -19,6 +19,7 @@ from lopen.application.doctor_commands import verify_commands
 from lopen.application.doctor_report import Check, CheckResult, Examined, Status
 from lopen.base.errors import LopenError
 from lopen.llm.messages import Model, ModelError, NoCredentials, Request, unheard
+from lopen.sandbox.command import InstallNetwork
 from lopen.settings.schema import Settings
 
 OLDEST_GIT = (2, 36)
@@ -159,8 +160,17 @@ def _answers(model: Model, name: str) -> CheckResult:
     return CheckResult(f"model {name}", "ok", "answers")
 
 
+NETWORKS: dict[InstallNetwork, str] = {
+    "slirp4netns": "reaches the network through slirp4netns, without this machine's loopback",
+    "pasta": "reaches the network through pasta, without this machine's loopback",
+    "proxy": "reaches {} alone (sandbox.package_indexes), through a proxy",
+    "host": "reaches services of this machine, so changed dependency files need a person's confirmation",
+}
+
+
 def sandbox(examined: Examined) -> Iterator[CheckResult]:
     """Run a command in each sandbox, and in the one of the settings."""
+    from lopen.application.confinement import sandbox_for
     from lopen.sandbox.choice import probe
 
     for mode in ("bwrap", "landlock"):
@@ -172,8 +182,13 @@ def sandbox(examined: Examined) -> Iterator[CheckResult]:
         mend = "install bubblewrap, or run without a sandbox: lopen config set --user sandbox.mode none"
         yield CheckResult(f"sandbox.mode = {wanted}", "fail", found.detail, mend)
     else:
-        status: Status = "warn" if wanted == "none" else "ok"
-        yield CheckResult(f"sandbox.mode = {wanted}", status, found.detail)
+        chosen = sandbox_for(examined.settings, examined.root, "")
+        status: Status = "warn" if chosen.warning else "ok"
+        yield CheckResult(f"sandbox.mode = {wanted}", status, chosen.warning or found.detail)
+        reached = NETWORKS[chosen.install_network].format(
+            ", ".join(examined.settings.sandbox.package_indexes)
+        )
+        yield CheckResult("verify-setup", "warn" if chosen.install_network == "host" else "ok", reached)
 
 
 def disk(examined: Examined) -> Iterator[CheckResult]:

@@ -27,7 +27,7 @@ from lopen.sandbox.environment import (
     project_cache_folder,
 )
 from lopen.sandbox.install_network import CONNECTORS, NAMESERVER, InstallLink, find_connector
-from lopen.sandbox.kernel_filter import filter_file
+from lopen.sandbox.kernel_filter import filter_file, filter_program
 from lopen.sandbox.namespace import Namespace, Pipes
 from lopen.sandbox.protected import specifications
 from lopen.sandbox.supervision import spawn, supervise
@@ -42,7 +42,11 @@ class Bubblewrap(ProjectSandbox):
     """Runs commands under bubblewrap. `recent`: bubblewrap has the options of version 0.8."""
 
     name = "bwrap"
-    warning = ""
+    warning = (
+        ""
+        if filter_program(private_ipc=True)
+        else "lopen has no filter of system calls for this architecture: commands can reach virtual sockets and keys"
+    )
 
     def __init__(
         self,

@@ -35,9 +35,10 @@ class Landlock(ProjectSandbox):
 
     name = "landlock"
     warning = (
-        "commands are confined by Landlock only: they cannot write files outside the project, but they can change "
-        "permissions and times of files that are yours, reach the network and local sockets, and protected files "
-        "are put back only after each command"
+        "commands are confined by Landlock only: they cannot write files outside the project or use your terminal, but "
+        "they can change permissions and times of files that are yours, reach the network and local sockets, read named "
+        "pipes, and see the names of keys; verify-setup reaches services of this machine; a daemon that clears its "
+        "environment stays if lopen is killed; protected files are put back only after each command"
     )
 
     def run(self, command: Command) -> CommandResult:
