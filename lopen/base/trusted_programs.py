@@ -32,6 +32,11 @@ def find_program(name: str, folders: Iterable[str], project: Path) -> str | None
     return None
 
 
+def find_on_path(name: str, project: Path) -> str | None:
+    """Return the program of the person's PATH, as `find_program` does."""
+    return find_program(name, os.environ.get("PATH", os.defpath).split(os.pathsep), project)
+
+
 def is_brought(program: str, project: Path) -> bool:
     """Return True if the program is in `project` or in a distrusted project, with links resolved."""
     places = (os.path.join(place, "") for place in (*_BROUGHT, os.path.realpath(project)))

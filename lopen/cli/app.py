@@ -107,6 +107,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "Go back to the commit of the last completed task",
         DECIDE,
     ),
+    CommandEntry("pr", "lopen.cli.commands.pr:pr", "Open a pull request with the report", DECIDE),
     CommandEntry(
         "modules", "lopen.cli.commands.modules:modules", "List modules with state, progress and cost", INSPECT
     ),

@@ -137,7 +137,7 @@ def test_the_table_holds_every_command() -> None:
     names = {entry.name for entry in COMMANDS}
     expected = (
         "init modules check spec run approve resume plan build status answer confirm skip revert log session "
-        "budget circuit alerts memory config doctor serve hooks replay demo diagram show diff help import pause attach"
+        "budget circuit alerts memory config doctor serve hooks replay demo diagram show diff help import pause attach pr"
     )
     assert names == set(expected.split())
 

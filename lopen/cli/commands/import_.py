@@ -13,6 +13,7 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
+from lopen.base.trusted_programs import find_on_path
 from lopen.cli.command import command
 
 Source = Annotated[
@@ -83,15 +84,14 @@ def _issue(context: CommandContext, issue: str) -> tuple[Mapping[str, str], str]
     """Return a GitHub issue as one Markdown file, and its title as the name. Uses the `gh` program."""
     repository, _, number = issue.rpartition("#")
     query = [number, "--repo", repository] if repository else [issue.removeprefix("#")]
-    argv = ["gh", "issue", "view", *query, "--json", "title,body"]
+    program = find_on_path("gh", context.root)
+    if program is None:
+        raise LopenError("gh is not installed", hint="save the issue as a Markdown file, and import that")
+    argv = [program, "issue", "view", *query, "--json", "title,body"]
     try:
         done = subprocess.run(
             argv, cwd=context.root, capture_output=True, text=True, timeout=GH_TIMEOUT_S, check=False
         )
-    except FileNotFoundError as error:
-        raise LopenError(
-            "the program gh is not installed", hint="save the issue as a Markdown file, and import that"
-        ) from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LopenError(f"cannot run gh: {error}", hint="try again, or import a Markdown file") from error
     if done.returncode != 0:

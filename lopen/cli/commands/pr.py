@@ -1,0 +1,143 @@
+"""`lopen pr`: open a pull request for a module, with lopen's report as its text."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode, LopenError
+from lopen.base.trusted_programs import find_on_path
+from lopen.cli.command import command
+from lopen.cli.parameters import LatestModule
+from lopen.limits.budgets.budget import BudgetState
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.session import Session
+
+TIMEOUT_S = 300.0  # pushing may take a while
+PrintOption = Annotated[bool, typer.Option("--print", help="Only print the title and the text.")]
+DraftOption = Annotated[bool, typer.Option("--draft", help="Open it as a draft.")]
+
+
+@command
+def pr(
+    context: CommandContext,
+    module: LatestModule = None,
+    print_: PrintOption = False,
+    draft: DraftOption = False,
+) -> ExitCode:
+    """Push a module's branch and open a pull request with gh or glab; without either, print its text.
+
+    Only a person may run this command.
+    """
+    from lopen.application.limits import looked_up
+    from lopen.application.open_store import one_session, open_store, store_with
+    from lopen.application.person_only import require_person
+
+    require_person("pr", context.root)
+    store = open_store(context)
+    session = one_session(store, module)
+    if session.branch is None:
+        raise LopenError(f"{session.module} has no branch yet", hint=f"lopen run {session.module}")
+    store = store_with(store, session.id)
+    budgets = {b.budget_id: b for b in looked_up(context, store.database).budgets}
+    title = title_of(session)
+    body = "\n".join(report(store, session, budgets.get(f"session:{session.id}")))
+    found = () if print_ else (find_on_path(name, context.root) for name in ("gh", "glab"))
+    program = next((path for path in found if path), None)
+    remote = _git(context, "remote").splitlines()
+    context.emit(
+        "pull_request", session=session.id, branch=session.branch, title=title, body=body, program=program
+    )
+    if program is None or not remote:
+        context.say(f"{title}\n\n{body}")
+        if not print_:
+            missing = "this repository has no remote" if program else "neither gh nor glab is installed"
+            context.warn(f"{missing}: open the pull request for {session.branch} with the text above")
+        return ExitCode.OK
+    _git(context, "push", "--set-upstream", "origin" if "origin" in remote else remote[0], session.branch)
+    context.say(_run(context, [program, *_arguments(program, session, title, body, draft=draft)]))
+    return ExitCode.OK
+
+
+def _arguments(program: str, session: Session, title: str, body: str, *, draft: bool) -> list[str]:
+    """Return the arguments that create the pull request (GitHub) or merge request (GitLab)."""
+    more = ["--draft"] if draft else []
+    target, branch = session.start_branch, session.branch or ""
+    if Path(program).name == "gh":
+        base = ["--base", target] if target else []
+        return ["pr", "create", "--head", branch, "--title", title, "--body", body, *base, *more]
+    base = ["--target-branch", target] if target else []
+    return [
+        "mr",
+        "create",
+        "--source-branch",
+        branch,
+        "--title",
+        title,
+        "--description",
+        body,
+        "--yes",
+        *base,
+        *more,
+    ]
+
+
+def title_of(session: Session) -> str:
+    """Return the title: what was built, and whether it is complete."""
+    return f"feat({session.module}): build {session.module}" + ("" if session.finished else " (not complete)")
+
+
+def report(store: SessionStore, session: Session, budget: BudgetState | None) -> Iterator[str]:
+    """Yield the text in Markdown: criteria with evidence, tasks with commits, what a person has to know, and cost."""
+    judged = {c["id"]: c for v in store.verdicts(session.id) for c in v.get("criteria", ())}
+    yield "## Acceptance criteria\n"
+    for name, text in session.criteria.items():
+        found = judged.get(name)
+        holds = found is not None and found["holds"] == "yes"
+        evidence = f" ({found['evidence']})" if found and found["evidence"] else ""
+        yield f"- [{'x' if holds else ' '}] **{name}** {text}{evidence}"
+    yield "\n## Tasks\n"
+    for task in session.tree.tasks:
+        given_up = f", skipped: {task.given_up}" if task.given_up else ""
+        yield f"- {task.name}: {task.state.value.replace('_', ' ')}{given_up} {(task.commit or '')[:12]}".rstrip()
+    last = next((v for v in reversed(store.verdicts(session.id))), None)
+    if last is not None:
+        passed = "passed" if last["passed"] else "did not pass"
+        yield f"\nThe judge's last verdict, on {last['scope']} {last['subject']}, {passed}: {last['summary']}"
+    yield from _listed("Decided by a person", [f"{asked} {answer}" for asked, answer in session.answers])
+    yield from _listed("Assumptions", session.assumptions)
+    yield from _listed("Accepted by a person although the judge could not tell", session.accepted)
+    if budget is not None:
+        yield f"\nTokens: {budget.tokens_used:,}. Cost: ${budget.cost_usd:.2f}."
+    yield f"\nBuilt with lopen, session {session.id}."
+
+
+def _listed(title: str, entries: tuple[str, ...] | list[str]) -> Iterator[str]:
+    if entries:
+        yield f"\n## {title}\n"
+        yield from (f"- {' '.join(entry.split())}" for entry in entries)
+
+
+def _git(context: CommandContext, *arguments: str) -> str:
+    from lopen.git.command import find_git
+
+    return _run(context, [find_git(context.root), *arguments])
+
+
+def _run(context: CommandContext, argv: list[str]) -> str:
+    """Run the person's own program at the terminal's environment; return what it printed."""
+    try:
+        done = subprocess.run(
+            argv, cwd=context.root, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LopenError(f"cannot run {argv[0]}: {error}", hint="lopen pr --print shows the text") from error
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise LopenError(f"{' '.join(argv[:3])} failed: {said}", hint="lopen pr --print shows the text")
+    return done.stdout.strip()
