@@ -52,8 +52,10 @@ def is_loopback(host: str) -> bool:
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a bound socket; raises `LopenError` if the address is taken or not of this machine."""
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        found = socket.socket(family, kind)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(
+            family, kind, protocol
+        )  # without the protocol asyncio leaves Nagle's delay of 40 ms on
         try:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             found.bind(address)
