@@ -51,6 +51,7 @@ LIBRARIES = {
     "starlette": ["lopen.server."],
     "uvicorn": ["lopen.server."],
     "h11": ["lopen.server.patience"],
+    "opentelemetry": ["lopen.application.tracing"],
     "jinja2": ["lopen.server.dashboard."],
     "prometheus_client": ["lopen.server.metrics"],
     # Validation of what comes from outside: configuration, the model's tool calls and verdicts, stored rows, requests

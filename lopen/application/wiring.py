@@ -21,6 +21,7 @@ from lopen.application.confinement import (
 )
 from lopen.application.live_text import LiveTextWriter
 from lopen.application.run_options import ResumeOptions
+from lopen.application.tracing import traced
 from lopen.application.work_trees import workplace_of
 from lopen.base.clock import Clock, SystemClock
 from lopen.base.events import Recorded, SessionFailed, SessionPaused, Subscriber
@@ -111,6 +112,8 @@ def wired(
         subscribers = (
             _hearing(context, settings, store, session, clock, view, secrets.redact) if heard else ()
         )
+        if heard:
+            subscribers += stack.enter_context(traced(settings.telemetry.endpoint))
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)

@@ -10,7 +10,15 @@ from __future__ import annotations
 from pydantic import Field
 
 from lopen.settings.schema.limits import Budget, Circuit, Memory, Resources
-from lopen.settings.schema.machine import Hooks, Notify, RecordingSettings, SandboxSettings, Serve, Verify
+from lopen.settings.schema.machine import (
+    Hooks,
+    Notify,
+    RecordingSettings,
+    SandboxSettings,
+    Serve,
+    Telemetry,
+    Verify,
+)
 from lopen.settings.schema.models import ModelSettings, OracleSettings, PhaseModels
 from lopen.settings.schema.parts import Allowed, SettingsSection, Trust
 from lopen.settings.schema.work import Git, Guardrails, SessionSettings, ToolDiscipline, Workflow
@@ -39,3 +47,4 @@ class Settings(SettingsSection):
     notify: Notify = Field(default_factory=Notify)
     recording: RecordingSettings = Field(default_factory=RecordingSettings)
     serve: Serve = Field(default_factory=Serve)
+    telemetry: Telemetry = Field(default_factory=Telemetry)

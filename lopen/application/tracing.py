@@ -1,0 +1,173 @@
+"""Traces of a session for OpenTelemetry: session → iteration → turn → request and tool calls. No content is sent.
+
+Off unless `telemetry.endpoint` names a collector; needs the extra `lopen[otel]`. See docs/reference/server.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from lopen import __version__
+from lopen.application import span_names as names
+from lopen.base.errors import LopenError
+from lopen.base.events import (
+    IterationEnded,
+    IterationStarted,
+    Recorded,
+    SessionComplete,
+    SessionFailed,
+    SessionPaused,
+    SessionStarted,
+    Subscriber,
+    ToolEnded,
+    TurnEnded,
+    TurnStarted,
+)
+from lopen.workflow.steps import Step, phase_of
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
+
+PATH = "/v1/traces"
+EXPORT_TIMEOUT_S = 5
+
+
+@contextmanager
+def traced(endpoint: str) -> Iterator[tuple[Subscriber, ...]]:
+    """Yield the subscriber that sends traces to the collector at `endpoint`; none where it is empty.
+
+    A collector that does not answer loses its traces and nothing else.
+
+    Raises:
+        LopenError: the extra is not installed.
+    """
+    if not endpoint:
+        yield ()
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise LopenError(
+            f"telemetry.endpoint is set, and {error.name} is not installed", hint="pip install 'lopen[otel]'"
+        ) from error
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it has no say in a run's output
+    resource = Resource.create({"service.name": names.SERVICE, "service.version": __version__})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    exporter = OTLPSpanExporter(endpoint=endpoint.rstrip("/") + PATH, timeout=EXPORT_TIMEOUT_S)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    spans = SessionSpans(provider.get_tracer(names.SERVICE, __version__))
+    try:
+        yield (spans,)
+    finally:
+        spans.close()
+        provider.shutdown()
+
+
+class SessionSpans:
+    """A subscriber that opens and ends spans as events come. Spans that are open at the end of the run end then."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._open: list[tuple[str, Span]] = []  # from the session inwards
+        self._last: datetime | None = None
+
+    def __call__(self, recorded: Recorded) -> None:
+        at, self._last = recorded.ts, recorded.ts
+        match recorded.event:
+            case SessionStarted(module, step, resumed):
+                own = {
+                    names.WORKFLOW_NAME: module,
+                    names.MODULE: module,
+                    names.STEP: step,
+                    "lopen.resumed": resumed,
+                }
+                own[names.CONVERSATION_ID] = recorded.session
+                self._begin("session", f"{names.INVOKE_WORKFLOW} {module}", at, names.INVOKE_WORKFLOW, own)
+            case IterationStarted(number, step, model, _, task):
+                agent = "builder" if phase_of(Step(step)) == "building" else "planner"
+                own = {names.AGENT_NAME: agent, names.STEP: step, names.ITERATION: number, names.TASK: task}
+                own |= {names.REQUEST_MODEL: model, names.CONVERSATION_ID: recorded.session}
+                self._begin("iteration", f"{names.INVOKE_AGENT} {agent}", at, names.INVOKE_AGENT, own)
+            case TurnStarted(turn, _, _):
+                self._begin("turn", f"turn {turn}", at, "", {names.TURN: turn})
+            case TurnEnded() as ended:
+                self._request(ended, at)
+            case ToolEnded() as ended:
+                self._tool(ended, at)
+            case IterationEnded(_, outcome, _):
+                self._end("iteration", at, {names.OUTCOME: outcome})
+            case SessionPaused(kind, _, _):
+                self._end("session", at, {names.OUTCOME: f"paused: {kind}"})
+            case SessionComplete():
+                self._end("session", at, {names.OUTCOME: "complete"})
+            case SessionFailed():
+                self._end("session", at, {names.OUTCOME: "failed", names.ERROR_TYPE: "failed"})
+
+    def _begin(self, kind: str, name: str, at: datetime, operation: str, own: dict[str, Any]) -> None:
+        self._end(kind, at, {})
+        span = self._span(name, at, operation, own)
+        self._open.append((kind, span))
+
+    def _span(
+        self, name: str, at: datetime, operation: str, own: dict[str, Any], *, call: bool = False
+    ) -> Span:
+        from opentelemetry.trace import SpanKind, set_span_in_context
+
+        parent = set_span_in_context(self._open[-1][1]) if self._open else None
+        attributes = own | ({names.OPERATION: operation} if operation else {})
+        kind = SpanKind.CLIENT if call else SpanKind.INTERNAL
+        return self._tracer.start_span(name, parent, kind, attributes, start_time=_ns(at))
+
+    def _end(self, kind: str, at: datetime, own: dict[str, Any]) -> None:
+        """End the open span of this kind, and those inside it first."""
+        if kind not in [opened for opened, _ in self._open]:
+            return
+        while self._open:
+            opened, span = self._open.pop()
+            if opened == kind:
+                span.set_attributes(own)
+            span.end(_ns(at))
+            if opened == kind:
+                return
+
+    def _request(self, ended: TurnEnded, at: datetime) -> None:
+        own: dict[str, Any] = {
+            names.PROVIDER_NAME: names.PROVIDER,
+            names.REQUEST_MODEL: ended.model,
+            names.RESPONSE_MODEL: ended.model,
+            names.FINISH_REASONS: (ended.stop_reason,),
+            names.INPUT_TOKENS: ended.input_tokens + ended.cache_read_tokens + ended.cache_write_tokens,
+            names.OUTPUT_TOKENS: ended.output_tokens,
+            names.CACHE_READ_TOKENS: ended.cache_read_tokens,
+            names.CACHE_WRITE_TOKENS: ended.cache_write_tokens,
+        }
+        if ended.cost_usd is not None:
+            own[names.COST_USD] = ended.cost_usd
+        name = f"{names.CHAT} {ended.model}"
+        begun = at - timedelta(seconds=ended.seconds)
+        self._span(name, begun, names.CHAT, own, call=True).end(_ns(at))
+
+    def _tool(self, ended: ToolEnded, at: datetime) -> None:
+        own = {names.TOOL_NAME: ended.tool, names.TOOL_TYPE: names.FUNCTION, names.TOOL_CALL_ID: ended.call}
+        own[names.OUTCOME] = ended.outcome
+        if ended.outcome != "ok":
+            own[names.ERROR_TYPE] = ended.outcome
+        name = f"{names.EXECUTE_TOOL} {ended.tool}"
+        begun = at - timedelta(seconds=ended.seconds)
+        self._span(name, begun, names.EXECUTE_TOOL, own).end(_ns(at))
+
+    def close(self) -> None:
+        """End what is open."""
+        if self._last is not None:
+            self._end("session", self._last, {})
+
+
+def _ns(at: datetime) -> int:
+    return int(at.timestamp() * 1e9)
