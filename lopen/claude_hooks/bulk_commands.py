@@ -11,7 +11,15 @@ import re
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from lopen.claude_hooks.protected_places import READERS, git_parts, holds, is_claude, mentions, protected
+from lopen.claude_hooks.protected_places import (
+    READERS,
+    git_parts,
+    holds,
+    is_claude,
+    mentions,
+    own_folders,
+    protected,
+)
 from lopen.claude_hooks.work_tree import git_lines
 
 TYPE_CHECKING = False
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
 MOST_LOOKED_AT = 2_000
 GIT_WITHIN_S = 1.0
 _ALWAYS = (".lopen/config.toml", ".lopen/state.db", ".lopen/logs/lopen.jsonl", ".lopen/logs/hooks.jsonl")
+_OWN = ("config.toml", "seal.key")
 _SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FILES = frozenset({"-fprint", "-fprint0", "-fprintf", "-fls"})
@@ -76,6 +85,7 @@ def _candidates(start: str, cwd: str, root: str, *, folders: bool) -> Iterator[s
     """The protected files below `start`, as find names them; with `folders` those too, ending in a slash."""
     top = os.path.realpath(os.path.join(cwd, os.path.expanduser(start)))
     inside = {os.path.join(root, name) for name in (*_ALWAYS, *_SETTINGS)}
+    inside |= {os.path.join(folder, name) for folder in own_folders() for name in _OWN}
     if folders:
         inside |= {os.path.join(root, ".lopen", ""), os.path.join(root, ".claude", "")}
     for folder, below, files in os.walk(os.path.join(root, ".lopen")):

@@ -33,9 +33,13 @@ _VERBS = (
     r"|config\W+set|alerts\W+ack)\b"
 )
 # The program or a protected place, but not a folder or a package that has lopen in its name
-_MENTION = r"\blopen\b(?![/-])|\.lopen\b|\.claude/settings|\.claude\b(?!/)"
+_MENTION = (
+    r"\blopen\b(?![/-])|\.lopen\b|\.claude/settings|\.claude\b(?!/)"
+    r"|(\.config|\.local/share|Application Support|XDG_(CONFIG|DATA)_HOME\}?)['\"]?/lopen\b"
+)
 _EXPANSION = r"\$(\{[^}]*\}|\(\)|\w+|[@*#?!-])"
 INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
+_RUNS_INPUT = frozenset({"make", "at", "batch", "ssh", "crontab", "expect", "docker", "nsenter", "chroot", "awk"})
 READ_TOOLS = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
 )
@@ -166,9 +170,11 @@ def persons_command(command: ResolvedCommand, *, named: bool) -> str:
         return ""
     if command.name.startswith(INTERPRETERS) and any(map(_names_verb, (*words, command.fed))):
         return "through an interpreter"
+    if command.name in _RUNS_INPUT and _names_verb(command.fed):
+        return f"through {command.name}"
     rest = _after_lopen(words)
-    if rest is None and named and not _name_pattern(words[0]).strip("*?"):
-        rest = words[1:] or ("$@",)
+    if named and not _name_pattern(words[0]).strip("*?") and (verb := _persons_verb(words[1:] or ("$@",))):
+        return verb
     return _persons_verb(rest) if rest is not None else ""
 
 
@@ -231,7 +237,7 @@ def _is_lopen(word: str) -> bool:
 
 
 def _no_person(what: str) -> str:
-    return f"{what} is a person's command: ask the person to give it in a terminal of their own."
+    return f"{what} is a person's command.\nAsk the person to give it in a terminal of their own."
 
 
 def _unreadable() -> str:
@@ -243,6 +249,6 @@ def _unreadable() -> str:
 
 def _no_edit(path: str) -> str:
     return (
-        f"{path[:200]} is protected: .claude/settings* and .lopen/ are changed by lopen and by people alone."
-        " Leave it as it is, or tell the person what should change."
+        f"{path[:200]} is protected: lopen and people alone change .claude/settings*, .lopen/ and lopen's own folders."
+        "\nLeave it as it is, or tell the person what should change."
     )

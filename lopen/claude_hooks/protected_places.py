@@ -1,9 +1,15 @@
-"""The places that only lopen and people change: `.lopen/` and `.claude/settings*`, and words that name them."""
+"""The places that only lopen and people change, and words that name them.
+
+They are `.lopen/`, `.claude/settings*`, and lopen's configuration and data folders of the person.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
+
+from lopen.base.user_folders import config_folder, data_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,9 +47,9 @@ def reads_git(words: Sequence[str]) -> bool:
 
 def protected(path: str, cwd: str) -> str:
     """`path` as it was given, if it is one of the protected places, also through a symbolic link or a glob."""
-    path = os.path.expanduser(path)
     if "\0" in path or len(path) > 4_096:
         return ""
+    path = _expanded(path)
     joined = os.path.normpath(os.path.join(cwd, path))
     return path if _is_protected(joined) or _is_protected(os.path.realpath(joined)) else ""
 
@@ -52,8 +58,24 @@ def holds(word: str, cwd: str, root: str) -> bool:
     """The word names a folder with a protected place in it: the project's, one above it, or a `.claude`."""
     if word.startswith("-") or "\0" in word or len(word) > 4_096:
         return False
-    path = os.path.realpath(os.path.join(cwd, os.path.expanduser(word)))
-    return root == path or root.startswith(path.rstrip("/") + "/") or is_claude(path)
+    path = os.path.realpath(os.path.join(cwd, _expanded(word)))
+    above = path.rstrip("/") + "/"
+    return root == path or is_claude(path) or any(f.startswith(above) for f in (root, *own_folders()))
+
+
+def _expanded(path: str) -> str:
+    """The path with the home folder and the variables of this environment in it."""
+    return os.path.expanduser(os.path.expandvars(path) if "$" in path else path)
+
+
+def own_folders() -> tuple[str, ...]:
+    """The person's own folders of lopen, as they are named and as they are."""
+    return _as_they_are(config_folder(), data_folder())
+
+
+@lru_cache(maxsize=4)
+def _as_they_are(*named: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(path for name in named if name for path in (name, os.path.realpath(name))))
 
 
 def is_claude(path: str) -> bool:
@@ -70,6 +92,9 @@ def mentions(word: str, cwd: str) -> str:
 
 
 def _is_protected(path: str) -> bool:
+    for folder in own_folders():
+        if path == folder or path.startswith(folder + "/"):
+            return True
     parts = path.casefold().split("/")
     for i, part in enumerate(parts):
         if _may_be(part, ".lopen"):

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 
+from lopen.base.user_folders import config_folder, data_folder
 from lopen.claude_hooks.protect import forbidden, in_shell
 from tests.fuzz.inputs import bounded, pieces
 from tests.tables import table
@@ -28,6 +30,25 @@ def test_a_command_that_cannot_be_told_and_names_lopen_is_blocked(command: str) 
 @pytest.mark.parametrize("command", CASES["harmless"] + CASES["protected_reads"])
 def test_other_commands_and_mere_words_are_not(command: str) -> None:
     assert in_shell(command, ROOT, ROOT) == ""
+
+
+OWN = [
+    "echo x > {config}/config.toml",
+    "cd {config} && sed -i s/a/b/ config.toml",
+    "D={config}; cp x $D/config.toml",
+    "rm -rf {config}",
+    "ln -sf x {data}/seal.key",
+    "find {above} -name seal.key -delete",
+    "mv {above} elsewhere",
+]
+
+
+@pytest.mark.parametrize("command", OWN)
+def test_the_persons_own_folders_of_lopen_are_protected(command: str) -> None:
+    own = {"config": config_folder(), "data": data_folder(), "above": os.path.dirname(data_folder())}
+    assert "protected" in in_shell(command.format(**own), ROOT, ROOT)
+    assert forbidden("Write", {"file_path": f"{own['config']}/config.toml"}, ROOT, ROOT)
+    assert not forbidden("Read", {"file_path": f"{own['config']}/config.toml"}, ROOT, ROOT)
 
 
 @pytest.mark.parametrize("command", CASES["protected_edits"])
