@@ -82,6 +82,7 @@ def written(name: str, answer: Answer, *, plain: bool) -> tuple[int, str, str]:
 def _plain(answer: Answer) -> tuple[int, str, str]:
     reason = answer.block or answer.stop
     if reason:
+        reason = "\n\n".join((reason, *answer.context))
         fields: dict[str, Any] = {"reason": reason} | (
             {"continue": False, "stopReason": answer.stop} if answer.stop else {}
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from datetime import UTC, datetime
 
 from lopen.base.errors import LopenError, StoreUnreachable
@@ -56,8 +55,7 @@ def main(
             f"lopen hook: not an event of lopen's: {' '.join(argv)[:100]}; known: {', '.join(EVENTS)}\n"
         )
         return ALLOWED
-    began, root = time.monotonic(), ""
-    settings: dict[str, Any] = {}
+    root = ""
     disarm = _nothing
     attempt = _Attempt()
     try:
@@ -80,7 +78,7 @@ def main(
     stdout.write(out)
     stderr.write(err)
     if argv[0] == "session-start" and os.path.isdir(os.path.join(root, ".lopen")):
-        _tidy(root, settings.get("hooks.timeout_s", 0.0) - (time.monotonic() - began), stderr)
+        _tidy(root)
     return code
 
 
@@ -220,19 +218,14 @@ def project_root(start: str) -> str:
         here = above
 
 
-def _tidy(root: str, seconds: float, stderr: TextIO) -> None:
-    """A session starts: the project's state is cleaned, as at the start of one of lopen's own."""
-    if seconds <= 0:
-        return
-    disarm = _arm(seconds)
+def _tidy(root: str) -> None:
+    """A session starts: another process cleans the project's state, as at the start of one of lopen's own sessions."""
+    argv = [sys.executable, "-P", "-m", "lopen.claude_hooks.upkeep", root]
+    nowhere = [(os.POSIX_SPAWN_OPEN, i, os.devnull, os.O_RDWR, 0) for i in range(3)]
     try:
-        from lopen.claude_hooks.upkeep import tidied
-
-        tidied(root)
-    except (HookTimedOut, Exception) as error:  # noqa: BLE001 - the next session's start takes it up again
-        stderr.write(f"lopen hook: the state was not cleaned ({type(error).__name__}: {error})\n")
-    finally:
-        disarm()
+        os.posix_spawn(sys.executable, argv, os.environ, file_actions=nowhere, setsid=True)
+    except OSError:
+        return  # the next session's start takes it up
 
 
 def _is_news(line: str, root: str, session: str) -> bool:

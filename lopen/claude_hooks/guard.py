@@ -64,16 +64,13 @@ class SessionGuard:
         warned = [
             (texts.warning(a, self.spending.budgets), texts.warned(a))
             for a in self.spending.alerts
-            if a.alert_type == "warning_threshold"
+            if a.alert_type == "warning_threshold" and not (a.utilization and self.spending.paused)
         ]
-        answer = answer.replace(
+        return answer.replace(
             context=(*(for_model for for_model, _ in warned), *answer.context),
             tell=(*answer.tell, *recovered, *(for_person for _, for_person in warned)),
             log=(*faults, *answer.log),
         )
-        if answer.block and warned:  # then nothing is given into the context, and the warning comes but once
-            return answer.replace(block="\n\n".join((answer.block, *(text for text, _ in warned))))
-        return answer
 
     def _recovered(self, *, held: bool) -> tuple[str, ...]:
         """Said once after a person's command, or the end of a cooldown, lets held work go on."""

@@ -39,7 +39,9 @@ _MENTION = (
 )
 _EXPANSION = r"\$(\{[^}]*\}|\(\)|\w+|[@*#?!-])"
 INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
-_RUNS_INPUT = frozenset({"make", "at", "batch", "ssh", "crontab", "expect", "docker", "nsenter", "chroot", "awk"})
+_RUNS_INPUT = frozenset(
+    {"make", "at", "batch", "ssh", "crontab", "expect", "docker", "nsenter", "chroot", "awk"}
+)
 READ_TOOLS = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
 )

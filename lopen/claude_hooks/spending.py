@@ -55,9 +55,9 @@ class Spending:
         earlier = self._rows.budget(spec.budget_id)
         if earlier is not None and earlier.agent != AGENT:
             raise Malformed(f"the event names {self._event.session}, which is a session of lopen's own")
-        if earlier is not None and self._now - earlier.last_updated > self._kept:
-            earlier = cleared(earlier, self._now)
-        state = opened(spec, self._now, cleared(earlier, self._now) if earlier and anew else earlier)
+        forgotten = earlier is not None and self._now - earlier.last_updated > self._kept
+        known = cleared(earlier, self._now) if earlier is not None and (anew or forgotten) else earlier
+        state = opened(spec, self._now, known)
         if state != earlier:
             self._rows.put_budget(state)
         self._specs = [*(s for s in self._specs if s.budget_id != spec.budget_id), spec]

@@ -1,8 +1,13 @@
-"""The hooks' slow part: their log, and the upkeep of the project's state at the start of a session."""
+"""The hooks' slow part: their log, and the upkeep of the project's state at the start of a session.
+
+python -m lopen.claude_hooks.upkeep PROJECT
+"""
 
 from __future__ import annotations
 
 import json
+import signal
+import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -14,6 +19,7 @@ from lopen.retention.log_rotation import LogFile
 from lopen.retention.policy import LogLimits
 
 NAME = "hooks.jsonl"
+CLEANS_WITHIN_S = 60
 
 
 def logged(lines: Sequence[str], root: str) -> None:
@@ -41,3 +47,16 @@ def tidied(root: str) -> None:
         Upkeep(
             SessionStore(database), folder, policy, SystemClock(), warn=lambda text: logged([text], root)
         ).clean()
+
+
+def main(root: str) -> None:
+    """Clean, and log what goes wrong: nobody hears this process. The system ends it where it takes too long."""
+    signal.alarm(CLEANS_WITHIN_S)
+    try:
+        tidied(root)
+    except (LopenError, OSError) as error:
+        logged([f"the state was not cleaned ({error})"], root)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

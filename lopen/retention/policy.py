@@ -31,6 +31,7 @@ class RetentionPolicy:
     evidence: int = 100
     tool_history: int = 50
     state_bytes: int = 5 * 1024 * 1024
+    limits_age_s: float = SECONDS_PER_DAY  # of counters of Claude Code's sessions, since their last change
 
 
 def retention_policy(settings: Settings) -> RetentionPolicy:
@@ -48,4 +49,5 @@ def retention_policy(settings: Settings) -> RetentionPolicy:
         memory.evidence_max,
         memory.tool_history_max,
         memory.state_max_mb * 1024 * 1024,
+        settings.budget.ttl_s,
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -12,8 +14,9 @@ from types import MappingProxyType
 from lopen.base.errors import StorageError
 from lopen.storage.database import Database
 
-# Not counted against the limit: files the user keeps (recordings, archives), damaged files, and the cache
-UNCOUNTED = ("recordings", "session_archives", "cache", "corrupted")
+# Not counted against the limit: files the user keeps (recordings, archives), and damaged files
+UNCOUNTED = ("recordings", "session_archives", "corrupted")
+SHARED_CACHE = ("home", "verify")  # folders of the cache whose entries are removed one by one
 MIN_RECLAIMED_BYTES = 512 * 1024  # fewer free pages stay for the next rows
 
 
@@ -54,6 +57,45 @@ def _size(entry: os.DirEntry[str]) -> int:
         return entry.stat(follow_symlinks=False).st_size
     except OSError:
         return 0
+
+
+def trim_cache(folder: Path, limit: int, *, older_than: float) -> None:
+    """Remove the largest entries of the cache that were not changed since `older_than` until half of `limit` is left.
+
+    Everything in the cache is derived and can be made again; what a command uses at this moment is spared.
+    """
+    entries = [
+        inner
+        for entry in _entries(folder)
+        for inner in (_entries(entry.path) if entry.name in SHARED_CACHE else [entry])
+    ]
+    sizes = {entry.path: _size(entry) for entry in entries}
+    left = sum(sizes.values())
+    for entry in sorted(entries, key=lambda entry: -sizes[entry.path]):
+        if left <= limit // 2:
+            return
+        if _newest(entry) < older_than:
+            remove(entry.path)
+            left -= sizes[entry.path]
+
+
+def remove(path: str) -> None:
+    """Delete a file or folder; what cannot be deleted stays."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def _newest(entry: os.DirEntry[str]) -> float:
+    """The time of the latest change in an entry."""
+    try:
+        changed = entry.stat(follow_symlinks=False).st_mtime
+        inner = _entries(entry.path) if entry.is_dir(follow_symlinks=False) else []
+        return max([changed, *map(_newest, inner)])
+    except OSError:
+        return 0.0
 
 
 def reclaim(database: Database, *, fully: bool = False) -> None:

@@ -20,7 +20,7 @@ from lopen.base.errors import LopenError
 from lopen.base.events import IterationEnded, Recorded, SessionStarted
 from lopen.retention.log_rotation import LogFile, log_names
 from lopen.retention.policy import RetentionPolicy
-from lopen.retention.space import footprint, reclaim
+from lopen.retention.space import footprint, reclaim, trim_cache
 from lopen.storage.archives import archive_session, delete_limit_rows
 from lopen.storage.database import UnreadableDatabase
 from lopen.storage.lock import Locked, exclusive_lock
@@ -32,6 +32,7 @@ EVENTS_BETWEEN_CHECKS = 256
 ROWS_AT_ONCE = 10_000  # rows per segment; moving them delays a run by about 0.3 s
 LAST_CLEANUP = "memory:last"  # the memo with the result of the last cleanup that changed anything
 STALE_S = 3_600.0  # the process of an older temporary file has ended
+CACHE_UNUSED_S = 600  # no command uses it any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,12 @@ class Upkeep:
             freed = self._apply_policy(max_rows)
             reclaim(self._store.database)
             if self._over():
+                trim_cache(
+                    self._folder / "cache",
+                    self._policy.state_bytes,
+                    older_than=self._clock.now().timestamp() - CACHE_UNUSED_S,
+                )
+            if self._over():
                 freed += self._keep_least(max_rows - freed.rows_moved)
                 reclaim(self._store.database, fully=True)
             after = footprint(self._folder)
@@ -141,7 +148,7 @@ class Upkeep:
             logs_rotated=sum(log.rotate_if_due(now) for log in self.logs()),
             sessions_archived=self._archive(self._due(now), now),
             rows_moved=self._move(KeptRows(), max_rows),
-            limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._policy.session_age_s)),
+            limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._policy.limits_age_s)),
         )
 
     def _keep_least(self, max_rows: int) -> CleanupResult:
@@ -150,7 +157,7 @@ class Upkeep:
         return CleanupResult(
             sessions_archived=self._archive(self._finished(), now),
             rows_moved=self._move(LEAST_KEPT_ROWS, max_rows),
-            limits_forgotten=self._delete_idle_limits(now - timedelta(days=1)),
+            limits_forgotten=self._delete_idle_limits(now - timedelta(seconds=self._policy.limits_age_s)),
         )
 
     # logs
@@ -235,7 +242,8 @@ class Upkeep:
             related = [key for name in foreign for key in (f"agents:session:{name}", f"hooks:{name}")]
             delete_limit_rows(connection, [*idle, *related])
             connection.execute(
-                "DELETE FROM memos WHERE key >= 'paid:' AND key < 'paid;' AND json_extract(body, '$.at') < ?",
+                "DELETE FROM memos WHERE (key >= 'paid:' AND key < 'paid;' OR key >= 'request:' AND key < 'request;')"
+                " AND json_extract(body, '$.at') < ?",
                 (cutoff.isoformat(),),
             )
         return len(idle)

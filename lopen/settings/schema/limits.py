@@ -115,7 +115,9 @@ class Budget(SettingsSection):
     ] = "lopen"
     ttl_s: Annotated[
         Positive,
-        Field(description="Time that Redis keeps a counter after its last change, in seconds."),
+        Field(
+            description="Time that a counter is kept after its last change, in seconds: each one in Redis; in `state.db` those of Claude Code's sessions."
+        ),
         USER_ONLY,
     ] = 86_400
 

@@ -1,0 +1,140 @@
+"""The loop ends, a person is told, and work goes on after the person's command: each event a process of its own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from lopen.limits import admin_actions
+from tests.claude_hooks.process import HookedProject, message
+
+
+def exhaust(project: HookedProject) -> dict[str, str]:
+    project.environ["TOKEN_BUDGET_SESSION_DEFAULT"] = "1000"
+    project.says(message("m1", 2_000))
+    return {"transcript_path": str(project.transcript)}
+
+
+def test_a_used_up_budget_ends_the_loop_and_refuses_prompts_until_it_is_extended(
+    project: HookedProject,
+) -> None:
+    where = exhaust(project)
+    command = "lopen budget extend --tokens 3000 --reason TEXT"
+    refused = project.bash("make", **where)
+    assert refused.reason.splitlines()[0].startswith("Token budget exhausted (2,200 / 1,000 tokens used).")
+    assert refused.reason.splitlines()[1].endswith(command)
+    assert refused.stopped == refused.reason
+    ended: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "x"}
+    assert project.send("post-tool-use", tool_response={}, **ended, **where).stopped
+    assert project.send("post-tool-batch", **where).stopped
+    prompt = project.send("user-prompt-submit", prompt="go on", **where)
+    assert (prompt.fields["decision"], command in prompt.fields["reason"]) == ("block", True)
+    admin_actions.extend_budget(project.store(), "session:abc", 5_000, "ok", datetime.now(UTC))
+    told = [project.send("user-prompt-submit", prompt="go on", **where).told for _ in range(2)]
+    assert ["let through again" in each for each in told] == [True, False]
+    assert project.send("post-tool-batch", **where).stopped == ""
+
+
+def test_the_second_refusal_in_a_row_and_a_wait_for_a_person_end_the_loop(project: HookedProject) -> None:
+    project.environ["LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD"] = "2"
+    read = [project.before("Read", {"file_path": name}) for name in "abcd"]
+    assert [each.code for each in read] == [0, 0, 2, 2]
+    assert [bool(each.stopped) for each in read] == [False, False, False, True]
+    first = project.send("post-tool-batch")  # both stood in one message: the model has not seen the first yet
+    assert first.stopped == ""
+    project.before("Read", {"file_path": "e"})
+    assert "sequential" not in project.send("post-tool-batch").stopped
+    again = HookedProject(project.root)
+    for i in range(5):
+        refused = again.before("Read", {"file_path": f"{'./' * i}a"}, session="other")
+    assert refused.stopped.endswith("lopen circuit ack")
+    assert again.send("post-tool-batch", session="other").stopped == refused.stopped
+    assert again.send("post-tool-batch", session="other").stopped == ""
+    assert "lopen circuit ack" in again.send("user-prompt-submit", session="other", prompt="on").reason
+
+
+def test_a_failure_is_noticed_when_it_happens(project: HookedProject) -> None:
+    for i in range(4):
+        project.bash(f"make step{i}")
+        failed = project.send(
+            "post-tool-use-failure",
+            tool_name="Bash",
+            tool_input={"command": f"make step{i}"},
+            tool_use_id=f"call{project.calls}",
+            error="Exit code 2",
+        )
+    assert "Bash failed 4 times within 5 turns" in failed.told
+    assert project.circuit().rule == "tool_failure"
+    interrupted = HookedProject(project.root)
+    for i in range(5):
+        interrupted.bash(f"make step{i}", session="calm")
+        interrupted.send(
+            "post-tool-use-failure",
+            session="calm",
+            tool_name="Bash",
+            tool_input={"command": f"make step{i}"},
+            tool_use_id=f"call{interrupted.calls}",
+            error="",
+            is_interrupt=True,
+        )
+    assert interrupted.circuit("calm").state == "closed"
+
+
+def test_the_start_the_warning_and_wrong_settings_are_told_once(project: HookedProject) -> None:
+    project.environ["TOKEN_BUDGET_SESSION_DEFAULT"] = "100000"
+    project.environ["TOKEN_BUDGET_TTL"] = "0"
+    start = project.send("session-start", source="startup")
+    assert "lopen guards this session: 100,000 tokens left (0% used), circuit closed" in start.told
+    assert "TOKEN_BUDGET_TTL is not" in start.told
+    project.says(message("m1", 85_000))
+    told = [project.bash(f"echo {i}", transcript_path=str(project.transcript)).told for i in range(2)]
+    assert ["85%" in each for each in told] == [True, False]
+    assert "TOKEN_BUDGET_TTL" not in "".join(told)
+
+
+@pytest.mark.parametrize(
+    ("closing", "held"),
+    [
+        ("I have read the file. Would you like me to continue?", True),
+        ("All tests pass and the module is complete.", True),
+        ("The value is 42.", False),
+    ],
+)
+def test_a_premature_stop_is_held_back_once_where_the_settings_say_so(
+    project: HookedProject, closing: str, held: bool
+) -> None:
+    assert project.send("stop", last_assistant_message=closing).reason == ""
+    project.environ["LOPEN_HOOKS__CHECK_STOPS"] = "true"
+    assert bool(project.send("stop", last_assistant_message=closing).reason) is held
+    assert project.send("stop", last_assistant_message=closing, stop_hook_active=True).reason == ""
+
+
+def test_a_type_of_task_brings_its_own_budget(project: HookedProject) -> None:
+    project.environ["LOPEN_BUDGET__BY_TASK_TYPE__REVIEW"] = "1000"
+    where = {"transcript_path": str(project.transcript)}
+    project.says(message("m1", 2_000))
+    assert project.bash("ls", **where).code == 0
+    typed = project.send("user-prompt-submit", prompt="/lopen-type review", **where)
+    assert "Task budget (review): 0 / 1,000 tokens" in typed.told
+    assert "takes one of planning" in project.send("user-prompt-submit", prompt="/lopen-type x", **where).told
+    project.says(message("m2", 1_500))
+    assert "(1,700 / 1,000 tokens used)" in project.bash("ls", **where).reason
+    typed = project.send("user-prompt-submit", prompt="/lopen-type design", **where)
+    assert typed.reason  # a person extends first
+    project.environ["LOPEN_HOOKS__TASK_TYPE"] = "deploy"
+    project.environ["LOPEN_BUDGET__BY_TASK_TYPE__DEPLOY"] = "10"
+    spent = {"tool_response": {"usage": {"input_tokens": 11}}, "tool_name": "T", "tool_input": {}}
+    assert project.send("post-tool-use", session="typed", **spent).stopped
+
+
+def test_a_damaged_store_is_set_aside_and_said_once(project: HookedProject) -> None:
+    project.bash("ls")
+    for file in (project.root / ".lopen").glob("state.db*"):
+        file.unlink()
+    (project.root / ".lopen" / "state.db").write_bytes(b"no database" * 1_000)
+    told = [project.bash(f"ls {i}").told for i in range(2)]
+    assert ["was damaged" in each for each in told] == [True, False]
+    assert len(list((project.root / ".lopen" / "corrupted").iterdir())) == 1
+    assert project.circuit().calls.iteration_count == 2

@@ -1,0 +1,157 @@
+"""Ordinary work is not held: parallel agents, polling, test-driven work, agents in the background, external programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from lopen.claude_hooks.call_kinds import MARK, runs
+from tests.claude_hooks.process import HookedProject
+
+
+@pytest.fixture
+def quick(project: HookedProject) -> HookedProject:
+    """The rules that a fast test meets are off."""
+    for rule in ("RAPID_FIRE", "SEQUENTIAL_TOOL"):
+        project.environ[f"LOPEN_CIRCUIT__{rule}__ENABLED"] = "false"
+    project.environ["LOPEN_RESOURCES__AGENT_SPAWN_COOLDOWN_S"] = "0"
+    return project
+
+
+def called(project: HookedProject, tool: str, given: dict[str, Any], **response: Any) -> int:
+    code = project.before(tool, given).code
+    if not code:
+        name: dict[str, Any] = {"tool_use_id": f"call{project.calls}", "tool_name": tool, "tool_input": given}
+        project.send("post-tool-use", tool_response=response, **name)
+    return code
+
+
+def test_five_agents_with_the_same_command_are_no_row(quick: HookedProject) -> None:
+    given: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "git status"}}
+    codes = [
+        quick.send("pre-tool-use", agent_id=f"a{i % 5}", tool_use_id=str(i), **given).code for i in range(20)
+    ]
+    assert codes == [0] * 20
+    assert quick.send("pre-tool-use", agent_id="a0", tool_use_id="more", **given).code == 2
+
+
+def test_polling_is_no_row_while_the_output_grows(quick: HookedProject) -> None:
+    poll = {"task_id": "b1"}
+    assert [called(quick, "TaskOutput", poll, output="x" * i) for i in range(8)] == [0] * 8
+    assert [called(quick, "TaskOutput", poll, output="same") for _ in range(6)] == [0] * 5 + [2]
+
+
+def test_red_runs_with_edits_between_are_no_failures(quick: HookedProject) -> None:
+    subprocess.run(["git", "init", "-q", str(quick.root)], check=True)
+    given: dict[str, Any] = {"command": "pytest -q"}
+
+    def red() -> None:
+        assert quick.before("Bash", given).code == 0
+        ended: dict[str, Any] = {
+            "tool_name": "Bash",
+            "tool_input": given,
+            "tool_use_id": f"call{quick.calls}",
+        }
+        quick.send("post-tool-use-failure", error="Exit code 1", **ended)
+
+    for _ in range(6):
+        red()
+        assert called(quick, "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}) == 0
+    assert quick.circuit().state == "closed"
+
+
+def test_agents_in_the_background_count_while_they_run_and_the_sixth_raises_an_alert(
+    quick: HookedProject,
+) -> None:
+    def start(number: int) -> int:
+        given: dict[str, Any] = {"prompt": f"part {number}", "run_in_background": True}
+        code = quick.before("Agent", given).code
+        if not code:
+            quick.send("subagent-start", agent_id=f"a{number}")
+            response = {"status": "async_launched", "isAsync": True, "agentId": f"a{number}"}
+            name: dict[str, Any] = {
+                "tool_use_id": f"call{quick.calls}",
+                "tool_name": "Agent",
+                "tool_input": given,
+            }
+            quick.send("post-tool-use", tool_response=response, **name)
+        return code
+
+    assert [start(i) for i in range(7)] == [0] * 5 + [2, 2]
+    refused = quick.before("Agent", {"prompt": "once more"})
+    assert "5 sub-agents run" in refused.reason
+    assert "SUDO PARALLEL" in refused.reason
+    assert "Cooldown" not in refused.reason
+    assert [a.alert_type for a in quick.store().alerts()] == ["circuit_tripped"]
+    quick.send("subagent-stop", agent_id="a2")
+    assert called(quick, "Read", {"file_path": "x"}) == 0
+    quick.send("stop", background_tasks=[{"id": "a1", "type": "subagent", "status": "running"}])
+    quick.environ["LOPEN_CIRCUIT__AGENT_SPAWN__ENABLED"] = "false"
+    assert [start(i) for i in range(10, 15)] == [0] * 4 + [2]
+
+
+def test_what_starts_under_the_override_is_logged_and_not_counted_later(quick: HookedProject) -> None:
+    quick.send("user-prompt-submit", prompt="SUDO PARALLEL")
+    for i in range(12):
+        assert called(quick, "Agent", {"prompt": f"part {i}"}) == 0
+    quick.send("user-prompt-submit", prompt="and calmly")
+    assert called(quick, "Agent", {"prompt": "one"}) == 0
+    overrides = [i for i in quick.store().incidents("session:abc") if i.rule == "override"]
+    assert len(overrides) == 13
+
+
+@pytest.mark.parametrize(
+    ("words", "external"),
+    [
+        ("oracle.py --ask x", True),
+        ("python3 scripts/oracle.py", True),
+        ("timeout 10 uv run ./oracle.py a", True),
+        ("env X=1 nice -n 5 python -u oracle.py", True),
+        ("cat oracle.py", False),
+        ("python edit.py oracle.py", False),
+        ("git add oracle.py", False),
+    ],
+)
+def test_the_program_that_runs_is_what_counts(words: str, external: bool) -> None:
+    assert runs(words.split(), ["oracle.py"]) is external
+
+
+def test_refused_external_calls_do_not_count_and_other_calls_go_on(quick: HookedProject) -> None:
+    codes = [quick.bash(f"python oracle.py {i}").code for i in range(13)]
+    assert codes == [0] * 10 + [2] * 3
+    assert quick.bash("cat oracle.py").code == 0
+    assert quick.before("Read", {"file_path": "a"}).code == 0
+    assert quick.circuit().external_total == 10
+
+
+def test_a_hook_inside_a_hook_counts_by_its_mark_and_by_its_ancestors(quick: HookedProject) -> None:
+    quick.environ[MARK] = "outer"
+    codes = [quick.before("Read", {"file_path": str(i)}, session=f"inner{i}").code for i in range(6)]
+    assert codes == [0] * 5 + [2]
+    assert quick.circuit("outer").rule == "hook_recursion"
+    del quick.environ[MARK]
+    assert quick.before("Read", {"file_path": "a"}, session="free").code == 0
+    fake = quick.root / "lopen"
+    fake.write_text('#!/bin/sh\nsh -c "$INNER"\nexit $?\n')
+    fake.chmod(0o755)
+    ran = [
+        subprocess.run(
+            [str(fake), "hook", "stop"],
+            input=f'{{"session_id": "deep", "tool_name": "Read", "tool_input": {{"file_path": "{i}"}}}}',
+            capture_output=True,
+            text=True,
+            cwd=quick.root,
+            env=quick.env()
+            | {
+                "INNER": "python3 -m lopen hook pre-tool-use; true",
+                "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+            },
+            check=True,
+        ).stdout
+        for i in range(6)
+    ]
+    assert ["hook_recursion" in out or "deny" in out for out in ran] == [False] * 5 + [True]
