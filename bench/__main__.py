@@ -18,6 +18,7 @@ TABLES = (
     "limits",
     "day",
     "sandbox",
+    "cleanroom",
     "resume",
     "dashboard",
 )

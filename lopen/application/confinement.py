@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
 from lopen.base.atomic_files import plain_name
+from lopen.base.errors import LopenError
 from lopen.base.hashing import content_hash
 from lopen.git.checkout import Checkout
 from lopen.sandbox.ancestry import end_orphans
@@ -24,6 +26,7 @@ from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.workspace.work_trees import WorkTree
 
+MOST_COMPARED_BYTES = 64_000_000
 HOOKS = "hooks"  # folder below .lopen/cache that commit hooks may write to
 
 
@@ -89,15 +92,46 @@ def commands_of(
     sandbox: Sandbox,
     repository: Checkout,
     journal: Journal,
+    settings: Settings,
 ) -> Commands:
     """Return the session's commands; `stack` closes what they open."""
     session = journal.session
     locks = state_folder(context.root) / "locks"
     watched = (locks / f"module-{session.module}.lock", recording_path(context.root, session.id))
-    protected = ProtectedPaths(repository.root, repository.nested_settings)
-    commands = Commands(sandbox, repository, protected, journal, watched=watched)
+    kept, compared = _carried(context.root, repository.root, settings.verify.carry, sandbox)
+    protected = ProtectedPaths(repository.root, lambda: (*repository.nested_settings(), *compared()))
+    commands = Commands(sandbox, repository, protected, journal, watched=watched, carried=kept)
     stack.callback(commands.close)
     return commands
+
+
+def _carried(
+    home: Path, root: Path, carry: Sequence[str], sandbox: Sandbox
+) -> tuple[tuple[Path, ...], Callable[[], Iterable[str]]]:
+    """Return the carried paths that no command may change, and the files among them to compare after each command.
+
+    bubblewrap shows what exists read-only; what does not exist yet, and everything elsewhere, is compared. A work tree
+    of its own holds no carried file.
+    """
+    if home != root:
+        return (), tuple
+    kept = tuple(root / path for path in carry)
+    compared = tuple(p for p in kept if sandbox.name != "bwrap" or not p.exists())
+    if sum(p.stat().st_size for p in _files(compared)) > MOST_COMPARED_BYTES:
+        raise LopenError(
+            f"verify.carry names more than {MOST_COMPARED_BYTES:,} bytes, which only bubblewrap protects from commands",
+            hint="install bubblewrap, or name fewer files",
+        )
+    return kept, lambda: [str(path.relative_to(root)) for path in _files(compared)]
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files at and below the paths; links to folders are not followed."""
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            yield from (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+        elif path.is_file():
+            yield path
 
 
 def hook_runner(commands: Commands, root: Path) -> Callable[..., tuple[int, str]]:

@@ -117,7 +117,7 @@ def wired(
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
-        commands = commands_of(stack, context, sandbox, repository, journal)
+        commands = commands_of(stack, context, sandbox, repository, journal, settings)
         audit = AuditTrail(store.database, session.id, secrets.redact)
         room = clean_room_of(stack, settings, sandbox, place)
         verifier = _verifier(settings, commands, audit, store, clock, room)

@@ -109,6 +109,16 @@ class Checkout(ABC):
             found = git.run("check-ignore", "-z", "--stdin", stdin=listed, accept=(0, 1)).fields()
         return tuple(path.removeprefix("./") for path in found)
 
+    def left_out(self) -> tuple[str, ...]:
+        """Return what lies in the work tree and enters no commit: ignored files (a folder counts once), repositories."""
+        self._snapshots.set_head(self._base())
+        git = self._snapshots.head_index()
+        found = git.run(
+            "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"
+        ).fields()
+        paths = {path for path in found if path.split("/", 1)[0] != ".lopen"}
+        return tuple(sorted({*paths, *(f"{path}/" for path in self._embedded)}))
+
     def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
         """Return the changes from the tree (or commit) `before` to `after`, by path."""
         return trees.changes(self._reader(), before, after)

@@ -20,7 +20,8 @@ from lopen.sandbox.command import Room
 from lopen.storage.temporary import TemporaryFolder
 from lopen.tools.dependency_files import setup_key
 from lopen.tools.installed import Installed
-from lopen.workspace.room_files import Found, RoomFile, RoomFiles, remove
+from lopen.workspace.plain_files import remove
+from lopen.workspace.room_files import Found, RoomFile, RoomFiles
 
 BATCH_BYTES = 64_000_000  # of contents held in memory while the room is filled
 

@@ -42,6 +42,9 @@ class Commands:
     journal: Journal
     restored: tuple[str, ...] = ()  # by the last command
     watched: tuple[Path, ...] = ()  # lopen's files whose changes by commands are only reported
+    carried: tuple[
+        Path, ...
+    ] = ()  # the person's files that verify commands are shown: no command changes them
 
     def __post_init__(self) -> None:
         self._spans: list[tuple[int, int]] = []
@@ -61,7 +64,7 @@ class Commands:
             if protects_git and not self.repository.has_several_git_folders()
             else self.repository.protected_state()
         )
-        if exposed := self.repository.read_only_paths():
+        if exposed := (*self.repository.read_only_paths(), *map(str, self.carried)):
             command = replace(command, guarded=exposed)
         database, watched = _identity(self._database), [*map(_identity, self.watched)]
         if not protects_git:

@@ -53,6 +53,7 @@ def noted(note: str) -> dict[str, str]:
 
 def write_file(bench: Workbench, wanted: inputs.WriteFile) -> ToolResult:
     """Write a whole file."""
+    _refuse_carried(bench, wanted.path)
     written = bench.project.workspace.write(wanted.path, wanted.content)
     note = _work(bench, written.path)
     return done(content_hash=content_hash(wanted.content), bytes=written.bytes, **note)
@@ -60,11 +61,19 @@ def write_file(bench: Workbench, wanted: inputs.WriteFile) -> ToolResult:
 
 def edit_file(bench: Workbench, wanted: inputs.EditFile) -> ToolResult:
     """Replace a passage of a file."""
+    _refuse_carried(bench, wanted.path)
     edited = bench.project.workspace.edit(
         wanted.path, wanted.old_text, wanted.new_text, replace_all=bool(wanted.replace_all)
     )
     note = _work(bench, edited.path)
     return done(content_hash=content_hash(edited.text), replacements=edited.replacements, **note)
+
+
+def _refuse_carried(bench: Workbench, path: str) -> None:
+    """Refuse to write what the person lets into the clean room: with it, verification would rest on the model's word."""
+    real = (bench.project.root / path).resolve()
+    if any(real.is_relative_to(carried.resolve()) for carried in bench.project.commands.carried):
+        raise ToolRefused(f"{path} is the person's: verify commands are shown it", "write another file")
 
 
 def _work(bench: Workbench, path: str) -> dict[str, str]:
@@ -92,7 +101,8 @@ def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
             output_limit=OUTPUT_CHARS,
         )
     )
-    bench.project.verifier.touch()
+    verifier = bench.project.verifier
+    verifier.touch()
     fields: dict[str, Any] = {
         "exit_code": ran.exit_code,
         "truncated": ran.truncated,
@@ -100,6 +110,8 @@ def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
     }
     if ran.truncated:
         fields["note"] = "The middle is left out; redirect the output to a file and read that for the rest."
+    if building and (differs := verifier.looked(wanted.command, passed=ran.exit_code == 0)):
+        fields["clean_room"] = differs
     if bench.project.commands.restored:
         fields["put_back"] = list(bench.project.commands.restored)
     outcome: Outcome = "timeout" if ran.timed_out else "ok"

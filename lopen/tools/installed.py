@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from lopen.workspace.room_files import FileState, RoomFiles, remove, state_at
+from lopen.workspace.plain_files import FileState, remove, state_at
+from lopen.workspace.room_files import RoomFiles
 
 # What builds and tests write anew: it does not belong to what verify-setup installed.
 MADE_ANEW = frozenset(
@@ -97,6 +98,10 @@ def _states(paths: Iterable[Path]) -> _States:
         if not path.is_dir():
             places = [str(path)]
         else:
-            places = [f"{folder}/{name}" for folder, _, names in os.walk(path) for name in names]
+            places = [
+                f"{folder}/{name}"
+                for folder, folders, names in os.walk(path)
+                for name in (*names, *(f for f in folders if os.path.islink(f"{folder}/{f}")))
+            ]
         found |= {place: state_at(place) for place in places}
     return found

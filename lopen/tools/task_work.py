@@ -172,6 +172,8 @@ def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult
     }
     if result.hint:
         shown["hint"] = result.hint
+    if tool == "verify_tests" and (differs := bench.project.verifier.difference()):
+        shown["clean_room"] = differs
     if result.changed:
         shown["put_back"] = list(result.changed[:LEFT_SHOWN])
     if result.left:

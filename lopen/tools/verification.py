@@ -6,6 +6,7 @@ What a command leaves or changes there is undone and reported; lock files alone 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +32,12 @@ from lopen.workspace.room_files import Found
 
 OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown
 EVENT_TAIL = 4_000  # characters of it in the event
+LEFT_OUT_SHOWN = 20
+NOISE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
+DIFFERS = (
+    "the tests {here} in your work tree (run_command) and {there} in the clean room, which holds only what would be "
+    "committed, with an empty HOME and no caches; in your work tree alone lie: {names}"
+)
 NO_TESTS_HINT = (
     "no tests were collected, or all of them were skipped, or the runner printed nothing: write at least one test "
     "that the command finds and runs"
@@ -100,6 +107,8 @@ class Verifier:
         self._tree: str | None = None
         self.setup_approval = SetupApproval(journal, room, None if network else run.sandbox)
         self._trying = False
+        self._looked: tuple[str, bool] | None = None  # the tree of the tests' last run elsewhere, its success
+        self._told = False  # the model knows that the room differs from its own tree
 
     def touch(self) -> None:
         """Discard the tree id, because the work tree may have changed."""
@@ -120,6 +129,29 @@ class Verifier:
         """lopen itself wrote `path` (a research note)."""
         self._papers |= self._repository.blobs([path])
         self.touch()
+
+    def looked(self, command: str, *, passed: bool) -> str:
+        """Note a command of the model that runs the tests; return what it is to know of a difference from the room."""
+        tests = self.commands.get("verify-tests")
+        if not tests or " ".join(tests.split()) not in " ".join(command.split()):
+            return ""
+        self._looked = (self.tree(), passed)
+        return self.difference()
+
+    def difference(self) -> str:
+        """Say once that the tests pass in one of the two places and fail in the other, and what makes it; else ""."""
+        result, looked = self._results.get("verify_tests"), self._looked
+        if self._told or result is None or looked is None or looked != (result.tree, not result.passed):
+            return ""
+        self._told = True
+        left_out = [path for path in self._repository.left_out() if not path.endswith(NOISE)]
+        names = ", ".join(json.dumps(path) for path in left_out[:LEFT_OUT_SHOWN]) or "nothing"
+        more = f" and {len(left_out) - LEFT_OUT_SHOWN} more" if len(left_out) > LEFT_OUT_SHOWN else ""
+        return DIFFERS.format(
+            here="pass" if looked[1] else "fail",
+            there="pass" if result.passed else "fail",
+            names=names + more,
+        )
 
     def fresh(self, tool: str) -> Verified | None:
         """Return the command's result on the current tree, None if it did not run on it."""

@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
+import re
 import stat
+import subprocess
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lopen.base.stat_cache import settled
+from lopen.base.trusted_programs import find_program
+from lopen.workspace.plain_files import (
+    FileState,
+    content_at,
+    entries_in,
+    make_folders,
+    make_plain_folder,
+    remove,
+    state_at,
+    state_of,
+    write_file,
+)
 
-LINK, EXECUTABLE = "120000", "100755"  # modes as git writes them; every other one is a plain file
-_FOLDER_MODE = 0o755
-MOST_KEPT_BYTES = 64_000_000  # of one file whose content a caller asks for
-
-FileState = tuple[int, ...]
+FEW_FILES = 2_000  # for more of them a program that compares times is faster
+TICKS_NS = 2_100_000_000  # more than a tick of the clock in which any file system keeps times
+CLOCK_STEP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,14 @@ class Found:
     contents: Mapping[str, bytes] = field(default_factory=dict)  # of the files that the caller asked for
 
 
+@dataclass(frozen=True, slots=True)
+class _Seal:
+    """When a command began: the time, and how far the clock is from the one that nobody sets (seconds)."""
+
+    at_ns: int
+    offset: float
+
+
 Contents = Callable[[Iterable[str]], Mapping[str, bytes]]
 """Return blob id → content."""
 
@@ -58,7 +76,9 @@ class RoomFiles:
         self._contents = contents
         self._states: dict[str, FileState] = {}
         self._unsure: set[str] = set()  # written too lately for their state to tell
-        self._folders: Counter[str] = Counter()  # path → number of files and kept paths below
+        self._names: dict[str, set[str]] = {"": set()}  # folder → what it holds
+        self._inodes: dict[str, int] = {}  # of the folders
+        self._sealed = _Seal(0, 0.0)
         top.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def change(self, wanted: Mapping[str, RoomFile | None]) -> None:
@@ -70,12 +90,12 @@ class RoomFiles:
         self._write(given)
         self.files |= given
         for path in given:
-            self._folders.update(_above(path))
+            self._add(path)
 
     def keep(self, path: str) -> None:
         """Leave `path`, and what is below it, alone from now on."""
         self.kept.add(path)
-        self._folders.update(_above(path))
+        self._add(path)
 
     def drop(self, paths: Iterable[str]) -> None:
         """Remove kept paths."""
@@ -88,17 +108,20 @@ class RoomFiles:
         now = time.time_ns()
         for path in [*self._unsure, *(self.files.keys() - self._states.keys())]:
             found = os.lstat(f"{self.top}/{path}")
-            self._states[path] = _state(found)
+            self._states[path] = state_of(found)
             if settled(found.st_ctime_ns, now):
                 self._unsure.discard(path)
             else:
                 self._unsure.add(path)
+        for folder in self._names.keys() - self._inodes.keys():
+            self._inodes[folder] = os.lstat(f"{self.top}/{folder}").st_ino
+        self._sealed = _Seal(now, time.time() - time.monotonic())
 
     def tidy(self, *, wanted: Callable[[str], bool] = lambda _: False, remove_added: bool = True) -> Found:
         """Undo what a command did; return it, with the contents of the changed and added files that are `wanted`."""
         changed, added = self._differences()
         read = [path for path in (*changed, *added) if wanted(path)]
-        contents = {path: raw for path in read if (raw := _content(f"{self.top}/{path}")) is not None}
+        contents = {path: raw for path in read if (raw := content_at(f"{self.top}/{path}")) is not None}
         for path in added if remove_added else ():
             remove(f"{self.top}/{path}")
         for path in changed:
@@ -109,35 +132,78 @@ class RoomFiles:
 
     def _differences(self) -> tuple[list[str], list[str]]:
         """Return the paths that were changed or are missing, and those that were added."""
-        changed: list[str] = []
-        added: list[str] = []
-        seen: set[str] = set()
-        files, folders, states, kept = self.files, self._folders, self._states, self.kept
-        waiting = [""]
-        while waiting:
-            base = waiting.pop()
-            for entry in _entries(f"{self.top}/{base}"):
-                path = base + entry.name
-                if path in files:
-                    seen.add(path)
-                    if _state(entry.stat(follow_symlinks=False)) != states.get(path):
-                        changed.append(path)
-                elif path in kept:
-                    continue
-                elif path in folders and entry.is_dir(follow_symlinks=False):
-                    _make_plain(entry.path)
-                    waiting.append(f"{path}/")
-                else:
-                    added.append(path)
-        if len(seen) != len(files):
-            changed += files.keys() - seen
-        if self._unsure:
-            changed += [path for path in self._unsure - {*changed} if not self._same(path)]
+        changed: set[str] = set()
+        added: set[str] = set()
+        touched = self._touched() if len(self.files) > FEW_FILES else None
+        if touched is None:
+            self._list("", changed, added, deep=True)
+        else:
+            for path in touched:
+                if path in self._names:
+                    self._list(path, changed, added, deep=False)
+                elif path in self.files and state_at(f"{self.top}/{path}") != self._states.get(path):
+                    changed.add(path)
+        changed |= {path for path in self._unsure - changed if not self._same(path)}
         return sorted(changed), sorted(added)
+
+    def _list(self, folder: str, changed: set[str], added: set[str], *, deep: bool) -> None:
+        """Compare what a folder holds with what it is to hold; with `deep` everything below it too."""
+        base = f"{folder}/" if folder else ""
+        place = f"{self.top}/{folder}"
+        try:
+            found = os.lstat(place)
+        except OSError:
+            return  # its parent tells that it is missing
+        if not stat.S_ISDIR(found.st_mode):
+            return
+        if found.st_ino != self._inodes.get(folder):  # another folder was moved here
+            deep = True
+            self._inodes.pop(folder, None)
+        make_plain_folder(place, found)
+        missing = set(self._names[folder])
+        for entry in entries_in(place):
+            path = base + entry.name
+            if path in self.files:
+                missing.discard(entry.name)
+                if state_of(entry.stat(follow_symlinks=False)) != self._states.get(path):
+                    changed.add(path)
+            elif path in self.kept:
+                missing.discard(entry.name)
+            elif path in self._names and entry.is_dir(follow_symlinks=False):
+                missing.discard(entry.name)
+                if deep:
+                    self._list(path, changed, added, deep=True)
+            else:
+                added.add(path)
+        for name in missing:
+            changed.update(self._below(base + name))
+
+    def _below(self, path: str) -> Iterator[str]:
+        """Yield the files at and below `path`."""
+        if path in self.files:
+            yield path
+        for name in self._names.get(path, ()):
+            yield from self._below(f"{path}/{name}")
+
+    def _touched(self) -> list[str] | None:
+        """Return the paths whose change time is not older than the command, found by find(1); None if that fails.
+
+        A clock that was set meanwhile makes change times useless.
+        """
+        program = find_program("find", ("/usr/bin", "/bin"), self.top)
+        if program is None or abs(time.time() - time.monotonic() - self._sealed.offset) > CLOCK_STEP_S:
+            return None
+        since = f"@{max(0, self._sealed.at_ns - TICKS_NS) / 1e9:.6f}"
+        left_alone = [w for path in self.kept for w in ("-path", f"./{_literal(path)}", "-prune", "-o")]
+        argv = [program, ".", *left_alone, "-newerct", since, "-print0"]
+        ran = subprocess.run(argv, cwd=self.top, capture_output=True, check=False, env={"LC_ALL": "C"})
+        if ran.returncode or ran.stderr:
+            return None
+        return [path.removeprefix(".").removeprefix("/") for path in os.fsdecode(ran.stdout).split("\0")[:-1]]
 
     def _same(self, path: str) -> bool:
         """Return True if the file's content is still what was written."""
-        content = _content(f"{self.top}/{path}")
+        content = content_at(f"{self.top}/{path}")
         if content is None:
             return False
         digest = hashlib.new(self._format, b"blob %d\0" % len(content), usedforsecurity=False)
@@ -150,14 +216,31 @@ class RoomFiles:
         self._unsure.discard(path)
         self._remove(path)
 
+    def _forget_inodes(self, path: str) -> None:
+        while path:
+            path = path.rpartition("/")[0]
+            self._inodes.pop(path, None)
+
+    def _add(self, path: str) -> None:
+        """Note that the folders above hold `path`."""
+        while path:
+            folder, _, name = path.rpartition("/")
+            names = self._names.setdefault(folder, set())
+            if name in names:
+                return
+            names.add(name)
+            path = folder
+
     def _remove(self, path: str) -> None:
         """Delete what is at `path`, and the folders that become empty."""
         remove(f"{self.top}/{path}")
-        for folder in _above(path):
-            self._folders[folder] -= 1
-            if not self._folders[folder]:
-                del self._folders[folder]
-                remove(f"{self.top}/{folder}")
+        folder, _, name = path.rpartition("/")
+        names = self._names[folder]
+        names.discard(name)
+        if folder and not names:
+            del self._names[folder]
+            self._inodes.pop(folder, None)
+            self._remove(folder)
 
     def _write(self, wanted: Mapping[str, RoomFile]) -> None:
         contents = self._contents(dict.fromkeys(file.blob for file in wanted.values())) if wanted else {}
@@ -166,104 +249,13 @@ class RoomFiles:
             place = f"{self.top}/{path}"
             folder = os.path.dirname(place)
             if folder not in folders:
-                _make_folders(str(self.top), path)
+                self._forget_inodes(path)
+                make_folders(str(self.top), path)
                 folders.add(folder)
-            _write_file(place, file.mode, contents[file.blob])
+            write_file(place, file.mode, contents[file.blob])
             self._states.pop(path, None)
 
 
-def _above(path: str) -> list[str]:
-    """Return the folders above `path`, the nearest first."""
-    parts = path.split("/")[:-1]
-    return ["/".join(parts[:depth]) for depth in range(len(parts), 0, -1)]
-
-
-def remove(place: str) -> None:
-    """Delete a file, a link or a whole folder, whatever permissions a command gave it."""
-    try:
-        if not stat.S_ISDIR(os.lstat(place).st_mode):
-            os.unlink(place)
-            return
-    except FileNotFoundError:
-        return
-    try:
-        shutil.rmtree(place)
-    except OSError:  # folders without permissions
-        for folder, _, _ in os.walk(place):
-            os.chmod(folder, 0o700)
-        shutil.rmtree(place)
-
-
-def state_at(place: str) -> FileState:
-    """Return numbers that change with the file or link at `place`; () where there is none."""
-    try:
-        return _state(os.lstat(place))
-    except OSError:
-        return ()
-
-
-def _state(found: os.stat_result) -> FileState:
-    return found.st_ino, found.st_mode, found.st_size, found.st_ctime_ns
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except PermissionError:
-        os.chmod(folder, _FOLDER_MODE)
-        with os.scandir(folder) as entries:
-            return list(entries)
-
-
-def _make_plain(folder: str) -> None:
-    """Give a folder its usual permissions and no extended attributes, in which a command could leave something."""
-    mode = stat.S_IMODE(os.lstat(folder).st_mode)
-    if mode != _FOLDER_MODE:
-        os.chmod(folder, _FOLDER_MODE)
-    if hasattr(os, "listxattr"):
-        for name in os.listxattr(folder, follow_symlinks=False):
-            if name.startswith("user."):
-                os.removexattr(folder, name, follow_symlinks=False)
-
-
-def _make_folders(top: str, path: str) -> None:
-    """Create the folders above `path`; something else in their place is deleted."""
-    place = top
-    for part in path.split("/")[:-1]:
-        place = f"{place}/{part}"
-        try:
-            os.mkdir(place)
-            os.chmod(place, _FOLDER_MODE)
-        except FileExistsError:
-            if not stat.S_ISDIR(os.lstat(place).st_mode):
-                os.unlink(place)
-                os.mkdir(place)
-
-
-def _write_file(place: str, mode: str, content: bytes) -> None:
-    if mode == LINK:
-        os.symlink(os.fsdecode(content), place)
-        return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(place, flags, 0o755 if mode == EXECUTABLE else 0o644)
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(descriptor, view) :]
-    finally:
-        os.close(descriptor)
-
-
-def _content(place: str) -> bytes | None:
-    """Return the content of a file or the target of a link; None for anything else, and where it is very large."""
-    try:
-        found = os.lstat(place)
-        if stat.S_ISLNK(found.st_mode):
-            return os.fsencode(os.readlink(place))
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_KEPT_BYTES:
-            return None
-        with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-            return file.read()
-    except OSError:
-        return None
+def _literal(path: str) -> str:
+    """Return a path for find's patterns that matches nothing but itself."""
+    return re.sub(r"([\\*?\[])", r"\\\1", path)

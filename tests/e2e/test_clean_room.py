@@ -178,6 +178,9 @@ def test_nothing_that_is_in_no_commit_decides(make_project: MakeProject, mode: M
     assert dict(zip(PLANTS, tried, strict=True)) == dict.fromkeys(PLANTS, 0)
     assert dict(zip(PLANTS, judged, strict=True)) == dict.fromkeys(PLANTS, False)
     assert clean_clone_passes(project, tmp_path / "clone")
+    (told,) = [t for r in results(project, "verify_tests") if (t := r.data.get("clean_room"))]
+    assert "pass in your work tree (run_command) and fail in the clean room" in told
+    assert '"unittest.pyc"' in told
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -193,3 +196,57 @@ def test_no_verification_learns_of_another_one(make_project: MakeProject, mode: 
     assert [r.data["passed"] for r in verifications] == [False, False, False, True], verifications[-1].data
     assert not (project.root / "specs/flag").exists()
     assert project.read("README.md") == "A project.\n"
+
+
+DATA = """import unittest
+from pathlib import Path
+
+
+class Data(unittest.TestCase):
+    def test_what_the_person_lets_in(self):
+        self.assertEqual(Path(".env.test").read_text(), "KEY=1\\n")
+        self.assertEqual(Path("data/deep/rows.txt").read_text(), "1\\n")
+        self.assertFalse(Path("data/other").exists() or Path(".env.new").exists())
+"""
+SPOIL = "echo KEY=2 > .env.test; echo 2 > data/deep/rows.txt; touch data/other .env.new; rm -rf data/deep"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_the_person_lets_in_is_there_as_the_person_left_it(
+    make_project: MakeProject, mode: Mode
+) -> None:
+    turns = [
+        [
+            command(SPOIL),
+            ("write_file", {"path": ".env.test", "content": "KEY=3\n"}),
+            command("ln -s .env.test l"),
+        ],
+        [
+            ("write_file", {"path": "l", "content": "KEY=3\n"}),
+            command("rm l"),
+            checking(DATA),
+            ("verify_tests", {}),
+        ],
+    ]
+    carry = '[".env.test", "data", ".env.new", "README.md"]'
+    project = building(make_project, mode, *turns, LOPEN_VERIFY__CARRY=carry)
+    project.write(".env.test", "KEY=1\n")
+    project.write("data/deep/rows.txt", "1\n")
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert results(project, "verify_tests")[0].data["passed"], results(project, "verify_tests")[0].data
+    assert results(project, "write_file")[0].is_error
+    assert project.read(".env.test") == "KEY=1\n"
+    assert not (project.root / ".env.new").exists()
+
+
+def test_a_repository_cannot_let_files_in(make_project: MakeProject) -> None:
+    project = make_project()
+    project.write(".lopen/config.toml", '[verify]\ncarry = ["data"]\n')
+
+    ran = project.lopen("config", "show")
+
+    assert ran.code == 2
+    assert "verify.carry" in ran.err
