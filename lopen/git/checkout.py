@@ -19,7 +19,7 @@ from lopen.git.command import GitCommand
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
 from lopen.git.commits import CommitInfo
 from lopen.git.errors import GitError
-from lopen.git.ignores import HALF_WRITTEN, is_internal
+from lopen.git.ignores import HALF_WRITTEN, ignored_paths, is_internal
 from lopen.git.nested import is_protected_path
 from lopen.git.private import PrivateFolder
 from lopen.git.protection import GitFolderGuard, ProtectedState, Tampering
@@ -58,9 +58,8 @@ class Checkout(ABC):
     def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
         """Return the tree id of the current work tree; its objects are durable.
 
-        It contains all files that git does not ignore, without lopen's own state, untracked well-known caches
-        and folders that are repositories of their own (see `embedded`). A path in `exclude` (path → blob id,
-        written by a verify command) stays as in HEAD while its content is that blob.
+        It has all files that git does not ignore, without lopen's state, untracked well-known caches and `embedded`
+        repositories. A path in `exclude` (path → blob id) stays as in HEAD while its content is that blob.
         """
         self._snapshots.set_head(self._base())
         tree, status = self._snapshots.write_tree(exclude)
@@ -70,11 +69,7 @@ class Checkout(ABC):
 
     @property
     def embedded(self) -> tuple[str, ...]:
-        """Folders that the latest snapshot left out because they are repositories of their own.
-
-        git would commit only a pointer to them, so the model is told to remove their `.git` or to ignore them.
-        Submodules in HEAD are not included.
-        """
+        """Folders that the latest snapshot left out: repositories of their own, of which git would commit a pointer."""
         return self._embedded
 
     @property
@@ -112,12 +107,9 @@ class Checkout(ABC):
     def left_out(self) -> tuple[str, ...]:
         """Return what lies in the work tree and enters no commit: ignored files (a folder counts once), repositories."""
         self._snapshots.set_head(self._base())
-        git = self._snapshots.head_index()
-        found = git.run(
-            "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"
-        ).fields()
-        paths = {path for path in found if path.split("/", 1)[0] != ".lopen"}
-        return tuple(sorted({*paths, *(f"{path}/" for path in self._embedded)}))
+        return tuple(
+            sorted({*ignored_paths(self._snapshots.head_index()), *(f"{p}/" for p in self._embedded)})
+        )
 
     def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
         """Return the changes from the tree (or commit) `before` to `after`, by path."""

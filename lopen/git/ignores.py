@@ -104,6 +104,12 @@ def _covers(pattern: str, path: str) -> bool:
     return PurePosixPath(PurePosixPath(path).name).match(pattern.rstrip("/"))
 
 
+def ignored_paths(content: GitCommand) -> list[str]:
+    """Return what git ignores in the work tree, without lopen's own state; a folder counts once and ends in `/`."""
+    answer = content.run("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    return [path for path in answer.fields() if path.split("/", 1)[0] != _LOPEN]
+
+
 def exposed_caches(content: GitCommand, references: GitCommand) -> list[str]:
     """Return the caches in the work tree that no `.gitignore` covers; folders end in `/`."""
     patterns = [part for line in (*CACHE_PATTERNS, f"{BUILD_FOLDER}/") for part in ("-x", line)]

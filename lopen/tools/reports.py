@@ -1,4 +1,4 @@
-"""Read the JUnit report of a test command if this run wrote it. A report can only make the verdict stricter.
+"""What a verify command printed, and the JUnit report of a test command if this run wrote it: it only makes stricter.
 
 Exit code and output decide if the tests passed. A report with failed tests, or without any test, contradicts the
 success of a command that ends in `|| true`.
@@ -11,8 +11,17 @@ from pathlib import Path
 
 from lopen.base.stat_cache import Signature, signature
 from lopen.oracle.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
+from lopen.oracle.runner_output import no_tests_collected
+from lopen.sandbox.command import CommandResult
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
+
+OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown
+NO_TESTS_HINT = (
+    "no tests were collected, or all of them were skipped, or the runner printed nothing: write at least one test "
+    "that the command finds and runs"
+)
+FAILED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: fix them"
 
 
 class JUnitReport:
@@ -71,3 +80,29 @@ def _relative(root: Path, path: str | None) -> str | None:
         return path
     inside = os.path.relpath(path, root)
     return None if inside.startswith("..") else inside
+
+
+def why_not_passed(report: JUnitReport, ran: CommandResult, command: str) -> str:
+    """Return the reason why a test command's exit code proves nothing, "" if it is valid."""
+    report.read()
+    if no_tests_collected(ran.exit_code, ran.output, command, report.counts):
+        return NO_TESTS_HINT
+    if report.failed and ran.exit_code == 0:
+        return FAILED_HINT.format(path=report.path, failed=report.failed)
+    return ""
+
+
+def with_notes(ran: CommandResult, last: str) -> str:
+    """Return the output, with the summary of the test report as the `last` line."""
+    output = f"{ran.output.rstrip()}\n{last}" if last else ran.output
+    if ran.timed_out:
+        output += f"\n[stopped after {ran.seconds:.0f} s: the command took too long]"
+    return output
+
+
+def shown_end(output: str) -> str:
+    """Return the end of the output, which the model is shown."""
+    if len(output) <= OUTPUT_TAIL:
+        return output
+    cut = f"[the first {len(output) - OUTPUT_TAIL} characters are left out; run_command gives more]"
+    return f"{cut}\n{output[-OUTPUT_TAIL:]}"

@@ -6,7 +6,6 @@ What a command leaves or changes there is undone and reported; lock files alone 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,36 +15,24 @@ from lopen.base.clock import Clock
 from lopen.base.events import VerificationRan
 from lopen.git.ignores import is_cache
 from lopen.oracle.evidence import VerifyResult
-from lopen.oracle.runner_output import no_tests_collected
-from lopen.sandbox.command import Command, CommandResult
+from lopen.sandbox.command import Command
 from lopen.storage.audit import AuditTrail
 from lopen.storage.journal import Journal
 from lopen.storage.verifications import VerificationRecord
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import LOCK_FILES
-from lopen.tools.reports import JUnitReport
+from lopen.tools.reports import JUnitReport, shown_end, why_not_passed, with_notes
 from lopen.tools.setup_approval import NEEDED, SetupApproval
+from lopen.tools.two_places import TwoPlaces
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 from lopen.workspace.room_files import Found
 
-OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown
 EVENT_TAIL = 4_000  # characters of it in the event
-LEFT_OUT_SHOWN = 20
-NOISE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
-DIFFERS = (
-    "the tests {here} in your work tree (run_command) and {there} in the clean room, which holds only what would be "
-    "committed, with an empty HOME and no caches; in your work tree alone lie: {names}"
-)
-NO_TESTS_HINT = (
-    "no tests were collected, or all of them were skipped, or the runner printed nothing: write at least one test "
-    "that the command finds and runs"
-)
 SETUP_HINT = (
     "fix what verify-setup needs (a manifest, a lock file); it is run again before the next verification"
 )
-FAILED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: fix them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +94,7 @@ class Verifier:
         self._tree: str | None = None
         self.setup_approval = SetupApproval(journal, room, None if network else run.sandbox)
         self._trying = False
-        self._looked: tuple[str, bool] | None = None  # the tree of the tests' last run elsewhere, its success
-        self._told = False  # the model knows that the room differs from its own tree
+        self._places = TwoPlaces()
 
     def touch(self) -> None:
         """Discard the tree id, because the work tree may have changed."""
@@ -131,27 +117,19 @@ class Verifier:
         self.touch()
 
     def looked(self, command: str, *, passed: bool) -> str:
-        """Note a command of the model that runs the tests; return what it is to know of a difference from the room."""
+        """Note a command of the model; return what it is to know of a difference from the room, once."""
         tests = self.commands.get("verify-tests")
         if not tests or " ".join(tests.split()) not in " ".join(command.split()):
             return ""
-        self._looked = (self.tree(), passed)
+        self._places.looked = (self.tree(), passed)
         return self.difference()
 
     def difference(self) -> str:
-        """Say once that the tests pass in one of the two places and fail in the other, and what makes it; else ""."""
-        result, looked = self._results.get("verify_tests"), self._looked
-        if self._told or result is None or looked is None or looked != (result.tree, not result.passed):
+        """Say once that the tests pass in the room and fail in the model's own tree, or the reverse; else ""."""
+        result = self._results.get("verify_tests")
+        if result is None or self._places.looked != (result.tree, not result.passed):
             return ""
-        self._told = True
-        left_out = [path for path in self._repository.left_out() if not path.endswith(NOISE)]
-        names = ", ".join(json.dumps(path) for path in left_out[:LEFT_OUT_SHOWN]) or "nothing"
-        more = f" and {len(left_out) - LEFT_OUT_SHOWN} more" if len(left_out) > LEFT_OUT_SHOWN else ""
-        return DIFFERS.format(
-            here="pass" if looked[1] else "fail",
-            there="pass" if result.passed else "fail",
-            names=names + more,
-        )
+        return self._places.told(self._repository.left_out(), passed=result.passed)
 
     def fresh(self, tool: str) -> Verified | None:
         """Return the command's result on the current tree, None if it did not run on it."""
@@ -246,18 +224,18 @@ class Verifier:
                     room=room,
                 )
             )
-            hint = "" if report is None else _why_not(report, ran, command)
+            hint = "" if report is None else why_not_passed(report, ran, command)
         finally:
             found = self.room.leave(wanted=_is_lock, install=setting_up)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
         locked = self._take_over(found)
-        whole = _whole(ran, report.line() if report else "")
+        whole = with_notes(ran, report.line() if report else "")
         result = Verified(
             tool,
             command,
             passed,
             ran.exit_code,
-            _tail(whole),
+            shown_end(whole),
             self.tree() if setting_up else tree,
             hint,
             tuple(path for path in found.changed if path not in locked),
@@ -312,29 +290,3 @@ def _not_run(tool: str, command: str, setup: Verified) -> Verified:
     ended = "was stopped" if setup.exit_code is None else f"failed with exit code {setup.exit_code}"
     output = f"not run, because verify-setup ({setup.command}) {ended}:\n{setup.output}"
     return Verified(tool, command, False, None, output, setup.tree, SETUP_HINT)
-
-
-def _why_not(report: JUnitReport, ran: CommandResult, command: str) -> str:
-    """Return the reason why a test command's exit code proves nothing, "" if it is valid."""
-    report.read()
-    if no_tests_collected(ran.exit_code, ran.output, command, report.counts):
-        return NO_TESTS_HINT
-    if report.failed and ran.exit_code == 0:
-        return FAILED_HINT.format(path=report.path, failed=report.failed)
-    return ""
-
-
-def _whole(ran: CommandResult, last: str) -> str:
-    """Return the output, with the summary of the test report as the `last` line."""
-    output = f"{ran.output.rstrip()}\n{last}" if last else ran.output
-    if ran.timed_out:
-        output += f"\n[stopped after {ran.seconds:.0f} s: the command took too long]"
-    return output
-
-
-def _tail(output: str) -> str:
-    """Return the end of the output, which the model is shown."""
-    if len(output) <= OUTPUT_TAIL:
-        return output
-    cut = f"[the first {len(output) - OUTPUT_TAIL} characters are left out; run_command gives more]"
-    return f"{cut}\n{output[-OUTPUT_TAIL:]}"

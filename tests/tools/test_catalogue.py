@@ -10,7 +10,7 @@ import pytest
 from lopen.tools.catalogue import FIXED, catalogue
 from lopen.tools.file_tools import COMMAND_TIMEOUT_S, OUTPUT_CHARS
 from lopen.tools.registry import Registry, Tool
-from lopen.tools.verification import OUTPUT_TAIL
+from lopen.tools.reports import OUTPUT_TAIL
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 from lopen.workspace.listing import MAX_LISTED
 from lopen.workspace.search import MAX_MATCHES
