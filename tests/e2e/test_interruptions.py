@@ -232,13 +232,15 @@ def test_a_call_that_was_running_is_answered_as_interrupted(make_project: MakePr
         return worker(body)
 
     # The command ends lopen, by the signal that the file names.
-    stop = "if test -f .git/stop; then s=$(cat .git/stop); rm .git/stop; kill -$s $PPID; sleep 60; fi"
     project = crashing(make_project, seen)
+    file = project.root / ".git/stop"
+    stop = f"if test -f {file}; then s=$(cat {file}); rm {file}; kill -$s $PPID; sleep 60; fi"
     project.specify(text=specification(commands={"verify-tests": f"{stop}; {UNITTEST}"}))
     assert project.lopen("approve", "calc", "--yes").code == 0
+    assert project.lopen("plan", "calc").code == 0  # the command is tried here, and starts
 
     for word in ("TERM", "KILL"):
-        (project.root / ".git/stop").write_text(word)
+        file.write_text(word)
         ran = ended(begun(project))
         assert ran.code == CODES[word], ran.out + ran.err
 
