@@ -134,7 +134,12 @@ class SessionContext:
         """Use these as the approved verify commands from now on."""
         if dict(commands) != dict(self.project.verifier.commands):
             self.project.verifier.commands = commands
-            self.project.verifier.approve_setup()
+            self.approve_setup()
+
+    def approve_setup(self) -> None:
+        """Approve the files that decide what verify-setup installs, if nothing is built yet."""
+        verifier = self.project.verifier
+        verifier.setup_approval.approve(verifier.tree(), verifier.commands.get("verify-setup"))
 
     def committed_tree(self) -> str:
         """Return the tree that work on a task starts from: the commit's, or the work tree's where nothing is committed."""

@@ -54,7 +54,7 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     begun = SessionStarted(session.module, displayed_step(session).value, resumed)
     told = (*told, *_warnings(context), *(Notice("info", line) for line in context.project.place.notices))
     context.record.journal.save(session, begun, *cleared, *adopted, *told)
-    context.project.verifier.approve_setup()
+    context.approve_setup()
     if (
         interrupted or adopted or not resumed
     ):  # a killed process may not have come to it; a new one has another

@@ -67,6 +67,11 @@ Read = Callable[[list[str]], Mapping[str, bytes]]
 """Return path → content of files of the tree."""
 
 
+def is_lock_file(path: str) -> bool:
+    """Return True if a package manager writes a file of this name."""
+    return PurePosixPath(path).name in LOCK_FILES
+
+
 def is_manifest(path: str) -> bool:
     """Return True if a package manager reads a file of this name."""
     name = PurePosixPath(path).name

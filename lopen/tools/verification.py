@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from lopen.base.clock import Clock
 from lopen.base.events import VerificationRan
@@ -21,7 +21,7 @@ from lopen.storage.journal import Journal
 from lopen.storage.verifications import VerificationRecord
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
-from lopen.tools.dependency_files import LOCK_FILES
+from lopen.tools.dependency_files import is_lock_file
 from lopen.tools.reports import JUnitReport, shown_end, why_not_passed, with_notes
 from lopen.tools.setup_approval import NEEDED, SetupApproval
 from lopen.tools.two_places import TwoPlaces
@@ -189,10 +189,6 @@ class Verifier:
         self._results["verify_setup"] = result = self._set_up(command)
         return result
 
-    def approve_setup(self) -> None:
-        """Approve the files that decide what verify-setup installs, if nothing is built yet."""
-        self.setup_approval.approve(self.tree(), self.commands.get("verify-setup"))
-
     def _set_up(self, command: str) -> Verified:
         if self.setup_approval.holds(self.tree(), command):
             return Verified("verify_setup", command, False, None, NEEDED, self.tree())
@@ -226,7 +222,7 @@ class Verifier:
             )
             hint = "" if report is None else why_not_passed(report, ran, command)
         finally:
-            found = self.room.leave(wanted=_is_lock, install=setting_up)
+            found = self.room.leave(wanted=is_lock_file, install=setting_up)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
         locked = self._take_over(found)
         whole = with_notes(ran, report.line() if report else "")
@@ -279,10 +275,6 @@ class Verifier:
         paths = [p for p in added if p not in locked and not is_cache(p)]
         hidden = self._repository.ignored(paths) if paths else ()
         return tuple(path for path in paths if path not in hidden)
-
-
-def _is_lock(path: str) -> bool:
-    return PurePosixPath(path).name in LOCK_FILES
 
 
 def _not_run(tool: str, command: str, setup: Verified) -> Verified:
