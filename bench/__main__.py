@@ -21,6 +21,7 @@ TABLES = (
     "cleanroom",
     "resume",
     "dashboard",
+    "serving",
 )
 
 

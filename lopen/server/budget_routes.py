@@ -59,7 +59,7 @@ async def list_budgets(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
             budgets = [report.budget_object(with_cost(store, state)) for state in found]
             return {"budgets": budgets, "total": store.budget_count()}
 
-    return models.BudgetListResponse.model_construct(**await project.run(work))
+    return models.BudgetListResponse(**await project.run(work))
 
 
 @routes.get("/budget/alerts")
