@@ -32,7 +32,11 @@ CONFIRMABLE = ("confirmation", "guardrail", "person")
 
 def is_worked_on(context: CommandContext, module: str) -> bool:
     """Return True if a process drives the module now."""
-    return is_running(lock_holder(context.root / ".lopen" / "locks", f"module-{module}"))
+    return is_running(_holder(context, module))
+
+
+def _holder(context: CommandContext, module: str) -> dict[str, object]:
+    return lock_holder(context.root / ".lopen" / "locks", f"module-{module}")
 
 
 def confirm(context: CommandContext, store: SessionStore, session_id: str, note: str = "") -> Pause:
@@ -139,11 +143,12 @@ def ask_to_pause(context: CommandContext, store: SessionStore, session_id: str) 
         LopenError: no process works on it.
     """
     session = store.load(session_id)
-    if not is_worked_on(context, session.module):
+    holder = _holder(context, session.module)
+    if not is_running(holder):
         raise LopenError(
             f"{session_id} is not running: it is {session.status}", hint=f"lopen status {session.module}"
         )
-    add_request(store.database, session_id, PersonRequest("pause", {}))
+    add_request(store.database, session_id, PersonRequest("pause", {"pid": str(holder["pid"])}))
     return session
 
 

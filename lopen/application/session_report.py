@@ -17,7 +17,8 @@ from lopen.workflow.task_tree import progress
 
 def session_object(store: SessionStore, session: Session) -> dict[str, Any]:
     """Return the status of a session for a program."""
-    scope = scope_of(session)
+    scope, verdicts = scope_of(session), store.verdicts(session.id)
+    judged = {v["subject"]: v["passed"] for v in verdicts if v["scope"] == "task"}
     return {
         "session": session.id,
         "module": session.module,
@@ -40,13 +41,14 @@ def session_object(store: SessionStore, session: Session) -> dict[str, Any]:
                         "state": t.state.value,
                         "commit": t.commit,
                         "failures": t.failures,
+                        "judged": judged.get(t.id),
                     }
                     for t in c.tasks
                 ],
             }
             for c in session.tree.components
         ],
-        "verdicts": store.verdicts(session.id)[-10:],
+        "verdicts": verdicts[-10:],
         "answers": [{"question": asked, "answer": answer} for asked, answer in session.answers],
         "assumptions": list(session.assumptions),
         "accepted": list(session.accepted),

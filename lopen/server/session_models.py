@@ -99,6 +99,7 @@ class TaskSummary(Answer):
     state: Literal["pending", "in_progress", "complete", "failed"]
     commit: str | None
     failures: Count = Field(description="Failures in a row.")
+    judged: bool | None = Field(description="Whether the latest verdict on the task passed.")
 
 
 class ComponentSummary(Answer):
@@ -141,6 +142,7 @@ class SessionResponse(Answer):
     branch: str | None
     components: list[ComponentSummary]
     verdicts: list[dict[str, Any]] = Field(description="The latest verdicts, oldest first.")
+    answers: list[dict[str, str]] = Field(description="Each `question` with the person's `answer`.")
     assumptions: list[str]
     accepted: list[str] = Field(description="Undecided verdicts that a person accepted.")
     waiting: WaitingResponse | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -11,7 +12,7 @@ from lopen.storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class PersonRequest:
-    """One request. `body`: for `skip` the `task` and the `reason`."""
+    """One request. `body`: for `skip` the `task` and the `reason`, for `pause` the `pid` of the process that is asked."""
 
     kind: Literal["pause", "skip"]
     body: dict[str, str]
@@ -38,11 +39,12 @@ def pause_requested(database: Database, session: str) -> bool:
 
 
 def drop_pauses(database: Database, session: str) -> None:
-    """Delete requests to pause that the session did not take."""
+    """Delete requests to pause that an earlier process of the session did not take."""
     if pause_requested(database, session):
+        own = PersonRequest("pause", {"pid": str(os.getpid())})
         with database.transaction():
             for request in take_requests(database, session):
-                if request.kind != "pause":
+                if request.kind != "pause" or request == own:
                     add_request(database, session, request)
 
 

@@ -144,7 +144,6 @@ function treeRow({ component, task }, session, limits) {
     };
   }
   const state = task.given_up ? "skipped" : task.state;
-  const verdict = session.verdicts?.findLast((v) => v.scope === "task" && v.subject === task.id);
   const budget = limits.get(task.id);
   return {
     props: { class: `task ${state === "in_progress" ? "now" : ""}`, title: task.name },
@@ -153,7 +152,7 @@ function treeRow({ component, task }, session, limits) {
       h("span", { class: "id" }, task.id.replace(`${session.module}-`, "")),
       h("span", { class: "name" }, task.name),
       task.failures && state !== "complete" ? h("span", { class: "chip bad" }, `${task.failures} failed`) : null,
-      verdict ? h("span", { class: verdict.passed ? "good" : "bad", title: verdict.summary }, verdict.passed ? "judged ✓" : "judged ✗") : null,
+      task.judged === null ? null : h("span", { class: task.judged ? "good" : "bad" }, task.judged ? "judged ✓" : "judged ✗"),
       budget?.tokens_used ? h("span", { class: "count" }, budget.cost_usd ? `$${budget.cost_usd.toFixed(2)}` : short(budget.tokens_used)) : null,
     ],
   };
@@ -187,8 +186,9 @@ function verdictsPanel(session) {
   return panel("Verdicts", { key: "verdicts" }, items.length ? h("ul", { class: "verdicts" }, items) : empty("No finished work was judged yet."));
 }
 
-function notesPanel({ assumptions = [], accepted = [] }) {
-  if (!assumptions.length && !accepted.length) return null;
-  return panel("Assumed and accepted", { key: "notes" }, h("ul", null,
+function notesPanel({ answers = [], assumptions = [], accepted = [] }) {
+  if (!answers.length && !assumptions.length && !accepted.length) return null;
+  return panel("Answered, assumed, accepted", { key: "notes" }, h("ul", null,
+    answers.map(({ question, answer }) => h("li", null, `${question} – ${answer}`)),
     assumptions.map((text) => h("li", null, `assumed: ${text}`)), accepted.map((text) => h("li", null, `accepted by a person: ${text}`))));
 }
