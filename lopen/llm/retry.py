@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 FALLBACK_RETRIES: Final = 2
 KEPT_EVERY_S: Final = 1.0  # of an answer that streams in
+KEPT_S: Final = 600.0  # how long a fallback that answered is asked first
 MAX_RETRY_AFTER_S: Final = 300.0  # for a longer wait the session pauses
 
 
@@ -76,11 +77,32 @@ class TrackedModel:
         self.model.connect()
 
 
+@dataclass(slots=True)
+class Substitutes:
+    """The fallbacks that answered in the place of a model, for ten minutes each, so that no turn waits for it again."""
+
+    _kept: dict[str, tuple[str, float]] = field(default_factory=dict)  # model → its substitute, until when
+
+    def order(self, model: str, fallbacks: Sequence[str], now: float) -> list[str]:
+        """Return the models in the order to ask them; `now` is monotonic."""
+        names = [model, *(name for name in dict.fromkeys(fallbacks) if name != model)]
+        kept, until = self._kept.get(model, (model, 0.0))
+        return names if now >= until else [kept, *(name for name in names if name != kept)]
+
+    def answered(self, model: str, by: str, asked_first: str, now: float) -> None:
+        """Remember that `by` answered a request for `model`, of which `asked_first` was tried before all others."""
+        if by == model:
+            self._kept.pop(model, None)
+        elif by != asked_first:
+            self._kept[model] = (by, now + KEPT_S)
+
+
 def ask(
     model: Model,
     request: Request,
     *,
     fallbacks: Sequence[str] = (),
+    substitutes: Substitutes | None = None,
     policy: RetryPolicy,
     clock: Clock,
     rng: random.Random,
@@ -97,7 +119,8 @@ def ask(
         ContextTooLong: the prompt is too long.
         Rejected: the first model rejected the request.
     """
-    names = [request.model, *(name for name in dict.fromkeys(fallbacks) if name != request.model)]
+    substitutes = substitutes or Substitutes()
+    names = substitutes.order(request.model, fallbacks, clock.monotonic())
     failures: list[str] = []
     for position, name in enumerate(names):
         if position:
@@ -105,12 +128,14 @@ def ask(
         retries = policy.max_retries if position == 0 else min(FALLBACK_RETRIES, policy.max_retries)
         attempts = _Attempts(replace(policy, max_retries=retries), clock, rng, notify)
         try:
-            return attempts.ask(model, replace(request, model=name), on_text)
+            response = attempts.ask(model, replace(request, model=name), on_text)
+            substitutes.answered(request.model, name, names[0], clock.monotonic())
+            return response
         except TransientFailure as failure:
             _give_up_on_long_wait(failure, clock)
             failures.append(str(failure))
         except Rejected as rejection:
-            if position == 0:
+            if name == request.model:
                 raise
             failures.append(str(rejection))
     raise Unavailable(f"no model answered. {_failure_list(names, failures)}")

@@ -31,7 +31,7 @@ from lopen.llm.messages import (
     Usage,
 )
 from lopen.llm.prices import cost_usd
-from lopen.llm.retry import RetryPolicy, TrackedModel, ask
+from lopen.llm.retry import RetryPolicy, Substitutes, TrackedModel, ask
 from lopen.prompts.sizes import RequestSizes
 from lopen.storage.journal import Journal
 from lopen.workflow.pauses import circuit_pause, endpoint_pause
@@ -99,6 +99,7 @@ class ModelCalls:
     rng: random.Random
     cache_read_weight: float
     _sizes: RequestSizes = field(default_factory=RequestSizes)
+    _substitutes: Substitutes = field(default_factory=Substitutes)
 
     def connect(self) -> None:
         """Raise what stands against asking the model, before anything is changed for it."""
@@ -153,6 +154,7 @@ class ModelCalls:
                 tries,
                 request,
                 fallbacks=self.fallbacks,
+                substitutes=self._substitutes,
                 policy=self.policy,
                 clock=self.clock,
                 rng=self.rng,

@@ -12,7 +12,7 @@ from typing import Any
 
 from lopen.llm.fake_api.server import Answer
 from tests.endpoint import Turn, message, text, tools
-from tests.project import code, plan, verified
+from tests.project import code, component, plan, verified
 
 Call = tuple[str, dict[str, Any]]
 
@@ -225,6 +225,20 @@ BEHAVIOURS: Sequence[Behaviour] = (
         [CIRCLE, CIRCUIT],
         "circuit",
         "in_progress",
+    ),
+    Behaviour(
+        "records the same wrong plan again and again",
+        numbered(
+            lambda n: [
+                ("record_components", {"components": [component("core", "AC-9")]}),
+                ("report_progress", {"message": f"Try {n}."}),
+            ]
+        ),
+        5,
+        [CIRCUIT],
+        "circuit",
+        "",
+        first=[tools(("record_dependencies", {"dependencies": []}))],
     ),
     Behaviour(
         "fails one task for ever",

@@ -158,6 +158,49 @@ def test_a_model_that_stays_away_is_replaced_by_the_fallback(make_project: MakeP
     assert [t["model"] for t in ran.named("turn_ended") if t["purpose"] == "turn"] == ["claude-sonnet-5"] * 2
 
 
+def test_a_fallback_is_kept_and_the_first_model_asked_again_after_ten_minutes(
+    make_project: MakeProject,
+) -> None:
+    building = [tools(("run_command", {"command": f"echo {n}"})) for n in range(3)]
+
+    def answers() -> Any:
+        left = [plan(), *building, build("calc-t1")]
+
+        def answer(body: dict[str, Any]) -> Any:
+            return status(529, "Overloaded") if body["model"] != "claude-sonnet-5" else left.pop(0)
+
+        return answer
+
+    for minutes, again in ((0, 1), (11, 4)):
+        project = make_project(answers(), name=f"after-{minutes}", LOPEN_MODEL__MAX_RETRIES="1")
+        project.specify()
+        arranged = [["tests.e2e.test_model_failures:let_pass", minutes]]
+        ran = project.lopen("approve", "calc", "--yes", "--run", "--json", arrange=arranged)
+        assert ran.code == 0, ran.err
+        asked = [r["model"] for r in project.requests].count("claude-sonnet-5-5")
+        assert asked == again * 2, "each try of the first model is retried once"
+
+
+def let_pass(minutes: int) -> None:
+    """Let as many minutes pass by lopen's clock with each look at it from the retries."""
+    from lopen.base.clock import SystemClock
+    from lopen.llm import retry
+
+    real, passed = SystemClock.monotonic, 0.0
+    ask = retry.ask
+
+    def asked(*given: Any, **named: Any) -> Any:
+        nonlocal passed
+        passed += minutes * 60
+        return ask(*given, **named)
+
+    SystemClock.monotonic = lambda self: real(self) + passed  # type: ignore[method-assign]
+
+    from lopen.loop import model_calls
+
+    vars(model_calls)["ask"] = asked
+
+
 def test_when_every_model_stays_away_the_session_waits_and_resume_goes_on(make_project: MakeProject) -> None:
     away = [status(529, "Overloaded")] * 4  # the model and the fallback, each with one retry
     project = make_project([plan(), *away, build("calc-t1")], LOPEN_MODEL__MAX_RETRIES="1")

@@ -24,6 +24,8 @@ from lopen.limits.circuits.circuit import (
 )
 from lopen.limits.circuits.rules import CircuitRule, RuleBook
 
+# Tools whose rejected input waiting cannot mend
+RECORDS = frozenset({"record_dependencies", "record_components", "select_component", "record_tasks"})
 PROBE_LOST_S = 900.0  # longer than any call may take
 
 
@@ -110,7 +112,9 @@ def _ended(
     count = sum(tool == end.tool for tool, *_ in recent)
     if not rule.trips(count):
         return state, None
-    return _trip(state, rule, f"{end.tool} failed {count} times within {rule.window:g} turns", now, book)
+    same = end.tool in RECORDS and state.calls.history.count(end.signature) >= count
+    seen = f"{end.tool} failed {count} times within {rule.window:g} turns{' with the same input' if same else ''}"
+    return _trip(state, rule, seen, now, book, ack=same)
 
 
 def is_failure(state: CircuitState, end: CallEnd) -> bool:
