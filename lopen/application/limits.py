@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import StoreUnreachable, WrongUsage
+from lopen.base.events import AlertRaised, Recorded, Subscriber
 from lopen.limits.admin_actions import NoSuch
 from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.circuits.agents import AgentLimits, agent_limits
@@ -19,6 +20,7 @@ from lopen.settings.schema import Settings
 from lopen.storage.database import Database
 
 STORE_HINT = "start it, or use the local store: lopen config set --user budget.store sqlite"
+SEEN_ALERTS = ("protected_path", "secret")
 LISTED = {"budget": "lopen budget show", "circuit": "lopen circuit status"}
 
 
@@ -132,3 +134,23 @@ def tell(context: CommandContext, lines: list[str]) -> None:
     """Print lines for people; nothing with `--json`, where each object has its own line."""
     if not context.json:
         context.say("\n".join(lines))
+
+
+def kept_alerts(settings: Settings, database: Database, hide: Callable[[str], str]) -> Subscriber:
+    """Return the subscriber that stores the alerts that no budget and no circuit raised."""
+    from lopen.limits.stores.opening import open_limits
+    from lopen.limits.stores.records import Alert
+    from lopen.limits.texts import new_id
+
+    limits = open_limits(settings.budget, database, evidence_max=settings.memory.evidence_max)
+
+    def keep(record: Recorded) -> None:
+        event = record.event
+        if isinstance(event, AlertRaised) and event.alert_type in SEEN_ALERTS:
+            alert = Alert(
+                new_id(), event.budget_id, event.alert_type, hide(event.message), timestamp=record.ts
+            )
+            with suppress(StoreUnreachable):  # it stays in the log
+                limits.atomically(lambda rows: rows.add_alert(alert))
+
+    return keep

@@ -19,6 +19,7 @@ from lopen.application.confinement import (
     sandbox_of,
     sandbox_rules,
 )
+from lopen.application.limits import kept_alerts
 from lopen.application.live_text import LiveTextWriter
 from lopen.application.run_options import ResumeOptions
 from lopen.application.tracing import traced
@@ -133,7 +134,7 @@ def wired(
             project=Project(place, workspace, Specifications(home, store), commands, verifier, rules),
             record=_record(store, journal, audit, home, secrets),
             models=SessionModels(calls, oracle, override),
-            guards=Guards(meter, _watch(meter, journal, clock, verifier)),
+            guards=Guards(meter, _watch(meter, journal, clock, verifier, settings, secrets)),
             people=People(
                 person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
@@ -173,7 +174,7 @@ def _hearing(
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)
     live = LiveTextWriter(context.root, session.id, hide)
-    return (_shown(context, view), log, upkeep, live)
+    return (_shown(context, view), log, upkeep, live, kept_alerts(settings, store.database, hide))
 
 
 def _shown(context: CommandContext, view: View) -> Subscriber:
@@ -226,11 +227,19 @@ def _verifier(
     )
 
 
-def _watch(meter: Meter, journal: Journal, clock: Clock, verifier: Verifier) -> Watch:
+def _watch(
+    meter: Meter,
+    journal: Journal,
+    clock: Clock,
+    verifier: Verifier,
+    settings: Settings,
+    secrets: KnownSecrets,
+) -> Watch:
     def tests() -> str | None:
         return verifier.commands.get("verify-tests")
 
-    return Watch(meter.gate, journal, clock, tests)
+    disabled = frozenset(settings.guardrails.disabled)
+    return Watch(meter.gate, journal, clock, tests, disabled, secrets.redact)
 
 
 def _model_calls(

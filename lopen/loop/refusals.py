@@ -73,7 +73,8 @@ def _settles(use: Json) -> bool:
 
 
 def _is_refusal(fields: dict[str, Any]) -> bool:
-    return not fields.get("ok", True) or fields.get("passed") is False
+    # What was skipped is told by the result that it rests on.
+    return not fields.get("skipped") and (not fields.get("ok", True) or fields.get("passed") is False)
 
 
 def _in_words(tool: str, fields: dict[str, Any]) -> str:

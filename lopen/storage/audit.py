@@ -16,7 +16,9 @@ from lopen.storage.verifications import VerificationRecord
 
 MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
 
-Outcome = Literal["ok", "error", "refused", "timeout"]
+Outcome = Literal[
+    "ok", "failed", "error", "refused", "timeout"
+]  # failed: its command ended with another code than 0
 
 
 @dataclass(frozen=True, slots=True)

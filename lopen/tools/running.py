@@ -153,21 +153,19 @@ class ToolRunner:
         self.note_failure(use, result.fields)
         self.pause = self.pause or result.pause
         seconds = self.clock.monotonic() - started.at
-        error = str(result.fields.get("error", ""))
+        outcome, error = _outcome(result)
         tree = self._tree_after(result)  # a process of git's: others may write to the database meanwhile
         with self.bench.journal.transaction():
             self.audit.end(
                 started.seq,
                 seconds=seconds,
-                outcome=result.outcome,
+                outcome=outcome,
                 content_hash=result.content_hash,
                 error=error,
             )
             notice = self.watch.after(use, result, before=before, tree=tree)
             self.bench.journal.tell(
-                ToolEnded(
-                    use.id, use.name, started.summary, result.outcome, seconds, error[:500], started.seq
-                )
+                ToolEnded(use.id, use.name, started.summary, outcome, seconds, error[:500], started.seq)
             )
             result = replace(result, notice=notice) if notice else result
             if self.log is not None:
@@ -215,6 +213,14 @@ class _Started:
     seq: int
     at: float
     summary: str
+
+
+def _outcome(result: ToolResult) -> tuple[Outcome, str]:
+    """Return the outcome for the audit and its error; a command that ended with another code than 0 has failed."""
+    exit_code = result.fields.get("exit_code")
+    if result.outcome == "ok" and exit_code not in (None, 0):
+        return "failed", f"exit code {exit_code}"
+    return result.outcome, str(result.fields.get("error", ""))
 
 
 def summarised(use: ToolUse) -> str:

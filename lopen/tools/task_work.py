@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from lopen.base.events import GuardrailRaised, TaskChanged
-from lopen.guardrails.completion import QUALITY, missing, rejection, unproven
-from lopen.guardrails.guard import Claim
+from lopen.guardrails.completion import QUALITY, check_quality, missing
+from lopen.guardrails.guard import Claim, GuardFacts, GuardVerdict
 from lopen.guardrails.wording import one_line
 from lopen.oracle.verdict import Scope
 from lopen.tools import inputs
@@ -59,16 +59,20 @@ def _fail(bench: Workbench, task: Task, note: str) -> ToolResult:
 def _complete(bench: Workbench, task: Task, note: str) -> ToolResult:
     bench.project.verifier.touch()  # the work tree counts as it is now, whoever changed it
     lacking = missing("task", bench.project.verifier.commands, bench.fresh)
-    if lacking:
+    session = bench.session
+    claim = Claim("task", task.id, lacking)
+    gate = check_quality(
+        GuardFacts(session.module, session.id, session.step, bench.clock.now(), task.id, claim=claim)
+    )
+    if gate.verdict is GuardVerdict.BLOCK:
         stale = sorted(set(lacking) & set(bench.evidence.passed))
         hint = (
             f"the work tree changed since {', '.join(stale)} passed"
             if stale
             else "run them now, in this order"
         )
-        claim = Claim("task", task.id, lacking)
-        answer = failed(rejection(claim), hint, outcome="refused", missing=list(lacking))
-        return _false_claim(bench, unproven(claim), answer)
+        answer = failed(gate.correction, hint, outcome="refused", missing=list(lacking))
+        return _false_claim(bench, gate.reason, answer)
     result = bench.steps.complete(bench, task.id)
     if result.recorded and note.lstrip().casefold().startswith("assumed:"):
         line = f"{task.id}: {one_line(note, 1_000)}"

@@ -39,6 +39,8 @@ class Watch:
     journal: Journal
     clock: Clock
     test_command: Callable[[], str | None] = lambda: None
+    disabled: frozenset[str] = frozenset()  # advisory guards that are switched off
+    redact: Callable[[str], str] = str
     pause: Pause | None = None
     turn: int = 0
     _passes: dict[str, ToolPass] = field(default_factory=dict)
@@ -106,6 +108,7 @@ class Watch:
         return self._told(self.gate.end_turn()) if self.test_command() is not None else ""
 
     def _told(self, habits: tuple[WastefulHabit, ...]) -> str:
+        habits = tuple(habit for habit in habits if guard_of(habit) not in self.disabled)
         for habit in habits:
             self.journal.tell(
                 GuardrailRaised(guard_of(habit), "warn", in_words(habit), "tells the model, continues")
@@ -124,7 +127,7 @@ class Watch:
             result.ok,
             exit_code,
             tree,
-            resource=resource,
+            resource=self.redact(resource),
             content_hash=result.content_hash,
             edited=(str(given.get("path", "")),) if result.ok and use.name in EDITS else (),
             tree_before=before,

@@ -80,7 +80,7 @@ class ToolStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded(Event):
-    """`outcome`: "ok", "error", "refused" or "timeout". `number` is that of the call in the audit trail."""
+    """`outcome`: "ok", "failed" (a command did), "error", "refused" or "timeout". `number` is that of the call in the audit trail."""
 
     name: ClassVar[str] = "tool_ended"
     call: str
