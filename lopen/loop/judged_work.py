@@ -11,6 +11,7 @@ from lopen.documents.spec import Specification
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
+from lopen.loop.converted_files import converted_files
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.prompts.prompt import named, outermost
@@ -150,6 +151,7 @@ def evidence_for(
         tampering=(
             *find_tampering(compared),
             *_uncompared(change),
+            *converted_files(repository, base, tree, change.files),
             *untested_code(bench, compared),
             *left_out(bench),
         ),

@@ -250,3 +250,27 @@ def test_a_repository_cannot_let_files_in(make_project: MakeProject) -> None:
 
     assert ran.code == 2
     assert "verify.carry" in ran.err
+
+
+# What a clone would hold instead of what was verified
+ATTRIBUTES = {
+    "*.py working-tree-encoding=ISO-8859-1": "working-tree-encoding=ISO-8859-1",
+    "calc.py ident": "ident=set",
+}
+
+
+@pytest.mark.parametrize("line", ATTRIBUTES)
+def test_no_attribute_makes_a_clone_differ_from_what_was_verified(
+    make_project: MakeProject, line: str
+) -> None:
+    attributes = ("write_file", {"path": ".gitattributes", "content": f"{line}\n"})
+    script = [plan(), tools(attributes, *code(), *verified("calc-t1"))]
+    project = make_project(script)
+    project.specify()
+
+    project.drive()
+
+    (found,) = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
+    assert found["passed"] is False
+    assert any(ATTRIBUTES[line] in finding["message"] for finding in found["findings"]), found
+    assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
