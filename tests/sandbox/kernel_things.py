@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import pty
 import struct
+import termios
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -68,13 +70,15 @@ def kernel_things(beside: Path, secret: Path) -> Iterator[KernelThings]:
 
 def _feed(stop: threading.Event, pipe: int, master: int) -> None:
     """Keep something to read in the pipe and at the terminal, as a program and a person do."""
+    os.set_blocking(pipe, False)
+    os.set_blocking(master, False)
     while not stop.wait(0.05):
-        for file, text in ((pipe, b"CANARY-FIFO\n"), (master, b"CANARY-TYPED\n")):
-            with contextlib.suppress(BlockingIOError):
-                os.set_blocking(file, False)
-                os.write(file, text)
+        waiting = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
         with contextlib.suppress(BlockingIOError):
-            os.read(pipe, 65_536)
+            if waiting < 1_000:  # there is always something to read, and room to write
+                os.write(pipe, b"CANARY-FIFO\n" * 10)
+            os.write(master, b"CANARY-TYPED\n")
+        with contextlib.suppress(BlockingIOError):
             os.read(master, 65_536)
 
 
