@@ -22,6 +22,7 @@ PICTURES: tuple[tuple[str, Literal["light", "dark"], tuple[int, int]], ...] = (
     ("phone", "light", PHONE),
     ("large", "dark", LARGE),
 )
+SEEN_LARGE = ("overview", "module")  # a picture of that size takes a second
 PATIENCE_MS = 60_000
 MOST_TABS = 150
 FLAGS = [
@@ -107,9 +108,11 @@ class Visitor:
         raise AssertionError(f"Tab does not reach {target}")
 
     def picture(self, name: str) -> None:
-        """Keep pictures of the page: light, dark, on a phone and on a large screen."""
+        """Keep pictures of the page: light, dark, on a phone and, of some pages, on a large screen."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         for kind, scheme, (width, height) in PICTURES:
+            if kind == "large" and name not in SEEN_LARGE:
+                continue
             self.page.set_viewport_size({"width": width, "height": height})
             self.page.emulate_media(color_scheme=scheme)
             self.page.wait_for_timeout(60)  # two frames

@@ -274,7 +274,7 @@ def test_the_stream_goes_on_where_a_killed_server_left_it(
         feed = page.get_by_role("listbox", name="Events of the session")
         expect(feed).to_contain_text("calc-t1 Write add: in progress")
         first.process.kill()
-        expect(page.get_by_text("the server does not answer")).to_be_visible()
+        expect(page.get_by_role("banner")).to_contain_text("the server does not answer")
         before.let_go()
         after.let_go()
         ended(run, 0)

@@ -80,7 +80,7 @@ export function modulePage({ project, module, session: wanted, changed, connecte
       const waits = session.status ? waiting([session]) : [];
       return [
         heading(project, module, summary, session, board.sessions.filter((s) => s.project === project && s.module === module)),
-        problem ? h("p", { class: "bad", role: "alert", key: "problem" }, problem.message) : null,
+        problem?.status ? h("p", { class: "bad", role: "alert", key: "problem" }, problem.message) : null,
         needsPanel(waits),
         session.standstill && !waits.length ? h("p", { class: "notice", key: "still" }, session.standstill.cause, " To go on, in a terminal: ", copyable(session.standstill.command)) : null,
         session.status ? progressLine(session, summary) : null,
