@@ -27,15 +27,22 @@ class Runner:
     none: re.Pattern[str]
     some: re.Pattern[str]
     ended: re.Pattern[str] | None = None  # beside the two; of use where the runner is called plainly
+    summary: re.Pattern[str] | None = (
+        None  # instead of the three, for a runner that always prints one at its end
+    )
 
     def spoke(self, output: str) -> bool:
         """Whether the output has the runner's own end of a run in it."""
+        if self.summary is not None:
+            return self.summary.search(output) is not None
         return any(p.search(output) for p in (self.some, self.none, self.ended) if p is not None)
 
 
-def _runner(name: str, none: str, some: str, ended: str | None = None) -> Runner:
-    pattern = re.compile(ended, re.MULTILINE) if ended is not None else None
-    return Runner(name, re.compile(none, re.MULTILINE), re.compile(some, re.MULTILINE), pattern)
+def _runner(
+    name: str, none: str, some: str, ended: str | None = None, *, summary: str | None = None
+) -> Runner:
+    own = (re.compile(pattern, re.MULTILINE) if pattern is not None else None for pattern in (ended, summary))
+    return Runner(name, re.compile(none, re.MULTILINE), re.compile(some, re.MULTILINE), *own)
 
 
 _BLANK_OR_NOT = r"\S"  # for reporters that the project may choose: any output at all
@@ -49,12 +56,13 @@ RUNNERS: tuple[Runner, ...] = (
         r"|^(?:=+ )?\d+ skipped\b(?:, \d+ (?:deselected|warnings?))* in [\d.]+s|^s+ +\[100%\]$",
         r"^(?:=+ )?(?:\d+ \w+, ){0,9}\d+ (?:failed|passed|xfailed|xpassed|errors?)\b.*\bin [\d.]+s"
         r"|^(?=s*[.xXFE])[.sxXFE]+ +\[ *\d+%\]$",
-        r"\b\d+ (?:passed|failed|skipped|xfailed|xpassed|deselected|errors?)\b|\[100%\]|^[.sxXFE]+$",
+        r"\b\d+ (?:passed|failed|skipped|xfailed|xpassed|deselected|errors?)\b|\[100%\]|^[.sxXFE]+\n",
     ),
     _runner(
         "unittest",
         rf"^Ran 0 tests in |^NO TESTS RAN|^Ran (?P<n>\d+) tests? in {_UNITTEST_SKIPPED}",
         rf"^Ran (?P<n>[1-9]\d*) tests? in (?!{_UNITTEST_SKIPPED})|^(?=[sxuFE]*\.)[.sxuFE]+$|\.\.\. ok$",
+        summary=r"^Ran \d+ tests? in |^NO TESTS RAN",
     ),
     _runner(
         "jest",
@@ -143,6 +151,13 @@ _FAILED_TESTS = re.compile(
     re.MULTILINE,
 )
 
+_COLLECTED = re.compile(
+    r"^collected (?P<collected>\d+) items?(?: / \d+ errors?)?(?: / (?P<left>\d+) deselected)?"
+    r"(?: / \d+ skipped)?(?: / (?P<selected>\d+) selected)?$",
+    re.MULTILINE,
+)
+_SUMMARY = re.compile(r"^(?:=+ )?(?:\d+ \w+, ){0,9}\d+ \w+ in [\d.]+s.*$", re.MULTILINE)
+_OUTCOMES = re.compile(r"(\d+) (?:failed|passed|skipped|xfailed|xpassed|errors?)\b")
 _PYTEST = re.compile(r"(?:^|[\s/;&|])(?:py\.?test|python[\d.]*\s+-m\s+pytest)\b")
 _PYTEST_NO_TESTS = 5  # pytest's documented exit code for "no tests were collected"; unittest's since 3.12
 
@@ -173,6 +188,19 @@ def failed_tests(output: str) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(found[found.lastgroup or 0] for found in _FAILED_TESTS.finditer(plain(output)))
     )
+
+
+def fewer_reported(output: str) -> bool:
+    """Whether pytest tells of fewer results than it had collected: the program ended the run, or changed the runner."""
+    text = plain(output)
+    collected = sum(
+        int(found["selected"] or int(found["collected"]) - int(found["left"] or 0))
+        for found in _COLLECTED.finditer(text)
+    )
+    reported = sum(
+        int(number) for summary in _SUMMARY.finditer(text) for number in _OUTCOMES.findall(summary[0])
+    )
+    return reported < collected
 
 
 def plain(output: str) -> str:

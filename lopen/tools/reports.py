@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lopen.base.stat_cache import Signature, signature
 from lopen.oracle.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
-from lopen.oracle.runner_output import no_tests_collected
+from lopen.oracle.runner_output import fewer_reported, no_tests_collected
 from lopen.sandbox.command import CommandResult
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
@@ -21,6 +21,7 @@ NO_TESTS_HINT = (
     "no tests were collected, or all of them were skipped, or the runner printed nothing: write at least one test "
     "that the command finds and runs"
 )
+FEWER_HINT = "fewer tests are reported than were collected: nothing may end the run or change the runner"
 FAILED_HINT = "the command exited with success, but {path} tells of {failed} failed tests: fix them"
 
 
@@ -87,6 +88,8 @@ def why_not_passed(report: JUnitReport, ran: CommandResult, command: str) -> str
     report.read()
     if no_tests_collected(ran.exit_code, ran.output, command, report.counts):
         return NO_TESTS_HINT
+    if ran.exit_code == 0 and fewer_reported(ran.output):
+        return FEWER_HINT
     if report.failed and ran.exit_code == 0:
         return FAILED_HINT.format(path=report.path, failed=report.failed)
     return ""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.oracle.junit import Counts
-from lopen.oracle.runner_output import failed_tests, no_tests_collected, plain, tail
+from lopen.oracle.runner_output import failed_tests, fewer_reported, no_tests_collected, plain, tail
 from tests.tables import table
 
 CASES = table(__file__, "runner_outputs.toml")
@@ -113,3 +113,22 @@ def test_the_tail_keeps_its_limit(output: str, limit: int) -> None:
 
 def test_terminal_escapes_do_not_survive() -> None:
     assert plain("\x1b[1;31mred\x1b[0m \x1b]0;title\x07x\r\ny") == "red x\ny"
+
+
+@pytest.mark.parametrize(
+    ("output", "fewer"),
+    [
+        ("collected 3 items\n\na.py .\n\n=== 1 passed in 0.01s ===\n", True),
+        ("collected 5 items / 2 deselected / 3 selected\n\n=== 2 passed, 2 deselected in 0.01s ===\n", True),
+        ("collected 5 items / 2 deselected / 3 selected\n\n=== 3 passed, 2 deselected in 0.01s ===\n", False),
+        (
+            "collected 2 items / 1 skipped\n\n== 1 passed, 1 skipped, 1 xfailed, 2 warnings in 1.01s (0:01) ==\n",
+            False,
+        ),
+        ("collected 1 item\n== 1 passed in 0.1s ==\ncollected 2 items\n== 2 passed in 0.1s ==\n", False),
+        ("4 workers [3 items]\n...   [100%]\n3 passed in 0.10s\n", False),
+        ("Ran 3 tests in 0.001s\n\nOK\n", False),
+    ],
+)
+def test_fewer_results_than_collected_tests_are_noticed(output: str, fewer: bool) -> None:
+    assert fewer_reported(output) is fewer
