@@ -21,7 +21,7 @@ _WRAPPED = (
     " conda run parallel watch bash sh zsh dash ksh . source"
 )
 _WRAPPERS = frozenset(_WRAPPED.split())
-_PASSED = re.compile(r"-.*|\w+=.*|\d+(\.\d+)?[smhd]?|run")
+_PASSED = r"-.*|\w+=.*|\d+(\.\d+)?[smhd]?|run"
 _NAMED = 1_000  # ancestors and words that are looked at, at most
 
 
@@ -49,7 +49,7 @@ def runs(words: Sequence[str], scripts: Sequence[str]) -> bool:
         name = os.path.basename(word)
         if name in scripts:
             return True
-        if not (name in _WRAPPERS or name.startswith(_INTERPRETERS) or _PASSED.fullmatch(word)):
+        if not (name in _WRAPPERS or name.startswith(_INTERPRETERS) or re.fullmatch(_PASSED, word)):
             return False
     return False
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _COPYING = frozenset({"cp", "mv", "install", "ln", "rsync", "scp"})
 _SWEEPING = frozenset({"find", "xargs", "git", "rsync"})
-_WHOLE = re.compile(r"--recursive|--archive|-[A-Za-z]*[aRr][A-Za-z]*")
+_WHOLE = r"--recursive|--archive|-[A-Za-z]*[aRr][A-Za-z]*"
 
 
 def written(command: ResolvedCommand, cwd: str, root: str) -> str:
@@ -69,7 +69,7 @@ def _landing(words: Sequence[str], cwd: str, root: str) -> str:
     place = os.path.join(cwd, os.path.expanduser(target))
     if not target or not (is_claude(os.path.realpath(place)) or _inside(place, root)):
         return ""
-    whole = words[0].endswith("mv") or any(_WHOLE.fullmatch(w) for w in words[1:])
+    whole = words[0].endswith("mv") or any(re.fullmatch(_WHOLE, w) for w in words[1:])
     for source in sources:
         name = os.path.basename(source.rstrip("/"))
         lands = os.path.join(place, name)

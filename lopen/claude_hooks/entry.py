@@ -6,8 +6,8 @@ know is allowed. Loaded before anything heavy: only the standard library, and no
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found] # `signal` itself loads enumerations, which takes longer
 import os
-import signal
 import sys
 from datetime import UTC, datetime
 

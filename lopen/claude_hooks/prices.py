@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 TABLE = os.path.join(os.path.dirname(__file__), "prices.json")
-_AROUND = re.compile(r"^.*?(?=claude-)|\[.*\]$|@.*$|-latest$|-v\d+:\d+$|-\d{8}(?=$|-v\d)")
+_AROUND = r"^.*?(?=claude-)|\[.*\]$|@.*$|-latest$|-v\d+:\d+$|-\d{8}(?=$|-v\d)"
 
 
 def cost_usd(model: str, counts: Iterable[int], prompt: int) -> float | None:
@@ -26,7 +26,7 @@ def cost_usd(model: str, counts: Iterable[int], prompt: int) -> float | None:
 
 def plain_name(model: str) -> str:
     """The model's name without provider, date and variant."""
-    return _AROUND.sub("", model)
+    return re.sub(_AROUND, "", model)
 
 
 @lru_cache(maxsize=1)

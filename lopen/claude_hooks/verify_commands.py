@@ -18,14 +18,15 @@ MOST_SPECIFICATIONS = 200
 MOST_BYTES = 1_000_000
 LONGEST = 4_000  # characters of a text, from its end
 MOST_OUTPUTS = 10
-_LINE = re.compile(
+# Compiled at their first use: a hook has little time to start
+_LINE = (
     r"(?m)^[ \t]*[-*+][ \t]+(?:\*\*|__)[ \t]*(verify-[a-z0-9-]+)[ \t]*(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)"
     r"[ \t]*(`+)(?!`)(.+?)(?<!`)\2[ \t]*$"
 )
 _WRAPPER = r"(?:\w+=\S*|env|time|nohup|command|exec|nice(?: -n \S+)?|timeout(?: -\S+)* \S+)"
-_BEFORE = re.compile(rf"(?s)(?:.*(?:&&|;|\n|\{{|\())?\s*(?:{_WRAPPER}\s+)*")
-_REDIRECTED = re.compile(r"\s*(?:&>>?\s*\S+|\d?>>?\s*(?:&\d|[^\s&|;<>()]+))\s*$")
-_FILTERED = re.compile(r"\s*\|\s*(?:tail|head|cat|tee|grep)\b[^|;&`$()]*$")
+_BEFORE = rf"(?s)(?:.*(?:&&|;|\n|\{{|\())?\s*(?:{_WRAPPER}\s+)*"
+_REDIRECTED = r"\s*(?:&>>?\s*\S+|\d?>>?\s*(?:&\d|[^\s&|;<>()]+))\s*$"
+_FILTERED = r"\s*\|\s*(?:tail|head|cat|tee|grep)\b[^|;&`$()]*$"
 
 
 def verify_commands(root: str) -> Iterator[str]:
@@ -38,7 +39,7 @@ def verify_commands(root: str) -> Iterator[str]:
     except OSError:
         return
     for name in names:
-        for _, _, line in _LINE.findall(_text(os.path.join(specs, name, "SPECIFICATION.md"))):
+        for _, _, line in re.findall(_LINE, _text(os.path.join(specs, name, "SPECIFICATION.md"))):
             if line.strip().casefold() != "none":
                 yield line.strip()
 
@@ -62,7 +63,7 @@ def runs_one(text: str, lines: Iterator[str]) -> bool:
     bare = _blanks(text)
     for line in lines:
         wanted = _blanks(_without_output(line, filtered=False))
-        if wanted and bare.endswith(wanted) and _BEFORE.fullmatch(_head(text, wanted)):
+        if wanted and bare.endswith(wanted) and re.fullmatch(_BEFORE, _head(text, wanted)):
             return True
     return False
 
@@ -83,8 +84,8 @@ def _blanks(text: str) -> str:
 def _without_output(text: str, *, filtered: bool) -> str:
     """The text without where its output goes."""
     for _ in range(MOST_OUTPUTS):
-        shorter = _REDIRECTED.sub("", text)
-        shorter = _FILTERED.sub("", shorter) if filtered else shorter
+        shorter = re.sub(_REDIRECTED, "", text)
+        shorter = re.sub(_FILTERED, "", shorter) if filtered else shorter
         if shorter == text:
             break
         text = shorter
