@@ -136,7 +136,7 @@ def hook_ms(folder: Path, redis: str = "", rounds: int = 15) -> list[float]:
             check=True,
         )
 
-    works = [
+    works: list[Callable[[], None]] = [
         lambda: run("-c", "pass"),
         lambda: run("-m", "lopen", "hook", "pre-tool-use"),
         lambda: run("-m", "lopen", "hook", "session-start"),
