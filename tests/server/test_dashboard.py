@@ -365,3 +365,21 @@ def _store_waiting_sessions(project: Project) -> None:
     with closing(open_limits(Settings().budget, store.database)) as limits:
         limits.atomically(lambda rows: rows.put_circuit(tripped))
     store.database.close()
+
+
+def test_a_decision_reaches_the_project_on_whose_page_it_was_made(
+    make_project: MakeProject, browser: Browser
+) -> None:
+    first, second = make_project(name="first"), make_project(name="second")
+    for project in (first, second):
+        project.specify()
+    both = ("--project", str(first.root), "--project", str(second.root))
+    with serving(first, *both) as server, visiting(browser, server) as person:
+        modules = person.page.get_by_role("region", name="Modules").first
+        expect(modules).to_contain_text("calcfirst")
+        expect(modules).to_contain_text("calcsecond")
+        person.go("#/second/m/calc/gate")
+        person.press("Approve")
+        expect(person.page.get_by_role("heading", level=1)).to_contain_text("approved")
+    states = [p.lopen("modules", "--json").named("module")[0]["state"] for p in (first, second)]
+    assert states == ["specified", "approved"]
