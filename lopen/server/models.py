@@ -57,6 +57,7 @@ class BudgetStateResponse(Answer):
     max_requests: Count = Field(description="Allowed requests; 0: no limit.")
     cost_usd: float = Field(description="Cost in USD of tokens with a known price.", examples=[0.7313])
     unpriced_tokens: Count = Field(description="Tokens without a known price.")
+    estimated_tokens: Count = Field(description="Tokens of cut requests, estimated; part of `tokens_used`.")
     extended: Count = Field(description="Tokens that extensions granted, part of `max_tokens`.")
 
 

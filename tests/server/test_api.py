@@ -125,6 +125,9 @@ def test_a_running_session_pauses_and_skips_as_it_is_asked(make_project: MakePro
         assert reached.wait(60)
         session = server.get("/api/sessions")["sessions"][0]["session"]
         assert server.get(f"/api/sessions/{session}")["worked_on"] is True
+        budgets = server.get("/api/budget")["budgets"]
+        assert budgets == without_session(shown(project, "budget", "show", event="budget"))
+        assert max(b["reserved"] for b in budgets) > 0  # a request is under way
         asked = server.post("/api/tasks/calc-t2/skip", {"reason": "not needed"})
         assert asked["done"] is False
         assert server.post(f"/api/sessions/{session}/pause")["done"] is False
