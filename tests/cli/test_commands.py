@@ -439,7 +439,7 @@ def test_doctor_reads_the_commands_of_the_specifications(lopen: Lopen, project: 
     broken = next(i for i, line in enumerate(said) if "calc: verify-build" in line)
     assert said[broken].endswith("no-such-tool not found")
     assert said[broken + 1].strip() == f"→ install no-such-tool, or correct the command in {SPEC}"
-    assert "ok    calc: verify-tests: true && echo fine" in said
+    assert "ok    calc: verify-tests: true && echo fine: found, not tried before it is approved" in said
     assert any(line.endswith("./lint.sh not found") for line in said)
     assert any("bad: verify commands" in line and "not UTF-8" in line for line in said)
 
