@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.needs import lacking
 from tests.project import Project
 from tests.server.serving import serving
 
@@ -56,6 +58,8 @@ def test_several_servers_are_told_apart(project: Project, tmp_path: Path) -> Non
 
 
 def test_another_address_is_warned_of_and_spoken_to_over_tls(project: Project, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        lacking("openssl")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     made = [
         "openssl",
