@@ -49,6 +49,7 @@ from lopen.loop.model_calls import ModelCalls
 from lopen.loop.module_branch import ModuleBranch
 from lopen.loop.oracle_calls import OracleCalls
 from lopen.loop.task_commit import Committer
+from lopen.oracle.rubric import system_prompt
 from lopen.prompts.templates import check_templates
 from lopen.retention.log_rotation import StructuredLog
 from lopen.retention.policy import retention_policy
@@ -104,6 +105,7 @@ def wired(
     settings, clock = loaded.settings, clock or SystemClock()
     secrets = KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
+    system_prompt()  # the oracle's, before anything is paid for
     place = workplace_of(context, settings, store, session, clock, secrets)
     home, root, repository = place.home, place.root, place.repository
     sandbox = sandbox_of(context, settings, root, session.id)

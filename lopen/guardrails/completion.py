@@ -63,8 +63,8 @@ def rejection(claim: Claim) -> str:
         return ""
     subject = f"{claim.boundary} {one_line(claim.subject, 80)}"
     return (
-        f"Cannot mark {subject} as complete: {listing(claim.missing, 20)} did not succeed since the last change "
-        "to the work tree. Run them now, in this order, fix what they find, then retry."
+        f"Cannot mark {subject} as complete: {listing(claim.missing, 20)} did not succeed in this iteration "
+        "since the last change to the work tree. Run them now, in this order, fix what they find, then retry."
     )
 
 

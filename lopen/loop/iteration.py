@@ -30,7 +30,7 @@ from lopen.workflow.decide import enter_step
 from lopen.workflow.pauses import gate_pause, iterations_pause, stuck_pause
 from lopen.workflow.session import MOVED, NEEDS_MODEL, Pause, Session, StepProgress, waits
 from lopen.workflow.steps import Step, Trigger
-from lopen.workflow.task_tree import Component, State, next_task, selectable
+from lopen.workflow.task_tree import State, next_task, selectable
 
 
 def look(context: SessionContext) -> Pause | None:
@@ -118,7 +118,7 @@ def _select(context: SessionContext) -> StepProgress:
     left = [c for c in tree.components if c.state is not State.COMPLETE]
     if not left:
         return close_module(bench, context.models.oracle)
-    choices = [c for c in selectable(tree) if not given_up(c)]
+    choices = [c for c in selectable(tree) if not c.given_up]
     if not choices:
         return waits(stuck_pause(context.record.journal.session, left))
     waiting = next((c for c in choices if c.open_tasks or c.broken_down), None)
@@ -131,17 +131,13 @@ def _select(context: SessionContext) -> StepProgress:
     return MOVED
 
 
-def given_up(component: Component) -> bool:
-    return not component.open_tasks and any(t.given_up for t in component.tasks)
-
-
 def _close_component(context: SessionContext) -> StepProgress:
     session = context.record.journal.session
     component = session.tree.component(session.selected or "")
     assert component is not None
     if component.open_tasks:
         return NEEDS_MODEL
-    if given_up(component):
+    if component.given_up:
         # Tasks that a person gave up leave their component open; the others go on.
         context.record.journal.change(selected=None)
         return MOVED

@@ -59,7 +59,9 @@ def system_prompt(folder: Path | None = None) -> str:
             f"the prompt template {name} is outdated: version {VERSION} is required, it has {found}",
             hint="take over the bundled template's changes, or unset workflow.templates",
         )
-    return text[header.end() :]
+    if not (body := text[header.end() :]).strip():
+        raise TemplateError(f"the prompt template {name} is empty", hint="restore the file")
+    return body
 
 
 @dataclass(frozen=True, slots=True)

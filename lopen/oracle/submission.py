@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
 
 from lopen.llm.messages import Response, ToolSpec
 from lopen.oracle.evidence import Evidence, evidence_hash
 from lopen.oracle.verdict import Confidence, CriterionResult, Finding, Holds, Severity, Verdict
 
+LOWER_CASE = BeforeValidator(lambda word: word.strip().lower() if isinstance(word, str) else word)
 TOOL = "submit_verdict"
 MAX_FINDINGS = 50
 MAX_CRITERIA = 200
@@ -26,7 +36,9 @@ class SubmittedFinding(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    severity: Severity = Field(description="error: must be fixed before the work counts; warning; info")
+    severity: Annotated[Severity, LOWER_CASE] = Field(
+        description="error: must be fixed before the work counts; warning; info"
+    )
     message: StrictStr = Field(description="What is wrong and what would fix it, in one or two sentences")
     path: StrictStr | None = Field(default=None, description="The file it is about, as the evidence names it")
     line: Annotated[StrictInt, Field(ge=0)] | None = Field(default=None, description="The line, where known")
@@ -39,7 +51,7 @@ class SubmittedCriterion(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     id: StrictStr = Field(description="The criterion's id")
-    holds: Holds = Field(description="no: it does not hold, which fails the verdict")
+    holds: Annotated[Holds, LOWER_CASE] = Field(description="no: it does not hold, which fails the verdict")
     evidence: StrictStr = Field(default="", description="Path and line, or test, that shows it")
 
 
@@ -49,7 +61,9 @@ class SubmittedVerdict(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     passed: StrictBool = Field(description="Whether the work does what the criteria and sections ask")
-    confidence: Confidence = Field(description="How sure the evidence lets you be; low counts as not passed")
+    confidence: Annotated[Confidence, LOWER_CASE] = Field(
+        description="How sure the evidence lets you be; low counts as not passed"
+    )
     summary: StrictStr = Field(description="The judgement in at most three sentences")
     findings: list[SubmittedFinding] = Field(default_factory=list)
     criteria: list[SubmittedCriterion] = Field(

@@ -48,7 +48,13 @@ def template(name: str, folder: str = "") -> str:
             f"prompt template {name} is version {header['version']}, this lopen wants {VERSIONS[name]}",
             hint="update the template, or remove workflow.templates to use the bundled ones",
         )
-    return text[header.end() :].strip()
+    body = text[header.end() :].strip()
+    if not body:
+        raise TemplateError(
+            f"prompt template {name} is empty",
+            hint="reinstall lopen, or fix workflow.templates in your own configuration",
+        )
+    return body
 
 
 def check_templates(folder: str = "") -> None:

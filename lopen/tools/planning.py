@@ -91,11 +91,12 @@ def select_component(bench: Workbench, wanted: inputs.SelectComponent) -> ToolRe
 def _select_component(bench: Workbench, wanted: inputs.SelectComponent) -> ToolResult:
     tree = bench.session.tree
     component = tree.component(wanted.name)
-    names = ", ".join(c.name for c in selectable(tree))
+    choices = [c for c in selectable(tree) if not c.given_up]
+    names = ", ".join(c.name for c in choices)
     if component is None:
         return failed(f"there is no component {wanted.name!r}", f"selectable: {names}")
-    if component not in selectable(tree):
-        state = component.state.value
+    if component not in choices:
+        state = "given up: a person skipped its tasks" if component.given_up else component.state.value
         waits = [d for d in component.depends_on if (c := tree.component(d)) and c.state.value != "complete"]
         why = f"it waits for {', '.join(waits)}" if waits else f"it is {state}"
         return failed(f"{component.name} cannot be selected: {why}", f"selectable: {names}")

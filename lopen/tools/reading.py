@@ -108,7 +108,9 @@ def get_current_context(bench: Workbench, _: inputs.NoInput) -> ToolResult:
         module=session.module,
         component=component.name if component else None,
         task=task_fields(session.task) if building and session.task else None,
-        selectable=[c.name for c in selectable(session.tree)],
+        selectable=[c.name for c in selectable(session.tree) if not c.given_up]
+        if session.step is Step.SELECT_NEXT_COMPONENT
+        else [],
         scope=None if scope.original is None else {"completed": scope.completed, "original": scope.original},
     )
 

@@ -131,6 +131,11 @@ class Component:
         return State.IN_PROGRESS if rolled is State.COMPLETE else rolled
 
     @property
+    def given_up(self) -> bool:
+        """True if a person skipped tasks of it and no other is open."""
+        return not self.open_tasks and any(t.given_up for t in self.tasks)
+
+    @property
     def open_tasks(self) -> tuple[Task, ...]:
         """The tasks that still need work, in order."""
         return tuple(t for t in self.tasks if t.open)

@@ -497,3 +497,12 @@ def test_a_wider_boundary_builds_on_the_narrower_verdicts(make_project: MakeProj
     assert "# Diff that no verdict has covered\n(none)" in module
     assert "     1  def add(a, b):" in module
     assert '"test_one.py": TestOne.test_add' in module or "test_add" in module.partition("# Tests by file")[2]
+
+
+def test_the_oracle_s_words_count_in_any_case(make_project: MakeProject) -> None:
+    criteria = [{"id": "AC-1", "holds": "Yes", "evidence": "test_calc.py:7"}]
+    judged = verdict(confidence="High", criteria=criteria)
+    project = make_project([plan(), build("calc-t1")], oracle=judged)
+    project.specify()
+    assert project.drive().code == 0
+    assert len(project.oracle_requests) == 1

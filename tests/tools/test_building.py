@@ -118,7 +118,7 @@ def test_the_context_says_where_the_session_stands(at: Bench) -> None:
                 {"name": "write the function", "done": False},
             ],
         },
-        "selectable": ["Core"],
+        "selectable": [],  # in step 4 alone
         "scope": {"completed": 0, "original": 3},
     }
 
