@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import subprocess
 import sys
@@ -124,31 +123,30 @@ def test_a_person_s_command_in_a_script_is_refused_by_the_command_itself(make_cl
         assert "ended with 1" in result.text
 
 
-def test_an_exhausted_budget_stops_the_session_until_a_person_extends_it(make_claude: MakeClaude) -> None:
+def test_an_exhausted_budget_ends_the_loop_until_a_person_extends_it(make_claude: MakeClaude) -> None:
     steps = [bash(f"touch {name}", 9_000) for name in ("one", "two", "three", "four")]
-    claude = make_claude([*steps, text("stopped"), bash("touch five", 1_000), text("done")])
+    claude = make_claude([*steps, text("stopped"), text("stopped")])
 
     ran = claude.runs(TOKEN_BUDGET_SESSION_DEFAULT="20000")
 
-    # The third call's own tokens may not stand in the transcript yet when its hook reads it; the fourth finds them.
-    three = claude.there("three")
-    assert [claude.there(name) for name in ("one", "two", "four")] == [True, True, False]
-    third, fourth = tool_results(claude.endpoint.requests[4])[2:]
-    assert third.is_error is not three
-    assert three or "Token budget exhausted (27,000 / 20,000 tokens used)" in third.text
-    assert re.search(r"Token budget exhausted \((27|36),000 / 20,000 tokens used\)", fourth.text)
-    assert "Token usage at 90%" in json.dumps(claude.endpoint.requests[2])
+    # The third call's own tokens may not stand in the transcript yet when its hook reads it
+    assert len(claude.endpoint.requests) in (3, 4)
+    assert not claude.there("four")
     budget = f"session:{ran['session_id']}"
     shown = {line["budget_id"]: line for line in claude.lopen("budget", "show", "--json").events}
-    assert shown[budget]["tokens_used"] >= 27_000
+    assert shown[budget]["tokens_used"] == 9_000 * len(claude.endpoint.requests)
     assert shown[budget]["agent"] == "claude-code"
-    alerts = [line["alert_type"] for line in claude.lopen("alerts", "list", "--all", "--json").events]
+    alerts = [line["alert_type"] for line in claude.lopen("alerts", "list", "--json").events]
     assert alerts == ["warning_threshold", "budget_exhausted"]
+    made = len(claude.endpoint.requests)
+    refused = claude.runs("--resume", ran["session_id"], TOKEN_BUDGET_SESSION_DEFAULT="20000")
+    assert "lopen budget extend --tokens" in refused["result"]
+    assert len(claude.endpoint.requests) == made
 
-    extended = claude.lopen("budget", "extend", budget, "--tokens", "60000", "--reason", "it is worth it")
+    extended = claude.lopen("budget", "extend", "--tokens", "60000", "--reason", "it is worth it")
     assert extended.code == 0, extended.err
     claude.runs("--resume", ran["session_id"], TOKEN_BUDGET_SESSION_DEFAULT="20000")
-    assert claude.there("five")
+    assert len(claude.endpoint.requests) > made
 
 
 def test_the_fifth_identical_call_is_not_made(make_claude: MakeClaude) -> None:
@@ -157,8 +155,6 @@ def test_the_fifth_identical_call_is_not_made(make_claude: MakeClaude) -> None:
     claude.runs()
 
     assert len((claude.project.root / "calls").read_text().splitlines()) == 4
-    results = tool_results(claude.endpoint.requests[-1])
-    assert "Bash was called 5 times in a row" in results[4].text
-    assert all(result.is_error for result in results[4:])
+    assert len(claude.endpoint.requests) == 5  # and the loop is over
     circuit = claude.lopen("circuit", "status", "--json").events[0]
     assert (circuit["state"], circuit["rule"], circuit["needs_ack"]) == ("open", "duplicate_call", True)
