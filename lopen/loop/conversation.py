@@ -212,7 +212,8 @@ class Conversation:
         if session.step is Step.DRAFT_SPECIFICATION and self._specified():
             return Outcome("recorded")
         stop = detect_stop(response.text, step=session.step, tool_calls_made=self.tool_calls)
-        seen = f"{stop.kind}: {stop.evidence}" if stop.evidence else stop.kind
+        said_nothing = "no text" if stop.kind == "empty" else "no tool call and no result"
+        seen = f"{stop.kind}: {stop.evidence}" if stop.evidence else said_nothing
         most = self.bench.settings.workflow.max_nudges
         if self.nudges >= most:
             return Outcome("failed", f"the turn ended without the step's result ({seen})")
