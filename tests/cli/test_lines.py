@@ -66,6 +66,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (e.TurnStarted(1, "m", 16_000), None),
     (e.ModelText("Hel"), None),
+    (e.ModelInput("write_file", "{"), None),
     (
         e.TurnEnded(2, "m", "tool_use", 100, 50, 2_000, 300, 0.0123, 4.25, "text"),
         "turn 2: 2,400 tokens in (2,000 cached), 50 out, $0.0123, 4.2 s, tool_use",
