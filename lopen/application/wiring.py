@@ -115,8 +115,7 @@ def wired(
         subscribers = (
             _hearing(context, settings, store, session, clock, view, secrets.redact) if heard else ()
         )
-        if heard:
-            subscribers += stack.enter_context(traced(settings.telemetry.endpoint))
+        subscribers += stack.enter_context(traced(settings.telemetry.endpoint if heard else ""))
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = _model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
