@@ -182,7 +182,8 @@ def sandbox(examined: Examined) -> Iterator[CheckResult]:
         mend = "install bubblewrap, or run without a sandbox: lopen config set --user sandbox.mode none"
         yield CheckResult(f"sandbox.mode = {wanted}", "fail", found.detail, mend)
     else:
-        chosen = sandbox_for(examined.settings, examined.root, "")
+        with tempfile.TemporaryDirectory() as place:  # choosing one makes the HOME of commands
+            chosen = sandbox_for(examined.settings, Path(place), "")
         status: Status = "warn" if chosen.warning else "ok"
         yield CheckResult(f"sandbox.mode = {wanted}", status, chosen.warning or found.detail)
         reached = NETWORKS[chosen.install_network].format(

@@ -79,4 +79,5 @@ def _tell(context: CommandContext, found: Request | Unsent, step: Step) -> None:
         max_tokens=found.max_tokens,
         cost_usd=cost,
         system=[b.text for b in found.system],
+        opening=found.messages[0]["content"][0]["text"],
     )

@@ -45,7 +45,11 @@ def private_folder(folder: Path) -> None:
     """Create a folder, and those above it, that nobody else enters. Raises `OSError`."""
     if not folder.is_dir():
         private_folder(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError as error:  # another process made it, or it is a file
+            if not folder.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
 
 
 def replace_linked(path: Path, data: bytes, *, mode: int = 0o644) -> None:

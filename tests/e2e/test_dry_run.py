@@ -51,7 +51,7 @@ def assert_as_sent(project: Project) -> None:
     assert line["tools"] == [tool["name"] for tool in first["tools"]]
     assert (line["model"], line["max_tokens"]) == (first["model"], first["max_tokens"])
     opening = first["messages"][0]["content"][0]["text"]
-    assert opening in shown.err
+    assert line["opening"] == opening
 
 
 def test_after_the_approval_it_is_the_planning(make_project: MakeProject) -> None:

@@ -157,7 +157,9 @@ def test_broken_toml_names_line_and_column(project: Path, theirs: Write, text: s
 
 def test_values_that_do_not_fit_together_name_their_places(project: Path) -> None:
     with pytest.raises(WrongUsage, match="warning_threshold") as caught:
-        _load(project, {"TOKEN_BUDGET_ALERT_THRESHOLD": "0.95"})
+        _load(
+            project, {"TOKEN_BUDGET_ALERT_THRESHOLD": "0.95", "LOPEN_BUDGET__CONFIRMATION_THRESHOLD": "0.9"}
+        )
     assert "budget.warning_threshold from TOKEN_BUDGET_ALERT_THRESHOLD" in caught.value.message
 
 
@@ -338,6 +340,8 @@ def test_setting_what_would_be_refused_writes_nothing(project: Path, key: str, v
 
 
 def test_values_that_would_not_fit_together_are_not_written(project: Path) -> None:
+    set_value("user", project, "budget.confirmation_threshold", "0.9")
+    before = user_file().read_text("utf-8")
     with pytest.raises(WrongUsage, match="confirmation_threshold"):
         set_value("user", project, "budget.warning_threshold", "0.95")
-    assert not user_file().exists()
+    assert user_file().read_text("utf-8") == before
