@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from lopen.claude_hooks.config import AGENT, session_spec, task_spec
 from lopen.claude_hooks.event import HookEvent, Malformed
 from lopen.claude_hooks.prices import cost_usd
-from lopen.claude_hooks.transcript import Place, Request, beyond, files_of, higher, read
+from lopen.claude_hooks.transcript import BilledRequest, TranscriptPosition, beyond, files_of, higher, read
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage, Charge, cleared, opened
 from lopen.limits.budgets.charging import charge_all
 from lopen.limits.circuits.call_events import add_cost
@@ -89,7 +89,7 @@ class Spending:
             return
         places: dict[str, list[Any]] = self._memo.get("files", {})
         for agent, path, size in files_of(self._event.transcript, self._event.agent_transcript):
-            place = Place(*places[agent]) if agent in places else Place()
+            place = TranscriptPosition(*places[agent]) if agent in places else TranscriptPosition()
             if size == place.offset:
                 continue
             news = read(path, self._event.session, agent, place)
@@ -100,12 +100,12 @@ class Spending:
             places[agent] = list(news.place.fields().values())
         self._memo["files"] = dict(list(places.items())[-FILES_KEPT:])
 
-    def place(self, agent: str) -> Place:
+    def place(self, agent: str) -> TranscriptPosition:
         """Where an agent's transcript was read to."""
         found = self._memo.get("files", {}).get(agent)
-        return Place(*found) if found else Place()
+        return TranscriptPosition(*found) if found else TranscriptPosition()
 
-    def _charge_once(self, request: Request) -> None:
+    def _charge_once(self, request: BilledRequest) -> None:
         """Each request once, in whichever transcript it stands; what is older than counts are kept is not charged."""
         if request.at and request.at < (self._now - self._kept).strftime("%Y-%m-%dT%H:%M:%S"):
             return

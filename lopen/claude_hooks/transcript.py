@@ -24,7 +24,7 @@ MOST_FILES = 200
 CALLS_KEPT = 50  # tool calls of the newest message
 
 
-class Request(Value):
+class BilledRequest(Value):
     """One billed request. `key` identifies it in every transcript that holds it."""
 
     key: str
@@ -34,7 +34,7 @@ class Request(Value):
     at: str = ""
 
 
-class Place(Value):
+class TranscriptPosition(Value):
     """Where the reading of one file goes on, and the message that its last line belongs to."""
 
     offset: int = 0
@@ -50,8 +50,8 @@ class Place(Value):
 class News(Value):
     """What the new lines of a file say."""
 
-    place: Place
-    requests: tuple[Request, ...] = ()
+    place: TranscriptPosition
+    requests: tuple[BilledRequest, ...] = ()
     failed: tuple[str, ...] = ()  # calls that were answered with an error
 
 
@@ -87,9 +87,9 @@ def _size(path: str) -> int:
         return 0
 
 
-def read(path: str, session: str, agent: str, place: Place) -> News:
+def read(path: str, session: str, agent: str, place: TranscriptPosition) -> News:
     """What the file holds beyond `place`; nothing new where it cannot be read."""
-    requests: dict[str, Request] = {}
+    requests: dict[str, BilledRequest] = {}
     failed: list[str] = []
     text, offset = _new_text(path, place.offset)
     newest, prior, calls = place.newest, place.prior, list(place.calls)
@@ -113,8 +113,8 @@ def read(path: str, session: str, agent: str, place: Place) -> News:
             before = requests[key].usage if key in requests else BudgetUsage()
             model, at = str(message.get("model", ""))[:100], str(entry.get("timestamp", ""))[:40]
             whose = agent or ("sub-agent" if aside else "")
-            requests[key] = Request(key, model, higher(usage, before), whose, at)
-    after = Place(offset, newest, prior, tuple(calls))
+            requests[key] = BilledRequest(key, model, higher(usage, before), whose, at)
+    after = TranscriptPosition(offset, newest, prior, tuple(calls))
     return News(after, tuple(requests.values()), tuple(failed))
 
 

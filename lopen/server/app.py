@@ -14,7 +14,7 @@ from lopen.server.access import AccessKeys
 from lopen.server.dashboard import dashboard_routes
 from lopen.server.description import describe
 from lopen.server.feed import EventFeed
-from lopen.server.gate import Gate
+from lopen.server.gate import AccessGate
 from lopen.server.problems import add_problems
 from lopen.server.served import ServedProjects
 from lopen.server.tagging import Tagged
@@ -25,7 +25,7 @@ LARGEST_BODY = 64 * 1024
 
 def create_app(
     projects: ServedProjects, keys: AccessKeys, *, names: frozenset[str] = frozenset(), secure: bool = False
-) -> Gate:
+) -> AccessGate:
     """Return the ASGI application. `names`: host names that it answers to; `secure`: it speaks TLS."""
 
     @asynccontextmanager
@@ -60,4 +60,4 @@ def create_app(
         for feed in feeds.values():
             feed.close()
 
-    return Gate(Tagged(app), keys=keys, names=names, secure=secure, close=close)
+    return AccessGate(Tagged(app), keys=keys, names=names, secure=secure, close=close)

@@ -49,7 +49,7 @@ def host_allowed(host: str, names: frozenset[str]) -> bool:
     return True
 
 
-class Gate:
+class AccessGate:
     """An ASGI application around the routes, which only sees requests of the person."""
 
     def __init__(

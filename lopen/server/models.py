@@ -19,7 +19,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """Everything the API answers; more fields may come."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
@@ -31,13 +31,13 @@ class Order(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Page(Answer):
+class Page(ResponseModel):
     """A part of a list."""
 
     total: Count = Field(description="Number of entries in the whole list.", examples=[1])
 
 
-class BudgetStateResponse(Answer):
+class BudgetStateResponse(ResponseModel):
     """A budget."""
 
     budget_id: str = Field(examples=["module:calc"])
@@ -76,7 +76,7 @@ class ExtendBudgetRequest(Order):
     ]
 
 
-class CircuitStateResponse(Answer):
+class CircuitStateResponse(ResponseModel):
     """The circuit breaker of a session."""
 
     circuit_id: str = Field(examples=["session:calc-20261122-1"])
@@ -100,7 +100,7 @@ class CircuitListResponse(Page):
     circuits: list[CircuitStateResponse]
 
 
-class AlertResponse(Answer):
+class AlertResponse(ResponseModel):
     """An alert."""
 
     alert_id: str = Field(examples=["a-000001"])

@@ -6,17 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from lopen.server.models import Answer, Count, Order, Page, Said, Text, Time
+from lopen.server.models import Count, Order, Page, ResponseModel, Said, Text, Time
 
 
-class Health(Answer):
+class Health(ResponseModel):
     """The server answers."""
 
     status: Literal["ok"] = "ok"
     version: str = Field(description="Version of lopen.", examples=["0.1.0"])
 
 
-class ServedProjectResponse(Answer):
+class ServedProjectResponse(ResponseModel):
     """A project that this server serves."""
 
     project: str = Field(description="Name for the query parameter `project`.", examples=["shop"])
@@ -29,7 +29,7 @@ class ProjectListResponse(Page):
     projects: list[ServedProjectResponse]
 
 
-class ModuleResponse(Answer):
+class ModuleResponse(ResponseModel):
     """A module with a specification."""
 
     module: str = Field(examples=["calc"])
@@ -50,7 +50,7 @@ class ModuleListResponse(Page):
     modules: list[ModuleResponse]
 
 
-class WaitingResponse(Answer):
+class WaitingResponse(ResponseModel):
     """The reason why a session waits, and the command that continues it."""
 
     kind: str = Field(description="gate, confirmation, question, budget, circuit, …", examples=["gate"])
@@ -58,7 +58,7 @@ class WaitingResponse(Answer):
     command: str = Field(examples=["lopen approve calc --run"])
 
 
-class SessionSummary(Answer):
+class SessionSummary(ResponseModel):
     """A session in a list."""
 
     session: str = Field(examples=["calc-20261122-1"])
@@ -77,21 +77,21 @@ class SessionListResponse(Page):
     sessions: list[SessionSummary]
 
 
-class IterationsResponse(Answer):
+class IterationsResponse(ResponseModel):
     """Iterations of a session."""
 
     used: Count
     granted: Count
 
 
-class ScopeResponse(Answer):
+class ScopeResponse(ResponseModel):
     """Completed criteria and components against the original scope, which is null before step 4."""
 
     completed: Count
     original: Count | None
 
 
-class TaskSummary(Answer):
+class TaskSummary(ResponseModel):
     """A task in a session's tree."""
 
     id: str = Field(examples=["calc-t1"])
@@ -102,7 +102,7 @@ class TaskSummary(Answer):
     judged: bool | None = Field(description="Whether the latest verdict on the task passed.")
 
 
-class ComponentSummary(Answer):
+class ComponentSummary(ResponseModel):
     """A component in a session's tree."""
 
     id: str
@@ -112,7 +112,7 @@ class ComponentSummary(Answer):
     tasks: list[TaskSummary]
 
 
-class QuestionResponse(Answer):
+class QuestionResponse(ResponseModel):
     """The model's open question."""
 
     text: str
@@ -121,7 +121,7 @@ class QuestionResponse(Answer):
     answer: str | None
 
 
-class StandstillResponse(Answer):
+class StandstillResponse(ResponseModel):
     """The reason why a session does not run, how to mend it, and the command that continues it."""
 
     cause: str
@@ -129,7 +129,7 @@ class StandstillResponse(Answer):
     command: str
 
 
-class SessionResponse(Answer):
+class SessionResponse(ResponseModel):
     """A session with its task tree."""
 
     session: str = Field(examples=["calc-20261122-1"])
@@ -151,14 +151,14 @@ class SessionResponse(Answer):
     standstill: StandstillResponse | None = Field(description="Null while it runs or when it is complete.")
 
 
-class CriterionResponse(Answer):
+class CriterionResponse(ResponseModel):
     """An acceptance criterion."""
 
     id: str = Field(examples=["AC-1"])
     text: str
 
 
-class CommandResponse(Answer):
+class CommandResponse(ResponseModel):
     """A verify command as lopen will run it."""
 
     name: str = Field(examples=["verify-tests"])
@@ -166,7 +166,7 @@ class CommandResponse(Answer):
     shown: str = Field(description="The command with invisible characters made visible.")
 
 
-class SectionResponse(Answer):
+class SectionResponse(ResponseModel):
     """A section of the specification. An element is a text, or a list of tag, attributes and children."""
 
     address: str = Field(description="Its path of headings.", examples=["Behaviour > Rounding"])
@@ -174,14 +174,14 @@ class SectionResponse(Answer):
     content: list[Any] = Field(description="Elements.", examples=[[["p", {}, "It ", ["em", {}, "adds"]]]])
 
 
-class RemarkResponse(Answer):
+class RemarkResponse(ResponseModel):
     """A problem or warning about a line of the specification."""
 
     line: Count
     message: str
 
 
-class ApprovalResponse(Answer):
+class ApprovalResponse(ResponseModel):
     """An approval."""
 
     module: str
@@ -191,7 +191,7 @@ class ApprovalResponse(Answer):
     spec_hash: str
 
 
-class SpecificationResponse(Answer):
+class SpecificationResponse(ResponseModel):
     """What a person reads before approving."""
 
     module: str
@@ -235,7 +235,7 @@ class SkipRequest(Order):
     reason: Said
 
 
-class DecisionResponse(Answer):
+class DecisionResponse(ResponseModel):
     """The effect of a decision."""
 
     session: str
@@ -244,14 +244,14 @@ class DecisionResponse(Answer):
     command: str = Field(description="The command that continues the session; empty if it runs.")
 
 
-class SubtaskResponse(Answer):
+class SubtaskResponse(ResponseModel):
     """An entry of a task's checklist."""
 
     name: str
     done: bool
 
 
-class CriterionVerdictResponse(Answer):
+class CriterionVerdictResponse(ResponseModel):
     """A criterion of the task's component as the latest verdict sees it; `open`: not judged."""
 
     id: str
@@ -260,7 +260,7 @@ class CriterionVerdictResponse(Answer):
     evidence: str
 
 
-class VerificationResponse(Answer):
+class VerificationResponse(ResponseModel):
     """A run of a verify command, with its output."""
 
     name: str = Field(examples=["verification-3"])
@@ -274,7 +274,7 @@ class VerificationResponse(Answer):
     hint: str
 
 
-class TaskResponse(Answer):
+class TaskResponse(ResponseModel):
     """A task with all that is known of it. Text of the repository, the model and tools is data."""
 
     id: str = Field(examples=["calc-t1"])

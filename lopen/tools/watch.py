@@ -17,7 +17,7 @@ from lopen.guardrails.habits import guard_of, in_words, notice
 from lopen.guardrails.pipeline import circuit_events
 from lopen.guardrails.shell_text import looks_like_tests
 from lopen.limits.answers import ToolPass, ToolTrip
-from lopen.limits.circuits.call_gate import Gate
+from lopen.limits.circuits.call_gate import CallGate
 from lopen.llm.messages import ToolUse
 from lopen.oracle.runner_output import failed_tests
 from lopen.storage.journal import Journal
@@ -35,7 +35,7 @@ class Watch:
     `test_command` returns the approved verify-tests command, None where there is none.
     """
 
-    gate: Gate
+    gate: CallGate
     journal: Journal
     clock: Clock
     test_command: Callable[[], str | None] = lambda: None

@@ -34,7 +34,7 @@ from lopen.limits.budgets.cost import (
 from lopen.limits.budgets.scopes import TASK, specs_for
 from lopen.limits.circuits.agents import AgentLimits, agent_limits
 from lopen.limits.circuits.call_events import lose_probe, put_agents, read_agents
-from lopen.limits.circuits.call_gate import Gate
+from lopen.limits.circuits.call_gate import CallGate
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.circuits.rules import rule_book
 from lopen.limits.report import left_line, snapshot_line
@@ -85,7 +85,7 @@ class Meter:
             exempt=exempt,
             history=settings.memory.tool_history_max,
         )
-        self.gate = Gate(
+        self.gate = CallGate(
             store, self._tried, clock, book, self._resources, HabitLimits.of(settings.tool_discipline)
         )
 

@@ -42,7 +42,7 @@ class Try(Protocol):
     def __call__(self, work: Callable[[], T], otherwise: Callable[[], T]) -> T: ...
 
 
-class Gate:
+class CallGate:
     """The circuit, the history of calls and the sub-agents of one session."""
 
     def __init__(
