@@ -19,7 +19,7 @@ def test_a_file_is_made_with_its_folders_and_replaced_as_a_whole(tmp_path: Path)
     assert path.read_bytes() == b"one\r\ntwo\n", "line ends are the caller's"
     store_text(path, "three")
     assert path.read_text("utf-8") == "three"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(path.parent.iterdir()) == [path]
 
 

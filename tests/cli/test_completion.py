@@ -78,6 +78,7 @@ def test_keys_are_offered(lopen: Lopen) -> None:
         "sandbox.max_processes",
         "sandbox.max_memory_mb",
         "sandbox.max_file_mb",
+        "sandbox.max_written_mb",
     ]
 
 
