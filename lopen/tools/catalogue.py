@@ -223,7 +223,7 @@ def _verify_tool(name: str) -> Tool:
     tool = name.replace("-", "_")
     return Tool(
         tool,
-        f"Run the specification's {name} command. Passes when its exit code is 0. The last 12,000 characters of its output are shown. {AFTER_A_FAILURE}",
+        f"Run the specification's {name} command in a clean checkout of what would be committed; what verify-setup installs is there, not in your own tree, where run_command works. Passes when its exit code is 0. The last 12,000 characters of its output are shown. {AFTER_A_FAILURE}",
         inputs.NoInput,
         BUILDING,
         partial(task_work.verify_command, tool),
