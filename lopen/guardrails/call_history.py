@@ -199,7 +199,12 @@ class CallHistory(Value):
         continues an iteration must not call this.
         """
         edited = self.edited if subject == self.subject else ()
-        return self.replace(subject=subject, unchanged={}, edited=edited, findings=())
+        return self.replace(
+            subject=subject,
+            unchanged={},
+            edited=edited,
+            findings=tuple(f for f in self.findings if edited and f.kind == "untested_edits"),
+        )
 
     def found(self, habits: tuple[WastefulHabit, ...]) -> CallHistory:
         """Add findings; a higher count replaces the lower count of the same habit."""
