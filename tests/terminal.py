@@ -49,9 +49,10 @@ def on_a_terminal(
             if not piece:
                 break
             shown += piece
-            if waiting and waiting[0][0] in shown[seen:]:
-                seen = len(shown)
-                os.write(mine, waiting.pop(0)[1])
+            while waiting and (found := shown.find(waiting[0][0], seen)) >= 0:
+                wanted, typed = waiting.pop(0)
+                seen = found + len(wanted)
+                os.write(mine, typed)
         return process.wait(TIMEOUT_S), shown
     finally:
         if process.poll() is None:

@@ -20,6 +20,7 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 CONTINUED: frozenset[PauseKind] = frozenset({"interrupted", "endpoint", "budget", "storage", "person"})
 FILES_NAMED = 20
 CALLS_LISTED = 40
+TICK_NS = 20_000_000  # the file system's clock may be this far behind the one of the stored entries
 
 
 def stored_conversation(context: SessionContext) -> StoredConversation | None:
@@ -104,15 +105,16 @@ def changed_files(context: SessionContext, stored: StoredConversation) -> tuple[
     """Return the project's files that changed after the last stored step, and those it wrote that are gone."""
     root = context.project.root
     own = f"specs/{context.record.journal.session.module}/"
-    found = []
+    found, written = [], set(_written(stored))
     for path in context.project.workspace.list_files().files:
         try:
-            changed = (root / path).lstat().st_mtime_ns > stored.at_ns
+            since = stored.at_ns - (0 if path in written else TICK_NS)
+            changed = (root / path).lstat().st_mtime_ns > since
         except OSError:
             continue
         if changed and not path.startswith(own):
             found.append(path)
-    gone = [p for p in dict.fromkeys(_written(stored)) if not (root / p).exists()]
+    gone = [p for p in sorted(written) if not (root / p).exists()]
     return (*found, *(f"{path} (deleted)" for path in gone))
 
 

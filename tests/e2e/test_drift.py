@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from lopen.llm.fake_api.server import Answer
@@ -175,13 +176,16 @@ def test_other_sections_are_told_once_and_ticks_and_blanks_not_at_all(make_proje
     assert "- [x] add" in project.read(SPEC)
 
 
-def test_changed_verify_commands_wait_for_a_person_and_never_run_before(make_project: MakeProject) -> None:
+def test_changed_verify_commands_wait_for_a_person_and_never_run_before(
+    make_project: MakeProject, tmp_path: Path
+) -> None:
+    marker = tmp_path / "new-command"
     edited = Edited()
     script = [
         plan(tasks=("Add", "Say it")),
         edited.before(
             build("calc-t1"),
-            (f"`{UNITTEST}`", f"`touch new-command && {UNITTEST}`"),
+            (f"`{UNITTEST}`", f"`touch {marker} && {UNITTEST}`"),
             ("- **verify-lint**: none", "- **verify-lint**: none\n- **verify-docs**: `test -f README.md`"),
         ),
         tools(*code("b"), ("verify_docs", {}), *verified("calc-t2")),
@@ -197,13 +201,13 @@ def test_changed_verify_commands_wait_for_a_person_and_never_run_before(make_pro
     for again in ("run", "resume", "build"):
         waits = project.lopen(again, *(("calc",) if again != "resume" else ()))
         assert (waits.code, waits.last_line) == (3, "next: lopen approve calc --run")
-    assert not (project.root / "new-command").exists()
+    assert not marker.exists()
 
     assert project.lopen("approve", "calc", "--yes").code == 0
     on = project.lopen("resume", "--json")
 
     assert on.code == 0, on.err
-    assert (project.root / "new-command").exists()
+    assert marker.exists()
     assert project.subjects()[-1] == "feat(calc): complete Say it in core"
     ran_commands = {e["tool"] for e in on.named("verification_ran")}
     assert ran_commands == {"verify_tests", "verify_docs"}

@@ -57,7 +57,7 @@ def test_no_flag_and_no_variable_opens_the_gate(make_project: MakeProject) -> No
     for arguments, variables in tries:
         ran = project.lopen(*arguments, stdin="y\nyes\n", **variables)
         assert ran.code == 3, (arguments, ran.err)
-        assert "next: lopen approve calc --run" in ran.out + ran.err
+        assert ran.last_line == "next: lopen approve calc --run"
 
     assert project.requests == []
     assert project.git("branch", "--format=%(refname:short)") == "main"

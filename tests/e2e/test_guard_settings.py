@@ -12,12 +12,12 @@ from tests.project import Project
 REFUSED = [
     ("[budget]\nwarning_threshold = 1.5\n", "budget.warning_threshold = 1.5", "above 0 and at most 1"),
     (
-        "[budget]\nwarning_threshold = 0.95\n",
+        "[budget]\nwarning_threshold = 0.95\nconfirmation_threshold = 0.9\n",
         "budget.warning_threshold from",
         "warning_threshold < confirmation_threshold <= pause_threshold",
     ),
     (
-        "[budget]\npause_threshold = 0.5\n",
+        "[budget]\npause_threshold = 0.5\nconfirmation_threshold = 0.9\n",
         "budget.pause_threshold from",
         "warning_threshold < confirmation_threshold <= pause_threshold",
     ),

@@ -52,7 +52,7 @@ def test_a_failing_step_keeps_its_cause_through_every_resume_and_is_not_to_be_sk
 ) -> None:
     project = make_project([text("Next I will look at the tests.")] * 9)
     project.specify()
-    cause = "step determine_dependencies failed 3 times in a row (latest: "
+    cause = "step determine_dependencies failed 3 times in a row ("
 
     runs = [project.drive(), project.lopen("resume", "--json"), project.lopen("resume", "--json")]
 
@@ -81,7 +81,7 @@ def test_a_third_turn_without_its_result_is_a_failure_that_churn_counts(make_pro
     assert "3 times" in paused["message"]
     assert ran.last_line == f"next: lopen confirm {paused['session']}"
     assert len(requests[3]["messages"]) == 1  # fresh context
-    assert "Earlier attempts failed" in str(requests[3]["system"])
+    assert "Failed attempts in a row: 1" in str(requests[3]["system"])
     assert project.status()["status"] == "paused"
 
 
