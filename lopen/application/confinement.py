@@ -54,8 +54,8 @@ def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
     """Describe the sandbox for the model's prompt."""
     network = "network reachable" if settings.sandbox.network or sandbox.name == "none" else "no network"
     where = {
-        "bwrap": "the project is writable, everything else read-only or hidden",
-        "landlock": "only the project is writable",
+        "bwrap": "the project is writable in step 6, everything else read-only or hidden",
+        "landlock": "only the project is writable, and that in step 6",
         "none": "no sandbox; stay inside the project all the same",
     }
     return f"Commands run under {sandbox.name}: {where.get(sandbox.name, sandbox.name)}; {network}."

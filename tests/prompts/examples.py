@@ -69,7 +69,7 @@ def around(**changes: Any) -> Surroundings:
     given: dict[str, Any] = {
         "languages": ("Python: Python 3.12.3",),
         "commands": (("verify-tests", "pytest -q"), ("verify-lint", "ruff check ."), ("verify-build", None)),
-        "sandbox": "Commands run under bwrap: the project is writable, everything else read-only or hidden; no network.",
+        "sandbox": "Commands run under bwrap: the project is writable in step 6, everything else read-only or hidden; no network.",
         "conventions": (),
         "files": "README.md\nsrc/calc.py",
         "research": (),
