@@ -26,6 +26,7 @@ TURNS_AN_ITERATION = 100_000  # more than there can be
 READERS = 4  # threads for read-only tools of one turn
 
 
+WRITES = frozenset({"write_file", "edit_file"})
 INTERRUPTED = {
     "interrupted": True,
     "error": "the run was interrupted while this call ran; it may have run in part or in whole",
@@ -64,7 +65,7 @@ class ToolRunner:
     pause: Pause | None = None  # a call came to a pause: no further call of the iteration runs
     recorded: bool = False  # the step's result is recorded: no further call of the iteration runs
     log: CallLog | None = None  # keeps the calls for a conversation that is continued
-    _failed: str = ""  # the verification of this turn that failed: what rests on it is not run
+    _failed: str = ""  # the verification or refused write of this turn: what rests on it is not run
 
     def begin_turn(self, turn: int) -> None:
         """A new turn: limits that count by turn start over."""
@@ -133,6 +134,8 @@ class ToolRunner:
             )
             return self._end(use, started, cut)
         if refusal is not None:
+            if use.name in WRITES:
+                self._failed = use.name  # the work is not whole: judging it would be paid for nothing
             return self._end(use, started, refusal)
         parsed = self.registry.parse(use, self.bench.session.step)
         if isinstance(parsed, ToolResult):

@@ -197,6 +197,20 @@ def test_building_tools_answer_with_their_fields(make_project: MakeProject) -> N
         assert {"ok", "passed", "confidence", "summary", "findings"} <= judged.data.keys()
 
 
+def test_a_write_that_a_circuit_refuses_holds_back_what_rests_on_it(make_project: MakeProject) -> None:
+    parts = [("write_file", {"path": f"part{n}.py", "content": "N = 1\n"}) for n in range(11)]
+    project = make_project([plan(), tools(*code(), *parts, *verified("calc-t1")), build("calc-t1")])
+    project.specify()
+
+    results = building(project, 2 + 11 + 3)
+
+    assert "Circuit breaker tripped" in results[10].text  # the eleventh in the turn
+    for result in results[-3:]:
+        assert (result.data["skipped"], result.is_error) == (True, True)
+        assert "write_file failed in this turn" in result.text
+    assert len(project.oracle_requests) == 1
+
+
 def test_every_cut_result_says_so_and_how_to_get_the_rest(make_project: MakeProject) -> None:
     lines = "".join(f"line {n} of many, none of which says much\n" for n in range(6_000))
     calls: list[Call] = [
