@@ -1,7 +1,7 @@
 """Turn a specification of another tool into one of lopen's: spec-kit, Kiro, OpenSpec, or plain Markdown.
 
-Nothing is invented: what the source does not say becomes a line that begins with `TODO`, and what is not taken over is
-listed. docs/reference/specification-format.md says what becomes of what.
+What the source lacks becomes a line that begins with `TODO`: a mark in the written file, which `lopen check` warns of. The
+result also lists what it leaves out. docs/reference/specification-format.md says what becomes of what.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _ISSUE = re.compile(r"https://[^\s/]+/[^\s/]+/[^\s/]+/issues/\d+|[\w.-]+/[\w.-]+
 def import_(context: CommandContext, source: Source, module: Module = "") -> ExitCode:
     """Write specs/MODULE/SPECIFICATION.md from another tool's specification.
 
-    Nothing is invented: what the source does not say is marked TODO. An existing specification is not overwritten.
+    lopen invents nothing: it marks what the source lacks with TODO. It does not overwrite a specification.
     """
     from lopen.application.verify_detection import command_lines, detect, listing
     from lopen.cli.commands.init import write_new

@@ -130,7 +130,7 @@ def _git(context: CommandContext, *arguments: str) -> str:
 
 
 def _run(context: CommandContext, argv: list[str]) -> str:
-    """Run the person's own program at the terminal's environment; return what it printed."""
+    """Run a program with the person's environment; return what it printed."""
     try:
         done = subprocess.run(
             argv, cwd=context.root, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
