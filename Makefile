@@ -26,6 +26,8 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/vulture
 	$(BIN)/lopen check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir $(VENV)/site
+	$(BIN)/python -m scripts.check_package
 
 bench: $(STAMP)
 	$(BIN)/python -m bench

@@ -1,0 +1,41 @@
+"""The wheel, installed into an environment of its own, is a whole lopen."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from lopen import __version__
+from scripts.check_package import build
+from tests.needs import lacking
+
+
+def ran(*command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with next to nothing in its environment."""
+    surroundings = {"PATH": os.defpath, "HOME": os.environ["HOME"], "LC_ALL": "C.UTF-8"} | variables
+    line = [str(part) for part in command]
+    return subprocess.run(
+        line, env=surroundings, cwd=Path.home(), capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_the_installed_wheel_builds_the_demo(tmp_path: Path) -> None:
+    wheel, _ = build(tmp_path / "built")
+    environment, programs = tmp_path / "environment", tmp_path / "environment" / "bin"
+    venv.create(environment, with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--python", environment, "install", "--quiet", "--no-compile"]
+    own_home = pwd.getpwuid(os.getuid()).pw_dir  # pip's configuration names the package index
+    installed = ran(*pip, wheel, HOME=own_home)
+    if "Could not find a version" in installed.stderr and "ConnectionError" in installed.stderr:
+        lacking("a package index")
+    assert installed.returncode == 0, installed.stderr
+
+    assert ran(programs / "lopen", "--version").stdout == f"lopen {__version__}\n"
+    demo = ran(programs / "lopen", "demo", "--sandbox", "none", tmp_path / "demo")
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert "passed module tariff" in demo.stdout
+    assert "passed (exit code 0)" in demo.stdout
