@@ -27,7 +27,16 @@ def test_the_installed_wheel_builds_the_demo(tmp_path: Path) -> None:
     wheel, _ = build(tmp_path / "built")
     environment, programs = tmp_path / "environment", tmp_path / "environment" / "bin"
     venv.create(environment, with_pip=False)
-    pip = [sys.executable, "-m", "pip", "--python", environment, "install", "--quiet", "--no-compile"]
+    pip: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        environment,
+        "install",
+        "--quiet",
+        "--no-compile",
+    ]
     own_home = pwd.getpwuid(os.getuid()).pw_dir  # pip's configuration names the package index
     installed = ran(*pip, wheel, HOME=own_home)
     if "Could not find a version" in installed.stderr and "ConnectionError" in installed.stderr:
