@@ -24,6 +24,7 @@ from lopen.storage.folder import state_folder
 from lopen.storage.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
+from lopen.tools.installed import remove_unused
 from lopen.workspace.work_trees import WorkTree
 
 MOST_COMPARED_BYTES = 64_000_000
@@ -58,7 +59,11 @@ def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
         "landlock": "only the project is writable, and that in step 6",
         "none": "no sandbox; stay inside the project all the same",
     }
-    return f"Commands run under {sandbox.name}: {where.get(sandbox.name, sandbox.name)}; {network}."
+    installed = "stands in its place, read-only" if sandbox.name == "bwrap" else "is found through PATH and NODE_PATH"
+    return (
+        f"Commands run under {sandbox.name}: {where.get(sandbox.name, sandbox.name)}; {network}; "
+        f"what verify-setup installed {installed}."
+    )
 
 
 def sandbox_of(context: CommandContext, settings: Settings, root: Path, session: str) -> Sandbox:
@@ -68,9 +73,19 @@ def sandbox_of(context: CommandContext, settings: Settings, root: Path, session:
     return sandbox_for(settings, root, session)
 
 
+def all_rooms() -> Path:
+    """Return the folder of the clean rooms of every project."""
+    return cache_folder() / "rooms"
+
+
 def rooms_folder(root: Path) -> Path:
     """Return the folder of the clean rooms of the project at `root`."""
-    return cache_folder() / "rooms" / content_hash(str(root))[:12]
+    return all_rooms() / content_hash(str(root))[:12]
+
+
+def remove_installed(root: Path) -> int:
+    """Remove what verify-setup installed for the project and no session uses; return the bytes."""
+    return remove_unused(all_rooms(), project=root)
 
 
 def clean_room_of(stack: ExitStack, settings: Settings, sandbox: Sandbox, place: WorkTree) -> CleanRoom:
@@ -81,7 +96,9 @@ def clean_room_of(stack: ExitStack, settings: Settings, sandbox: Sandbox, place:
         place.home,
         carry=settings.verify.carry,
         mounted=sandbox.name == "bwrap",
+        exposed=sandbox.name == "none",
     )
+    stack.callback(remove_unused, all_rooms())
     stack.callback(room.close)
     return room
 

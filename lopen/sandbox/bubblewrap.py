@@ -24,6 +24,7 @@ from lopen.sandbox.environment import (
     VERIFY,
     ProjectSandbox,
     command_home,
+    mount_points,
     project_cache_folder,
 )
 from lopen.sandbox.install_network import CONNECTORS, NAMESERVER, InstallLink, find_connector
@@ -106,11 +107,13 @@ class Bubblewrap(ProjectSandbox):
         connector = find_connector(installing, self._environ, self._root) if installing else None
         policy = self._policy(command, home)
         with (
+            mount_points(command.shown, home, self._root) as shown,
             InstallLink(installing, connector or "", self._indexes) as link,
             _reserving(policy.placeholders if policy.writable else ()),
             Pipes() as pipes,
             _files_for(policy, connected=connector is not None) as (options, descriptors),
         ):
+            policy = replace(policy, installed=(*shown, *_at_room_home(shown, home)))
             argv = [
                 self._program, *bwrap_argv(policy, options), "--json-status-fd", str(pipes.status_in),
                 "--block-fd", str(pipes.block_out), "--", *link.wrapped(command.argv),
@@ -198,6 +201,13 @@ class Bubblewrap(ProjectSandbox):
             f for spec in specs for f in spec.parents if f != self._root and folders.inside(f, self._root)
         }
         return tuple(p for p in real if p not in missing), missing, tuple(sorted(above))
+
+
+def _at_room_home(shown: Iterable[tuple[Path, Path]], home: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield where programs that verify-setup installed in HOME expect themselves."""
+    for source, place in shown:
+        if folders.inside(place, home):
+            yield source, ROOM_HOME / place.relative_to(home)
 
 
 def find_bwrap(environ: Mapping[str, str], project: Path) -> str:

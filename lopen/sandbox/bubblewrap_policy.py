@@ -31,6 +31,7 @@ class BubblewrapPolicy:
     placeholders: tuple[Path, ...]  # protected paths in the project that do not exist yet
     pinned: tuple[Path, ...]  # folders of a protected file: a command can write into them but not move them
     room: tuple[tuple[str, Path, Path], ...] = ()  # mounts (option, source, place) instead of the project
+    installed: tuple[tuple[Path, Path], ...] = ()  # (source, place), read-only
     memory_mb: int = 4_096
     recent: bool = True  # bubblewrap 0.8 or newer
 
@@ -79,6 +80,8 @@ def bwrap_argv(policy: BubblewrapPolicy, files: Sequence[str] = ()) -> list[str]
     for file in policy.masked_files:
         argv += ["--ro-bind", "/dev/null", str(file)]
     argv += _each("--bind", policy.caches)
+    for source, place in policy.installed:
+        argv += ["--ro-bind", str(source), str(place)]
     return [*argv, "--remount-ro", "/", "--chdir", str(policy.cwd)]
 
 

@@ -73,6 +73,8 @@ class Command:
     `network`: the machine's network. `installs`: the network without the machine's loopback, where the sandbox has one.
     `trusted`: the result decides on the model's work (verify commands, hooks), so the command loads nothing that
     the model's commands left outside of the project. In a `room` it sees neither the project nor lopen's marks.
+    `shown` are (source, place): files and folders outside the project to be read, under bubblewrap at a place in the
+    project or in HOME.
     """
 
     line: str | tuple[str, ...]
@@ -87,6 +89,7 @@ class Command:
     guarded: tuple[str, ...] = ()
     trusted: bool = False
     room: Room | None = None
+    shown: tuple[tuple[Path, Path], ...] = ()
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -155,6 +155,42 @@ def project_cache_folder(root: Path, name: str) -> Path:
     return Path(place)
 
 
+@contextlib.contextmanager
+def mount_points(shown: Iterable[tuple[Path, Path]], *tops: Path) -> Iterator[list[tuple[Path, Path]]]:
+    """Yield those of `shown` that can be mounted below `tops`, with an empty file or folder at each place that lacks one.
+
+    No link is followed. What was made is removed afterwards, if nothing else came there.
+    """
+    made: list[Path] = []
+    usable = []
+    try:
+        for source, place in shown:
+            top = next(top for top in tops if folders.inside(place, top))
+            above = [place.parents[n] for n in reversed(range(len(place.relative_to(top).parts) - 1))]
+            for folder in above:
+                if not os.path.lexists(folder):
+                    folder.mkdir(mode=0o755)
+                    made.append(folder)
+            if not all(stat.S_ISDIR(os.lstat(folder).st_mode) for folder in above):
+                continue
+            wanted = stat.S_IFDIR if source.is_dir() else stat.S_IFREG
+            if not os.path.lexists(place):
+                place.mkdir(mode=0o755) if wanted == stat.S_IFDIR else place.touch()
+                made.append(place)
+            if stat.S_IFMT(os.lstat(place).st_mode) == wanted:
+                usable.append((source, place))
+        yield usable
+    finally:
+        for place in reversed(made):
+            with contextlib.suppress(OSError):
+                place.rmdir() if place.is_dir() else _unlink_empty(place)
+
+
+def _unlink_empty(place: Path) -> None:
+    if place.lstat().st_size == 0:
+        place.unlink()
+
+
 class ProjectSandbox:
     """The base of the sandboxes. `session` marks the commands; `environ` is lopen's own environment; `readable` are
     paths of the machine that the user wants commands to read.
@@ -207,5 +243,5 @@ class ProjectSandbox:
     def _environment(self, command: Command, home: Path, tmp: Path | None = None) -> dict[str, str]:
         if command.room is not None:
             return command_environment(self._environ, command.env, home=home, tmp=tmp, session=None)
-        extra = {**command.env, **python_variables(self._root, trusted=command.trusted)}
+        extra = {**python_variables(self._root, trusted=command.trusted), **command.env}
         return command_environment(self._environ, extra, home=home, tmp=tmp, session=self._session)

@@ -80,6 +80,7 @@ class Landlock(ProjectSandbox):
             readable += uncovered_trees(tool, secret - set(hidden))
         for path in (folders.external_git_folder(self._root), Path("/etc/resolv.conf").resolve()):
             readable += [str(path)] if path and path.exists() else []
+        readable += [str(source) for source, _ in command.shown]
         writable = [self._root, tmp] if command.writable else [home, tmp]
         if room is not None:
             writable = [room.files, room.home, tmp]

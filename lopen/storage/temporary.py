@@ -1,4 +1,5 @@
-"""Temporary folders outside the project, which the next process removes if their owner was killed.
+"""Temporary folders outside the project, which the next process removes if their owner was killed, and folders that
+processes use in turn.
 
 The owner of a folder holds a lock on a file in it as long as it runs. Each process that creates a folder first
 removes those without a locked file. Process ids are not used, because containers may share the folder.
@@ -14,6 +15,7 @@ import tempfile
 import time
 from contextlib import suppress
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 PREFIX = "lopen-private-"
@@ -42,10 +44,57 @@ class TemporaryFolder:
             self._lock = -1
 
 
+class KeptFolder:
+    """A private folder (0700) whose content stays after `release`; the first of `where` that no other process holds."""
+
+    def __init__(self, where: Path, name: str) -> None:
+        where.mkdir(mode=0o700, parents=True, exist_ok=True)
+        places = (where / f"{name}-{number}" for number in count())
+        self.path, self._lock = next(found for found in map(_held, places) if found is not None)
+
+    def release(self, *, remove: bool = False) -> None:
+        """Let another process have the folder; delete it before if `remove`."""
+        if remove:
+            shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _held(path: Path) -> tuple[Path, int] | None:
+    """Return the folder, made if necessary, with its lock; None where another process holds it."""
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    if path.is_symlink():
+        return None
+    lock = _open_lock(path, os.O_CREAT)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(lock), os.lstat(path / LOCK_NAME)):
+            raise BlockingIOError  # removed in between
+    except (BlockingIOError, FileNotFoundError):
+        os.close(lock)
+        return None
+    os.utime(lock)
+    return path, lock
+
+
+def _open_lock(path: Path, create: int = 0) -> int:
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | create
+    return os.open(path / LOCK_NAME, flags, 0o600)
+
+
+def last_use(path: Path) -> float:
+    """Return when a process took the kept folder (seconds since the epoch), 0 where none did."""
+    with suppress(OSError):
+        return os.lstat(path / LOCK_NAME).st_mtime
+    return 0.0
+
+
 def remove_abandoned(where: Path) -> tuple[Path, ...]:
     """Delete this user's folders in `where` whose owners have ended; return those deleted."""
     return tuple(
-        path for path in sorted(where.glob(f"{PREFIX}*")) if _may_be_abandoned(path) and _removed(path)
+        path for path in sorted(where.glob(f"{PREFIX}*")) if _may_be_abandoned(path) and remove_unheld(path)
     )
 
 
@@ -68,10 +117,10 @@ def _may_be_abandoned(path: Path) -> bool:
     return own and time.time() - found.st_ctime > GRACE_PERIOD_S
 
 
-def _removed(path: Path) -> bool:
+def remove_unheld(path: Path) -> bool:
     """Delete the folder if nobody holds its lock; return True if it is gone."""
     try:
-        lock = os.open(path / LOCK_NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        lock = _open_lock(path)
     except FileNotFoundError:  # its owner died before it made the lock
         with suppress(OSError):
             path.rmdir()

@@ -58,7 +58,7 @@ FIXED: tuple[Tool, ...] = (
     ),
     Tool(
         "run_command",
-        "Run a shell command in the project (timeout 120 s, at most 600; output at most 30,000 characters, its middle left out: redirect to a file and read that for the rest). In planning the project is read-only.",
+        "Run a shell command in the project (timeout 120 s, at most 600; output at most 30,000 characters, its middle left out: redirect to a file and read that for the rest). What verify-setup installed is there, read-only. In planning the project is read-only.",
         inputs.RunCommand,
         RESEARCHING,
         file_tools.run_command,
@@ -223,7 +223,7 @@ def _verify_tool(name: str) -> Tool:
     tool = name.replace("-", "_")
     return Tool(
         tool,
-        f"Run the specification's {name} command in a clean checkout of what would be committed; what verify-setup installs is there, not in your own tree, where run_command works. Passes when its exit code is 0. The last 12,000 characters of its output are shown. {AFTER_A_FAILURE}",
+        f"Run the specification's {name} command in a clean checkout of what would be committed, after verify-setup where a manifest changed. Passes when its exit code is 0. The last 12,000 characters of its output are shown. {AFTER_A_FAILURE}",
         inputs.NoInput,
         BUILDING,
         partial(task_work.verify_command, tool),

@@ -1,8 +1,8 @@
 """The clean room: a checkout of exactly the tree that would be committed, in which verify commands run.
 
 It lies outside the project and holds no file that git ignores, no leftover and no nested repository. It is brought from
-tree to tree by writing the files that differ. HOME is empty but for what verify-setup installed. What a command does to
-the room is undone after it.
+tree to tree by writing the files that differ. HOME is empty but for what verify-setup installed, which alone outlives the
+session. What a command does to the room is undone after it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Literal
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeEntry
 from lopen.sandbox.command import Room
-from lopen.storage.temporary import TemporaryFolder
+from lopen.sandbox.environment import command_home
+from lopen.storage.temporary import KeptFolder
 from lopen.tools.dependency_files import setup_key
-from lopen.tools.installed import Installed
+from lopen.tools.installed import Installed, RoomPlace
 from lopen.workspace.plain_files import remove
 from lopen.workspace.room_files import Found, RoomFile, RoomFiles
 
@@ -29,30 +30,50 @@ BATCH_BYTES = 64_000_000  # of contents held in memory while the room is filled
 class CleanRoom:
     """The room of one session's verify commands.
 
-    `mounted`: the sandbox shows the room at the project's own path, with what is carried. `home` is the person's
-    checkout, from which the paths `carry` are taken. `where` is a folder outside the project.
+    `mounted`: the sandbox shows the room at the project's own path, with what is carried. `exposed`: other commands can
+    write there. `home` is the person's checkout, from which the paths `carry` are taken. `where` is a folder outside
+    the project.
     """
 
     def __init__(
-        self, where: Path, repository: Checkout, home: Path, *, carry: Sequence[str] = (), mounted: bool
+        self,
+        where: Path,
+        repository: Checkout,
+        home: Path,
+        *,
+        carry: Sequence[str] = (),
+        mounted: bool,
+        exposed: bool = False,
     ) -> None:
         self._repository = repository
         self._home = home
         self._carry = carry
         self._mounted = mounted
-        self._own = TemporaryFolder(where)
-        form = repository.layout.object_format
-        self._files = RoomFiles(self._own.path / "files", repository.blob_contents, form)
-        self._user = RoomFiles(self._own.path / "home", repository.blob_contents, form)
+        self._exposed = exposed
+        self._own = KeptFolder(where, "room")
+        self._files = self._room_files("files")
+        self._user = self._room_files("home")
         self._tree: str | None = None
         self._carried: tuple[tuple[Path, str], ...] = ()
         self._placed: dict[str, Stand] = {}  # for git's folder and for carried paths
-        self._installed = Installed(self._files, self._user)
+        seen_at = repository.root if mounted else self._files.top
+        self._installed = Installed(self._files, self._user, RoomPlace(self._own.path, home, seen_at))
+        self._shown: tuple[tuple[str, str], tuple[tuple[Path, Path], ...]] = (("", ""), ())
         self._key = ("", "", "")  # of the latest tree and set-up command
 
+    def _room_files(self, name: str) -> RoomFiles:
+        top = self._own.path / name
+        if top.is_symlink():
+            top.unlink()
+        return RoomFiles(top, self._repository.blob_contents, self._repository.layout.object_format)
+
     def close(self) -> None:
-        """Remove the room."""
-        self._own.remove()
+        """Remove the room but for what is installed, if anything is."""
+        if self._installed.key:
+            self._unplace()
+            self._files.clear()
+            self._user.clear()
+        self._own.release(remove=not self._installed.key)
 
     @property
     def set_up_for(self) -> str:
@@ -79,7 +100,28 @@ class CleanRoom:
 
     def installed_for(self, key: str, tree: str) -> None:
         """What was installed last serves every tree with this key; it was installed on `tree`."""
-        self._installed.key, self._installed.tree = key, tree
+        self._installed.made_for(key, tree)
+
+    def shown(self) -> tuple[tuple[Path, Path], ...]:
+        """Return (source, place) of what is installed, for commands in the project: paths that git ignores, and HOME's."""
+        made_for = (self.set_up_for, self.set_up_on)
+        if self._shown[0] != made_for:
+            files = self._installed.in_files
+            # A path in the folder, because git does not take one that is not there for a folder.
+            probes = {f"{p}/x" if (self._files.top / p).is_dir() else p: p for p in files}
+            ignored = self._repository.ignored(probes) if probes else ()
+            root, user = self._repository.root, command_home(self._repository.root)
+            pairs = [(self._files.top / probes[p], root / probes[p]) for p in ignored]
+            pairs += [(self._user.top / p, user / p) for p in self._installed.in_home]
+            self._shown = (made_for, tuple(pairs))
+        return self._shown[1]
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables by which commands in the project find what is installed."""
+        if self._mounted:
+            local = any(path.startswith(".local/") for path in self._installed.in_home)
+            return {"PYTHONUSERBASE": str(command_home(self._repository.root) / ".local")} if local else {}
+        return self._installed.variables(self._repository.root)
 
     def forget_installed(self) -> None:
         """Remove what verify-setup installed."""
@@ -87,6 +129,9 @@ class CleanRoom:
 
     def enter(self, tree: str) -> Room:
         """Bring the room to `tree` for one command; `leave` follows."""
+        if self._exposed:
+            self._files.tidy()
+            self._user.tidy()
         self._bring_to(tree)
         self._place()
         self._files.seal()

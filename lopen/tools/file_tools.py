@@ -91,6 +91,7 @@ def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
     """Run a shell command; `ok` is true if it ran, whatever its `exit_code`."""
     _refuse_unrunnable(wanted.command)
     building = bench.session.step is Step.ITERATE_THROUGH_TASKS
+    room = bench.project.verifier.room
     ran = bench.project.commands.run(
         Command(
             wanted.command,
@@ -98,7 +99,9 @@ def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
             timeout_s=wanted.timeout_s or COMMAND_TIMEOUT_S,
             writable=building,
             network=bench.settings.sandbox.network,
+            env=room.variables(),
             output_limit=OUTPUT_CHARS,
+            shown=room.shown(),
         )
     )
     verifier = bench.project.verifier

@@ -1,11 +1,28 @@
-"""What verify-setup installed in the clean room and its HOME, kept for later commands, which cannot change it."""
+"""What verify-setup installed in the clean room and its HOME, kept for later commands and sessions.
+
+No other command changes it: bubblewrap shows it read-only, elsewhere a change is found and it is made anew. It stays
+where it was installed, because programs in it name their own place. A sealed record beside it says what it was made for
+and in which state every file is. docs/reference/completion.md
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
+import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from lopen.base.atomic_files import replace_file
+from lopen.base.owner_seal import holds, sealed
+from lopen.sandbox.environment import search_path
+from lopen.storage.temporary import last_use, remove_unheld
 from lopen.workspace.plain_files import FileState, remove, state_at
 from lopen.workspace.room_files import RoomFiles
 
@@ -32,24 +49,92 @@ _SHARED = frozenset({".cache", ".config", ".local", ".local/share"})
 CACHES_INSIDE = {"node_modules": (".cache", ".vite", ".vite-temp")}
 _CACHE_NAMES = frozenset({"__pycache__", ".cache", ".vite", ".vite-temp"})
 
+RECORD = "installed.json"
+KEPT_DAYS = 30.0  # since it was installed, and since its room was used
+MOST_BYTES = 10_000_000_000  # of all rooms that no process holds
+# Programs whose version decides what was installed
+_INTERPRETERS = ("python3", "python", "node", "ruby", "go", "cargo", "java", "php", "dotnet")
+
 _States = Mapping[str, FileState]
 
 
-class Installed:
-    """What verify-setup installed in the room and its HOME; no other command changes it."""
+@dataclass(frozen=True, slots=True)
+class RoomPlace:
+    """The room's own folder, the person's checkout it serves, and the path at which its commands see its files."""
 
-    def __init__(self, files: RoomFiles, user: RoomFiles) -> None:
-        self.key = ""
+    folder: Path
+    home: Path
+    seen_at: Path
+
+    def fingerprint(self) -> str:
+        """Return what has to be the same for programs installed here to work: the paths, the interpreters on PATH."""
+        found = (shutil.which(name) for name in _INTERPRETERS)
+        programs = [
+            (path, os.path.realpath(path), state_at(os.path.realpath(path))) for path in found if path
+        ]
+        return json.dumps([str(self.folder), str(self.seen_at), os.environ.get("PATH", ""), programs])
+
+
+class Installed:
+    """What verify-setup installed in a room."""
+
+    def __init__(self, files: RoomFiles, user: RoomFiles, place: RoomPlace) -> None:
+        self.key = ""  # what it was made for, "" where nothing is installed
         self.tree = ""  # on which it was installed
         self._files = files
         self._user = user
+        self._place = place
         self._taken: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self._states: _States = {}
+        self._adopt()
+
+    @property
+    def in_files(self) -> tuple[str, ...]:
+        """The installed files and folders, relative to the room's files."""
+        return self._taken[0]
+
+    @property
+    def in_home(self) -> tuple[str, ...]:
+        """The installed files and folders, relative to the room's HOME."""
+        return self._taken[1]
 
     def paths(self) -> tuple[Path, ...]:
         """Return the installed files and folders, all absolute."""
         pairs = zip((self._files.top, self._user.top), self._taken, strict=True)
         return tuple(top / path for top, paths in pairs for path in paths)
+
+    def variables(self, project: Path) -> dict[str, str]:
+        """Return the variables by which commands in `project` use what is installed, where no mount shows it there.
+
+        A package that was installed in place is the project's own.
+        """
+        folders, user = self.paths(), self._user.top
+        venvs = [path for path in folders if (path / "pyvenv.cfg").is_file()]
+        modules = [path for path in folders if path.name == "node_modules"]
+        bins = [*(v / "bin" for v in venvs), *(m / ".bin" for m in modules), user / ".local/bin"]
+        wanted = {
+            "VIRTUAL_ENV": venvs[:1],
+            "NODE_PATH": modules,
+            "PYTHONPATH": sorted({*self._in_place(folders, project)}),
+            "PYTHONUSERBASE": [p for p in (user / ".local",) if p.is_dir()],
+            "CARGO_HOME": [p for p in (user / ".cargo",) if p.is_dir()],
+            "GOMODCACHE": [p for p in (user / "go/pkg/mod",) if p.is_dir()],
+            "PATH": [b for b in bins if b.is_dir()],
+        }
+        found = {name: ":".join(map(str, paths)) for name, paths in wanted.items() if paths}
+        if "PATH" in found:
+            found["PATH"] += f":{search_path(os.environ.get('PATH', ''))}"
+        return found
+
+    def _in_place(self, folders: Iterable[Path], project: Path) -> Iterator[Path]:
+        """Yield the project's folders from which Python packages were installed in place (`pip install -e`)."""
+        here = re.compile(rf"{re.escape(str(self._files.top))}(/[^'\"\n]*)?")
+        for folder in folders:
+            for pattern in ("lib/python*/site-packages/", "python*/site-packages/"):
+                for file in (*folder.glob(f"{pattern}*.pth"), *folder.glob(f"{pattern}__editable__*.py")):
+                    for found in here.finditer(file.read_text("utf-8", "replace")):
+                        path = project / (found[1] or "").lstrip("/")
+                        yield path.parent if file.suffix == ".py" else path
 
     def take(self, files: Iterable[str], user: Iterable[str]) -> None:
         """Keep the paths that verify-setup added, but for what is made anew."""
@@ -59,18 +144,25 @@ class Installed:
                 (path / name).mkdir(exist_ok=True)
         self._states = _states(self.paths())
 
-    @staticmethod
-    def _kept(room: RoomFiles, paths: Iterable[str], shared: frozenset[str] = frozenset()) -> Iterator[str]:
-        for path in paths:
-            place = room.top / path
-            if path in MADE_ANEW or PurePosixPath(path).name in MADE_ANEW or place.is_symlink():
-                remove(str(place))
-            elif path in shared and place.is_dir():
-                inner = [f"{path}/{name}" for name in sorted(os.listdir(place))]
-                yield from Installed._kept(room, inner, shared)
-            else:
-                room.keep(path)
-                yield path
+    def made_for(self, key: str, tree: str) -> None:
+        """What was taken last serves every tree with this key; it was installed on `tree`. Later sessions find it."""
+        self.key, self.tree = key, tree
+        body = {
+            "key": key,
+            "tree": tree,
+            "files": self.in_files,
+            "home": self.in_home,
+            "states": _digest(self._states),
+            "bytes": sum(state[2] for state in self._states.values() if state),
+            "made": time.time(),
+            "place": self._place.fingerprint(),
+            "project": str(self._place.home),
+        }
+        with suppress(OSError):  # it serves this session then
+            text = json.dumps(body)
+            replace_file(
+                self._place.folder / RECORD, json.dumps([text, sealed("installed", text)]).encode("ascii")
+            )
 
     def check(self) -> None:
         """Remove what is installed if a command changed it; delete the caches that it left inside."""
@@ -86,9 +178,74 @@ class Installed:
 
     def drop(self) -> None:
         """Remove what is installed."""
+        remove(str(self._place.folder / RECORD))
         self._files.drop(self._taken[0])
         self._user.drop(self._taken[1])
         self._taken, self._states, self.key, self.tree = ((), ()), {}, "", ""
+
+    def _adopt(self) -> None:
+        """Take over what an earlier session installed here if it is whole; remove everything else in the room."""
+        body = read_record(self._place.folder)
+        young = time.time() - KEPT_DAYS * 86_400 < body.get("made", 0) <= time.time()
+        if young and body["place"] == self._place.fingerprint():
+            self._taken = tuple(body["files"]), tuple(body["home"])
+            self._states = _states(self.paths())
+            if _digest(self._states) == body["states"]:
+                self.key, self.tree = body["key"], body["tree"]
+            else:
+                self._taken, self._states = ((), ()), {}
+        for room, paths in zip((self._files, self._user), self._taken, strict=True):
+            for path in paths:
+                room.keep(path)
+            room.tidy()
+        if not self.key:
+            remove(str(self._place.folder / RECORD))
+
+    @staticmethod
+    def _kept(room: RoomFiles, paths: Iterable[str], shared: frozenset[str] = frozenset()) -> Iterator[str]:
+        for path in paths:
+            place = room.top / path
+            if path in MADE_ANEW or PurePosixPath(path).name in MADE_ANEW or place.is_symlink():
+                remove(str(place))
+            elif path in shared and place.is_dir():
+                inner = [f"{path}/{name}" for name in sorted(os.listdir(place))]
+                yield from Installed._kept(room, inner, shared)
+            else:
+                room.keep(path)
+                yield path
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the record of a room if this person's lopen wrote it; {} where there is none."""
+    try:
+        text, seal = json.loads((folder / RECORD).read_bytes())
+        body = json.loads(text) if holds(seal, "installed", text) else {}
+    except (OSError, ValueError, TypeError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def remove_unused(rooms: Path, *, project: Path | None = None) -> int:
+    """Delete rooms that no process holds: those unused for long, the oldest beyond the size, those of `project`.
+
+    Return the bytes of what was installed in them. `rooms` has a folder for each project.
+    """
+    found = {folder: read_record(folder) for folder in rooms.glob("*/room-*")}
+    left, freed = sum(int(body.get("bytes", 0)) for body in found.values()), 0
+    for folder in sorted(found, key=last_use):
+        size = int(found[folder].get("bytes", 0))
+        old = time.time() - last_use(folder) > KEPT_DAYS * 86_400
+        asked = project is not None and found[folder].get("project") == str(project)
+        if (old or asked or left > MOST_BYTES) and remove_unheld(folder):
+            left, freed = left - size, freed + size
+            with suppress(OSError):
+                folder.parent.rmdir()
+    return freed
+
+
+def _digest(states: _States) -> str:
+    lines = (f"{place}\0{state}\n" for place, state in sorted(states.items()))
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _states(paths: Iterable[Path]) -> _States:

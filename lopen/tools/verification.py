@@ -153,7 +153,10 @@ class Verifier:
         return result
 
     def tried(self, tool: str) -> Verified | None:
-        """Run the command to see if it starts: the result is neither kept nor told."""
+        """Run the command to see if it starts: the result is neither kept nor told. Nothing is installed twice."""
+        command = self.commands.get("verify-setup")
+        if tool == "verify_setup" and command is not None and not self._needs_setup(command):
+            return None
         self._trying = True
         try:
             return self.run(tool)
@@ -184,10 +187,13 @@ class Verifier:
         it installs, and as long as it fails. Return its result, None if it did not run.
         """
         command = self.commands.get("verify-setup")
-        if command is None or self.room.set_up_for == self.room.setup_key(self.tree(), command):
+        if command is None or not self._needs_setup(command):
             return None
         self._results["verify_setup"] = result = self._set_up(command)
         return result
+
+    def _needs_setup(self, command: str) -> bool:
+        return self.room.set_up_for != self.room.setup_key(self.tree(), command)
 
     def _set_up(self, command: str) -> Verified:
         if self.setup_approval.holds(self.tree(), command):

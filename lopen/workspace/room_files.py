@@ -103,6 +103,14 @@ class RoomFiles:
             self.kept.discard(path)
             self._remove(path)
 
+    def clear(self) -> None:
+        """Remove everything but the kept paths."""
+        self.files, self._states, self._unsure = {}, {}, set()
+        self._names, self._inodes = {"": set()}, {}
+        for path in self.kept:
+            self._add(path)
+        self.tidy()
+
     def seal(self) -> None:
         """Take the state of the files that were written lately; to be called right before a command."""
         now = time.time_ns()

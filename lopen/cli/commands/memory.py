@@ -35,11 +35,15 @@ def report(context: CommandContext) -> ExitCode:
 @app.command()
 @command
 def clean(context: CommandContext) -> ExitCode:
-    """Run the automatic cleanup now: rotate logs, archive finished sessions and older rows, free space."""
+    """Run the automatic cleanup now: rotate logs, archive finished sessions and older rows, free space.
+
+    What verify-setup installed is removed too; it is installed again when it is needed.
+    """
+    from lopen.application.confinement import remove_installed
     from lopen.application.open_store import cleaned
     from lopen.retention.report import cleanup_line
 
-    freed = asdict(cleaned(context))
-    context.emit("memory_cleaned", **freed)
-    context.say(f"Memory cleanup: {cleanup_line(freed)}")
+    freed, installed = asdict(cleaned(context)), remove_installed(context.root)
+    context.emit("memory_cleaned", **freed, installed_bytes_freed=installed)
+    context.say(f"Memory cleanup: {cleanup_line(freed)}, dependencies removed: {installed / 1e6:.1f} MB")
     return ExitCode.OK

@@ -1,0 +1,71 @@
+"""What verify-setup installs: every command sees it, and none changes it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from lopen.sandbox.choice import Mode
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tool_results, tools
+from tests.needs import require_sandbox
+from tests.project import code, plan, specification, verified
+
+MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
+SETUP = f"""set -e
+{sys.executable} -m venv --without-pip .venv
+echo 'VALUE = 3' > $(echo .venv/lib/python*/site-packages)/dep.py
+mkdir -p node_modules/.bin ~/.local/bin
+printf '#!/bin/sh\\necho from-the-layer\\n' > node_modules/.bin/checker
+chmod +x node_modules/.bin/checker
+date +%s%N > ~/.local/made
+"""
+TEST = """import unittest
+import dep
+from calc import add
+
+
+class TestAdd(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(add(1, 2), dep.VALUE)
+"""
+# bubblewrap shows it at its place; elsewhere the environment leads there
+RUN: dict[str, str] = {
+    "bwrap": ".venv/bin/python -m unittest -q && node_modules/.bin/checker && cat ~/.local/made",
+    "landlock": 'python -m unittest -q && checker && cat "$PYTHONUSERBASE/made"',
+}
+RUN["none"] = RUN["landlock"]
+SPOIL = """for place in .venv/pyvenv.cfg node_modules/.bin/checker ~/.local/made "$VIRTUAL_ENV/pyvenv.cfg" \
+"$PYTHONUSERBASE/made"; do echo spoilt >> "$place" && echo "written: $place"; done; true"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeProject, mode: Mode) -> None:
+    require_sandbox(mode)
+    look = tools(
+        *code(),
+        ("write_file", {"path": "test_dep.py", "content": TEST}),
+        ("run_command", {"command": RUN[mode]}),
+        ("run_command", {"command": SPOIL}),
+    )
+    # Where verify-setup would reach this machine's services a person is asked, unless the network is open anyway.
+    project = make_project(
+        [plan(), look, tools(*verified("calc-t1"))], LOPEN_SANDBOX__MODE=mode, LOPEN_SANDBOX__NETWORK="true"
+    )
+    project.write("setup.sh", SETUP)
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Add a set-up script")
+    commands = {"verify-setup": "sh setup.sh", "verify-tests": ".venv/bin/python -m unittest -q"}
+    project.specify(text=specification(commands=commands))
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    seen, spoilt = (r for r in tool_results(project.requests[-1]) if r.tool == "run_command")
+    assert seen.data["exit_code"] == 0, seen
+    assert "from-the-layer" in seen.text
+    assert mode == "none" or "written" not in spoilt.text, spoilt.text
+    assert not os.path.lexists(project.root / ".venv")
+    assert not os.path.lexists(project.root / "node_modules")
