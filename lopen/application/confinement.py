@@ -59,7 +59,9 @@ def sandbox_rules(sandbox: Sandbox, settings: Settings) -> str:
         "landlock": "only the project is writable, and that in step 6",
         "none": "no sandbox; stay inside the project all the same",
     }
-    installed = "stands in its place, read-only" if sandbox.name == "bwrap" else "is found through PATH and NODE_PATH"
+    installed = (
+        "stands in its place, read-only" if sandbox.name == "bwrap" else "is found through PATH and NODE_PATH"
+    )
     return (
         f"Commands run under {sandbox.name}: {where.get(sandbox.name, sandbox.name)}; {network}; "
         f"what verify-setup installed {installed}."
