@@ -15,27 +15,21 @@ from lopen.application.confinement import (
     clean_room_of,
     commands_of,
     hook_runner,
-    recording_path,
     sandbox_of,
     sandbox_rules,
 )
 from lopen.application.limits import kept_alerts
 from lopen.application.live_text import LiveTextWriter
 from lopen.application.run_options import ResumeOptions
+from lopen.application.session_model import REPLAY, session_model
 from lopen.application.tracing import traced
 from lopen.application.work_trees import workplace_of
 from lopen.base.clock import Clock, SystemClock
 from lopen.base.events import Recorded, SessionFailed, SessionPaused, Subscriber
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.opening import open_ledger, open_limits
-from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import Model
-from lopen.llm.recorder import Recorder, RecordingModel
-from lopen.llm.recording import UnreadableRecording
-from lopen.llm.recording import load as load_recording
-from lopen.llm.replay import ReplayModel
 from lopen.llm.retry import RetryPolicy
-from lopen.llm.secret_filter import SecretFilteringModel
 from lopen.loop.context import (
     Guards,
     People,
@@ -60,7 +54,6 @@ from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.storage.audit import AuditTrail
 from lopen.storage.conversations import ConversationStore
-from lopen.storage.folder import quarantine_file, state_folder
 from lopen.storage.journal import Journal
 from lopen.storage.project_documents import Specifications, write_plan
 from lopen.storage.sessions import SessionStore
@@ -70,9 +63,9 @@ from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Person, Project
 from lopen.workflow.session import Session
+from lopen.workspace.work_trees import WorkTree
 from lopen.workspace.workspace import Workspace
 
-REPLAY = "replay:"
 EXEMPT_WHERE_LOCAL = ("rapid_fire", "external_api")
 
 
@@ -97,16 +90,17 @@ def wired(
     heard: bool = True,
     draft: bool = False,
     person: Person | None = None,
+    place: WorkTree | None = None,
 ) -> Iterator[Wired]:
     """Put a session together, and take it apart at the end.
 
-    `heard`: events are shown and logged. `draft`: step 1 is asked for. `person` answers in place of the presentation's.
+    `heard`: events are shown and logged. `draft`: step 1 is asked for. `person` and `place` stand in for its own.
     """
     settings, clock = loaded.settings, clock or SystemClock()
     secrets = KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
     system_prompt()  # the oracle's, before anything is paid for
-    place = workplace_of(context, settings, store, session, clock, secrets)
+    place = place or workplace_of(context, settings, store, session, clock, secrets)
     home, root, repository = place.home, place.root, place.repository
     sandbox = sandbox_of(context, settings, root, session.id)
     with ExitStack() as stack:
@@ -117,7 +111,7 @@ def wired(
         )
         subscribers += stack.enter_context(traced(settings.telemetry.endpoint if heard else ""))
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
-        model = _model(stack, settings, options, journal, clock, context, secrets)
+        model = session_model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
         commands = commands_of(stack, context, sandbox, repository, journal, settings)
         audit = AuditTrail(store.database, session.id, secrets.redact)
@@ -256,44 +250,3 @@ def _model_calls(
         random.Random(),  # noqa: S311 - jitter, no secret
         settings.budget.cache_read_weight,
     )
-
-
-def _model(
-    stack: ExitStack,
-    settings: Settings,
-    options: ResumeOptions,
-    journal: Journal,
-    clock: Clock,
-    context: CommandContext,
-    secrets: KnownSecrets,
-) -> Model:
-    def step() -> str:
-        return journal.session.step.value
-
-    if options.model.startswith(REPLAY):
-        recording = load_recording(Path(options.model.removeprefix(REPLAY)))
-        return stack.enter_context(ReplayModel(recording, step=step, clock=clock))
-    real = AnthropicModel(settings.model, os.environ, clock)
-    stack.callback(real.close)
-    recorder = None
-    if settings.recording.enabled:
-        recorder = _recorder(context, journal.session, clock, secrets.redact)
-    model = real if recorder is None else RecordingModel(real, recorder, step, journal.tell)
-    return SecretFilteringModel(model, secrets, journal.session.id, journal.tell)
-
-
-def _recorder(
-    context: CommandContext, session: Session, clock: Clock, hide: Callable[[str], str]
-) -> Recorder | None:
-    """Continue the session's recording. A damaged one is moved aside; a failure does not stop the session."""
-    path = recording_path(context.root, session.id)
-    try:
-        try:
-            return Recorder(path, session.module, redact=hide, clock=clock)
-        except UnreadableRecording as error:
-            kept = quarantine_file(path, state_folder(context.root))
-            context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}; a new one is started")
-            return Recorder(path, session.module, redact=hide, clock=clock)
-    except OSError as error:
-        context.warn(f"this run is not recorded: {path}: {error.strerror or error}")
-        return None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The person's commands (docs/reference/workflow.md): verb → its subcommands that count; empty: all of it.
 PERSONS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("approve", "confirm", "answer", "skip", "revert", "hooks"), frozenset()),
+    **dict.fromkeys(("approve", "confirm", "answer", "skip", "revert", "merge", "hooks"), frozenset()),
     "budget": frozenset({"extend", "reset"}),
     "circuit": frozenset({"ack", "reset"}),
     "config": frozenset({"set"}),

@@ -109,6 +109,12 @@ COMMANDS: tuple[CommandEntry, ...] = (
     ),
     CommandEntry("pr", "lopen.cli.commands.pr:pr", "Open a pull request with the report", DECIDE),
     CommandEntry(
+        "merge",
+        "lopen.cli.commands.merge:merge",
+        "Merge a module's branch after its verify commands passed on the result",
+        DECIDE,
+    ),
+    CommandEntry(
         "modules", "lopen.cli.commands.modules:modules", "List modules with state, progress and cost", INSPECT
     ),
     CommandEntry(

@@ -148,6 +148,10 @@ class Checkout(ABC):
         """Return the tree of a commit."""
         return trees.tree_of(self._reader(), commit)
 
+    def merged(self, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
+        """Merge two commits without touching a file; return the tree, and the paths in conflict."""
+        return trees.merged(self._reader(), ours, theirs)
+
     def blobs(self, paths: Iterable[str]) -> dict[str, str]:
         """Return path → blob id of the current content, for `exclude`; only files and links are included."""
         self._private.prepare(self._base())

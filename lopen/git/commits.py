@@ -106,9 +106,11 @@ def identity(git: GitCommand) -> Mapping[str, str]:
     return found
 
 
-def write_commit(git: GitCommand, tree: str, parent: str | None, message: str, *, sign: bool) -> str:
+def write_commit(
+    git: GitCommand, tree: str, ancestors: Sequence[str | None], message: str, *, sign: bool
+) -> str:
     """Write a commit object, durable on return, and return its id. `git` is the content door with an identity."""
-    parents = ["-p", require_id(parent)] if parent else []
+    parents = [part for parent in ancestors if parent for part in ("-p", require_id(parent))]
     signature = ["-S"] if sign else []
     text = message.encode("utf-8", "replace")
     answer = git.run("commit-tree", *signature, *parents, "-F", "-", require_id(tree), stdin=text)
@@ -186,8 +188,19 @@ class CommitWriter:
             self._identity = identity(self._git)
         return self._identity
 
-    def write(self, tree: str, parent: str | None, message: str, *, purpose: str, sign: bool = False) -> str:
+    def write(
+        self,
+        tree: str,
+        parent: str | None,
+        message: str,
+        *,
+        purpose: str,
+        sign: bool = False,
+        merges: str | None = None,
+    ) -> str:
         """Write a commit of `tree` on top of `parent`, durable on return; return its id.
+
+        `merges` is the second parent of a merge.
 
         `purpose` completes "it would be …" in the error about a secret, for example "committed".
 
@@ -198,7 +211,7 @@ class CommitWriter:
         self._private.prepare(parent)
         refuse_leaks(self._stored_leaks(tree, parent), purpose)
         git = self._private.git().with_options(self.identity())
-        return write_commit(git, tree, parent, message, sign=sign)
+        return write_commit(git, tree, (parent, merges), message, sign=sign)
 
     def _stored_leaks(self, tree: str, parent: str | None) -> Sequence[Leak]:
         """Find the secrets in `tree` as git stored it, which may differ from the files examined before."""

@@ -183,6 +183,11 @@ class Repository(Checkout):
         self.align_index()
         return sha
 
+    def merge_commit(self, tree: str, into: str, merges: str, message: str) -> str:
+        """Write a merge commit that no reference has yet; raises the errors of `CommitWriter.write`."""
+        sign = self._terms.sign
+        return self._writer.write(tree, into, message, purpose="committed", sign=sign, merges=merges)
+
     def align_index(self) -> None:
         """Make the user's index equal HEAD, so that `git status` shows only real differences."""
         self._snapshots.set_head(self.head().commit)

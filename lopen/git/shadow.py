@@ -95,7 +95,7 @@ class ShadowTree(Checkout):
     def _set_base(self, tree: str) -> None:
         """Make `tree` the base of the next snapshot."""
         git = self._private.git().with_options(_IDENTITY)
-        self._private.prepare(write_commit(git, tree, None, "Snapshot\n", sign=False))
+        self._private.prepare(write_commit(git, tree, (), "Snapshot\n", sign=False))
 
 
 def shadow(

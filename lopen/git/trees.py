@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -155,6 +156,22 @@ def tree_of(git: GitCommand, commit: str) -> str:
     if answer.exit_code:
         raise GitError(f"commit {commit} does not exist", hint="see: git log --all", stderr=answer.stderr)
     return answer.text
+
+
+def merged(git: GitCommand, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
+    """Merge two commits without a work tree; return the tree, and the paths in conflict.
+
+    Raises:
+        GitError: the commits have no common history, or git is older than 2.38.
+    """
+    answer = git.run(
+        "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages",
+        require_id(ours), require_id(theirs), accept=(0, 1, 128, 129),
+    )  # fmt: skip
+    if answer.exit_code > 1:
+        raise GitError(f"cannot merge: {answer.stderr.strip()}", hint="git 2.38 or later is needed to merge")
+    tree, *paths = os.fsdecode(answer.stdout).rstrip("\0\n").split("\0")
+    return tree, tuple(dict.fromkeys(path for path in paths if path))
 
 
 def _change(meta: str, path: str) -> TreeChange:

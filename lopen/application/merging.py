@@ -1,0 +1,174 @@
+"""Merge a module's branch: the result is verified in a linked work tree first, and only then does anything move.
+
+See docs/reference/git.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from lopen.application.command_context import CommandContext
+from lopen.application.run_options import ResumeOptions
+from lopen.application.wiring import wired
+from lopen.application.work_trees import in_checkout
+from lopen.base.clock import SystemClock
+from lopen.base.errors import LopenError
+from lopen.git.branches import unfinished_operation
+from lopen.git.creation import add_detached_work_tree, forget_work_tree
+from lopen.git.refs import HEADS
+from lopen.git.repository import Repository
+from lopen.sandbox.known_secrets import KnownSecrets
+from lopen.settings.sources import Loaded
+from lopen.storage.sessions import SessionStore
+from lopen.storage.temporary import TemporaryFolder
+from lopen.tools.verification import Verified, tool_name
+from lopen.workflow.session import Session
+from lopen.workspace.work_trees import LinkedTree
+
+MOST_NAMED = 10  # paths in one message
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMerge:
+    """A merge as a commit that no reference has yet: the two branches with their commits, and the result."""
+
+    branch: str
+    branch_tip: str
+    target: str
+    target_tip: str
+    commit: str
+    tree: str
+
+
+class MergeRefused(LopenError):
+    """The branch cannot be merged as things are. Nothing was changed."""
+
+
+def prepare(repository: Repository, session: Session, into: str | None) -> PreparedMerge | None:
+    """Merge without touching a file or a reference; return None where the branch is merged already.
+
+    Raises:
+        MergeRefused: a branch is missing, the work tree has uncommitted work, or the branches conflict.
+    """
+    branch = session.branch or ""
+    target = into or session.start_branch or repository.branches.likely_base(branch)
+    tip, target_tip = repository.branch_tip(branch), repository.branch_tip(target or "") if target else None
+    if tip is None:
+        raise MergeRefused(f"the branch {branch} does not exist any more", hint="see: git branch --list")
+    if target is None or target_tip is None:
+        raise MergeRefused(
+            f"there is no branch {target}" if target else f"nothing says which branch {branch} came from",
+            hint=f"name the branch to merge into: lopen merge {session.module} --into BRANCH",
+        )
+    if repository.reachable(tip, target_tip):
+        return None
+    if repository.reachable(target_tip, tip):  # git would fast-forward, too
+        return PreparedMerge(branch, tip, target, target_tip, tip, repository.tree_of(tip))
+    tree, conflicts = repository.merged(target_tip, tip)
+    if conflicts:
+        raise MergeRefused(
+            f"{branch} and {target} conflict in {_listed(conflicts)}",
+            hint=f"merge by hand: git switch {target} && git merge {branch}",
+        )
+    commit = repository.merge_commit(tree, target_tip, tip, f"Merge branch '{branch}' into {target}\n")
+    return PreparedMerge(branch, tip, target, target_tip, commit, tree)
+
+
+def check_clean(repository: Repository, merge: PreparedMerge) -> None:
+    """Refuse a merge that uncommitted work, another work tree or an unfinished operation of git stands against.
+
+    Specifications that the merge does not touch, and files that are already as it makes them, are left alone.
+    """
+    if elsewhere := repository.references.checked_out_elsewhere(merge.target):
+        raise MergeRefused(
+            f"{merge.target} is checked out in another work tree ({elsewhere})",
+            hint="run the command there, or see: git worktree list",
+        )
+    head = repository.head()
+    if head.branch not in (merge.branch, merge.target) or head.commit is None:
+        return  # the work tree is not touched
+    if operation := unfinished_operation(repository.layout):
+        raise MergeRefused(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
+    touched = {c.path: c.after for c in repository.changes(repository.tree_of(head.commit), merge.tree)}
+
+    def harmless(path: str) -> bool:
+        if path.startswith(".lopen/"):
+            return True
+        if path not in touched:
+            return path.startswith("specs/")
+        return repository.blobs([path]).get(path) == touched[path]
+
+    if dirty := repository.dirty(harmless):
+        raise MergeRefused(
+            f"uncommitted work: {_listed(dirty)}",
+            hint="commit it, or put it aside (git stash -u), then merge again",
+        )
+
+
+@contextmanager
+def merge_result(
+    context: CommandContext,
+    loaded: Loaded,
+    store: SessionStore,
+    session: Session,
+    repository: Repository,
+    merge: PreparedMerge,
+) -> Iterator[Iterator[tuple[str, Verified | None]]]:
+    """Check the merge out into a linked work tree, for the time of the context; it yields what is run there.
+
+    Each verify command of the approval comes with its result, or with None where there is no such command.
+    """
+    folder = TemporaryFolder()
+    path = folder.path / session.module
+    try:
+        linked = add_detached_work_tree(repository, path, merge.commit, merge.branch)
+        recording = loaded.settings.recording.model_copy(update={"enabled": False})
+        settings = loaded.settings.model_copy(update={"recording": recording})
+        plain = in_checkout(replace(loaded, settings=settings))
+        quiet = CommandContext(context.root)
+        place = LinkedTree(repository, linked)
+        with wired(quiet, plain, store, session, ResumeOptions(), heard=False, place=place) as run:
+            verifier = run.loop.project.verifier
+            names = [
+                name for name in verifier.commands if name != "verify-setup"
+            ]  # run before the first that needs it
+            yield ((name, verifier.run(tool_name(name))) for name in names)
+    finally:
+        folder.remove()
+        forget_work_tree(repository, path)
+
+
+def accept(repository: Repository, merge: PreparedMerge) -> None:
+    """Move the target branch to the merge; a work tree that is on one of the two branches goes with it.
+
+    Raises:
+        RefMoved: somebody moved the target branch meanwhile.
+    """
+    check_clean(repository, merge)
+    head = repository.head()
+    goes_along = head.branch in (merge.branch, merge.target) and head.commit is not None
+    if goes_along:
+        before = repository.tree_of(head.commit or "")
+        repository.restore(merge.tree, [c.path for c in repository.changes(before, merge.tree)])
+    repository.references.move(
+        HEADS + merge.target, merge.commit, merge.target_tip, f"merge {merge.branch} into {merge.target}"
+    )
+    if goes_along:
+        if head.branch != merge.target:
+            repository.references.attach_head(merge.target)
+        repository.align_index()
+
+
+def open_repository(context: CommandContext, loaded: Loaded) -> Repository:
+    """Return the person's own checkout."""
+    secrets = KnownSecrets(context.root, os.environ)
+    sign = loaded.settings.git.sign
+    return Repository.open(context.root, clock=SystemClock(), sign=sign, known=secrets.current)
+
+
+def _listed(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return ", ".join(paths[:MOST_NAMED]) + more

@@ -1,0 +1,127 @@
+"""`lopen merge`: the result is verified in a work tree of its own, and nothing of the person's moves before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.project import Project, build, plan, specification
+
+
+def built(make_project: MakeProject, commands: Mapping[str, str] | None = None, **more: str) -> Project:
+    """A project whose module calc is complete, HEAD on its branch."""
+    project = make_project([plan(), build("calc-t1")], **more)
+    project.specify(text=specification(commands=commands))
+    assert project.approved_run().code == 0
+    return project
+
+
+def seen(project: Project) -> list[str]:
+    """All that a refused merge leaves alone: HEAD, the branches, the index and the files."""
+    heads = project.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
+    status = project.git("status", "--porcelain", "--untracked-files=all", "--", ":!.lopen")
+    return [(project.root / ".git/HEAD").read_text(), heads, status, project.git("worktree", "list")]
+
+
+def commit_on_main(project: Project, path: str, text: str) -> None:
+    """The person commits on main while HEAD was on the module's branch."""
+    project.git("switch", "-q", "main")
+    project.write(path, text)
+    project.git("add", path)
+    project.git("commit", "-q", "-m", "Meanwhile")
+    project.git("switch", "-q", "lopen/calc")
+
+
+def test_a_branch_is_fast_forwarded_and_merged_only_once(make_project: MakeProject) -> None:
+    project = built(make_project)
+    project.specify("tax")  # of another module, not committed: in nobody's way
+
+    ran = project.lopen("merge", "calc")
+
+    assert ran.code == 0, ran.err
+    assert "verify-tests passed" in ran.out
+    assert project.git("symbolic-ref", "--short", "HEAD") == "main"
+    assert project.git("rev-parse", "main") == project.git("rev-parse", "lopen/calc")
+    assert project.git("status", "--porcelain", "--", ":!.lopen") == "?? specs/tax/"
+    assert len(project.git("worktree", "list").splitlines()) == 1
+    again = project.lopen("merge", "calc")
+    assert (again.code, again.out) == (0, "lopen/calc is merged already\n")
+    finished = project.lopen("run", "calc")
+    assert finished.code == 0, finished.err
+
+
+def test_the_result_is_what_is_verified_and_committed(make_project: MakeProject) -> None:
+    check = "test ! -e README.md || ! grep -q forbidden README.md"
+    project = built(make_project, {"verify-lint": check})
+    commit_on_main(project, "README.md", "forbidden\n")
+    before = seen(project)
+
+    refused = project.lopen("merge", "calc")
+
+    assert (refused.code, seen(project)) == (1, before)
+    assert "verify-lint did not pass on the merge of lopen/calc into main" in refused.err
+    commit_on_main(project, "README.md", "welcome\n")
+    main = project.git("rev-parse", "main")
+    project.git("switch", "-q", "-c", "third")
+    merged = project.lopen("merge", "calc", "--json")
+    assert merged.code == 0, merged.err
+    [event] = merged.named("merged")
+    assert (event["into"], event["verified"]) == ("main", ["verify-tests", "verify-lint"])
+    assert project.git("rev-parse", "main^1", "main^2").split() == [
+        main,
+        project.git("rev-parse", "lopen/calc"),
+    ]
+    assert project.git("symbolic-ref", "--short", "HEAD") == "third"
+    assert project.git("status", "--porcelain", "--", ":!.lopen") == ""
+    assert project.git("show", "main:README.md") == "welcome"
+    assert "return a + b" in project.git("show", "main:calc.py")
+
+
+@pytest.mark.parametrize(
+    ("arrange", "arguments", "says"),
+    [
+        ("conflict", (), "lopen/calc and main conflict in calc.py"),
+        ("dirty", (), "uncommitted work: README.md"),
+        ("", ("--into", "elsewhere"), "there is no branch elsewhere"),
+        ("elsewhere", (), "main is checked out in another work tree"),
+    ],
+)
+def test_a_refused_merge_changes_nothing(
+    make_project: MakeProject, arrange: str, arguments: tuple[str, ...], says: str
+) -> None:
+    project = built(make_project)
+    if arrange == "conflict":
+        commit_on_main(project, "calc.py", "mine = 1\n")
+    elif arrange == "dirty":
+        project.write("README.md", "half a sentence\n")
+    elif arrange == "elsewhere":
+        project.git("worktree", "add", "-q", str(project.root.parent / "beside"), "main")
+    before = seen(project)
+
+    ran = project.lopen("merge", "calc", *arguments)
+
+    assert (ran.code, seen(project)) == (1, before), ran.err
+    assert says in ran.err
+
+
+def test_an_unfinished_module_is_not_merged(make_project: MakeProject) -> None:
+    project = make_project([plan()])
+    project.specify()
+    told = project.lopen("merge", "calc")
+    assert (told.code, "calc has no session" in told.err) == (1, True)
+    project.approved_run()
+    told = project.lopen("merge", "calc")
+    assert (told.code, "calc is not complete" in told.err) == (1, True), told.err
+
+
+def test_work_of_a_linked_work_tree_is_merged(make_project: MakeProject) -> None:
+    project = built(make_project, LOPEN_GIT__ISOLATION="worktree")
+    assert project.git("symbolic-ref", "--short", "HEAD") == "main"
+
+    ran = project.lopen("merge", "calc")
+
+    assert ran.code == 0, ran.err
+    assert "return a + b" in project.read("calc.py")
+    assert project.git("status", "--porcelain", "--", ":!.lopen") == ""
