@@ -35,7 +35,8 @@ class AnthropicModel:
         self, settings: ModelSettings, env: Mapping[str, str], clock: Clock, *, api_key: str = ""
     ) -> None:
         self._settings = settings
-        self._base_url = settings.base_url or env.get("ANTHROPIC_BASE_URL", "")
+        own = env.get("ANTHROPIC_BASE_URL", "") if settings.provider == "anthropic" else ""
+        self._base_url = settings.base_url or own
         self._clock = clock
         self._api_key = api_key
         self._sdk: Sdk | None = None
@@ -44,7 +45,7 @@ class AnthropicModel:
     @property
     def local(self) -> bool:
         """True if the endpoint is on this machine's loopback, which is exempt from the rate circuits."""
-        return self._settings.provider == "anthropic" and _loopback(self._base_url)
+        return _loopback(self._base_url)
 
     def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         """Send `request` once and return the response.
@@ -95,10 +96,9 @@ class AnthropicModel:
                 gc.freeze()
 
         settings = self._settings
-        base_url = self._base_url if settings.provider == "anthropic" else settings.base_url
         connection = EndpointSettings(
             provider=settings.provider,
-            base_url=base_url,
+            base_url=self._base_url,
             api_key=self._api_key,
             local=self.local,
             connect_timeout_s=settings.connect_timeout_s,

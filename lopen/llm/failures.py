@@ -46,7 +46,9 @@ class Refusal:
     headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
 
 
-def classify(refusal: Refusal, *, model: str, now: datetime) -> ModelError:
+def classify(
+    refusal: Refusal, *, model: str, now: datetime, credentials_hint: str = "Set the endpoint's key."
+) -> ModelError:
     """Return the failure to raise. `now` is needed for a `retry-after` with a date."""
     in_stream = refusal.status < 300
     status = PERMANENT_KINDS.get(refusal.kind, 500) if in_stream else refusal.status
@@ -55,7 +57,7 @@ def classify(refusal: Refusal, *, model: str, now: datetime) -> ModelError:
         return TransientFailure(text, refusal.status, retry_after_s=retry_after_s(refusal.headers, now))
     if status == 413 or (status == 400 and TOO_LONG.search(f"{refusal.kind} {refusal.message}")):
         return ContextTooLong(text, refusal.status)
-    return Rejected(text, refusal.status, hint=_hint(status, refusal.message, model))
+    return Rejected(text, refusal.status, hint=_hint(status, refusal.message, model, credentials_hint))
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
@@ -96,11 +98,11 @@ def _message(refusal: Refusal) -> str:
     return f"the model endpoint refused ({where}{', ' + kind if kind else ''}): {reason or 'no reason given'}"
 
 
-def _hint(status: int, message: str, model: str) -> str:
+def _hint(status: int, message: str, model: str, credentials_hint: str) -> str:
     if "credit balance" in message or status == 402:
         return "Add credit to the account, then run `lopen resume`."
     if status == 401:
-        return "Set ANTHROPIC_API_KEY to a valid key, then run `lopen doctor`."
+        return f"The credentials are not valid. {credentials_hint}"
     if status == 403:
         return f"This key may not use {model}. Use another key, or another model with --model."
     if status == 404:

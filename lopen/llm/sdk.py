@@ -32,7 +32,7 @@ SCRUBBED: Final = "[key]"
 NO_KEY: Final = "no key for the model endpoint was found"
 CREDENTIALS_HINT: Final = {
     "anthropic": "Set ANTHROPIC_API_KEY, then run `lopen doctor`.",
-    "bedrock": "Set AWS_REGION and AWS credentials, as the AWS command line uses them.",
+    "bedrock": "Set AWS_REGION and AWS credentials, as the AWS command line uses them, or AWS_BEARER_TOKEN_BEDROCK.",
     "vertex": "Set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID, and log in with gcloud.",
     "foundry": "Set ANTHROPIC_FOUNDRY_API_KEY and ANTHROPIC_FOUNDRY_RESOURCE.",
 }
@@ -71,6 +71,8 @@ class Sdk:
     def require_credentials(self) -> None:
         """Raise `NoCredentials` if there are none. Only the provider `anthropic` allows this check before a request."""
         client = self._client
+        if self._connection.provider != "anthropic":
+            return
         if not isinstance(client, anthropic.Anthropic) or client.credentials is not None:
             return
         headers = {name.lower() for name, value in client.default_headers.items() if value}
@@ -112,7 +114,8 @@ class Sdk:
                 message=self._scrubbed(str(error.api_message or error.message)),
                 headers={name.lower(): value for name, value in error.response.headers.items()},
             )
-            return classify(refusal, model=model, now=self._clock.now())
+            how = CREDENTIALS_HINT[self._connection.provider]
+            return classify(refusal, model=model, now=self._clock.now(), credentials_hint=how)
         cause = error.__cause__ if isinstance(error, anthropic.APIConnectionError) else error
         if isinstance(cause, ModelError):
             cause.message = self._scrubbed(cause.message)
@@ -191,7 +194,7 @@ def _unanswered(
     if isinstance(error, ImportError) or "missing required dependency" in str(error):
         return LopenError(
             f"model.provider = {provider} needs a library that is not installed: {said}",
-            hint=f"Install it with: pip install 'anthropic[{provider}]'",
+            hint=f"Install it with: pip install 'lopen[{provider}]'",
         )
     if isinstance(cause, httpx2.LocalProtocolError):
         return Rejected(

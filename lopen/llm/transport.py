@@ -49,7 +49,12 @@ def bounded_client(deadline: Deadline, *, proxies: bool) -> httpx2.Client:
     for pattern, address in environment_proxies().items() if proxies else ():
         if _is_pattern(pattern):
             mounts[pattern] = _Transport(deadline, secured, _proxy(address)) if address else None
-    return httpx2.Client(transport=_Transport(deadline, secured), mounts=mounts, follow_redirects=False)
+    return httpx2.Client(
+        transport=_Transport(deadline, secured),
+        mounts=mounts,
+        follow_redirects=False,
+        headers={"Accept-Encoding": "identity"},  # set here, because AWS signs all headers of a request
+    )
 
 
 def environment_proxies() -> dict[str, str | None]:
@@ -134,7 +139,6 @@ class _Transport(httpx2.BaseTransport):
         )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        request.headers["Accept-Encoding"] = "identity"
         answer = self._send(request)
         if answer.is_redirect or 300 <= answer.status_code < 400:
             answer.close()
