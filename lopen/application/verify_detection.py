@@ -23,6 +23,7 @@ NAMES: Final[tuple[Name, ...]] = ("verify-setup", "verify-build", "verify-tests"
 Listing = Mapping[str, str]
 Found = Iterator[tuple[Name, str]]
 
+JUST: Final = ("justfile", "Justfile", ".justfile")
 MARKERS: Final = frozenset(
     {
         "package.json",
@@ -32,7 +33,7 @@ MARKERS: Final = frozenset(
         "Makefile",
         "makefile",
         "GNUmakefile",
-        "justfile",
+        *JUST,
         "requirements.txt",
         "requirements-dev.txt",
         "build.gradle",
@@ -81,8 +82,8 @@ def _make(files: Listing) -> Found:
             for target in rule.split():
                 if target in _MAKE_TARGETS:
                     yield _MAKE_TARGETS[target], f"make {target}"
-    elif "justfile" in files:
-        for target in re.findall(r"^@?([A-Za-z][\w-]*)[^:=\n]*:(?!=)", files["justfile"], re.MULTILINE):
+    elif justfile := next((f for f in JUST if f in files), None):
+        for target in re.findall(r"^@?([A-Za-z][\w-]*)[^:=\n]*:(?!=)", files[justfile], re.MULTILINE):
             if target in _MAKE_TARGETS:
                 yield _MAKE_TARGETS[target], f"just {target}"
 
@@ -141,8 +142,12 @@ def _node(files: Listing) -> Found:
     yield "verify-setup", setup
     if "build" in scripts:
         yield "verify-build", f"{program} run build"
+    elif "tsconfig.json" in files:
+        yield "verify-build", "npx --no-install tsc --noEmit"
     if "test" in scripts and _NPM_PLACEHOLDER not in str(scripts["test"]):
         yield "verify-tests", f"{program} run test"
+    elif any(re.search(r"(^|/)[\w.-]+[.-]test\.[cm]?js$", f) for f in files):
+        yield "verify-tests", "node --test"
     if "lint" in scripts:
         yield "verify-lint", f"{program} run lint"
     elif any(re.fullmatch(r"eslint\.config\.[cm]?[jt]s|\.eslintrc(\.\w+)?", f) for f in files):

@@ -21,19 +21,25 @@ _PYTHON: Final = "python3"
 
 
 def lay_out(root: Path) -> None:
-    """Copy the project into the folder `root`.
-
-    Its verify commands say `python3`; where that is another interpreter than the one that runs lopen, or none,
-    they get this one's path instead. Its folder has to be on PATH.
-    """
+    """Copy the project into the folder `root`. The folder of `INTERPRETER` has to be on PATH."""
     for file in sorted(_PROJECT.rglob("*.md")):  # the content alone: installed files may be read-only
-        text = file.read_text("utf-8")
-        if file.name == "SPECIFICATION.md" and not _is_this_interpreter(INTERPRETER.with_name(_PYTHON)):
-            text = text.replace(f"`{_PYTHON} ", f"`{shlex.quote(str(INTERPRETER))} ")
+        text = file.read_text("utf-8") if file.name != "SPECIFICATION.md" else specification_text()
         copy = root / file.relative_to(_PROJECT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, "utf-8")
     (root / ".gitignore").write_text("__pycache__/\n", "utf-8")
+
+
+def specification_text() -> str:
+    """Return the example's specification.
+
+    Its verify commands say `python3`; where that is another interpreter than the one that runs lopen, or none,
+    they get this one's path instead.
+    """
+    text = (_PROJECT / "specs" / MODULE / "SPECIFICATION.md").read_text("utf-8")
+    if _is_this_interpreter(INTERPRETER.with_name(_PYTHON)):
+        return text
+    return text.replace(f"`{_PYTHON} ", f"`{shlex.quote(str(INTERPRETER))} ")
 
 
 def _is_this_interpreter(named: Path) -> bool:

@@ -13,31 +13,49 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.application.verify_detection import NAMES, Detected, command_lines, detect, listing
-from lopen.base.errors import ExitCode, LopenError
+from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command
 from lopen.documents import scaffold as placeholder
+from lopen.example import MODULE, specification_text
 
-NewModule = Annotated[str | None, typer.Argument(help="Module to write an example specification for.")]
+NewModule = Annotated[
+    str | None, typer.Argument(help="Module to write a specification for, to be filled in.")
+]
 PreCommit = Annotated[
     bool, typer.Option("--pre-commit-hook", help="Also make git run lint and tests before each commit.")
+]
+Example = Annotated[
+    bool,
+    typer.Option("--example", help="Write a complete specification to read and to build (module tariff)."),
 ]
 
 
 @command
 def init(
-    context: CommandContext, module: NewModule = None, pre_commit_hook: PreCommit = False
+    context: CommandContext,
+    module: NewModule = None,
+    example: Example = False,
+    pre_commit_hook: PreCommit = False,
 ) -> ExitCode | None:
-    """Set up a project, with verify commands detected from its files."""
+    """Set up a project, with verify commands detected from its files.
+
+    MODULE gets a specification to fill in. --example writes one that is complete: a small Python module without
+    dependencies, which `lopen run tariff` builds.
+    """
+    if example and module is not None:
+        raise WrongUsage("--example writes a module of its own", hint="leave out MODULE, or --example")
+    module = MODULE if example else module
     specification = _specification_path(context.root, module) if module is not None else None
     root, detected = context.root, detect(listing(context.root))
     write_new(context, root / ".lopen" / ".gitignore", GITIGNORE)
     write_new(context, root / ".lopen" / "config.toml", CONFIG)
     if module is not None and specification is not None:
-        write_new(context, specification, specification_text(module, detected))
+        text = specification_text() if example else outline_text(module, detected)
+        write_new(context, specification, text)
     if pre_commit_hook:
         _pre_commit(context, detected)
     _warn_without_repository(context)
-    _report(context, detected, module)
+    _report(context, detected, module, example=example)
     if not (pre_commit_hook or context.json or detected.missing) and (context.root / ".git").exists():
         context.say("to run lint and tests before each commit: lopen init --pre-commit-hook")
     return None
@@ -132,7 +150,7 @@ def _warn_without_repository(context: CommandContext) -> None:
             context.warn(f"lopen run will fail: {error.message}; {error.hint}")
 
 
-def _report(context: CommandContext, detected: Detected, module: str | None) -> None:
+def _report(context: CommandContext, detected: Detected, module: str | None, *, example: bool) -> None:
     for name in NAMES:
         found = detected.commands[name]
         context.emit("init_command", name=name, command=found)
@@ -140,7 +158,9 @@ def _report(context: CommandContext, detected: Detected, module: str | None) -> 
             context.say(f"{name}: {found or 'none found'}")
     for what in detected.missing:
         context.warn(f"no {what} found: name its command under Skills & Hooks, or write none")
-    if not context.json:
+    if example:
+        context.say(f"next: lopen approve {module}, then: lopen run {module}")
+    else:
         specification = f"write specs/{module}/SPECIFICATION.md, then: lopen check {module}"
         context.say(f"next: {specification if module else 'lopen init MODULE'}")
 
@@ -165,8 +185,8 @@ CONFIG = """\
 """
 
 
-def specification_text(module: str, detected: Detected) -> str:
-    """Return an example specification that `lopen check` accepts, to be rewritten."""
+def outline_text(module: str, detected: Detected) -> str:
+    """Return a specification that `lopen check` accepts, to be rewritten."""
     title = module.replace("-", " ").replace("_", " ").capitalize()
     return f"""\
 ---
