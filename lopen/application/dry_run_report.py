@@ -1,14 +1,15 @@
-"""A dry run: the first request and its maximum cost, found on a copy of the state in memory."""
+"""A dry run: the first request and what the build may cost, found on a copy of the state in memory."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from lopen.application.command_context import CommandContext
+from lopen.application.estimate import tell
 from lopen.application.run_options import ResumeOptions
-from lopen.base.errors import ExitCode
+from lopen.base.errors import ExitCode, LopenError
 from lopen.base.money import dollars
 from lopen.limits.stores.opening import copy_shared
 from lopen.llm.messages import Request
@@ -41,7 +42,14 @@ def preview(
         with wired(context, looked, memory, session, options, heard=False, draft=draft) as run:
             looked_at = dry(run.loop, apart=apart(loaded.settings), now=datetime.now(UTC))
             found = first_request(looked_at, resumed=resumed)
-            _tell(context, found, looked_at.record.journal.session.step)
+            if isinstance(found, Request):
+                _tell_request(context, found, looked_at.record.journal.session.step)
+            if not draft:
+                with suppress(LopenError):  # without a specification there is nothing to estimate
+                    spec = looked_at.project.load_spec(session.module)
+                    tell(context, spec, store, loaded.settings, options.model)
+            if isinstance(found, Unsent):
+                _tell_reason(context, found, looked_at.record.journal.session.step)
     return ExitCode.OK
 
 
@@ -51,13 +59,14 @@ def _off_record(settings: Settings) -> Settings:
     return settings.model_copy(update={"recording": recording, "budget": budget})
 
 
-def _tell(context: CommandContext, found: Request | Unsent, step: Step) -> None:
-    if isinstance(found, Unsent):
-        context.say(f"no request would be sent: {found.reason}")
-        if found.command:
-            context.say(f"next: {found.command}")
-        context.emit("dry_run", step=step.value, sent=False, reason=found.reason, command=found.command)
-        return
+def _tell_reason(context: CommandContext, found: Unsent, step: Step) -> None:
+    context.say(f"no request would be sent: {found.reason}")
+    if found.command:
+        context.say(f"next: {found.command}")
+    context.emit("dry_run", step=step.value, sent=False, reason=found.reason, command=found.command)
+
+
+def _tell_request(context: CommandContext, found: Request, step: Step) -> None:
     from lopen.llm.messages import Usage
     from lopen.llm.prices import cost_usd
     from lopen.prompts.sizes import RequestSizes
@@ -68,7 +77,9 @@ def _tell(context: CommandContext, found: Request | Unsent, step: Step) -> None:
         context.say(block.text)
     context.say(found.messages[0]["content"][0]["text"])
     price = dollars(None) if cost is None else f"at most {dollars(cost, 4)}"
-    context.say(f"model {found.model}, about {tokens:,} tokens in, at most {found.max_tokens:,} out: {price}")
+    context.say(
+        f"first request: model {found.model}, about {tokens:,} tokens in, at most {found.max_tokens:,} out: {price}"
+    )
     context.emit(
         "dry_run",
         step=step.value,

@@ -96,8 +96,7 @@ def wired(
 
     `heard`: events are shown and logged. `draft`: step 1 is asked for. `person` and `place` stand in for its own.
     """
-    settings, clock = loaded.settings, clock or SystemClock()
-    secrets = KnownSecrets(context.root, os.environ)
+    settings, clock, secrets = loaded.settings, clock or SystemClock(), KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
     system_prompt()  # the oracle's, before anything is paid for
     place = place or workplace_of(context, settings, store, session, clock, secrets)

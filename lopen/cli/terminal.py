@@ -65,19 +65,22 @@ class TerminalPerson:
 class TerminalApprover:
     """Shows a specification and asks for its approval."""
 
-    def __init__(self, context: CommandContext, store: SessionStore, view: View) -> None:
+    def __init__(self, context: CommandContext, settings: Settings, store: SessionStore, view: View) -> None:
         self._context = context
+        self._settings = settings
         self._store = store
         self._view = view
 
     def approve(self, spec: Specification) -> bool:
         """Return True only if the person approves this specification now."""
         from lopen.application.approval import record, show
+        from lopen.application.estimate import tell
 
         if enclosing_session() is not None:
             return False
         with self._view.suspended():
             show(self._context, spec, self._store.approval(spec.module))
+            tell(self._context, spec, self._store, self._settings)
             if not yes(f"approve {spec.module} and build it?"):
                 return False
         record(self._store, spec, "approved at the terminal")
@@ -95,7 +98,7 @@ def approver_for(context: CommandContext, settings: Settings, store: SessionStor
     """Return the person at the terminal who may approve; nobody if the run is unattended or has no terminal."""
     if settings.workflow.unattended or context.json or not at_terminal():
         return NoApprover()
-    return TerminalApprover(context, store, view)
+    return TerminalApprover(context, settings, store, view)
 
 
 def view_for(

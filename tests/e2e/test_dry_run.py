@@ -6,10 +6,12 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status, tools
 from tests.limits.redis_server import RedisServer
-from tests.project import Project, code, component, plan
+from tests.project import Project, build, code, component, plan, specification
 
 REFUSED = status(400, "no more")
 
@@ -94,8 +96,36 @@ def test_at_the_gate_nothing_is_sent(make_project: MakeProject) -> None:
         "no request would be sent: the specification passes `lopen check` and waits for approval" in shown.out
     )
     assert shown.last_line == "next: lopen approve calc --run"
-    [line] = project.lopen("run", "calc", "--dry-run", "--json").named("dry_run")
+    ran = project.lopen("run", "calc", "--dry-run", "--json", "--max-cost", "3")
+    [line] = ran.named("dry_run")
     assert (line["sent"], line["command"]) == (False, "lopen approve calc --run")
+    [estimate] = ran.named("estimate")
+    assert (estimate["sessions"], estimate["limits"]["budget.max_cost_usd"]) == (0, 3)
+
+
+def test_what_a_build_may_cost_comes_from_earlier_ones(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    first = project.lopen("approve", "calc", "--yes", "--json")
+    [guess] = first.named("estimate")
+    assert "the whole build may cost $" in project.lopen("approve", "calc", "--yes").out
+    assert project.lopen("run", "calc").code == 0
+    [used] = [
+        b for b in project.lopen("budget", "show", "--json").named("budget") if b["budget_type"] == "session"
+    ]
+    project.specify("tax", specification("tax", criteria=["a", "b", "c"]))
+
+    ran = project.lopen("run", "tax", "--dry-run")
+
+    assert ran.code == 0, ran.err
+    assert ": a range, from 1 finished session of this project" in ran.out
+    [known] = project.lopen("run", "tax", "--dry-run", "--json").named("estimate")
+    assert guess["sessions"] == 0
+    assert guess["tokens"][0] < guess["tokens"][1]
+    assert known["tokens"] == [round(used["tokens_used"] * 0.5 * 3), round(used["tokens_used"] * 2 * 3)]
+    assert known["cost_usd"] == pytest.approx(
+        [used["cost_usd"] * 0.5 * 3, used["cost_usd"] * 2 * 3], rel=1e-3
+    )
 
 
 def test_what_the_run_refuses_the_dry_run_refuses(make_project: MakeProject) -> None:

@@ -79,9 +79,13 @@ def _shown(
 ) -> tuple[Specification, str]:
     """Show the specification as it is now; return it and its hash, which must be the expected one."""
     from lopen.application.approval import checked, expected, show, specification
+    from lopen.application.estimate import tell
+    from lopen.settings.sources import load
 
     spec = checked(specification(context.root, store, module))
     digest = show(context, spec, store.approval(module))
+    with suppress(LopenError):  # the run reports a configuration that cannot be read
+        tell(context, spec, store, load(context.root).settings)
     if expect is not None:
         expected(spec, expect)
     return spec, digest
