@@ -6,11 +6,14 @@ left to git. This is the references door: it never reads the work tree's content
 
 from __future__ import annotations
 
+import os
 import re
+import time
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
+from lopen.base.stat_cache import Signature, settled, signature_at
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.layout import Layout
@@ -62,6 +65,7 @@ class References:
     def __init__(self, layout: Layout, git: GitCommand) -> None:
         self._layout = layout
         self.git = git
+        self._packed: dict[str, tuple[Signature, str]] = {}  # with the state of the file that held it
 
     def head(self) -> Head:
         """Return the current HEAD."""
@@ -75,11 +79,20 @@ class References:
 
     def tip(self, ref: str) -> str | None:
         """Return the object of a full reference name (`refs/…`), or None if it does not exist."""
-        loose = _read(self._layout.common_dir / ref) if _is_file_name(ref) else None
+        place = self._layout.common_dir / ref
+        loose = _read(place) if _is_file_name(ref) else None
         if loose is not None and is_id(loose):
             return loose
+        is_packed = _is_file_name(ref) and not os.path.lexists(place)
+        packed, now = signature_at(self._layout.common_dir / "packed-refs"), time.time_ns()
+        known = self._packed.get(ref)
+        if is_packed and known is not None and known[0] == packed:
+            return known[1]
         answer = self.git.run("rev-parse", "--verify", "--quiet", "--end-of-options", ref, accept=(0, 1, 128))
-        return answer.text if is_id(answer.text) else None
+        found = answer.text if is_id(answer.text) else None
+        if is_packed and found and packed and settled(packed[-1], now):
+            self._packed[ref] = packed, found
+        return found
 
     def resolve(self, name: str) -> str | None:
         """Return the commit of an id, `HEAD`, a full reference name or a branch name; None if there is none."""
