@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -14,8 +15,9 @@ if __name__ == "__main__":
     if sys.path[:1] == [here]:
         del sys.path[0]
 
-from collections.abc import Sequence
-from importlib import import_module
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "PATH" in os.environ:  # no program is ever looked up in the current folder
         os.environ["PATH"] = _absolute(os.environ["PATH"])
     if arguments[:1] == ["hook"]:
-        import_module("lopen.claude_hooks.entry").run(arguments[1:])
+        gc.disable()  # the process ends before there is anything to collect
+        from lopen.claude_hooks.entry import run
+
+        run(arguments[1:])
     if arguments == ["--version"] and _print_version():
         return 0
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from lopen.claude_hooks.prices import TABLE, plain_name
+from lopen.claude_hooks.session import TABLE, plain_name
 from lopen.llm.prices import known_models, price_tiers
 
 

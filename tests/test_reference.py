@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from lopen.base.errors import ExitCode
-from lopen.claude_hooks.answer import EVENTS
+from lopen.claude_hooks.hook_output import EVENTS
 from lopen.cli.app import installed
 from lopen.guardrails.pipeline import GUARDRAILS
 from lopen.limits.circuits.rules import RULES
@@ -88,7 +88,7 @@ def test_the_pages_of_the_command_line_and_the_hooks_name_all_there_is() -> None
         assert f"`lopen {entry.name}" in page("command-line"), entry.name
     for event in EVENTS:
         assert f"| `{event}` |" in page("claude-code-hooks")
-    for code in ExitCode:
+    for code in (found for found in vars(ExitCode).values() if isinstance(found, ExitCode)):
         assert f"| {int(code)} |" in page("exit-codes")
     for mode in get_args(Mode):
         assert f"| `{mode}` |" in page("sandbox")

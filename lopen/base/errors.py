@@ -7,19 +7,30 @@ imports a library translates the library's exceptions.
 
 from __future__ import annotations
 
-from enum import IntEnum
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
-class ExitCode(IntEnum):
-    """Process exit codes."""
+class ExitCode(int):
+    """Process exit codes. Not an `enum`, which takes longer to load than a hook may."""
 
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    PERSON_NEEDED = 3
-    HUNG_UP = 129
-    INTERRUPTED = 130
-    TERMINATED = 143
+    OK: ClassVar[ExitCode]
+    FAILED: ClassVar[ExitCode]
+    USAGE: ClassVar[ExitCode]
+    PERSON_NEEDED: ClassVar[ExitCode]
+    HUNG_UP: ClassVar[ExitCode]
+    INTERRUPTED: ClassVar[ExitCode]
+    TERMINATED: ClassVar[ExitCode]
+
+
+ExitCode.OK = ExitCode(0)
+ExitCode.FAILED = ExitCode(1)
+ExitCode.USAGE = ExitCode(2)
+ExitCode.PERSON_NEEDED = ExitCode(3)
+ExitCode.HUNG_UP = ExitCode(129)
+ExitCode.INTERRUPTED = ExitCode(130)
+ExitCode.TERMINATED = ExitCode(143)
 
 
 class LopenError(Exception):

@@ -10,9 +10,7 @@ See docs/reference/storage.md.
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 
-from lopen.base.atomic_files import create_file
 from lopen.base.hashing import blake2b
 from lopen.base.user_folders import data_folder
 
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 _NAME = "seal.key"
 _TABLE = "CREATE TABLE owner (name TEXT NOT NULL, seal TEXT NOT NULL)"
+_keys: dict[str, tuple[bytes, str]] = {}  # by folder
 
 
 def sealed(*parts: str) -> str:
@@ -44,9 +43,14 @@ def unkept() -> str:
     return _key(data_folder())[1]
 
 
-@lru_cache(maxsize=8)
 def _key(folder: str) -> tuple[bytes, str]:
-    """The key, and why it could not be kept."""
+    """The key, and why it could not be kept; the same in this process from then on."""
+    if folder not in _keys:
+        _keys[folder] = _found_key(folder)
+    return _keys[folder]
+
+
+def _found_key(folder: str) -> tuple[bytes, str]:
     if not folder:
         return os.urandom(KEY_BYTES), "your home folder is not known: HOME is not an absolute path"
     path = os.path.join(folder, _NAME)
@@ -69,6 +73,8 @@ def _read(path: str) -> bytes | None:
 
 def _made(folder: str, path: str) -> bytes:
     """A new key, whole or not there at all; where another process was quicker, that one's."""
+    from lopen.base.atomic_files import create_file  # once in a person's life
+
     os.makedirs(folder, mode=0o700, exist_ok=True)
     create_file(path, os.urandom(KEY_BYTES))
     found = _read(path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from lopen.claude_hooks import texts
-from lopen.claude_hooks.answer import Answer
-from lopen.claude_hooks.call_kinds import EDITORS, command_of, kind_of, polls
+from lopen.claude_hooks import hook_output
 from lopen.claude_hooks.config import table
-from lopen.claude_hooks.event import AGENT_TOOLS
+from lopen.claude_hooks.event import AGENT_TOOLS, EDITORS, command_of, kind_of, polls
+from lopen.claude_hooks.hook_output import Answer
 from lopen.claude_hooks.verify_commands import passed, runs_one, verify_commands
 from lopen.guardrails.call_history import CallEnd
 from lopen.guardrails.signature import signature
@@ -14,7 +13,6 @@ from lopen.limits.circuits.agents import OVERRIDE, Agents, spawn
 from lopen.limits.circuits.call_events import announce_call, end_call, trip, trip_if_dear
 from lopen.limits.circuits.circuit import ALLOW, LATER, WAIT, CallDecision, CircuitCall
 from lopen.limits.stores.records import Alert, Incident
-from lopen.limits.texts import new_id, trip_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ class CallGuard:
     def before(self) -> Answer:
         """A call is about to be made."""
         if paused := self._session.spending.paused:
-            return self._ends(texts.exhausted(paused))
+            return self._ends(hook_output.exhausted(paused))
         decision = self._asked(self._call())
         if not decision.allowed:
             return self._refused(decision)
@@ -75,7 +73,7 @@ class CallGuard:
         decision = self._ended(end, verified=passed(event, self._root))
         session.count_usage()
         if paused := session.spending.paused:
-            return self._ends(texts.exhausted(paused))
+            return self._ends(hook_output.exhausted(paused))
         return self._refused(decision) if decision is not None else Answer()
 
     def batch_ended(self) -> Answer:
@@ -84,7 +82,7 @@ class CallGuard:
         refusal = self._memo.get("batch", {}).pop(agent, None)
         rows = self._memo.setdefault("refused_batches", {})
         if paused := self._session.spending.paused:
-            return Answer(stop=texts.exhausted(paused))
+            return Answer(stop=hook_output.exhausted(paused))
         if refusal is None:
             rows.pop(agent, None)
             return Answer()
@@ -106,7 +104,7 @@ class CallGuard:
                 self._session.agents.ended(call_id)
             decision = self._ended(CallEnd(tool, sign, False, nonce=call_id, agent=agent))
             if decision is not None:
-                found = trip_text(decision, self._now, short=True)
+                found = self._trip_text(decision, short=True)
         return found
 
     # answers
@@ -129,8 +127,13 @@ class CallGuard:
         """Why a call is held back; one beside a probe waits for that one's end, not for a time."""
         circuit = self._rows.circuit(self._id) if decision.kind == WAIT else None
         if circuit is None or circuit.state != "half_open":
-            return trip_text(decision, self._now, short=True)
-        return texts.beside_probe(circuit.rule, self._pending.tool_of(circuit.probe))
+            return self._trip_text(decision, short=True)
+        return hook_output.beside_probe(circuit.rule, self._pending.tool_of(circuit.probe))
+
+    def _trip_text(self, decision: CallDecision, *, short: bool = False) -> str:
+        from lopen.limits.texts import trip_text  # only for a refusal
+
+        return trip_text(decision, self._now, short=short)
 
     # calls
 
@@ -228,7 +231,9 @@ class CallGuard:
         if self._memo.get("crowded"):
             return
         self._memo["crowded"] = True
-        text = trip_text(decision, self._now)
+        from lopen.limits.texts import new_id
+
+        text = self._trip_text(decision)
         self._rows.add_alert(Alert(new_id(), self._id, "circuit_tripped", text, timestamp=self._now))
 
     def _ended(self, end: CallEnd, *, verified: bool = False) -> CallDecision | None:

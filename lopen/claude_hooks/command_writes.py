@@ -6,10 +6,10 @@ A false alarm costs a session a call, so commands that only print, search or rea
 from __future__ import annotations
 
 import os
-import re
 
 from lopen.claude_hooks.protected_places import (
     READERS,
+    ResolvedCommand,
     holds,
     is_claude,
     mentions,
@@ -21,11 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lopen.claude_hooks.nested_shells import ResolvedCommand
-
 _COPYING = frozenset({"cp", "mv", "install", "ln", "rsync", "scp"})
 _SWEEPING = frozenset({"find", "xargs", "git", "rsync"})
-_WHOLE = r"--recursive|--archive|-[A-Za-z]*[aRr][A-Za-z]*"
 
 
 def written(command: ResolvedCommand, cwd: str, root: str) -> str:
@@ -69,7 +66,7 @@ def _landing(words: Sequence[str], cwd: str, root: str) -> str:
     place = os.path.join(cwd, os.path.expanduser(target))
     if not target or not (is_claude(os.path.realpath(place)) or _inside(place, root)):
         return ""
-    whole = words[0].endswith("mv") or any(re.fullmatch(_WHOLE, w) for w in words[1:])
+    whole = words[0].endswith("mv") or any(map(_is_whole, words[1:]))
     for source in sources:
         name = os.path.basename(source.rstrip("/"))
         lands = os.path.join(place, name)
@@ -78,6 +75,12 @@ def _landing(words: Sequence[str], cwd: str, root: str) -> str:
         if whole and is_claude(place) and ("." not in name.strip(".") or name in (".", "..")):
             return target  # a folder in its place, or all that lies in one
     return ""
+
+
+def _is_whole(option: str) -> bool:
+    """The option asks for whole folders."""
+    letters = option[1:] if option[:1] == "-" else ""
+    return option in ("--recursive", "--archive") or (letters.isalpha() and bool(set(letters) & set("aRr")))
 
 
 def _inside(path: str, root: str) -> bool:

@@ -8,7 +8,6 @@ environment (docs/reference/configuration.md).
 from __future__ import annotations
 
 import os
-import re
 
 from lopen.base.thresholds import NAMES, ORDER, in_order
 from lopen.base.user_folders import config_folder
@@ -63,7 +62,7 @@ for _rule in RULES:
     KEYS[f"circuit.{_rule.name}.window"] = (None, "user_only")
     KEYS[f"circuit.{_rule.name}.cooldown_base"] = (None, "user_only")
 
-# key → (the lowest, whether that itself may be, the highest); of texts, what they must look like
+# key → (the lowest, whether that itself may be, the highest)
 BOUNDS: dict[str, tuple[float, bool, float]] = {
     **{f"budget.by_task_type.{kind}": (0, True, INFINITE) for kind in TASK_TYPES},
     "budget.session_tokens": (0, True, INFINITE),
@@ -83,12 +82,8 @@ BOUNDS: dict[str, tuple[float, bool, float]] = {
     "memory.tool_history_max": (1, True, 100_000),
     "hooks.timeout_s": (0, False, 30),
 }
-PATTERNS = {
-    "budget.enforcement": r"^(hard|warn)$",
-    "budget.store": r"^(sqlite|rediss?://.+|unix://.+)$",
-    "budget.key_prefix": r"^[A-Za-z0-9_.-]{1,64}$",
-    "hooks.task_type": rf"^({'|'.join(TASK_TYPES)}|)$",
-}
+CHOICES = {"budget.enforcement": ("hard", "warn"), "hooks.task_type": (*TASK_TYPES, "")}
+SCHEMES = ("redis://", "rediss://", "unix://")
 for _rule in RULES:
     BOUNDS[f"circuit.{_rule.name}.threshold"] = (1, True, INFINITE)
     BOUNDS[f"circuit.{_rule.name}.window"] = (0, False, INFINITE)
@@ -108,6 +103,9 @@ ENVIRONMENT = {
     "CIRCUIT_BREAKER_RAPID_FIRE_THRESHOLD": "circuit.rapid_fire.threshold",
     "CIRCUIT_BREAKER_COOLDOWN": "circuit.rapid_fire.cooldown_base",
 }
+_WORDS_OF_TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(
+    ("false", "0", "no", "off"), False
+)
 _WORDS = ("budget", "circuit", "resources", "memory", "hooks")
 
 
@@ -212,6 +210,8 @@ def _file(path: str, faults: list[str]) -> Iterator[tuple[str, str, Any]]:
     try:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
+        import re
+
         place = re.search(r"line \d+, column \d+|end of document", str(error))
         faults.append(
             f"{path} is not valid TOML ({place[0] if place else type(error).__name__}): nothing in it holds"
@@ -244,16 +244,7 @@ def _parsed(key: str, text: str) -> Any:
     default = KEYS.get(key, ("",))[0]
     text = text.strip()
     if isinstance(default, bool):
-        return {
-            "true": True,
-            "1": True,
-            "yes": True,
-            "on": True,
-            "false": False,
-            "0": False,
-            "no": False,
-            "off": False,
-        }.get(text.lower())
+        return _WORDS_OF_TRUTH.get(text.lower())
     if isinstance(default, list):
         return [part.strip().strip("\"'") for part in text.strip("[]").split(",") if part.strip()]
     if isinstance(default, str):
@@ -274,12 +265,20 @@ def _fits(key: str, value: Any) -> bool:
     if value is None or isinstance(default, bool) or isinstance(value, bool):
         return isinstance(default, bool) and isinstance(value, bool)
     if isinstance(default, str):
-        return isinstance(value, str) and re.search(PATTERNS[key], value) is not None
+        return isinstance(value, str) and _fits_text(key, value)
     if isinstance(default, list):
         return isinstance(value, list) and all(isinstance(v, str) for v in value)
     low, itself, high = BOUNDS[key]
     kind = isinstance(value, int if _is_whole(key) else int | float)
     return kind and (low <= value if itself else low < value) and value <= high
+
+
+def _fits_text(key: str, text: str) -> bool:
+    if key in CHOICES:
+        return text in CHOICES[key]
+    if key == "budget.store":
+        return text == "sqlite" or (text.startswith(SCHEMES) and not text.endswith("://"))
+    return 0 < len(text) <= 64 and text.isascii() and all(c.isalnum() or c in "_.-" for c in text)
 
 
 def _is_whole(key: str) -> bool:

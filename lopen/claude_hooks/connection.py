@@ -5,8 +5,8 @@ Where the schema is not the present one, `lopen.storage.database` migrates it or
 
 from __future__ import annotations
 
+import _sqlite3 as sqlite3  # what it holds that hooks need; `sqlite3` itself loads `datetime`
 import os
-import sqlite3
 
 import lopen
 from lopen.base.errors import StoreUnreachable

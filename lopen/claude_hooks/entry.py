@@ -9,15 +9,14 @@ from __future__ import annotations
 import _signal as signal  # type: ignore[import-not-found] # `signal` itself loads enumerations, which takes longer
 import os
 import sys
-from datetime import UTC, datetime
 
 from lopen.base.errors import LopenError, StoreUnreachable
 from lopen.base.hashing import blake2b
+from lopen.base.quick_stdlib import UTC, datetime
 from lopen.claude_hooks import config, pending_usage
-from lopen.claude_hooks.answer import ALLOWED, EVENTS, Answer, written
-from lopen.claude_hooks.call_kinds import MARK, nested_in
-from lopen.claude_hooks.event import LARGEST, HookEvent, Malformed, parse
+from lopen.claude_hooks.event import LARGEST, MARK, READ_TOOLS, HookEvent, Malformed, nested_in, parse
 from lopen.claude_hooks.guard import SessionGuard
+from lopen.claude_hooks.hook_output import ALLOWED, EVENTS, Answer, written
 from lopen.claude_hooks.session import HookSession
 from lopen.claude_hooks.verify_commands import verify_commands
 
@@ -119,7 +118,7 @@ def answered(
     raw = getattr(stdin, "buffer", stdin).read(LARGEST + 1)
     event = parse(raw.encode() if isinstance(raw, str) else raw, name)
     attempt.session = event.session
-    if name == "pre-tool-use":
+    if name == "pre-tool-use" and event.tool not in READ_TOOLS:
         from lopen.claude_hooks import protect
 
         reason = protect.forbidden(event.tool, event.arguments, event.cwd or root, root)

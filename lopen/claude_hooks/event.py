@@ -1,20 +1,42 @@
-"""A hook's event, from Claude Code's present shape or from the plain one. Everything in it is data."""
+"""A hook's event, from Claude Code's present shape or from the plain one, and the kind of call that it announces.
+
+Everything in it is data.
+"""
 
 from __future__ import annotations
 
-import json
+import os
 
 from lopen.base.hashing import blake2b
+from lopen.base.quick_stdlib import dumps, loads
 from lopen.base.value import Value
 from lopen.limits.budgets.budget import BudgetUsage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 LARGEST = 64 * 1024 * 1024
 MOST_COMPARED = 1_000_000  # characters of an output
 _ID_SIGNS = "_.:-"
+AGENT_TOOLS = ("Task", "Agent")
+EDITORS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+# Tools that look at what grows by itself
+POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutput", "Monitor", "Read"})
+# Tools that change nothing
+READ_TOOLS = frozenset(
+    {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
+)
+MARK = "LOPEN_HOOK_SESSION"  # in the environment of what a hook starts
+_INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
+_WRAPPED = (
+    "env nohup time timeout nice ionice stdbuf setsid exec command xargs sudo doas uv uvx pipx poetry pdm hatch pipenv"
+    " conda run parallel watch bash sh zsh dash ksh . source"
+)
+_WRAPPERS = frozenset(_WRAPPED.split())
+_PASSED = r"-.*|\w+=.*|\d+(\.\d+)?[smhd]?|run"
+_NAMED = 1_000  # ancestors and words that are looked at, at most
 
 
 class Malformed(Exception):
@@ -51,7 +73,7 @@ def parse(raw: bytes, name: str) -> HookEvent:
     if len(raw) > LARGEST:
         raise Malformed(f"the event is longer than {LARGEST // 1024 // 1024} MB")
     try:
-        fields = json.loads(raw)
+        fields = loads(raw)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"the event is not JSON: {error}") from error
     if not isinstance(fields, dict):
@@ -107,7 +129,7 @@ def _digest(response: Any) -> str:
     """A digest of what a call gave, its times left out."""
     if isinstance(response, dict):
         response = {name: value for name, value in response.items() if not name.lower().endswith("ms")}
-    text = json.dumps(response, sort_keys=True, default=str)[:MOST_COMPARED]
+    text = dumps(response, sort_keys=True, default=str)[:MOST_COMPARED]
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -147,4 +169,106 @@ def _failed(response: Any) -> bool:
     return said or bool(response.get("error"))
 
 
-AGENT_TOOLS = ("Task", "Agent")
+def kind_of(event: HookEvent, scripts: list[str]) -> str:
+    """The kind of a call as circuits know it. `scripts`: names of programs that ask an external model."""
+    if event.tool in AGENT_TOOLS:
+        return "agent"
+    command = command_of(event)
+    if not any(script and script in command for script in scripts):
+        return "hook" if _runs_hook(command) else "tool"
+    from lopen.claude_hooks.protect import simple_commands  # only for a command that may be one of these
+
+    return "external" if any(runs(c.words, scripts) for c in simple_commands(command)) else "tool"
+
+
+def command_of(event: HookEvent) -> str:
+    """The shell text that the call runs; empty where it runs none."""
+    command = event.arguments.get("command") if isinstance(event.arguments, dict) else None
+    return command if isinstance(command, str) else ""
+
+
+def runs(words: Sequence[str], scripts: Sequence[str]) -> bool:
+    """Tell whether the program that a simple command runs is one of `scripts`, behind wrappers and interpreters."""
+    for word in words[:_NAMED]:
+        name = os.path.basename(word)
+        if name in scripts:
+            return True
+        if name not in _WRAPPERS and not name.startswith(_INTERPRETERS) and not _is_passed(word):
+            return False
+    return False
+
+
+def _is_passed(word: str) -> bool:
+    """The word is an option, a variable or a duration of a wrapper."""
+    import re  # only for a command that names one of the scripts
+
+    return re.fullmatch(_PASSED, word) is not None
+
+
+def _runs_hook(command: str) -> bool:
+    if "lopen" not in command or "hook" not in command:
+        return False
+    from lopen.claude_hooks.protect import simple_commands
+
+    return any(
+        os.path.basename(word) == "lopen" and c.words[i + 1 : i + 2] == ("hook",)
+        for c in simple_commands(command)
+        for i, word in enumerate(c.words)
+    )
+
+
+def polls(event: HookEvent) -> bool:
+    """Tell whether the call only looks at something that may grow, so that asking again is work."""
+    if event.tool in POLLS:
+        return True
+    command = command_of(event)
+    if not command or len(command) > _NAMED:
+        return False
+    from lopen.claude_hooks.protect import simple_commands
+    from lopen.claude_hooks.protected_places import READERS
+
+    return all(c.name in READERS or c.name == "sleep" for c in simple_commands(command))
+
+
+def nested_in(environ: os._Environ[str] | dict[str, str]) -> str | None:
+    """The session whose hook this process runs inside ("" where it is unknown); None outside of every hook.
+
+    The mark stands in the environment of what a hook starts; where it was taken away, the ancestors tell.
+    """
+    if MARK in environ:
+        return environ[MARK]
+    own, pid = _arguments(os.getpid()), os.getppid()
+    wrapping = True  # a shell script or launcher around this very command
+    for _ in range(_NAMED):
+        if pid <= 1:
+            return None
+        found = _arguments(pid)
+        if _is_hook(found) and not (wrapping and found[-2:] == own[-2:]):
+            return ""
+        wrapping = wrapping and found[-2:] == own[-2:]
+        pid = _parent(pid)
+    return None
+
+
+def _is_hook(arguments: list[str]) -> bool:
+    return any(
+        os.path.basename(word) == "lopen" and arguments[i + 1 : i + 2] == ["hook"]
+        for i, word in enumerate(arguments[:10])
+    )
+
+
+def _arguments(pid: int) -> list[str]:
+    return _read(pid, "cmdline").rstrip("\0").split("\0")
+
+
+def _parent(pid: int) -> int:
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else 0
+
+
+def _read(pid: int, name: str) -> str:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read(10_000).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -6,14 +6,13 @@ not be stored is read again with the next event, so that nothing is lost and not
 
 from __future__ import annotations
 
-from lopen.claude_hooks import texts
-from lopen.claude_hooks.answer import Answer
+from lopen.claude_hooks import hook_output
 from lopen.claude_hooks.calls import CallGuard
 from lopen.claude_hooks.config import TASK_TYPES
+from lopen.claude_hooks.hook_output import Answer
 from lopen.claude_hooks.session import HookSession
 from lopen.limits.circuits.agents import OVERRIDE
 from lopen.limits.stores.records import Alert, Incident
-from lopen.limits.texts import NEAR_LIMIT
 
 NOT_A_PERSON = "<task-notification>"  # the client submits these by itself
 TYPE_COMMAND = "/lopen-type"
@@ -25,7 +24,7 @@ class SessionGuard:
     def __init__(
         self, session: HookSession, root: str, faults: tuple[str, ...], nested_in: str | None
     ) -> None:
-        """`faults`: of the settings. `nested_in`: see `call_kinds.nested_in`."""
+        """`faults`: of the settings. `nested_in`: see `event.nested_in`."""
         self.session = session
         self.faults = faults
         self.rows = session.rows
@@ -62,7 +61,7 @@ class SessionGuard:
             faults = self.faults
         self.rows.put_memo(f"hooks:{self.event.session}", self.memo)
         warned = [
-            (texts.warning(a, self.spending.budgets), texts.warned(a))
+            (hook_output.warning(a, self.spending.budgets), hook_output.warned(a))
             for a in self.spending.alerts
             if a.alert_type == "warning_threshold" and not (a.utilization and self.spending.paused)
         ]
@@ -81,12 +80,14 @@ class SessionGuard:
             return ()
         if not self.memo.pop("held", False):
             return ()
-        return (texts.recovered(self.spending.session, circuit),)
+        return (hook_output.recovered(self.spending.session, circuit),)
 
     # the session's own events
 
     def prompted(self) -> Answer:
         """A person asks for something, or the client tells of a task in the background that ended."""
+        from lopen.limits.texts import NEAR_LIMIT
+
         words = self.event.prompt.split()
         if words[:1] != [NOT_A_PERSON] and not self.event.prompt.startswith(NOT_A_PERSON):
             self.memo["prompts"] = int(self.memo.get("prompts", 0)) + 1
@@ -94,10 +95,10 @@ class SessionGuard:
         elif self.memo.get("lifted"):
             words = []
         if paused := self.spending.paused:
-            return Answer(texts.exhausted(paused), tell=())
+            return Answer(hook_output.exhausted(paused), tell=())
         circuit = self.session.circuit()
         if circuit.tripped and circuit.needs_ack and circuit.holds_all:
-            return Answer(texts.waits_for_ack(circuit))
+            return Answer(hook_output.waits_for_ack(circuit))
         tell: tuple[str, ...] = ()
         if self.memo.get("lifted") and OVERRIDE in self.event.prompt and words:
             self.rows.add_incident(
@@ -108,7 +109,7 @@ class SessionGuard:
             tell = (*tell, self._typed(words[1:]))
         session = self.spending.session
         lines = [
-            f"## Budget Status\n{texts.budget_line(session)}\n{texts.circuit_line(circuit, self.session.book)}"
+            f"## Budget Status\n{hook_output.budget_line(session)}\n{hook_output.circuit_line(circuit, self.session.book)}"
         ]
         if session.utilization >= session.alert_threshold or circuit.state != "closed":
             lines.append(NEAR_LIMIT)
@@ -117,21 +118,23 @@ class SessionGuard:
     def _typed(self, words: list[str]) -> str:
         if len(words) != 1 or words[0] not in TASK_TYPES:
             return f"lopen: {TYPE_COMMAND} takes one of {', '.join(TASK_TYPES)}"
-        return f"lopen: a task of type {words[0]} begins. {texts.budget_line(self.spending.begin_task(words[0]))}"
+        return f"lopen: a task of type {words[0]} begins. {hook_output.budget_line(self.spending.begin_task(words[0]))}"
 
     def started(self) -> Answer:
         """A session starts, goes on, or is compacted."""
+        from lopen.limits.texts import NEAR_LIMIT
+
         self.session.pending.clear()
         if self.event.source != "compact":
             self.agents.clear()
         session = self.spending.session
         text = (
             "lopen guards this session: token budget, circuit breaker, limits on sub-agents and external calls."
-            f" {NEAR_LIMIT}\n{texts.budget_line(session)}"
+            f" {NEAR_LIMIT}\n{hook_output.budget_line(session)}"
         )
         wrong = "\n".join(("Settings that are wrong and do not hold (tell the person):", *self.faults))
         self.memo["faults"] = []  # said again at each start
-        tell = texts.guarded(session, self.session.circuit(), self.session.limits)
+        tell = hook_output.guarded(session, self.session.circuit(), self.session.limits)
         return Answer(context=(text, *((wrong,) if self.faults else ())), tell=(tell,))
 
     def ended(self) -> Answer:

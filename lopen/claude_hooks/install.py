@@ -19,8 +19,8 @@ from typing import Any
 
 from lopen.base.atomic_files import replace_linked
 from lopen.base.errors import LopenError
-from lopen.claude_hooks.answer import EVENTS
 from lopen.claude_hooks.config import TASK_TYPES
+from lopen.claude_hooks.hook_output import EVENTS
 
 # Events that are matched by tool
 MATCHED = frozenset({"pre-tool-use", "post-tool-use", "post-tool-use-failure"})

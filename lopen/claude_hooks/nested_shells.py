@@ -1,17 +1,16 @@
-"""A command that may run, and the texts that it has a shell run: its arguments, its input, the files it writes."""
+"""The texts that a command has a shell run: its arguments, its input, the files it writes."""
 
 from __future__ import annotations
 
 import os
 import re
 
-from lopen.claude_hooks.protected_places import READERS, reads_git
+from lopen.claude_hooks.protected_places import READERS, SHELLS, ResolvedCommand, reads_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish", "eval"})
 _SOURCING = frozenset({"source", "."})
 # What a source of a pipe prints can be told from its text
 _PRINTING = frozenset({"echo", "printf", "cat", "tee"})
@@ -21,24 +20,6 @@ _SCRIPT = r"(?i)^(?!/dev/).*?((^|/)[^/.]+|\.(sh|bash|zsh|ksh|fish|command|mk)|rc
 UNREAD = "$()"
 _XARGS_VALUED = frozenset({"-n", "-I", "-P", "-L", "-d", "-s", "-a", "-E"})
 MOST_SOURCES = 100
-
-
-class ResolvedCommand:
-    """One way in which a command may run: its words, the files it writes, its input, and what is piped into it."""
-
-    __slots__ = ("fed", "sources", "subshell", "words", "writes")
-
-    def __init__(self, words: tuple[str, ...], subshell: tuple[int, ...]) -> None:
-        self.words = words
-        self.subshell = subshell
-        self.writes: tuple[str, ...] = ()
-        self.fed = ""
-        self.sources: list[ResolvedCommand] = []
-
-    @property
-    def name(self) -> str:
-        """The program's name without its folder."""
-        return os.path.basename(self.words[0]) if self.words else ""
 
 
 def shell_texts(way: ResolvedCommand) -> Iterator[str]:

@@ -7,19 +7,17 @@ transaction came to its end. A file carries this person's seal: what a repositor
 
 from __future__ import annotations
 
-import json
 import os
-from datetime import datetime
 
-from lopen.base.atomic_files import replace_file
 from lopen.base.owner_seal import holds, sealed
+from lopen.base.quick_stdlib import dumps, loads
 from lopen.base.value import Value
 from lopen.claude_hooks.config import AGENT, session_spec
 from lopen.limits.budgets.budget import BudgetUsage, Charge
-from lopen.limits.budgets.charging import charge_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Any
 
     from lopen.limits.stores.records import Alert
@@ -44,12 +42,14 @@ class Owed(Value):
 
 def keep(root: str, owed: Owed) -> None:
     """Durable at the return. OSError where it cannot be; a folder that is full takes no more."""
+    from lopen.base.atomic_files import replace_file  # only for what could not be counted
+
     folder = os.path.join(root, FOLDER)
     os.makedirs(folder, exist_ok=True)
     if os.path.islink(folder) or len(os.listdir(folder)) >= MOST_FILES:
         raise OSError(0, f"{folder} is a link or full")
     fields = owed.fields()
-    text = json.dumps({**fields, "seal": sealed("owed", json.dumps(fields, sort_keys=True))})
+    text = dumps({**fields, "seal": sealed("owed", dumps(fields, sort_keys=True))})
     replace_file(_path(root, owed.event_id), text.encode())
 
 
@@ -70,6 +70,10 @@ def count(
     rows: Rows, waits: list[Owed], settings: dict[str, Any], now: datetime
 ) -> dict[str, tuple[Alert, ...]]:
     """Count what waits, part of the transaction around it; the alerts of each session."""
+    if not waits:
+        return {}
+    from lopen.limits.budgets.charging import charge_all
+
     raised: dict[str, tuple[Alert, ...]] = {}
     for owed in waits:
         spec = session_spec(settings, owed.session)
@@ -118,9 +122,9 @@ def _read(folder: str, name: str) -> Owed | None:
     try:
         descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         with open(descriptor, "rb") as file:
-            fields = json.loads(file.read(MOST_BYTES))
+            fields = loads(file.read(MOST_BYTES))
         seal = fields.pop("seal")
-        if not holds(seal, "owed", json.dumps(fields, sort_keys=True)):
+        if not holds(seal, "owed", dumps(fields, sort_keys=True)):
             return None
         counts = tuple(fields.pop("counts"))
         owed = Owed(**fields, counts=counts)

@@ -7,17 +7,23 @@ sandbox; a false alarm costs a session a call, so what only prints or searches i
 from __future__ import annotations
 
 import os
-import re
 
 from lopen.claude_hooks.command_writes import written
-from lopen.claude_hooks.protected_places import LONGEST, READERS, is_claude, protected, reads_git
+from lopen.claude_hooks.protected_places import (
+    LONGEST,
+    READERS,
+    SHELLS,
+    ResolvedCommand,
+    is_claude,
+    protected,
+    reads_git,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from lopen.claude_hooks.nested_shells import ResolvedCommand
 
 # The person's commands (docs/reference/workflow.md): verb → its subcommands that count; empty: all of it.
 PERSONS: dict[str, frozenset[str]] = {
@@ -27,7 +33,7 @@ PERSONS: dict[str, frozenset[str]] = {
     "config": frozenset({"set"}),
     "alerts": frozenset({"ack"}),
 }
-# Patterns that few calls need are compiled at their first use: a hook has little time to start
+# Few calls need the patterns, and `re`: they are loaded at their first use, for a hook has little time to start
 _VERBS = (
     r"\b(approve|confirm|answer|skip|revert|hooks|budget\W+(extend|reset)|circuit\W+(ack|reset)"
     r"|config\W+set|alerts\W+ack)\b"
@@ -37,41 +43,43 @@ _MENTION = (
     r"\blopen\b(?![/-])|\.lopen\b|\.claude/settings|\.claude\b(?!/)"
     r"|(\.config|\.local/share|Application Support|XDG_(CONFIG|DATA)_HOME\}?)['\"]?/lopen\b"
 )
+_PLAIN_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./-:,@+%")
+_RESERVED = frozenset(
+    [
+        "if",
+        "then",
+        "elif",
+        "else",
+        "fi",
+        "for",
+        "while",
+        "until",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "select",
+        "function",
+        "in",
+        "time",
+        "coproc",
+    ]
+)
 _EXPANSION = r"\$(\{[^}]*\}|\(\)|\w+|[@*#?!-])"
 INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 _RUNS_INPUT = frozenset(
     {"make", "at", "batch", "ssh", "crontab", "expect", "docker", "nsenter", "chroot", "awk"}
-)
-READ_TOOLS = frozenset(
-    {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
 )
 # Tools whose strings are text, but for those named as paths
 _TEXT_TOOLS = frozenset(
     {"Write", "Edit", "MultiEdit", "NotebookEdit", "Task", "Agent", "Skill", "SlashCommand", "ExitPlanMode"}
     | {"WebFetch", "WebSearch", "TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "BashOutput"}
 )
-_TEXTS = frozenset(
-    [
-        "content",
-        "contents",
-        "text",
-        "body",
-        "message",
-        "prompt",
-        "query",
-        "pattern",
-        "title",
-        "description",
-        "comment",
-        "summary",
-        "old_string",
-        "new_string",
-        "oldtext",
-        "newtext",
-        "old_text",
-        "new_text",
-    ]
+_TEXT_NAMES = (
+    "content contents text body message prompt query pattern title description comment summary"
+    " old_string new_string oldtext newtext old_text new_text"
 )
+_TEXTS = frozenset(_TEXT_NAMES.split())
 _READING_TOOL = (
     r"(?i)(read|list|get|search|find|stat|view|show|tree|directory_tree|head|tail|grep|glob)(_|$|(?-i:[A-Z]))"
 )
@@ -82,18 +90,20 @@ _VALUED = frozenset({"-C", "--project"})
 
 
 def forbidden(tool: str, arguments: Any, cwd: str, root: str) -> str:
-    """Why this call is not allowed; empty where it is."""
+    """Why this call of a tool that may change something is not allowed; empty where it is."""
     if not isinstance(arguments, dict):
-        return ""
-    if tool in READ_TOOLS:
         return ""
     command = arguments.get("command")
     if isinstance(command, str):
         return in_shell(command, cwd, root)
-    own = tool.rpartition("__")[2]
-    if re.match(_READING_TOOL, own) and not re.search(_WRITING, own):
-        return ""
-    removing = tool not in _TEXT_TOOLS and re.search(_REMOVING_TOOL, own)
+    removing = False
+    if tool not in _TEXT_TOOLS:
+        import re  # only for a tool of an MCP server
+
+        own = tool.rpartition("__")[2]
+        if re.match(_READING_TOOL, own) and not re.search(_WRITING, own):
+            return ""
+        removing = re.search(_REMOVING_TOOL, own) is not None
     for name, value in _strings(arguments, "", 0):
         if "path" not in name.lower() and (tool in _TEXT_TOOLS or name.lower() in _TEXTS):
             continue
@@ -129,12 +139,10 @@ def in_shell(text: str, cwd: str, root: str) -> str:
     """Why this shell text is not allowed; empty where it is."""
     if len(text) > LONGEST:
         return _no_person("a command that long") if _names_verb(text) else ""
-    from lopen.claude_hooks.resolved_commands import Resolution  # read only for calls that run a command
-
-    resolution = Resolution(text)
-    named = ("lopen" in text or ".claude" in text) and re.search(_MENTION, text) is not None
+    commands, uncertain, cut = _read(text)
+    named = ("lopen" in text or ".claude" in text) and _mentions_lopen(text)
     folders: dict[tuple[int, ...], str] = {(): cwd}
-    for command in resolution.commands:
+    for command in commands:
         verb = persons_command(command, named=named)
         if verb:
             return _no_person(f"lopen {verb}")
@@ -143,9 +151,33 @@ def in_shell(text: str, cwd: str, root: str) -> str:
         if hit:
             return _no_edit(hit)
         folders[command.subshell] = _moved(command.words, here)
-    if resolution.cut:
+    if cut:
         return "this text has more commands than lopen can check: give it in parts."
-    return _unreadable() if resolution.uncertain and named else ""
+    return _unreadable() if uncertain and named else ""
+
+
+def _read(text: str) -> tuple[list[ResolvedCommand], bool, bool]:
+    """The commands of a text, whether it is uncertain, and whether it has more than can be read."""
+    if words := plain_words(text):
+        return [ResolvedCommand(words, ())], False, False
+    from lopen.claude_hooks.resolved_commands import Resolution  # slow to load
+
+    resolution = Resolution(text)
+    return resolution.commands, resolution.uncertain, resolution.cut
+
+
+def plain_words(text: str) -> tuple[str, ...]:
+    """The words of a text that is one command as it stands, in which a shell has nothing to expand; else none."""
+    words = () if set(text) - _PLAIN_SIGNS else tuple(text.split())
+    if words[:1] and (words[0] in _RESERVED or any(os.path.basename(word) in SHELLS for word in words)):
+        return ()
+    return words
+
+
+def _mentions_lopen(text: str) -> bool:
+    import re
+
+    return re.search(_MENTION, text) is not None
 
 
 def _folder(subshell: tuple[int, ...], folders: dict[tuple[int, ...], str]) -> str:
@@ -157,9 +189,7 @@ def _folder(subshell: tuple[int, ...], folders: dict[tuple[int, ...], str]) -> s
 
 def simple_commands(text: str) -> list[ResolvedCommand]:
     """Every simple command of a text, those inside `bash -c` and its kin too."""
-    from lopen.claude_hooks.resolved_commands import Resolution
-
-    return Resolution(text).commands if len(text) <= LONGEST else []
+    return _read(text)[0] if len(text) <= LONGEST else []
 
 
 def persons_command(command: ResolvedCommand, *, named: bool) -> str:
@@ -182,6 +212,10 @@ def persons_command(command: ResolvedCommand, *, named: bool) -> str:
 
 def _names_verb(text: str) -> bool:
     """The text names lopen, and a person's command behind it."""
+    if "lopen" not in text:
+        return False
+    import re
+
     found = re.search(r"lopen\b", text)
     return found is not None and re.search(_VERBS, text[found.end() :]) is not None
 
@@ -189,6 +223,8 @@ def _names_verb(text: str) -> bool:
 def _name_pattern(word: str) -> str:
     """The name of a program as a pattern, expansions that are not resolved being `*`."""
     if "$" in word and len(word) < LONGEST_NAME:
+        import re
+
         word = re.sub(_EXPANSION, "*", word)
     return os.path.basename(word)
 

@@ -6,8 +6,6 @@ They are `.lopen/`, `.claude/settings*`, and lopen's configuration and data fold
 from __future__ import annotations
 
 import os
-import re
-from functools import lru_cache
 
 from lopen.base.user_folders import config_folder, data_folder
 
@@ -24,7 +22,28 @@ READERS = frozenset(_READ.split())
 _GIT_READ = "log diff show status ls-files blame grep check-ignore rev-parse cat-file commit add tag"
 _GIT_READS = frozenset(_GIT_READ.split())
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
+SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish", "eval"})
 LONGEST = 200_000
+_own: dict[tuple[str, str], tuple[str, ...]] = {}  # the person's folders, by their names
+_APART = str.maketrans("=:,;'\"()", " " * 8)
+
+
+class ResolvedCommand:
+    """One way in which a command may run: its words, the files it writes, its input, and what is piped into it."""
+
+    __slots__ = ("fed", "sources", "subshell", "words", "writes")
+
+    def __init__(self, words: tuple[str, ...], subshell: tuple[int, ...]) -> None:
+        self.words = words
+        self.subshell = subshell
+        self.writes: tuple[str, ...] = ()
+        self.fed = ""
+        self.sources: list[ResolvedCommand] = []
+
+    @property
+    def name(self) -> str:
+        """The program's name without its folder."""
+        return os.path.basename(self.words[0]) if self.words else ""
 
 
 def git_parts(words: Sequence[str]) -> tuple[str, str, list[str]]:
@@ -70,12 +89,12 @@ def _expanded(path: str) -> str:
 
 def own_folders() -> tuple[str, ...]:
     """The person's own folders of lopen, as they are named and as they are."""
-    return _as_they_are(config_folder(), data_folder())
-
-
-@lru_cache(maxsize=4)
-def _as_they_are(*named: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path for name in named if name for path in (name, os.path.realpath(name))))
+    named = (config_folder(), data_folder())
+    if named not in _own:
+        _own[named] = tuple(
+            dict.fromkeys(p for name in named if name for p in (name, os.path.realpath(name)))
+        )
+    return _own[named]
 
 
 def is_claude(path: str) -> bool:
@@ -85,7 +104,7 @@ def is_claude(path: str) -> bool:
 
 def mentions(word: str, cwd: str) -> str:
     """The protected place that a word names, alone or as a part of it (`of=.lopen/state.db`)."""
-    for part in re.split(r"[=:,;'\"\s()]", word) if len(word) < LONGEST else ():
+    for part in word.translate(_APART).split() if len(word) < LONGEST else ():
         if part and not part.startswith("-") and (hit := protected(part, cwd)):
             return hit
     return ""

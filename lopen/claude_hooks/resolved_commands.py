@@ -13,11 +13,11 @@ from lopen.base.shell_values import EXPANSION, PLAIN, QUOTED, ShellCommand, Shel
 from lopen.claude_hooks.nested_shells import (
     MOST_SOURCES,
     UNREAD,
-    ResolvedCommand,
     given_by_xargs,
     possible_texts,
     shell_texts,
 )
+from lopen.claude_hooks.protected_places import ResolvedCommand
 
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly", "alias"})
 _DEFAULT = r"(?s)\$\{(\w+):?[-=+](.*)\}"

@@ -6,10 +6,10 @@ lines of its parent, ids included. So each request has a memo in the store that 
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 
+from lopen.base.quick_stdlib import loads
 from lopen.base.value import Value
 from lopen.claude_hooks.event import usage_of
 from lopen.limits.budgets.budget import BudgetUsage
@@ -154,7 +154,7 @@ def _new_text(path: str, offset: int) -> tuple[str, int]:
 
 def _entry(line: str, session: str) -> dict[str, Any]:
     try:
-        entry = json.loads(line)
+        entry = loads(line)
     except (ValueError, RecursionError):
         return {}
     if not isinstance(entry, dict) or entry.get("sessionId", session) != session:

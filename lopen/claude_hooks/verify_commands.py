@@ -6,7 +6,6 @@ Read without the documents' own reader, which loads more than a hook may take; a
 from __future__ import annotations
 
 import os
-import re
 
 from lopen.claude_hooks.event import HookEvent
 
@@ -18,11 +17,8 @@ MOST_SPECIFICATIONS = 200
 MOST_BYTES = 1_000_000
 LONGEST = 4_000  # characters of a text, from its end
 MOST_OUTPUTS = 10
-# Compiled at their first use: a hook has little time to start
-_LINE = (
-    r"(?m)^[ \t]*[-*+][ \t]+(?:\*\*|__)[ \t]*(verify-[a-z0-9-]+)[ \t]*(?::[ \t]*(?:\*\*|__)|(?:\*\*|__)[ \t]*:)"
-    r"[ \t]*(`+)(?!`)(.+?)(?<!`)\2[ \t]*$"
-)
+_BLANKS, _NAMED_BY = " \t\r", frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+# Patterns, and `re` with them, are loaded at their first use: a hook has little time to start
 _WRAPPER = r"(?:\w+=\S*|env|time|nohup|command|exec|nice(?: -n \S+)?|timeout(?: -\S+)* \S+)"
 _BEFORE = rf"(?s)(?:.*(?:&&|;|\n|\{{|\())?\s*(?:{_WRAPPER}\s+)*"
 _REDIRECTED = r"\s*(?:&>>?\s*\S+|\d?>>?\s*(?:&\d|[^\s&|;<>()]+))\s*$"
@@ -39,9 +35,32 @@ def verify_commands(root: str) -> Iterator[str]:
     except OSError:
         return
     for name in names:
-        for _, _, line in re.findall(_LINE, _text(os.path.join(specs, name, "SPECIFICATION.md"))):
-            if line.strip().casefold() != "none":
-                yield line.strip()
+        text = _text(os.path.join(specs, name, "SPECIFICATION.md"))
+        for line in text.split("\n") if "verify-" in text else ():
+            command = _command_of(line).strip()
+            if command and command.casefold() != "none":
+                yield command
+
+
+def _command_of(line: str) -> str:
+    """The command of a line such as ``- **verify-tests**: `pytest` ``; empty where the line is another one."""
+    item = line.strip(_BLANKS)
+    marked = item[1:].lstrip(_BLANKS)
+    if item[:1] not in ("-", "*", "+") or item[1:2] not in (" ", "\t") or marked[:2] not in ("**", "__"):
+        return ""
+    name, _, value = marked[2:].partition(":")
+    name, value = name.strip(_BLANKS), value.lstrip(_BLANKS)
+    if name.endswith(("**", "__")):
+        name = name[:-2].rstrip(_BLANKS)
+    elif value.startswith(("**", "__")):
+        value = value[2:].lstrip(_BLANKS)
+    else:
+        return ""
+    if not name.startswith("verify-") or len(name) == len("verify-") or set(name) - _NAMED_BY:
+        return ""
+    command = value.strip("`")
+    ticks = (len(value) - len(command)) // 2
+    return command if ticks and value == "`" * ticks + command + "`" * ticks else ""
 
 
 def passed(event: HookEvent, root: str) -> bool:
@@ -63,9 +82,15 @@ def runs_one(text: str, lines: Iterator[str]) -> bool:
     bare = _blanks(text)
     for line in lines:
         wanted = _blanks(_without_output(line, filtered=False))
-        if wanted and bare.endswith(wanted) and re.fullmatch(_BEFORE, _head(text, wanted)):
+        if wanted and bare.endswith(wanted) and _leads_there(_head(text, wanted)):
             return True
     return False
+
+
+def _leads_there(head: str) -> bool:
+    import re
+
+    return not head.strip() or re.fullmatch(_BEFORE, head) is not None
 
 
 def _head(text: str, wanted: str) -> str:
@@ -83,6 +108,10 @@ def _blanks(text: str) -> str:
 
 def _without_output(text: str, *, filtered: bool) -> str:
     """The text without where its output goes."""
+    if ">" not in text and "|" not in text:
+        return text
+    import re
+
     for _ in range(MOST_OUTPUTS):
         shorter = re.sub(_REDIRECTED, "", text)
         shorter = re.sub(_FILTERED, "", shorter) if filtered else shorter

@@ -6,10 +6,10 @@ hash, so that no argument lies in the store.
 
 from __future__ import annotations
 
-import json
 from posixpath import normpath
 
 from lopen.base.hashing import blake2b
+from lopen.base.quick_stdlib import dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _AGENT_SAYS = frozenset({"description"})  # a sub-agent's title beside its promp
 
 def signature(tool: str, arguments: Any) -> str:
     """`tool` and 16 hex digits over its normalised arguments."""
-    text = json.dumps(_normal(_effective(arguments), 0), sort_keys=True, ensure_ascii=False, default=str)
+    text = dumps(_normal(_effective(arguments), 0), sort_keys=True, ensure_ascii=False, default=str)
     return f"{tool}:{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
-from datetime import UTC, datetime
 
+from lopen.base.quick_stdlib import UTC, datetime
 from lopen.limits.budgets.budget import (
     ALERT_TYPES,
     CONFIRMATION,
@@ -90,7 +89,7 @@ def trip_text(decision: CallDecision, now: datetime, *, short: bool = False) -> 
         reason += f" Instead: {decision.instead}."
     ways = []
     if decision.until is not None:
-        wait = max(1, math.ceil(decision.until - now.timestamp()))
+        wait = max(1, -int(now.timestamp() - decision.until))
         until = datetime.fromtimestamp(decision.until, UTC).strftime("%H:%M:%S UTC")
         ways.append(f"Cooldown: {wait}s, until {until}{'' if later else '; then one call is let through'}.")
     if decision.rule == "agent_spawn":

@@ -144,6 +144,7 @@ def test_protected_edits_and_persons_commands_are_blocked_without_any_store(proj
     (project.root / ".lopen").rmdir()
     blocked = project.before("Write", {"file_path": ".claude/settings.json", "content": "{}"})
     assert (blocked.code, "protected" in blocked.err) == (2, True)
+    assert project.before("Read", {"file_path": ".claude/settings.json"}).code == 0
     person = project.bash("cd /tmp && lopen approve auth")
     assert (person.code, "a person's command" in person.err) == (2, True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.errors import LopenError
-from lopen.claude_hooks.answer import EVENTS
+from lopen.claude_hooks.hook_output import EVENTS
 from lopen.claude_hooks.install import install, settings_path, uninstall
 from tests.project import Project
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lopen.claude_hooks.call_kinds import MARK, runs
+from lopen.claude_hooks.event import MARK, runs
 from tests.claude_hooks.process import HookedProject
 
 

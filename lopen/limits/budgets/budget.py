@@ -8,9 +8,8 @@ See docs/reference/budgets-and-circuits.md.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from lopen.base.errors import WrongUsage
+from lopen.base.quick_stdlib import UTC, datetime
 from lopen.base.value import Value
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from lopen.base.money import dollars
 from lopen.base.value import Value
 from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
 from lopen.limits.circuits.agents import Agents, spent, too_dear
@@ -20,11 +17,11 @@ from lopen.limits.circuits.circuit import (
     verified,
 )
 from lopen.limits.stores.records import Alert, Incident, from_fields
-from lopen.limits.texts import new_id, trip_alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from lopen.limits.circuits.agents import AgentLimits
     from lopen.limits.circuits.rules import RuleBook
@@ -106,6 +103,8 @@ def log_trip(rows: Rows, decision: CallDecision, now: datetime) -> tuple[Alert, 
     )
     if not decision.needs_ack:
         return ()
+    from lopen.limits.texts import trip_alert  # hooks are in a hurry, and trips are rare
+
     alert = trip_alert(decision, now)
     rows.add_alert(alert)
     return (alert,)
@@ -119,6 +118,9 @@ def add_cost(
     put_agents(rows, circuit_id, agents)
     if not warn:
         return ()
+    from lopen.base.money import dollars
+    from lopen.limits.texts import new_id
+
     message = (
         f"sub-agents and external calls have cost {dollars(agents.cost_usd)} in this session"
         f" and stop at {dollars(limits.cost_block_usd)}"
@@ -134,6 +136,8 @@ def trip_if_dear(
     """Open the circuit where sub-agents and external calls have cost all that they may; None where they may go on."""
     if not book.enabled or not too_dear(read_agents(rows, circuit_id), limits):
         return None
+    from lopen.base.money import dollars
+
     seen = f"sub-agents and external calls have cost {dollars(limits.cost_block_usd)} or more"
     return trip(rows, circuit_id, "external_api", seen, now, book)
 

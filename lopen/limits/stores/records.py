@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
-from functools import lru_cache
-
+from lopen.base.quick_stdlib import Encoder, datetime, loads
 from lopen.base.value import Value
 from lopen.guardrails.call_history import CallHistory, WastefulHabit
 from lopen.limits.budgets.budget import EPOCH, BudgetUsage
@@ -92,7 +89,7 @@ def dump(value: Value) -> str:
 
 def load(kind: type[V], text: str) -> V:
     """The value written by `dump`; fields of a newer writer are left out. ValueError if it is none."""
-    return from_fields(kind, json.loads(text))
+    return from_fields(kind, loads(text))
 
 
 def from_fields(kind: type[V], fields: Any) -> V:
@@ -128,12 +125,7 @@ def _history(fields: Any) -> CallHistory:
 
 
 def _plain(value: Any) -> Any:
-    return _written(value) if isinstance(value, datetime) else value.fields()
+    return value.isoformat() if isinstance(value, datetime) else value.fields()
 
 
-@lru_cache(maxsize=64)  # the same few instants stand in every row of a turn
-def _written(instant: datetime) -> str:
-    return instant.isoformat()
-
-
-_ENCODER = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"))
+_ENCODER = Encoder(default=_plain, ensure_ascii=False, separators=(",", ":"))

@@ -6,8 +6,8 @@ amount again. Source: https://redis.io/docs/latest/develop/reference/protocol-sp
 
 from __future__ import annotations
 
+import _socket as socket  # what it holds that hooks need; `socket` itself loads enumerations
 import os
-import socket
 
 from lopen.base.owner_seal import sealed
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Part = str | int | float
+    Connection = socket.socket  # encrypted or not
 
 LONGEST_LINE = 64 * 1024
 DEEPEST_REPLY = 8
@@ -73,6 +74,38 @@ def _unquoted(text: str) -> str:
     return unquote(text)
 
 
+def _open(where: Address, answer_s: float) -> Connection:
+    """Connect to the first of the server's addresses that answers. Raises `OSError`."""
+    if where.path:
+        return _connect(socket.AF_UNIX, where.path, answer_s)
+    if where.tls:
+        import ssl
+        from socket import create_connection
+
+        plain = create_connection((where.host, where.port), timeout=answer_s)
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=where.host)
+    *others, last = socket.getaddrinfo(where.host, where.port, 0, socket.SOCK_STREAM)
+    for family, _, _, _, address in others:
+        try:
+            return _connect(family, address, answer_s)
+        except OSError:
+            continue  # the next address of the same server
+    return _connect(last[0], last[4], answer_s)
+
+
+def _connect(family: int, address: Any, answer_s: float) -> Connection:
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(answer_s)
+        connection.connect(address)
+        if family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 class RedisClient:
     """Commands one at a time, or several at once. Connects when it is first needed, and again after a failure."""
 
@@ -80,7 +113,7 @@ class RedisClient:
         """`answer_s`: a server that takes longer for one answer is gone (OSError)."""
         self._address = address
         self._answer_s = answer_s
-        self._socket: socket.socket | None = None
+        self._socket: Connection | None = None
         self._buffer = b""
 
     def __call__(self, *command: Part) -> Any:
@@ -108,19 +141,9 @@ class RedisClient:
             self._socket.close()
         self._socket, self._buffer = None, b""
 
-    def _connected(self) -> socket.socket:
+    def _connected(self) -> Connection:
         where = self._address
-        if where.path:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connection.settimeout(self._answer_s)
-            connection.connect(where.path)
-        else:
-            connection = socket.create_connection((where.host, where.port), timeout=self._answer_s)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if where.tls:
-            import ssl
-
-            connection = ssl.create_default_context().wrap_socket(connection, server_hostname=where.host)
+        connection = _open(where, self._answer_s)
         self._socket = connection
         begin: list[tuple[Part, ...]] = []
         if where.password:
@@ -134,7 +157,7 @@ class RedisClient:
                     raise reply
         return connection
 
-    def _reply(self, connection: socket.socket, depth: int) -> Any:
+    def _reply(self, connection: Connection, depth: int) -> Any:
         line = self._line(connection)
         kind, rest = line[:1], line[1:]
         if kind == b"+":
@@ -155,7 +178,7 @@ class RedisClient:
             return [self._reply(connection, depth + 1) for _ in range(number)]
         raise RedisError("what answers is no Redis server")
 
-    def _line(self, connection: socket.socket) -> bytes:
+    def _line(self, connection: Connection) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > LONGEST_LINE:
                 raise RedisError("what answers is no Redis server")
@@ -163,13 +186,13 @@ class RedisClient:
         line, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
         return line
 
-    def _bytes(self, connection: socket.socket, count: int) -> bytes:
+    def _bytes(self, connection: Connection, count: int) -> bytes:
         while len(self._buffer) < count:
             self._receive(connection)
         found, self._buffer = self._buffer[:count], self._buffer[count:]
         return found
 
-    def _receive(self, connection: socket.socket) -> None:
+    def _receive(self, connection: Connection) -> None:
         found = connection.recv(65_536)
         if not found:
             raise ConnectionError("the server closed the connection")

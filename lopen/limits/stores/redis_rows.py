@@ -9,9 +9,7 @@ Every key expires after the configured time without a write.
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
-
+from lopen.base.quick_stdlib import datetime, dumps, loads
 from lopen.limits.budgets.budget import CONFIRMATION, PAUSE, WARNING, BudgetState, Charge
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, held_s, load
@@ -275,11 +273,11 @@ class RedisRows:
     def memo(self, key: str) -> dict[str, Any] | None:
         name = self._key("memo", key)
         text = self._read(name, lambda: self._view.read("GET", name))
-        found = json.loads(text) if text else None
+        found = loads(text) if text else None
         return found if isinstance(found, dict) else None
 
     def put_memo(self, key: str, value: dict[str, Any]) -> None:
-        name, text = self._key("memo", key), json.dumps(value)
+        name, text = self._key("memo", key), dumps(value)
         self._view.watch(name)
         self._seen[name] = text
         self._write("SET", name, text)

@@ -5,12 +5,11 @@ It joins the transaction of whoever has one open, so that a turn's record and it
 
 from __future__ import annotations
 
-import json
-import sqlite3
+import _sqlite3 as sqlite3  # what it holds that hooks need; `sqlite3` itself loads `datetime`
 
 from lopen.base.errors import LopenError, StoreUnreachable
+from lopen.base.quick_stdlib import dumps, loads
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage
-from lopen.limits.budgets.charging import settle
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import (
     EVIDENCE_KEPT,
@@ -178,11 +177,11 @@ class SqliteRows:
 
     def memo(self, key: str) -> dict[str, Any] | None:
         row = self._connection.execute("SELECT body FROM memos WHERE key = ?", (key,)).fetchone()
-        found = json.loads(row[0]) if row else None
+        found = loads(row[0]) if row else None
         return found if isinstance(found, dict) else None
 
     def put_memo(self, key: str, value: dict[str, Any]) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (key, json.dumps(value)))
+        self._connection.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (key, dumps(value)))
 
 
 class SqliteStore:
@@ -224,6 +223,8 @@ class SqliteStore:
         sure: bool = True,
     ) -> list[tuple[BudgetState, tuple[Alert, ...]]]:
         """See `LimitsStore.record`."""
+        from lopen.limits.budgets.charging import settle  # hooks charge in a transaction of their own
+
         return self.atomically(lambda rows: settle(rows, specs, charge, now, promised, sure=sure))
 
     def _all(self, kind: type[V], sql: str, *values: object) -> list[V]:
