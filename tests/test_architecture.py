@@ -50,7 +50,7 @@ LIBRARIES = {
     "fastapi": ["lopen.server."],
     "starlette": ["lopen.server."],
     "uvicorn": ["lopen.server."],
-    "h11": ["lopen.server.patience"],
+    "h11": ["lopen.server.running"],
     "opentelemetry": ["lopen.application.tracing"],
     "jinja2": ["lopen.server.dashboard."],
     "prometheus_client": ["lopen.server.metrics"],

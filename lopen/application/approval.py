@@ -98,4 +98,4 @@ def record(store: SessionStore, spec: Specification, note: str) -> Approval:
         sections=hashes,
         commands=spec.command_lines,
     )
-    return store.approve(spec.module, approval)
+    return store.approve(spec.module, approval, spec.text)

@@ -18,7 +18,7 @@ from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.limits.admin_actions import NoSuch, confirm_budget
 from lopen.limits.stores.opening import open_limits
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.storage.lock import Locked, is_running, lock_holder, module_lock
+from lopen.storage.lock import Locked, is_running, module_holder, module_lock
 from lopen.storage.person_requests import PersonRequest, add_request
 from lopen.storage.project_documents import write_plan
 from lopen.storage.sessions import SessionStore
@@ -28,15 +28,6 @@ from lopen.workflow.session import Pause, Question, Session
 from lopen.workflow.task_tree import Task
 
 CONFIRMABLE = ("confirmation", "guardrail", "person")
-
-
-def is_worked_on(context: CommandContext, module: str) -> bool:
-    """Return True if a process drives the module now."""
-    return is_running(_holder(context, module))
-
-
-def _holder(context: CommandContext, module: str) -> dict[str, object]:
-    return lock_holder(context.root / ".lopen" / "locks", f"module-{module}")
 
 
 def confirm(context: CommandContext, store: SessionStore, session_id: str, note: str = "") -> Pause:
@@ -143,7 +134,7 @@ def ask_to_pause(context: CommandContext, store: SessionStore, session_id: str) 
         LopenError: no process works on it.
     """
     session = store.load(session_id)
-    holder = _holder(context, session.module)
+    holder = module_holder(context.root, session.module)
     if not is_running(holder):
         raise LopenError(
             f"{session_id} is not running: it is {session.status}", hint=f"lopen status {session.module}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.base.events import SessionFailed, from_fields
-from lopen.storage.lock import is_running, lock_holder
+from lopen.storage.lock import is_worked_on
 from lopen.storage.sessions import SessionStore
 from lopen.storage.verifications import last_failure
 from lopen.workflow.session import Session
@@ -34,7 +34,7 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
         return Standstill(*_last_failure(store, session.id), command)
     if session.status == "paused":  # by a revert or a skip
         return Standstill("", "", command)
-    if session.finished or is_running(lock_holder(root / ".lopen" / "locks", f"module-{session.module}")):
+    if session.finished or is_worked_on(root, session.module):
         return None
     return Standstill(INTERRUPTED, "", command)
 

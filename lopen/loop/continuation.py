@@ -18,6 +18,7 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 
 # Pauses that say nothing of the conversation: it goes on where it stopped
 CONTINUED: frozenset[PauseKind] = frozenset({"interrupted", "endpoint", "budget", "storage", "person"})
+CONTINUING = "continuing iteration"
 FILES_NAMED = 20
 CALLS_LISTED = 40
 TICK_NS = 20_000_000  # the file system's clock may be this far behind the one of the stored entries
@@ -58,7 +59,7 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     stopped = interruption(found, changed_files(context, stored))
     notice = "\n\n".join(filter(None, (*new, stopped)))
     turn = found.counts.get("turn", 0) + (found.response is None)
-    context.record.journal.tell(Notice("info", f"continuing iteration {session.iterations} in turn {turn}"))
+    context.record.journal.tell(Notice("info", f"{CONTINUING} {session.iterations} in turn {turn}"))
     return Conversation(
         bench,
         context.models.calls,

@@ -28,6 +28,8 @@ RECOVERED = (
     "The last run was interrupted between two conversations: no call was cut off. Go on from the state below."
 )
 
+TRYING_COMMANDS = "trying the verify commands before the first request"
+
 
 class CannotStart(LopenError):
     """A verify command cannot start, so that nothing could ever be verified."""
@@ -102,7 +104,7 @@ def try_commands(context: SessionContext) -> None:
     if session.tried_commands == digest:
         return
     if any(commands.values()):
-        context.record.journal.tell(Notice("info", "trying the verify commands before the first request"))
+        context.record.journal.tell(Notice("info", TRYING_COMMANDS))
     for name, line in start_failures(context, commands):
         raise CannotStart(
             f"{name} cannot start: {line}",

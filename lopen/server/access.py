@@ -1,14 +1,21 @@
-"""Who may speak to the server: the token, the cookie, and links that work once."""
+"""Who may use the server: the token, the cookie, links that work once; Host, Origin, and the headers of every answer."""
 
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import re
 import time
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
 
-from lopen.application.servers import token_mac
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lopen.application.servers import OPEN, token_mac
+from lopen.server.problems import problem
 
 MOST_USED_LINKS = 10_000
 _LINK = re.compile(r"([0-9]{1,12})\.([A-Za-z0-9_-]{16})\.([0-9a-f]{64})")
@@ -52,3 +59,120 @@ class AccessKeys:
 
 def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode())
+
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'"  # no page makes markup or script of text
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+def host_allowed(host: str, names: frozenset[str]) -> bool:
+    """Return True for an IP address, `localhost`, or one of `names`.
+
+    DNS rebinding needs a name that somebody else controls; it cannot make an address of one.
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name == "localhost" or name in names:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class AccessGate:
+    """An ASGI application around the routes, which only sees requests of the person."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        keys: AccessKeys,
+        names: frozenset[str],
+        secure: bool,
+        close: Callable[[], None],
+    ) -> None:
+        self._app = app
+        self.close = close  # ends all streams
+        self._keys = keys
+        self._names = names
+        self._secure = secure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        refused = self._refusal(scope)
+        await (refused or self._app)(scope, receive, with_headers)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that no route may see."""
+        headers = Headers(scope=scope)
+        if not host_allowed(headers.get("host", ""), self._names):
+            return problem(421, "this server does not answer to that host name")
+        if not self._same_origin(scope["method"], headers):
+            return problem(403, "requests from other origins are not answered")
+        if scope["path"] == OPEN and scope["method"] == "GET":
+            return self._opened(scope)
+        if self._keys.allows(headers.get("authorization", ""), headers.get("cookie", "")):
+            return None
+        hint = "send the token as `Authorization: Bearer`, or open the link that `lopen serve --link` prints"
+        return problem(
+            401, "the request has no valid token", hint=hint, headers={"www-authenticate": "Bearer"}
+        )
+
+    def _same_origin(self, method: str, headers: Headers) -> bool:
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        if origin is not None:
+            scheme = "https" if self._secure else "http"
+            return origin == f"{scheme}://{headers.get('host', '')}"
+        return site in ("same-origin", "none") or (
+            method in SAFE and headers.get("sec-fetch-mode") == "navigate"
+        )
+
+    def _opened(self, scope: Scope) -> Response:
+        """Exchange a link's key for the cookie."""
+        query = scope["query_string"].decode("latin-1")
+        cookie = self._keys.exchange(query.removeprefix("key="))
+        if cookie is None:
+            return problem(
+                401, "this link was used before or is too old", hint="for a new one: lopen serve --link"
+            )
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(
+            self._keys.cookie_name,
+            cookie,
+            max_age=30 * 86_400,
+            httponly=True,
+            samesite="strict",
+            secure=self._secure,
+        )
+        return answer

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Annotated, Any
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
@@ -12,10 +14,12 @@ from lopen.application.decisions import release_circuit
 from lopen.application.limits import no_such, now, with_cost
 from lopen.base.errors import LopenError
 from lopen.limits import admin_actions, report
+from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.circuits.circuit import CircuitState, cooled
+from lopen.limits.stores.store import LimitsStore
 from lopen.server import models
 from lopen.server.parameters import Chosen, Limit, Offset, page
-from lopen.server.served import OpenProject
+from lopen.server.served import OpenProject, ServedProject
 
 routes = APIRouter(prefix="/api", tags=["limits"])
 BudgetId = Annotated[str, Path(max_length=255, description="module:NAME, session:ID or task:ID.")]
@@ -53,13 +57,16 @@ class ExtensionRate:
 async def list_budgets(project: Chosen, offset: Offset = 0, limit: Limit = 100) -> models.BudgetListResponse:
     """List budgets."""
 
-    def work(opened: OpenProject) -> dict[str, Any]:
-        with opened.limits() as store:
-            found = store.budgets(offset=offset, limit=limit)
-            budgets = [report.budget_object(with_cost(store, state)) for state in found]
-            return {"budgets": budgets, "total": store.budget_count()}
+    def work(store: LimitsStore) -> models.BudgetListResponse:
+        found = store.budgets(offset=offset, limit=limit)
+        budgets = [_budget(with_cost(store, state)) for state in found]
+        return models.BudgetListResponse(budgets=budgets, total=store.budget_count())
 
-    return models.BudgetListResponse(**await project.run(work))
+    return await project.run_limits(work)
+
+
+def _budget(state: BudgetState) -> models.BudgetStateResponse:
+    return models.BudgetStateResponse(**report.budget_object(state))
 
 
 @routes.get("/budget/alerts")
@@ -71,41 +78,29 @@ async def list_alerts(
     limit: Limit = 100,
 ) -> models.AlertListResponse:
     """List alerts, oldest first."""
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        with opened.limits() as store:
-            found = store.alerts(budget_id, acknowledged)
-        return {
-            "alerts": [report.alert_object(alert) for alert in page(found, offset, limit)],
-            "total": len(found),
-        }
-
-    return models.AlertListResponse(**await project.run(work))
+    found = await project.run_limits(lambda store: store.alerts(budget_id, acknowledged))
+    shown = [models.AlertResponse(**report.alert_object(alert)) for alert in page(found, offset, limit)]
+    return models.AlertListResponse(alerts=shown, total=len(found))
 
 
 @routes.post("/budget/alerts/{alert_id}/acknowledge")
 async def acknowledge_alert(project: Chosen, alert_id: AlertId) -> models.AlertResponse:
     """Mark an alert as seen."""
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        with opened.limits() as store:
-            return report.alert_object(admin_actions.acknowledge_alert(store, alert_id))
-
-    return models.AlertResponse(**await project.run(work))
+    alert = await project.run_limits(admin_actions.acknowledge_alert, alert_id)
+    return models.AlertResponse(**report.alert_object(alert))
 
 
 @routes.get("/budget/{budget_id}")
 async def get_budget(project: Chosen, budget_id: BudgetId) -> models.BudgetStateResponse:
     """Return one budget."""
 
-    def work(opened: OpenProject) -> dict[str, Any]:
-        with opened.limits() as store:
-            found = store.budgets(budget_id)
-            if not found:
-                raise no_such("budget", budget_id)
-            return report.budget_object(with_cost(store, found[0]))
+    def work(store: LimitsStore) -> models.BudgetStateResponse:
+        found = store.budgets(budget_id)
+        if not found:
+            raise no_such("budget", budget_id)
+        return _budget(with_cost(store, found[0]))
 
-    return models.BudgetStateResponse(**await project.run(work))
+    return await project.run_limits(work)
 
 
 @routes.post("/budget/{budget_id}/extend")
@@ -115,24 +110,14 @@ async def extend_budget(
     """Grant a budget more tokens. A running session goes on with them at once."""
     rate: ExtensionRate = request.app.state.extension_rate
     rate.count()
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        with opened.limits() as store:
-            tokens, reason = order.additional_tokens, order.reason
-            return report.budget_object(admin_actions.extend_budget(store, budget_id, tokens, reason, now()))
-
-    return models.BudgetStateResponse(**await project.run(work))
+    tokens, reason = order.additional_tokens, order.reason
+    return _budget(await project.run_limits(admin_actions.extend_budget, budget_id, tokens, reason, now()))
 
 
 @routes.post("/budget/{budget_id}/reset")
 async def reset_budget(project: Chosen, budget_id: BudgetId) -> models.BudgetStateResponse:
     """Set the usage of a budget to zero."""
-
-    def work(opened: OpenProject) -> dict[str, Any]:
-        with opened.limits() as store:
-            return report.budget_object(admin_actions.reset_budget(store, budget_id, now()))
-
-    return models.BudgetStateResponse(**await project.run(work))
+    return _budget(await project.run_limits(admin_actions.reset_budget, budget_id, now()))
 
 
 @routes.get("/circuit")
@@ -140,51 +125,44 @@ async def list_circuits(
     project: Chosen, offset: Offset = 0, limit: Limit = 100
 ) -> models.CircuitListResponse:
     """List circuits."""
+    found = await project.run_limits(lambda store: store.circuits())
+    shown = [_circuit(state) for state in page(found, offset, limit)]
+    return models.CircuitListResponse(circuits=shown, total=len(found))
 
-    def work(opened: OpenProject) -> dict[str, Any]:
-        with opened.limits() as store:
-            found = store.circuits()
-        at = now().timestamp()
-        shown = [report.circuit_object(cooled(state, at)) for state in page(found, offset, limit)]
-        return {"circuits": shown, "total": len(found)}
 
-    return models.CircuitListResponse(**await project.run(work))
+def _circuit(state: CircuitState) -> models.CircuitStateResponse:
+    return models.CircuitStateResponse(**report.circuit_object(cooled(state, now().timestamp())))
 
 
 @routes.get("/circuit/{circuit_id}")
 async def get_circuit(project: Chosen, circuit_id: CircuitId) -> models.CircuitStateResponse:
     """Return one circuit."""
-
-    def work(opened: OpenProject) -> CircuitState:
-        with opened.limits() as store:
-            for state in store.circuits():
-                if state.circuit_id == circuit_id:
-                    return cooled(state, now().timestamp())
-        raise no_such("circuit", circuit_id)
-
-    return models.CircuitStateResponse(**report.circuit_object(await project.run(work)))
+    for state in await project.run_limits(lambda store: store.circuits()):
+        if state.circuit_id == circuit_id:
+            return _circuit(state)
+    raise no_such("circuit", circuit_id)
 
 
 @routes.post("/circuit/{circuit_id}/reset")
 async def reset_circuit(project: Chosen, circuit_id: CircuitId) -> models.CircuitStateResponse:
     """Close a circuit and reset its counters."""
-
-    def work(opened: OpenProject) -> CircuitState:
-        with opened.limits() as store:
-            state = admin_actions.reset_circuit(store, circuit_id, now())
-        release_circuit(opened.context, opened.store, circuit_id)
-        return state
-
-    return models.CircuitStateResponse(**report.circuit_object(await project.run(work)))
+    return await _changed(project, circuit_id, admin_actions.reset_circuit)
 
 
 @routes.post("/circuit/{circuit_id}/acknowledge")
 async def acknowledge_circuit(project: Chosen, circuit_id: CircuitId) -> models.CircuitStateResponse:
     """Let one call through; its success closes the circuit."""
+    return await _changed(project, circuit_id, admin_actions.acknowledge_circuit)
+
+
+async def _changed(
+    project: ServedProject, circuit_id: str, change: Callable[[LimitsStore, str, datetime], CircuitState]
+) -> models.CircuitStateResponse:
+    """Change a circuit, and let its session continue."""
 
     def work(opened: OpenProject) -> CircuitState:
         with opened.limits() as store:
-            state = admin_actions.acknowledge_circuit(store, circuit_id, now())
+            state = change(store, circuit_id, now())
         release_circuit(opened.context, opened.store, circuit_id)
         return state
 

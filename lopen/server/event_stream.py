@@ -1,19 +1,184 @@
-"""Server-sent events: the response, and the routes that stream a session's or a project's events."""
+"""The events of a project as they are recorded, streamed to any number of readers.
+
+One task a project asks the database for news and keeps the newest events in memory. Each reader keeps only its
+own position, so a slow one costs nothing and a late one reads what it missed from the database.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from lopen.server.feed import EventFeed
+from lopen.application.live_text import LiveText, live_texts, read_live_text
+from lopen.base.errors import LopenError
 from lopen.server.parameters import Chosen
-from lopen.server.served import ServedProject
-from lopen.storage.event_lines import EventLine
+from lopen.server.served import OpenProject, ServedProject
+from lopen.storage.archives import archive_path
+from lopen.storage.event_lines import EventLine, newest_event, project_lines, session_lines
+
+POLL_S = 0.05  # SQLite does not announce the writes of another process
+AFTER_FAILURE_S = 1.0
+KEPT = 2_000  # events in memory
+PAGE = 1_000  # events read from the database at once
+
+
+class EventFeed:
+    """The newest events of one project, and what comes next."""
+
+    def __init__(self, project: ServedProject) -> None:
+        self._project = project
+        self._kept: deque[EventLine] = deque()
+        self._floor = 0  # every event above this number is in `_kept`
+        self._newest = 0
+        self._version: tuple[int, int] | None = None
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._readers = 0
+        self._live: dict[str, LiveText] = {}
+        self.closed = False
+
+    async def start(self, session: str | None) -> int:
+        """Return the number of the newest event. `session` has to exist: raises `NoSuchSession`."""
+        return await self._project.run(_position, session)
+
+    async def lines(
+        self, session: str | None, after: int, heartbeat_s: float
+    ) -> AsyncIterator[list[EventLine]]:
+        """Yield events after number `after`, of one session or of all, in order; an empty list as a heartbeat."""
+        await self._join()
+        sent: dict[str, tuple[int, int, int]] = {}
+        try:
+            while not self.closed:
+                changed = self._changed
+                if after < self._floor:
+                    found, after, more = await self._project.run(_page, session, after)
+                else:
+                    newer = [line for line in self._kept if line.seq > after]
+                    found = [line for line in newer if session in (None, line.session)]
+                    after, more = max(after, self._newest), False
+                found = [*found, *_pieces(self._live, session, sent)]
+                if found:
+                    yield found
+                elif not more:
+                    try:
+                        await asyncio.wait_for(changed.wait(), heartbeat_s)
+                    except TimeoutError:
+                        yield []
+        finally:
+            self._leave()
+
+    async def _join(self) -> None:
+        self._readers += 1
+        if self._task is None:
+            self._floor = self._newest = await self._project.run(_position, None)
+            self._kept.clear()
+            if self._task is None:
+                self._task = asyncio.create_task(self._watch())
+
+    def _leave(self) -> None:
+        self._readers -= 1
+        if not self._readers and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                version, lines, newest, live = await self._project.run(_news, self._newest, self._version)
+            except LopenError:
+                await asyncio.sleep(AFTER_FAILURE_S)
+                continue
+            if newest < self._newest:  # the database was replaced
+                self._kept.clear()
+                self._floor = self._newest = newest
+            self._version = version
+            if live != self._live:
+                self._live = live
+                self._wake()
+            if lines:
+                self._kept.extend(lines)
+                self._newest = lines[-1].seq
+                while len(self._kept) > KEPT:
+                    self._floor = self._kept.popleft().seq
+                self._wake()
+            if len(lines) < PAGE:
+                await asyncio.sleep(POLL_S)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def close(self) -> None:
+        """End every reader."""
+        self.closed = True
+        self._wake()
+
+
+def _position(project: OpenProject, session: str | None) -> int:
+    store = project.store
+    if session is not None and session not in store.ids() and archive_path(store.archives, session) is None:
+        store.load(session)  # raises
+    return newest_event(project.store)
+
+
+def _page(project: OpenProject, session: str | None, after: int) -> tuple[list[EventLine], int, bool]:
+    """Return a page of events, the number up to which nothing is missing, and if there may be more."""
+    newest = newest_event(project.store)
+    if session is None:
+        found = project_lines(project.store, after=after, limit=PAGE)
+    else:
+        store = project.store
+        if session not in store.ids():
+            from lopen.application.open_store import store_with
+
+            with suppress(LopenError):
+                store = store_with(store, session)
+        found = session_lines(store, session, after=after, limit=PAGE)
+    if len(found) == PAGE:
+        return found, found[-1].seq, True
+    return found, max(newest, found[-1].seq if found else 0), False
+
+
+def _news(
+    project: OpenProject, after: int, version: tuple[int, int] | None
+) -> tuple[tuple[int, int], list[EventLine], int, dict[str, LiveText]]:
+    """Return the database's version, new events if it changed, the newest number, and what models are writing."""
+    now = project.store.database.version()
+    found = (read_live_text(path) for path in live_texts(project.root))
+    live = {each.session: each for each in found if each is not None}
+    if now == version:
+        return now, [], after, live
+    lines = project_lines(project.store, after=after, limit=PAGE)
+    return now, lines, lines[-1].seq if lines else newest_event(project.store), live
+
+
+def _pieces(
+    live: dict[str, LiveText], session: str | None, sent: dict[str, tuple[int, int, int]]
+) -> list[EventLine]:
+    """Return what came to the answers since `sent` (turn, part and position by session), which is updated."""
+    found = []
+    for name, present in live.items():
+        if session not in (None, name):
+            continue
+        turn, part, position = sent.get(name, (-1, -1, 0))
+        if (turn, part) != (present.turn, present.part) or position < present.start:
+            position = present.start
+        text, end = present.text[position - present.start :], present.start + len(present.text)
+        if text:
+            body = asdict(present) | {"start": position, "text": text}
+            found.append(EventLine(0, name, json.dumps(body, ensure_ascii=False)))
+            sent[name] = (present.turn, present.part, end)
+    return found
+
 
 routes = APIRouter(tags=["events"])
 HEARTBEAT_S = 15.0

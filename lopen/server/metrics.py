@@ -1,9 +1,13 @@
-"""Metrics for Prometheus: the counts of all projects of a server, under the names of docs/reference/server.md."""
+"""Metrics for Prometheus, under the names of docs/reference/server.md: counts of each project, added up."""
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from fastapi import APIRouter, Request
 from prometheus_client import CollectorRegistry
@@ -17,8 +21,143 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 from starlette.responses import PlainTextResponse, Response
 
-from lopen.server.counts import Durations, ProjectCounts, Values
-from lopen.server.served import ServedProject, ServedProjects
+from lopen.base.events import IterationStarted, ToolEnded, TurnEnded, VerificationRan
+from lopen.limits.budgets.budget import ALERT_TYPES, PAUSE, BudgetState
+from lopen.limits.circuits.rules import RULES
+from lopen.limits.stores.store import LimitsStore
+from lopen.server.served import OpenProject, ServedProject, ServedProjects
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.steps import Step, phase_of
+
+BUCKETS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+MOST_NAMES = 100  # of tools; a model invents names, and each is a time series
+OTHER = "other"
+PERSONLESS = "builder"  # the agent of what names none
+STATES = {"closed": 0, "half_open": 1, "open": 2}
+COUNTED = (IterationStarted.name, TurnEnded.name, ToolEnded.name, VerificationRan.name)
+PAGE = 5_000
+
+
+@dataclass
+class Durations:
+    """A histogram: observations up to each bound, beyond the last one, and their sum in seconds."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
+    total_s: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Add one observation."""
+        self.counts[bisect_left(BUCKETS_S, seconds)] += 1
+        self.total_s += seconds
+
+    def cumulative(self) -> Iterator[tuple[str, int]]:
+        """Yield each upper bound with the number of observations up to it."""
+        seen = 0
+        for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), self.counts, strict=True):
+            seen += count
+            yield bound, seen
+
+
+Histogram = defaultdict[str, Durations]
+Values = defaultdict[tuple[str, ...], float]  # by labels
+
+
+@dataclass
+class ProjectCounts:
+    """What one project counted. Counters grow while the server runs; events are read once."""
+
+    turns: Histogram = field(default_factory=lambda: defaultdict(Durations))  # by agent
+    tools: Histogram = field(default_factory=lambda: defaultdict(Durations))  # by tool
+    verifications: Histogram = field(default_factory=lambda: defaultdict(Durations))  # by tool
+    calls: Values = field(default_factory=lambda: defaultdict(float))  # by agent and tool
+    alerts: Values = field(default_factory=lambda: defaultdict(float))  # by agent and type
+    pauses: Values = field(default_factory=lambda: defaultdict(float))  # by agent
+    trips: Values = field(default_factory=lambda: defaultdict(float))  # by agent and rule
+    tokens: Values = field(default_factory=lambda: defaultdict(float))  # by agent, budget type and kind
+    cost_usd: Values = field(default_factory=lambda: defaultdict(float))  # by agent
+    utilization: Values = field(default_factory=lambda: defaultdict(float))  # by agent and budget type
+    circuits: Values = field(default_factory=lambda: defaultdict(float))  # by agent
+    _last: int = 0
+    _agents: dict[str, str] = field(default_factory=dict)  # session → who works in it
+    _seen: set[tuple[str, ...]] = field(default_factory=set)  # alerts and incidents
+
+    def update(self, opened: OpenProject) -> None:
+        """Count what is new."""
+        self._count_events(opened.store)
+        with opened.limits() as limits:
+            budgets = limits.budgets()
+            self._count_budgets(budgets, limits)
+            self._count_circuits({b.budget_id: b for b in budgets}, limits)
+
+    def _count_events(self, store: SessionStore) -> None:
+        marks = ", ".join("?" * len(COUNTED))
+        sql = f"SELECT seq, session, name, body FROM events WHERE seq>? AND name IN ({marks}) ORDER BY seq LIMIT ?"  # noqa: S608 - marks only
+        while True:
+            rows = store.database.connection.execute(sql, (self._last, *COUNTED, PAGE)).fetchall()
+            for row in rows:
+                self._count_event(row["session"], row["name"], json.loads(row["body"]))
+                self._last = row["seq"]
+            if len(rows) < PAGE:
+                return
+
+    def _count_event(self, session: str, name: str, body: dict[str, Any]) -> None:
+        if name == IterationStarted.name:
+            building = body["step"] in set(Step) and phase_of(Step(body["step"])) == "building"
+            self._agents[session] = "builder" if building else "planner"
+        elif name == TurnEnded.name:
+            own = self._agents.get(session, PERSONLESS)
+            agent = {"turn": own, "research": "research"}.get(body.get("purpose", "turn"), "oracle")
+            self.turns[agent].add(body["seconds"])
+        elif name == ToolEnded.name:
+            tool = self._tool(body["tool"])
+            self.calls[self._agents.get(session, PERSONLESS), tool] += 1
+            self.tools[tool].add(body["seconds"])
+        else:
+            self.verifications[self._tool(body["tool"])].add(body["seconds"])
+
+    def _tool(self, name: str) -> str:
+        known = name in self.tools or name in self.verifications
+        return name if known or len(self.tools) + len(self.verifications) < MOST_NAMES else OTHER
+
+    def _count_budgets(self, budgets: list[BudgetState], limits: LimitsStore) -> None:
+        for state in sorted(budgets, key=lambda b: b.last_updated):  # the one that was used last counts
+            self.utilization[state.agent or PERSONLESS, state.budget_type] = state.utilization
+        self.tokens.clear()
+        self.cost_usd.clear()
+        for spend in limits.spend():
+            kind, agent = spend.budget_id.partition(":")[0], spend.agent or PERSONLESS
+            for token_type, count in spend.usage.fields().items():
+                self.tokens[agent, kind, token_type.removesuffix("_tokens")] += count
+            if kind == "session":  # each request is charged to every kind once
+                self.cost_usd[(agent,)] += spend.cost_usd
+        agents = {b.budget_id: b.agent or PERSONLESS for b in budgets}
+        for alert in limits.alerts():
+            if self._is_new("alert", alert.alert_id):
+                agent = agents.get(alert.budget_id, PERSONLESS)
+                self.alerts[agent, alert.alert_type] += 1
+                self.pauses[(agent,)] += alert.alert_type == ALERT_TYPES[PAUSE]
+
+    def _count_circuits(self, budgets: dict[str, BudgetState], limits: LimitsStore) -> None:
+        def agent_of(circuit_id: str) -> str:
+            state = budgets.get(circuit_id)
+            return state.agent if state is not None and state.agent else PERSONLESS
+
+        self.circuits.clear()
+        for circuit in limits.circuits():
+            labels = (agent_of(circuit.circuit_id),)
+            self.circuits[labels] = max(self.circuits[labels], STATES[circuit.state])
+        rules = {rule.name for rule in RULES}
+        for incident in limits.incidents():
+            if incident.rule in rules and self._is_new(
+                "incident", incident.circuit_id, incident.rule, incident.at.isoformat()
+            ):
+                self.trips[agent_of(incident.circuit_id), incident.rule] += 1
+
+    def _is_new(self, *key: str) -> bool:
+        new = key not in self._seen
+        self._seen.add(key)
+        return new
+
 
 routes = APIRouter(tags=["metrics"])
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from difflib import unified_diff
+from functools import lru_cache
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
+from pydantic import Field
 
 from lopen.application.approval import changes_since, checked, expected, record, specification
 from lopen.application.open_store import created
-from lopen.base.escape import inert
+from lopen.base.escape import exact, inert
 from lopen.documents.drift import Drift, compare_hashes, section_hashes, spec_hash
 from lopen.documents.elements import elements
 from lopen.documents.modules import find_modules
 from lopen.documents.spec import Problem, Specification
 from lopen.limits.admin_actions import NoSuch
-from lopen.server import session_models as models
+from lopen.server.models import Count, Order, ResponseModel, Text, Time
 from lopen.server.parameters import Chosen
 from lopen.server.served import OpenProject
 from lopen.server.session_routes import ModuleName
@@ -24,23 +27,90 @@ from lopen.workflow.session import Approval
 routes = APIRouter(prefix="/api/modules", tags=["gate"])
 
 
+class CriterionResponse(ResponseModel):
+    """An acceptance criterion."""
+
+    id: str = Field(examples=["AC-1"])
+    text: str
+
+
+class CommandResponse(ResponseModel):
+    """A verify command as lopen will run it."""
+
+    name: str = Field(examples=["verify-tests"])
+    command: str | None = Field(examples=["pytest -q"])
+    shown: str = Field(description="The command with invisible characters made visible.")
+
+
+class SectionResponse(ResponseModel):
+    """A section of the specification. An element is a text, or a list of tag, attributes and children."""
+
+    address: str = Field(description="Its path of headings.", examples=["Behaviour > Rounding"])
+    state: Literal["same", "changed", "new"] = Field(description="Since the latest approval.")
+    content: list[Any] = Field(description="Elements.", examples=[[["p", {}, "It ", ["em", {}, "adds"]]]])
+
+
+class RemarkResponse(ResponseModel):
+    """A problem or warning about a line of the specification."""
+
+    line: Count
+    message: str
+
+
+class ApprovalResponse(ResponseModel):
+    """An approval."""
+
+    module: str
+    who: str
+    at: Time
+    note: str
+    spec_hash: str
+
+
+class SpecificationResponse(ResponseModel):
+    """What a person reads before approving."""
+
+    module: str
+    name: str
+    description: str
+    path: str = Field(examples=["specs/calc/SPECIFICATION.md"])
+    spec_hash: str = Field(description="Send it with the approval.")
+    text: str
+    criteria: list[CriterionResponse]
+    commands: list[CommandResponse]
+    problems: list[RemarkResponse] = Field(description="An approval is refused while there are any.")
+    warnings: list[RemarkResponse]
+    sections: list[SectionResponse]
+    approval: ApprovalResponse | None = Field(description="The latest approval.")
+    approved: bool = Field(description="True if that approval is for exactly this text.")
+    changes: list[str] = Field(description="Sections and commands that changed since that approval.")
+    diff: str = Field(description="The change of the text since that approval, as a unified diff.")
+
+
+class ApproveRequest(Order):
+    """The approval of exactly one text."""
+
+    spec_hash: Annotated[str, Field(pattern="^[0-9a-f]{8,64}$", description="Of the text that you read.")]
+    note: Text = ""
+
+
 @routes.get("/{module}/specification")
-async def get_specification(project: Chosen, module: ModuleName) -> models.SpecificationResponse:
+async def get_specification(project: Chosen, module: ModuleName) -> SpecificationResponse:
     """Return a module's specification: its text, its criteria, commands and changes since the approval."""
 
-    def work(opened: OpenProject) -> models.SpecificationResponse:
+    def work(opened: OpenProject) -> SpecificationResponse:
         spec = _specification(opened, module)
         given, hashes = opened.store.approval(module), section_hashes(spec)
         digest = spec_hash(hashes)
         drift = compare_hashes(given.sections, hashes) if given else Drift()
-        return models.SpecificationResponse(
+        return SpecificationResponse(
             module=module,
             name=spec.name,
             description=spec.description,
             path=str(spec.path.relative_to(opened.root)),
             spec_hash=digest,
             text=spec.text,
-            criteria=[models.CriterionResponse(id=c.id, text=c.text) for c in spec.criteria],
+            criteria=[CriterionResponse(id=c.id, text=c.text) for c in spec.criteria],
             commands=_commands(spec),
             problems=[_remark(problem) for problem in spec.problems],
             warnings=[_remark(warning) for warning in spec.warnings],
@@ -48,6 +118,7 @@ async def get_specification(project: Chosen, module: ModuleName) -> models.Speci
             approval=None if given is None else _approved(module, given),
             approved=given is not None and given.spec_hash == digest,
             changes=[] if given is None else [inert(line) for line in changes_since(spec, given)],
+            diff=_diff(opened, spec, given),
         )
 
     return await project.run(work)
@@ -59,16 +130,16 @@ def _specification(opened: OpenProject, module: str) -> Specification:
     return specification(opened.root, opened.store, module)
 
 
-def _commands(spec: Specification) -> list[models.CommandResponse]:
+def _commands(spec: Specification) -> list[CommandResponse]:
     return [
-        models.CommandResponse(name=c.name, command=c.command, shown=inert(c.command or "none"))
+        CommandResponse(name=c.name, command=c.command, shown=exact(c.command or "none"))
         for c in spec.commands
     ]
 
 
-def _sections(spec: Specification, drift: Drift) -> Iterator[models.SectionResponse]:
+def _sections(spec: Specification, drift: Drift) -> Iterator[SectionResponse]:
     for section in spec.outline.sections:
-        yield models.SectionResponse(
+        yield SectionResponse(
             address=section.address,
             state="changed"
             if section.address in drift.changed
@@ -79,23 +150,36 @@ def _sections(spec: Specification, drift: Drift) -> Iterator[models.SectionRespo
         )
 
 
-def _remark(problem: Problem) -> models.RemarkResponse:
-    return models.RemarkResponse(line=problem.line, message=problem.message)
+def _diff(opened: OpenProject, spec: Specification, given: Approval | None) -> str:
+    """Return what changed in the text since it was approved; "" if it did not, or if that text is not known."""
+    before = None if given is None else opened.store.approved_text(spec.module, given)
+    if before is None:
+        return ""
+    return inert(_unified(before, spec.text, spec.path.relative_to(opened.root).as_posix()), lines=True)
 
 
-def _approved(module: str, given: Approval) -> models.ApprovalResponse:
+@lru_cache(maxsize=4)  # the page asks every few seconds
+def _unified(before: str, after: str, path: str) -> str:
+    lines = unified_diff(before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm="")
+    changes = "\n".join(lines)
+    return f"diff --git a/{path} b/{path}\n{changes}\n" if changes else ""
+
+
+def _remark(problem: Problem) -> RemarkResponse:
+    return RemarkResponse(line=problem.line, message=problem.message)
+
+
+def _approved(module: str, given: Approval) -> ApprovalResponse:
     fields: dict[str, Any] = {"who": given.who, "note": given.note, "spec_hash": given.spec_hash}
     at = given.at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return models.ApprovalResponse(module=module, at=at, **fields)
+    return ApprovalResponse(module=module, at=at, **fields)
 
 
 @routes.post("/{module}/approve")
-async def approve(
-    project: Chosen, module: ModuleName, order: models.ApproveRequest
-) -> models.ApprovalResponse:
+async def approve(project: Chosen, module: ModuleName, order: ApproveRequest) -> ApprovalResponse:
     """Approve a specification. Refused (409) if it has changed since it was read."""
 
-    def work(opened: OpenProject) -> models.ApprovalResponse:
+    def work(opened: OpenProject) -> ApprovalResponse:
         spec = checked(_specification(opened, module))
         expected(spec, order.spec_hash)
         return _approved(module, record(created(opened.context, opened.store), spec, order.note))

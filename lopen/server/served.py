@@ -73,6 +73,17 @@ class ServedProject:
 
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
+    async def run_limits(
+        self, work: Callable[Concatenate[LimitsStore, P], T], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        """Return what `work` returns, called with the open store of budgets and circuits."""
+
+        def call(opened: OpenProject) -> T:
+            with opened.limits() as store:
+                return work(store, *arguments, **named)
+
+        return await self.run(call)
+
     def _opened(self) -> OpenProject:
         """Open the state; again if its file was replaced, or created since."""
         identity = _identity(self.root / ".lopen" / "state.db")

@@ -58,6 +58,14 @@ class WaitingResponse(ResponseModel):
     command: str = Field(examples=["lopen approve calc --run"])
 
 
+class StandstillResponse(ResponseModel):
+    """The reason why a session does not run, how to mend it, and the command that continues it."""
+
+    cause: str
+    mend: str
+    command: str
+
+
 class SessionSummary(ResponseModel):
     """A session in a list."""
 
@@ -69,6 +77,7 @@ class SessionSummary(ResponseModel):
     tasks_done: Count
     tasks: Count
     waiting: WaitingResponse | None
+    standstill: StandstillResponse | None = Field(description="Null while it runs or when it is complete.")
 
 
 class SessionListResponse(Page):
@@ -121,14 +130,6 @@ class QuestionResponse(ResponseModel):
     answer: str | None
 
 
-class StandstillResponse(ResponseModel):
-    """The reason why a session does not run, how to mend it, and the command that continues it."""
-
-    cause: str
-    mend: str
-    command: str
-
-
 class SessionResponse(ResponseModel):
     """A session with its task tree."""
 
@@ -149,72 +150,6 @@ class SessionResponse(ResponseModel):
     question: QuestionResponse | None
     worked_on: bool = Field(description="True if a process drives the session now.")
     standstill: StandstillResponse | None = Field(description="Null while it runs or when it is complete.")
-
-
-class CriterionResponse(ResponseModel):
-    """An acceptance criterion."""
-
-    id: str = Field(examples=["AC-1"])
-    text: str
-
-
-class CommandResponse(ResponseModel):
-    """A verify command as lopen will run it."""
-
-    name: str = Field(examples=["verify-tests"])
-    command: str | None = Field(examples=["pytest -q"])
-    shown: str = Field(description="The command with invisible characters made visible.")
-
-
-class SectionResponse(ResponseModel):
-    """A section of the specification. An element is a text, or a list of tag, attributes and children."""
-
-    address: str = Field(description="Its path of headings.", examples=["Behaviour > Rounding"])
-    state: Literal["same", "changed", "new"] = Field(description="Since the latest approval.")
-    content: list[Any] = Field(description="Elements.", examples=[[["p", {}, "It ", ["em", {}, "adds"]]]])
-
-
-class RemarkResponse(ResponseModel):
-    """A problem or warning about a line of the specification."""
-
-    line: Count
-    message: str
-
-
-class ApprovalResponse(ResponseModel):
-    """An approval."""
-
-    module: str
-    who: str
-    at: Time
-    note: str
-    spec_hash: str
-
-
-class SpecificationResponse(ResponseModel):
-    """What a person reads before approving."""
-
-    module: str
-    name: str
-    description: str
-    path: str = Field(examples=["specs/calc/SPECIFICATION.md"])
-    spec_hash: str = Field(description="Send it with the approval.")
-    text: str
-    criteria: list[CriterionResponse]
-    commands: list[CommandResponse]
-    problems: list[RemarkResponse] = Field(description="An approval is refused while there are any.")
-    warnings: list[RemarkResponse]
-    sections: list[SectionResponse]
-    approval: ApprovalResponse | None = Field(description="The latest approval.")
-    approved: bool = Field(description="True if that approval is for exactly this text.")
-    changes: list[str] = Field(description="Sections and commands that changed since that approval.")
-
-
-class ApproveRequest(Order):
-    """The approval of exactly one text."""
-
-    spec_hash: Annotated[str, Field(pattern="^[0-9a-f]{8,64}$", description="Of the text that you read.")]
-    note: Text = ""
 
 
 class ConfirmRequest(Order):
@@ -240,7 +175,7 @@ class DecisionResponse(ResponseModel):
 
     session: str
     message: str
-    done: bool = Field(description="False: the running session does it at its next safe point.")
+    done: bool = Field(description="False: it is done later, at the next safe point of the running session.")
     command: str = Field(description="The command that continues the session; empty if it runs.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -9,20 +10,28 @@ from fastapi import APIRouter, Path, Request
 
 from lopen import __version__
 from lopen.application import decisions
+from lopen.application.command_context import CommandContext
+from lopen.application.detached import start_detached
 from lopen.application.details import TaskDetails, details, no_details
 from lopen.application.limits import with_cost
 from lopen.application.open_store import store_with
 from lopen.application.session_report import archived_summary, module_object, session_object, session_summary
 from lopen.application.waiting import standstill
+from lopen.base.errors import ExitCode, LopenError
 from lopen.documents.modules import find_modules
+from lopen.limits.admin_actions import NoSuch
 from lopen.server import session_models as models
 from lopen.server.parameters import Chosen, Limit, Offset, page
-from lopen.server.served import OpenProject, ServedProjects
+from lopen.server.served import OpenProject, ServedProject, ServedProjects
 from lopen.storage.archives import archived_sessions
+from lopen.storage.lock import is_worked_on
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.session import Session
 
 routes = APIRouter(tags=["sessions"])
 SessionId = Annotated[str, Path(max_length=255, description="As `GET /api/sessions` lists it.")]
 ModuleName = Annotated[str, Path(max_length=255, description="The name of its folder in specs/.")]
+LONGEST_REASON = 2_000
 TaskId = Annotated[str, Path(max_length=255, description="As a session's components list it.")]
 
 
@@ -51,7 +60,7 @@ async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
             for name in page(names, offset, limit):
                 budget = next(iter(limits.budgets(f"module:{name}")), None)
                 counted = with_cost(limits, budget) if budget else None
-                worked_on = decisions.is_worked_on(opened.context, name)
+                worked_on = is_worked_on(opened.root, name)
                 found.append(module_object(opened.store, name, counted) | {"worked_on": worked_on})
         return {"modules": found, "total": len(names)}
 
@@ -66,14 +75,23 @@ async def list_sessions(
 
     def work(opened: OpenProject) -> dict[str, Any]:
         ids, old = opened.store.ids(), archived_sessions(opened.store.database)
-        shown = [session_summary(opened.store.load(i)) for i in page(ids, offset, limit)]
+        shown = [_summary(opened, opened.store.load(i)) for i in page(ids, offset, limit)]
         rest = page(old, max(0, offset - len(ids)), limit - len(shown))
         return {
-            "sessions": [*shown, *(archived_summary(each) for each in rest)],
+            "sessions": [*shown, *(archived_summary(each) | {"standstill": None} for each in rest)],
             "total": len(ids) + len(old),
         }
 
     return models.SessionListResponse(**await project.run(work))
+
+
+def _summary(opened: OpenProject, session: Session) -> dict[str, Any]:
+    return session_summary(session) | {"standstill": _standstill(opened, opened.store, session)}
+
+
+def _standstill(opened: OpenProject, store: SessionStore, session: Session) -> dict[str, Any] | None:
+    found = standstill(opened.root, store, session)
+    return None if found is None else asdict(found)
 
 
 @routes.get("/api/sessions/{session_id}")
@@ -83,12 +101,11 @@ async def get_session(project: Chosen, session_id: SessionId) -> models.SessionR
     def work(opened: OpenProject) -> dict[str, Any]:
         store = store_with(opened.store, session_id)
         session = store.load(session_id)
-        still = standstill(opened.root, store, session)
         question = session.question
         return session_object(store, session) | {
             "question": None if question is None else asdict(question),
-            "worked_on": decisions.is_worked_on(opened.context, session.module),
-            "standstill": None if still is None else asdict(still),
+            "worked_on": is_worked_on(opened.root, session.module),
+            "standstill": _standstill(opened, store, session),
         }
 
     return models.SessionResponse(**await project.run(work))
@@ -141,6 +158,60 @@ async def pause(project: Chosen, session_id: SessionId) -> models.DecisionRespon
         decisions.ask_to_pause(opened.context, opened.store, session_id)
         return models.DecisionResponse(
             session=session_id, message="stops at its next safe point", done=False, command=""
+        )
+
+    return await project.run(work)
+
+
+@routes.post("/api/sessions/{session_id}/resume")
+async def resume(project: Chosen, session_id: SessionId) -> models.DecisionResponse:
+    """Continue a session that does not run, in a process of its own that outlives this server."""
+
+    def work(opened: OpenProject) -> str:
+        session = opened.store.load(session_id)
+        if session.finished:
+            raise LopenError(f"{session_id} is complete", hint=f"lopen session show {session_id}")
+        return session.module
+
+    return await _started(project, await project.run(work), "resume", session_id)
+
+
+@routes.post("/api/modules/{module}/run")
+async def run(project: Chosen, module: ModuleName) -> models.DecisionResponse:
+    """Build an approved module, in a process of its own that outlives this server."""
+
+    def work(opened: OpenProject) -> None:
+        if module not in find_modules(opened.root):
+            raise NoSuch(f"there is no module {module}", hint="GET /api/modules lists them")
+        approval, last = opened.store.approval(module), opened.store.latest(module=module)
+        if approval is None:
+            raise LopenError(f"{module} is not approved", hint=f"lopen approve {module}")
+        built = last.approval if last is not None and last.finished else None
+        if built is not None and built.spec_hash == approval.spec_hash:
+            raise LopenError(f"{module} is complete", hint=f"to build it anew: lopen run {module} --new")
+
+    await project.run(work)
+    return await _started(project, module, "run", module)
+
+
+async def _started(project: ServedProject, module: str, *arguments: str) -> models.DecisionResponse:
+    """Start a command that drives the module; return when its first iteration begins, or when it has ended."""
+    found = CommandContext(project.root)
+    begun = await asyncio.to_thread(
+        start_detached, found, module, (*arguments, "-C", str(project.root), "--no-color")
+    )
+    if begun.code not in (None, ExitCode.OK, ExitCode.PERSON_NEEDED):
+        raise LopenError(begun.printed[-LONGEST_REASON:], hint=f"the whole output: {begun.output}")
+
+    def work(opened: OpenProject) -> models.DecisionResponse:
+        session = opened.store.latest(module=module)
+        pause = session.pause if session is not None and begun.code is not None else None
+        state = "runs" if begun.code is None else "is complete" if begun.code is ExitCode.OK else "waits"
+        return models.DecisionResponse(
+            session=session.id if session is not None else "",
+            message=f"{module} {state}: {pause.message}" if pause is not None else f"{module} {state}",
+            done=True,
+            command=pause.command if pause is not None else "",
         )
 
     return await project.run(work)

@@ -9,7 +9,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from lopen.base.atomic_files import private_folder, store_text
@@ -27,7 +27,7 @@ class Locked(LopenError):
 
 
 def lock_holder(folder: Path, name: str) -> dict[str, object]:
-    """Return the `pid`, `host` and `started` time of the current or last holder; empty if there was none.
+    """Return `pid`, `host` and `started` time of the current or last holder, and `released`; empty if there was none.
 
     Only a record that this user's lopen wrote since the machine booted counts: a file from a cloned repository
     could name any process.
@@ -41,12 +41,24 @@ def lock_holder(folder: Path, name: str) -> dict[str, object]:
 
 
 def is_running(holder: Mapping[str, object]) -> bool:
-    """Return True if the process of a `lock_holder` record still runs."""
+    """Return True if the process of a `lock_holder` record still runs and has not released the lock."""
     pid, started = holder.get("pid"), holder.get("started")
-    return isinstance(pid, int) and lives(pid, started if isinstance(started, int) else None)
+    if holder.get("released") or not isinstance(pid, int):
+        return False
+    return lives(pid, started if isinstance(started, int) else None)
 
 
-def _sealed_parts(name: str, holder: dict[str, object]) -> tuple[str, ...]:
+def module_holder(root: Path, module: str) -> dict[str, object]:
+    """Return the `lock_holder` of a module."""
+    return lock_holder(root / ".lopen" / "locks", f"module-{module}")
+
+
+def is_worked_on(root: Path, module: str) -> bool:
+    """Return True if a process drives the module now."""
+    return is_running(module_holder(root, module))
+
+
+def _sealed_parts(name: str, holder: Mapping[str, object]) -> tuple[str, ...]:
     return "lock holder", name, _boot_id(), json.dumps(holder, sort_keys=True)
 
 
@@ -86,11 +98,21 @@ def exclusive_lock(folder: Path, name: str, what: str, *, wait_s: float = 0) -> 
             "started": start_time(os.getpid()),
             "host": socket.gethostname(),
         }
-        seal = sealed(*_sealed_parts(name, me))
-        store_text(folder / f"{name}.holder", json.dumps(me | {"seal": seal}))
-        yield
+        _record(folder, name, me)
+        try:
+            yield
+        finally:
+            with suppress(
+                StorageError
+            ):  # a process that lives on, such as a server, does not hold it any more
+                _record(folder, name, me | {"released": True})
     finally:
         lock.release()
+
+
+def _record(folder: Path, name: str, holder: Mapping[str, object]) -> None:
+    seal = sealed(*_sealed_parts(name, holder))
+    store_text(folder / f"{name}.holder", json.dumps({**holder, "seal": seal}))
 
 
 @contextmanager

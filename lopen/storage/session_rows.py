@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -108,14 +109,31 @@ def _parsed_tasks(bodies: list[str]) -> list[Task]:
     return tasks if len(tasks) == len(bodies) else [_task().validate_json(body) for body in bodies]
 
 
-def seal_approval(connection: sqlite3.Connection, module: str, approval: Approval) -> tuple[Approval, str]:
-    """Return the approval with the user's seal, and its row."""
+def save_approval(connection: sqlite3.Connection, module: str, approval: Approval, text: str) -> Approval:
+    """Store the approval with the user's seal, and its text if there is any; return the sealed one."""
     approval = replace(approval, seal=sealed(*_sealed_parts(connection, module, approval)))
-    return approval, _approval().dump_json(approval).decode()
+    body = _approval().dump_json(approval).decode()
+    sql = "INSERT INTO approvals (module, at, body) VALUES (?, ?, ?)"
+    connection.execute(sql, (module, approval.at.isoformat(), body))
+    if text:
+        compressed = zlib.compress(text.encode("utf-8", "surrogatepass"))
+        sql = "INSERT OR REPLACE INTO approved_texts VALUES (?, ?, ?)"
+        connection.execute(sql, (module, approval.spec_hash, compressed))
+    return approval
+
+
+def load_approved_text(connection: sqlite3.Connection, module: str, approval: Approval) -> str | None:
+    """Return the text that was approved, None if it is not stored; raises `ValueError` if its row is damaged."""
+    sql = "SELECT body FROM approved_texts WHERE module=? AND spec_hash=?"
+    row = connection.execute(sql, (module, approval.spec_hash)).fetchone()
+    try:
+        return None if row is None else zlib.decompress(row["body"]).decode("utf-8", "surrogatepass")
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
 
 
 def parse_approval(text: str) -> Approval:
-    """Return the approval in a row of `seal_approval`; `is_authentic` verifies its seal."""
+    """Return the approval in a row of `save_approval`; `is_authentic` verifies its seal."""
     return _approval().validate_json(text)
 
 

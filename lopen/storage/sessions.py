@@ -25,7 +25,7 @@ from lopen.storage import session_rows
 from lopen.storage.capped_lists import MAX_ENTRIES, trim
 from lopen.storage.database import Database, UnreadableDatabase
 from lopen.storage.segments import ARCHIVES_FOLDER, moved_rows
-from lopen.storage.session_rows import is_authentic, load_tree, parse_approval, save_tree, seal_approval
+from lopen.storage.session_rows import is_authentic, load_tree, parse_approval, save_tree
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import TaskTree
 
@@ -206,12 +206,15 @@ class SessionStore:
 
     # approvals and criteria --------------------------------------------------------------------
 
-    def approve(self, module: str, approval: Approval) -> Approval:
-        """Seal and store a user's approval; return the sealed one. The newest approval is valid."""
-        approval, body = seal_approval(self.database.connection, module, approval)
-        sql = "INSERT INTO approvals (module, at, body) VALUES (?, ?, ?)"
-        self.database.write(sql, (module, approval.at.isoformat(), body))
-        return approval
+    def approve(self, module: str, approval: Approval, text: str = "") -> Approval:
+        """Seal and store a user's approval, with the text it is for; return the sealed one. The newest is valid."""
+        with self.database.transaction() as connection:
+            return session_rows.save_approval(connection, module, approval, text)
+
+    def approved_text(self, module: str, approval: Approval) -> str | None:
+        """Return the text that the module's newest approval is for; None for another approval or if it is unknown."""
+        with self._readable(f"the approved text of {module}"):
+            return session_rows.load_approved_text(self.database.connection, module, approval)
 
     def approval(self, module: str) -> Approval | None:
         """Return the module's newest approval. Approvals without this user's seal are ignored."""

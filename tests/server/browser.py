@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Literal
@@ -98,6 +99,13 @@ class Visitor:
         for _ in range(position + 1):
             self.page.keyboard.press("ArrowDown")
         self.page.keyboard.press("Enter")
+
+    def until(self, expression: str) -> None:
+        """Wait until the expression is true; the page's policy lets no script evaluate one there."""
+        deadline = time.monotonic() + PATIENCE_MS / 1_000
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < deadline, expression
+            self.page.wait_for_timeout(50)
 
     def reach(self, target: Locator) -> None:
         """Press Tab until the element has the focus."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import Message, tools
-from tests.project import Project, build, plan
+from tests.project import TIMEOUT_S, Project, build, plan
 from tests.server.serving import serving
 
 TASKS = ("One", "Two")
@@ -63,9 +66,13 @@ def test_a_person_builds_a_module_through_the_api(make_project: MakeProject) -> 
         assert circuits[0].items() <= shown(project, "circuit", "status", event="circuit")[0].items()
 
 
-def test_budgets_circuits_and_alerts_change_as_by_the_commands(make_project: MakeProject) -> None:
+def test_budgets_circuits_and_alerts_change_as_by_the_commands(
+    make_project: MakeProject, kept_in: dict[str, str]
+) -> None:
+    """In the database, and in Redis."""
     project = make_project(
         [plan(), build("calc-t1"), build("calc-t1")],
+        **kept_in,
         LOPEN_BUDGET__SESSION_TOKENS="1500",
         LOPEN_MODEL__MAX_TOKENS="1100",
     )
@@ -148,6 +155,38 @@ def test_a_running_session_pauses_and_skips_as_it_is_asked(make_project: MakePro
     assert len(project.requests) == 3
 
 
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_run_of_the_server_outlives_it_and_starts_once(make_project: MakeProject) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def held(body: dict[str, Any]) -> Message:
+        reached.set()
+        assert go_on.wait(60)
+        return plan()
+
+    project = make_project([held, build("calc-t1")])
+    project.specify()
+    with serving(project) as server:
+        assert "not approved" in server.post("/api/modules/calc/run", status=409)["detail"]
+        assert server.post("/api/modules/none/run", status=404)["hint"]
+        assert project.lopen("approve", "calc", "--yes").code == 0
+        with ThreadPoolExecutor(4) as persons:
+            answers = list(persons.map(lambda _: server.client.post("/api/modules/calc/run"), range(4)))
+        assert sorted(a.status_code for a in answers) == [200, 409, 409, 409], [a.text for a in answers]
+        assert reached.wait(60)
+        assert server.get("/api/modules")["modules"][0]["worked_on"] is True
+    go_on.set()
+    assert project.lopen("attach").code == 0
+    assert project.status()["status"] == "complete"
+    assert len(project.requests) == 2
+
+
 def test_questions_and_confirmations_are_answered(make_project: MakeProject) -> None:
     question = tools(("ask_user", {"question": "Which?", "options": ["a", "b"], "default": "a"}))
     project = make_project([question, plan(), build("calc-t1")])
@@ -162,7 +201,13 @@ def test_questions_and_confirmations_are_answered(make_project: MakeProject) -> 
             server.post(f"/api/sessions/{session}/answer", {"text": "b"})["command"]
             == f"lopen resume {session}"
         )
-        assert project.resume().code == 0
+        project.write("lopen/__main__.py", "raise SystemExit('not this one')\n")  # in the server's folder
+        project.git("add", "-A")
+        project.git("commit", "-q", "-m", "A module of that name")
+        assert server.post(f"/api/sessions/{session}/resume")["session"] == session
+        until(lambda: server.get(f"/api/sessions/{session}")["status"] == "complete")
+        until(lambda: server.get("/api/modules")["modules"][0]["worked_on"] is False)
+        assert "is complete" in server.post(f"/api/sessions/{session}/resume", status=409)["detail"]
         assert server.post(f"/api/sessions/{session}/answer", {"text": "c"}, 409)["detail"].endswith(
             "no open question"
         )

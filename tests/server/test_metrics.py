@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools
 from tests.needs import lacking
 from tests.project import build, code, plan, verified
+from tests.ran import HERE
 from tests.server.serving import Server, serving
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
@@ -66,8 +68,15 @@ def test_the_metrics_add_up_and_pass_the_linter(make_project: MakeProject) -> No
         verifications = ran.named("verification_ran")
         assert added(values, "lopen_verification_duration_seconds_count") == len(verifications)
         assert added(values, "lopen_circuit_state") == 0
-        for name in ("budget_alerts", "budget_pauses", "circuit_trips"):
-            assert f"# TYPE lopen_{name}_total counter" in text
+        known = set(re.findall(r"^# TYPE (\w+)", text, re.M))
+        assert {
+            "lopen_budget_alerts_total",
+            "lopen_budget_pauses_total",
+            "lopen_circuit_trips_total",
+        } <= known
+        dashboard = (HERE / "docs" / "serving" / "grafana-dashboard.json").read_text("utf-8")
+        shown = {t["expr"] for p in json.loads(dashboard)["panels"] for t in p["targets"]}
+        assert {name.removesuffix("_bucket") for e in shown for name in re.findall(r"lopen_\w+", e)} == known
 
 
 def test_alerts_pauses_and_trips_are_counted(make_project: MakeProject) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import configparser
+import os
+import shlex
 import shutil
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import httpx2
@@ -12,6 +16,7 @@ import pytest
 
 from tests.needs import lacking
 from tests.project import Project
+from tests.ran import HERE
 from tests.server.serving import serving
 
 
@@ -99,6 +104,31 @@ def test_another_address_is_warned_of_and_spoken_to_over_tls(project: Project, t
         refused = project.lopen("serve", "--port", "0", *wrong)
         assert refused.code in (1, 2)
         assert words in refused.err
+
+
+def test_the_systemd_unit_starts_a_server(project: Project, tmp_path: Path) -> None:
+    """The unit is right for systemd where that is installed; its command serves the project of its folder."""
+    text = (HERE / "docs" / "serving" / "lopen-serve.service").read_text("utf-8")
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # systemd's names have capitals
+    unit.read_string(text)
+    service = unit["Service"]
+    assert (service["Restart"], service["KillMode"]) == ("on-failure", "process")  # runs that it started stay
+    program, *arguments = shlex.split(service["ExecStart"])
+    assert (program, arguments[0]) == ("%h/.local/bin/lopen", "serve")
+    port = arguments.index("--port")
+    with serving(project, *arguments[1:port], "--port", "0", *arguments[port + 2 :]) as server:
+        assert server.get("/api/projects")["projects"][0]["root"] == str(project.root)
+    if shutil.which("systemd-analyze") is not None:
+        file = tmp_path / "lopen-serve.service"
+        here = text.replace("%h/.local/bin/lopen", sys.executable).replace("%h/PROJECT", str(project.root))
+        file.write_text(here, "utf-8")
+        verified = subprocess.run(
+            ["systemd-analyze", "--user", "verify", str(file)],
+            env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert (verified.returncode, verified.stderr) == (0, "")
 
 
 def test_a_model_cannot_start_a_server(project: Project) -> None:

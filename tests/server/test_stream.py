@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
+from contextlib import closing
+from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from lopen.base.clock import SystemClock
+from lopen.base.events import Notice
 from lopen.storage.database import Database
+from lopen.storage.journal import Journal
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.session import Session
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import Message, silence, tools
 from tests.project import Project, build, plan
@@ -97,6 +106,36 @@ def test_the_server_is_killed_and_started_while_a_build_runs(make_project: MakeP
         finally:
             run.kill()
             server.process.kill()
+
+
+def test_a_client_that_never_reads_costs_neither_memory_nor_time(make_project: MakeProject) -> None:
+    """Events of 60 MB are recorded meanwhile; another client reads them all."""
+    project = make_project()
+    (project.root / ".lopen").mkdir(mode=0o700)
+    database = Database(project.root / ".lopen" / "state.db")
+    store, now = SessionStore(database), datetime.now(UTC)
+    session = Session("calc-20261122-1", "calc", now)
+    store.save(session, now)
+    journal = Journal(store, session, SystemClock(), redact=str)
+    journal.tell(Notice("info", "begin"))
+    with serving(project) as server, closing(database):
+        host, _, port = server.url.removeprefix("http://").rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as deaf:
+            head = f"GET /api/events?after=0 HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+            deaf.sendall(head.encode())
+            assert deaf.recv(4_096)
+            before = resident_mb(server)
+            for n in range(30):
+                with journal.transaction():
+                    journal.tell(*(Notice("info", f"{n} {'x' * 20_000}") for _ in range(100)))
+            found = durable(server, "/api/events?after=0", 3_001)
+            assert found[-1][1]["message"].startswith("29 ")
+            assert resident_mb(server) - before < 150  # the newest 2,000 events, and a page for each reader
+
+
+def resident_mb(server: Server) -> float:
+    status = Path(f"/proc/{server.process.pid}/status").read_text("ascii")
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1_024
 
 
 def test_what_the_model_writes_is_seen_while_it_writes(make_project: MakeProject) -> None:

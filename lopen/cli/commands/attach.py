@@ -23,10 +23,11 @@ def attach(
 
     Exit codes are those of the run: 0 complete, 1 failed, 3 a person is needed.
     """
-    from lopen.application.detached import follow, is_worked_on
+    from lopen.application.detached import follow
     from lopen.application.open_store import one_session, open_store
     from lopen.application.waiting import standstill
     from lopen.cli.rendering import mode_for, subscriber
+    from lopen.storage.lock import is_worked_on
 
     store = open_store(context)
     found = one_session(store, session)
@@ -42,7 +43,7 @@ def attach(
             for record in follow(context.root, store, found):
                 view(record)
     except (Stopped, KeyboardInterrupt):
-        if is_worked_on(context.root, found):
+        if is_worked_on(context.root, found.module):
             context.say(f"detached; {found.id} goes on. To follow it again: lopen attach")
             return ExitCode.OK
         raise

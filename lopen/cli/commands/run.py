@@ -38,10 +38,10 @@ def run(
     Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
     """
     if detach and not dry_run:
-        from lopen.application.detached import start_detached
+        from lopen.application.detached import run_detached
         from lopen.documents.modules import module_name
 
-        return start_detached(context, module_name(module), [a for a in sys.argv[1:] if a != "--detach"])
+        return run_detached(context, module_name(module), [a for a in sys.argv[1:] if a != "--detach"])
     from lopen.application.driving import drive_module
 
     return drive_module(context, module, options, dry_run=dry_run)

@@ -2,14 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files as package_files
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from lopen.server.dashboard.files import answer, page, read_files
+from lopen import __version__
+from lopen.base.hashing import content_hash
 from lopen.server.dashboard.spend import spend
 from lopen.server.served import ServedProjects
+
+MEDIA_TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file's content, its media type and its tag."""
+
+    content: bytes
+    media_type: str
+    tag: str
+
+
+def read_files() -> dict[str, StaticFile]:
+    """Return the static files by name."""
+    folder = package_files("lopen.server.dashboard") / "static"
+    found = {}
+    for file in folder.iterdir():
+        suffix = file.name[file.name.rfind(".") :]
+        if suffix in MEDIA_TYPES:
+            found[file.name] = _file(file.read_text("utf-8"), suffix)
+    return found
+
+
+def page(files: Mapping[str, StaticFile]) -> StaticFile:
+    """Return the page, which names the scripts so that the browser loads them side by side."""
+    environment = Environment(
+        loader=PackageLoader("lopen.server.dashboard"),
+        autoescape=select_autoescape(),
+        undefined=StrictUndefined,
+    )
+    scripts = sorted(name for name in files if name.endswith(".js"))
+    return _file(environment.get_template("index.html").render(scripts=scripts, version=__version__), ".html")
+
+
+def _file(text: str, suffix: str) -> StaticFile:
+    return StaticFile(text.encode(), MEDIA_TYPES[suffix], f'"{content_hash(text)}"')
+
+
+def answer(file: StaticFile | None, known_tag: str) -> Response:
+    """Return the file, or that it is as the browser knows it; raises 404 for None."""
+    if file is None:
+        raise HTTPException(404, "there is no such file")
+    headers = {"etag": file.tag, "cache-control": "no-cache"}
+    if file.tag in known_tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, media_type=file.media_type, headers=headers)
 
 
 def dashboard_routes(projects: ServedProjects) -> APIRouter:

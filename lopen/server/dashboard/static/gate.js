@@ -2,8 +2,10 @@
 
 import { get, post, Problem } from "./api.js";
 import { moduleOf, refresh } from "./board.js";
+import { diff } from "./diff.js";
 import { h } from "./dom.js";
-import { chip, copyable, empty, panel, say } from "./parts.js";
+import { build } from "./needs.js";
+import { button, chip, empty, panel, say } from "./parts.js";
 import { link } from "./routes.js";
 import { ago } from "./time.js";
 
@@ -38,12 +40,14 @@ export function gatePage({ project, module, changed }) {
   async function approve(event) {
     event.preventDefault();
     const note = new FormData(event.target).get("note");
+    const goesOn = event.submitter?.value === "build";
     [busy, conflict] = [true, null];
     changed();
     try {
       await post(["modules", module, "approve"], { spec_hash: gate.spec_hash, note }, { project });
       say(`${module} is approved`, "good");
       await Promise.all([read(), refresh()]);
+      if (goesOn && (await build({ project, module }))) location.hash = link(project, "m", module);
     } catch (error) {
       conflict = error instanceof Problem ? error : new Problem(0);
     }
@@ -89,7 +93,7 @@ function problems({ problems: found, warnings }) {
   return panel("Problems", { key: "problems" }, h("ul", { class: "findings" }, found.map((p) => line(p, "error")), warnings.map((p) => line(p, "warning"))));
 }
 
-function changes({ approval, changes: lines, sections: parts }) {
+function changes({ approval, changes: lines, sections: parts, diff: text }) {
   if (!approval) return panel("Since the last approval", { key: "changes" }, empty("This specification was never approved."));
   const addresses = new Set(parts.map((s) => s.address));
   const items = lines.map((line) => {
@@ -98,7 +102,8 @@ function changes({ approval, changes: lines, sections: parts }) {
   });
   return panel("Since the last approval", { key: "changes" },
     h("p", { class: "faint" }, `Approved by ${approval.who} `, ago(approval.at), approval.note ? `: ${approval.note}` : ""),
-    items.length ? h("ul", { class: "changes" }, items) : h("p", null, "Nothing has changed."));
+    items.length ? h("ul", { class: "changes" }, items) : h("p", null, "Nothing has changed."),
+    text ? diff(text) : null);
 }
 
 function changeChip(kind) {
@@ -129,15 +134,19 @@ function commands({ commands: list }) {
   ])));
 }
 
-function decision({ gate, module, conflict, busy, newer, approve, again }) {
+function decision({ gate, project, module, conflict, busy, newer, approve, again }) {
   const blocked = gate.problems.length > 0;
+  const { worked_on: runs, state } = moduleOf(project, module) ?? {};
+  const submit = (text, options) => h("button", { type: "submit", disabled: busy || blocked || newer, ...options }, text);
   return panel(gate.approved ? "Approved" : "Approve", { key: "decision", id: "decision", class: "decision" },
     gate.approved
-      ? h("p", null, "This specification is approved. To build it, in a terminal: ", copyable(`lopen run ${module}`))
+      ? h("p", null, "This specification is approved. ",
+          runs || state === "complete" ? null : button("Build", () => build({ project, module }), { kind: "primary", label: `Build ${module}` }))
       : h("form", { onsubmit: approve },
           h("div", { class: "field" }, h("label", { for: "note" }, "Note (optional)"), h("textarea", { id: "note", name: "note", rows: 2 })),
           h("p", { class: "faint" }, "You approve exactly this specification and these commands."),
-          h("button", { type: "submit", class: "primary", disabled: busy || blocked || newer }, "Approve"),
+          h("div", { class: "actions" }, runs ? submit("Approve", { class: "primary" })
+            : [submit("Approve and build", { class: "primary", value: "build" }), submit("Only approve")]),
           blocked ? h("p", { class: "bad" }, "Fix the problems above first.") : null),
     conflict ? h("div", { class: "notice", role: "alert" },
       h("strong", null, conflict.status === 409 ? "Not approved: the specification has changed. " : "Not approved. "),

@@ -6,8 +6,8 @@ import { short } from "./chart.js";
 import { h } from "./dom.js";
 import { Feed } from "./feed.js";
 import { alertsPanel, budgetsPanel, circuitsPanel } from "./limits.js";
-import { needsPanel, waiting } from "./needs.js";
-import { bar, button, chip, copyable, decided, empty, mark, panel, words } from "./parts.js";
+import { build, needsPanel, waiting } from "./needs.js";
+import { bar, button, chip, decided, empty, mark, panel, words } from "./parts.js";
 import { link } from "./routes.js";
 import { ago } from "./time.js";
 import { VirtualList } from "./virtual.js";
@@ -82,7 +82,6 @@ export function modulePage({ project, module, session: wanted, changed, connecte
         heading(project, module, summary, session, board.sessions.filter((s) => s.project === project && s.module === module)),
         problem?.status ? h("p", { class: "bad", role: "alert", key: "problem" }, problem.message) : null,
         needsPanel(waits),
-        session.standstill && !waits.length ? h("p", { class: "notice", key: "still" }, session.standstill.cause, " To go on, in a terminal: ", copyable(session.standstill.command)) : null,
         session.status ? progressLine(session, summary) : null,
         h("div", { class: "grid work", key: "work" }, treePanel(session, tree), feedPanel(feed), aside(project, module, session)),
       ].filter(Boolean);
@@ -92,10 +91,11 @@ export function modulePage({ project, module, session: wanted, changed, connecte
 
 function unstarted(project, module, summary) {
   if (!summary) return empty("Reading…");
-  if (summary.state === "approved") return empty("The specification is approved. To build it, in a terminal:", `lopen run ${module}`);
+  const approved = summary.state === "approved";
   return panel("Next", { key: "next" },
-    h("p", null, "Nothing was built yet. Read the specification and approve it; then start the run in a terminal: ", copyable(`lopen run ${module}`)),
-    h("p", null, h("a", { class: "button primary", href: link(project, "m", module, "gate") }, "Read and approve")));
+    h("p", null, approved ? "The specification is approved. Nothing was built yet." : "Nothing was built yet. Read the specification and approve it."),
+    h("p", null, approved ? button("Build", () => build({ project, module }), { kind: "primary", label: `Build ${module}` })
+      : h("a", { class: "button primary", href: link(project, "m", module, "gate") }, "Read and approve")));
 }
 
 function heading(project, module, summary, session, sessions = []) {

@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { board, refresh, several } from "./board.js";
 import { h } from "./dom.js";
 import { acknowledgeCircuit, extend, resetCircuit } from "./limits.js";
-import { ask, button, copyable, say } from "./parts.js";
+import { ask, button, copyable, decided, say } from "./parts.js";
 import { link } from "./routes.js";
 
 const TITLES = {
@@ -20,13 +20,15 @@ const TITLES = {
   interrupted: "The run was interrupted",
   person: "A person paused the run",
   failed: "The run failed",
+  ready: "The session can go on",
 };
 
 /** Return what waits in `sessions`, each with an id that stays while it waits. */
 export function waiting(sessions = newest(board.sessions)) {
-  return sessions.filter((s) => s.waiting || s.status === "failed").map((session) => {
-    const { kind, message, command } = session.waiting ?? { kind: "failed", message: session.standstill?.cause ?? "", command: `lopen resume ${session.session}` };
-    return { id: `${session.project}/${session.session}/${kind}/${message}`, session, kind, message, command };
+  return sessions.filter((s) => s.standstill).map((session) => {
+    const { cause: message, mend, command } = session.standstill;
+    const kind = session.waiting?.kind ?? { failed: "failed", running: "interrupted" }[session.status] ?? "ready";
+    return { id: `${session.project}/${session.session}/${kind}/${message}`, session, kind, message, mend, command };
   });
 }
 
@@ -48,31 +50,49 @@ export function needsPanel(items) {
         h("h3", null, several() ? `${item.session.project} / ` : null,
           h("a", { href: link(item.session.project, "m", item.session.module) }, item.session.module),
           `: ${TITLES[item.kind] ?? item.kind}`),
-        h("p", { class: "said" }, item.message)),
+        item.message ? h("p", { class: "said" }, item.message) : null,
+        item.mend ? h("p", { class: "said faint" }, item.mend) : null),
       h("div", { class: "actions" }, actions(item)))));
 }
 
 function actions({ kind, session, command }) {
   const { project, module } = session;
-  const then = (line) => h("span", { class: "then" }, "in a terminal: ", copyable(line));
-  const goOn = then(`lopen resume ${session.session}`);
+  const then = h("span", { class: "then" }, "in a terminal: ", copyable(command));
+  const goOn = button("Resume", () => resume(session), { kind: "primary", label: `Resume ${module}` });
+  const named = (entry, id) => entry.project === project && command.includes(` ${entry[id]}`);
   if (kind === "gate") return h("a", { class: "button primary", href: link(project, "m", module, "gate") }, "Read and approve");
   if (kind === "question") return button("Answer", () => answer(session), { kind: "primary" });
-  if (command.startsWith("lopen confirm")) {
-    return button("Confirm", () => confirm(session), { kind: "primary" });
-  }
+  if (command.startsWith("lopen confirm")) return button("Confirm", () => confirm(session), { kind: "primary" });
   if (kind === "budget") {
-    const budgets = board.budgets.filter((b) => b.project === project && ["paused", "exhausted"].includes(b.status));
-    return [budgets.map((b) => button(`Extend ${b.budget_id}`, () => extend(b), { kind: "primary" })), budgets.length ? null : ["It is extended; ", goOn]];
+    const budget = board.budgets.find((b) => named(b, "budget_id") && ["paused", "exhausted"].includes(b.status));
+    return budget ? button(`Extend ${budget.budget_id}`, () => extend(budget), { kind: "primary" }) : ["It is extended.", goOn];
   }
   if (kind === "circuit") {
-    const circuits = board.circuits.filter((c) => c.project === project && c.state === "open");
-    return [circuits.map((c) => [
-      button("Acknowledge", () => acknowledgeCircuit(c), { kind: "primary", label: `Acknowledge circuit ${c.circuit_id}` }),
-      button("Reset", () => resetCircuit(c), { label: `Reset circuit ${c.circuit_id}` }),
-    ]), circuits.length ? null : goOn];
+    const circuit = board.circuits.find((c) => named(c, "circuit_id") && c.state === "open");
+    return circuit ? [
+      button("Acknowledge", () => acknowledgeCircuit(circuit), { kind: "primary", label: `Acknowledge circuit ${circuit.circuit_id}` }),
+      button("Reset", () => resetCircuit(circuit), { label: `Reset circuit ${circuit.circuit_id}` }),
+    ] : goOn;
   }
-  return command ? then(command) : goOn;
+  return command.startsWith("lopen resume") ? goOn : then;
+}
+
+/** Let a session go on, or begin to build a module: the server starts the run, which outlives it. */
+export function resume({ project, module, session }) {
+  return started(module, project, ["sessions", session, "resume"]);
+}
+
+export function build({ project, module }) {
+  return started(module, project, ["modules", module, "run"]);
+}
+
+function started(module, project, route) {
+  say(`${module}: starting…`);
+  return decided(async () => {
+    const { message } = await post(route, {}, { project });
+    await refresh();
+    return message;
+  });
 }
 
 function confirm(session) {
@@ -82,10 +102,10 @@ function confirm(session) {
     fields: [{ name: "note", label: "Note for the model (optional)", type: "area" }],
     action: "Confirm",
     done: "confirmed",
+    resume: () => resume(session),
     send: async ({ note }) => {
-      const given = await post(["sessions", session.session, "confirm"], { note }, { project: session.project });
+      await post(["sessions", session.session, "confirm"], { note }, { project: session.project });
       await refresh();
-      return given;
     },
   });
 }
@@ -103,10 +123,10 @@ async function answer(session) {
     }],
     action: "Answer",
     done: "answered",
-    send: async (values) => {
-      const given = await post(["sessions", session.session, "answer"], { text: values.text }, { project: session.project });
+    resume: () => resume(session),
+    send: async ({ text: given }) => {
+      await post(["sessions", session.session, "answer"], { text: given }, { project: session.project });
       await refresh();
-      return given;
     },
   });
 }

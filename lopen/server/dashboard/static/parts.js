@@ -92,11 +92,11 @@ export function say(text, kind = "") {
   say.timer = setTimeout(() => patch(place, []), kind === "bad" ? 12000 : 5000);
 }
 
-/** Run a decision; say what came of it. Return whether it was accepted. */
+/** Run a decision; say `done`, or what `work` returns. Return whether it was accepted. */
 export async function decided(work, done) {
   try {
-    await work();
-    say(done, "good");
+    const told = await work();
+    say(done ?? told, "good");
     return true;
   } catch (problem) {
     say(problem.hint ? `${problem.message}: ${problem.hint}` : problem.message, "bad");
@@ -106,9 +106,10 @@ export async function decided(work, done) {
 
 /**
  * Ask the person in a dialog. `fields` are `{name, label, type, value, required, min, max, hint}`; `send(values)` is
- * awaited, and its error is shown in the dialog, which stays. What it returns may name the command that goes on.
+ * awaited, and its error is shown in the dialog, which stays. With `resume`, the person chooses whether the session goes
+ * on at once.
  */
-export function ask({ title, text, fields = [], action, kind = "primary", done, send }) {
+export function ask({ title, text, fields = [], action, kind = "primary", done, send, resume }) {
   const dialog = document.createElement("dialog");
   const opener = document.activeElement;
   let error = "";
@@ -118,12 +119,14 @@ export function ask({ title, text, fields = [], action, kind = "primary", done, 
     event.preventDefault();
     if (busy) return;
     const values = Object.fromEntries(new FormData(event.target));
+    const goesOn = resume && event.submitter?.value === "resume";
     [busy, error] = [true, ""];
     draw();
     try {
-      const decided = await send(values);
-      say(decided?.command ? `${done}; to go on, in a terminal: ${decided.command}` : done, "good");
+      await send(values);
+      say(done, "good");
       close();
+      if (goesOn) resume();
     } catch (problem) {
       [busy, error] = [false, problem.hint ? `${problem.message}: ${problem.hint}` : problem.message];
       draw();
@@ -135,8 +138,10 @@ export function ask({ title, text, fields = [], action, kind = "primary", done, 
       text ? h("p", null, text) : null,
       fields.map(field),
       h("p", { class: "bad", role: "alert" }, error),
-      h("div", { class: "actions" }, button("Cancel", close),
-        h("button", { type: "submit", class: kind, disabled: busy }, action))),
+      h("div", { class: "actions" },
+        h("button", { type: "submit", class: kind, disabled: busy, value: "resume" }, resume ? `${action} and resume` : action),
+        resume ? h("button", { type: "submit", disabled: busy }, `Only ${action.toLowerCase()}`) : null,
+        button("Cancel", close))),
   ]);
   dialog.setAttribute("aria-labelledby", "ask-title");
   dialog.addEventListener("close", () => {

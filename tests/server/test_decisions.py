@@ -1,0 +1,143 @@
+"""Every kind of decision on the dashboard, on sessions that were stored as waiting for one."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime
+
+from playwright.sync_api import Browser, expect
+
+from lopen.limits.circuits.circuit import CircuitState
+from lopen.limits.stores.opening import open_limits
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+from lopen.storage.sessions import SessionStore
+from lopen.workflow.session import Pause, Question, Session
+from lopen.workflow.steps import Step
+from lopen.workflow.task_tree import Component, Task, TaskTree
+from tests.e2e.conftest import MakeProject
+from tests.project import Project, specification
+from tests.server.browser import visiting
+from tests.server.serving import serving
+
+
+def test_a_person_answers_confirms_acknowledges_and_skips(
+    make_project: MakeProject, browser: Browser
+) -> None:
+    """Every kind of decision, on sessions that were stored as waiting for one."""
+    project = make_project()
+    with serving(project) as server, visiting(browser, server) as person:
+        page = person.page
+        expect(page.get_by_text("lopen init MODULE")).to_be_visible()
+        _store_waiting_sessions(project)
+        expect(page.get_by_role("heading", name="lopen needs you · 3")).to_be_visible()
+        person.picture("waiting")
+        person.require_accessible()
+        person.press("Answer")
+        expect(page.get_by_role("dialog")).to_contain_text("Round up or down?")
+        expect(page.get_by_label("Answer", exact=True)).to_have_value("down")
+        person.write("Answer", "up")
+        person.press("Only answer")
+        expect(page.get_by_text("asks: The session can go on")).to_be_visible()
+        person.press("Confirm")
+        person.write("Note for the model (optional)", "try the other library")
+        person.press("Only confirm")
+        expect(page.get_by_role("button", name="Confirm")).to_have_count(0)
+        person.press("Acknowledge circuit")
+        expect(page.get_by_role("region", name="Circuits").first).to_contain_text("half open")
+        person.go("#/project/m/doubts/t/doubts-t1")
+        person.press("Skip Write it")
+        person.write("Reason", "out of scope")
+        person.press("Skip the task")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("skipped")
+    store = SessionStore(Database(project.root / ".lopen" / "state.db"))
+    asked, confirmed = (store.latest(module=name) for name in ("asks", "doubts"))
+    assert asked is not None
+    assert asked.question is not None
+    assert asked.question.answer == "up"
+    assert confirmed is not None
+    assert any("try the other library" in note for note in confirmed.notes)
+    assert [t.given_up for t in confirmed.tree.tasks] == ["out of scope"]
+
+
+# A browser without a screen hides no page, so the page is told that it is hidden
+HIDDEN = """Object.defineProperty(document, "hidden", {get: () => true});
+const Given = Notification;
+window.notified = [];
+window.Notification = class extends Given {
+  constructor(title, options) { super(title, options); this.onshow = () => window.notified.push(title); }
+};"""
+
+
+def test_a_background_tab_tells_that_it_needs_a_person(make_project: MakeProject, browser: Browser) -> None:
+    """By title and icon, and by a notification of the browser."""
+    project = make_project()
+    with serving(project) as server, visiting(browser, server) as person:
+        page = person.page
+        page.context.grant_permissions(["notifications"], origin=server.url)
+        page.add_init_script(HIDDEN)
+        page.reload()
+        expect(page.get_by_text("lopen init MODULE")).to_be_visible()
+        _store_waiting_sessions(project)
+        person.until("document.title.startsWith('(3) needs you')")
+        assert page.locator("#icon").get_attribute("href") == "/static/icon-needs.svg"
+        person.until("window.notified.length === 3")
+        assert "asks: The model asks you a question" in page.evaluate("window.notified")
+
+
+def _store_waiting_sessions(project: Project) -> None:
+    now = datetime.now(UTC)
+    pauses = {
+        "asks": Pause("question", "the model asks: Round up or down?", "lopen answer asks-20260301-1 TEXT"),
+        "doubts": Pause(
+            "confirmation", "3 attempts failed", "lopen confirm doubts-20260301-1", "doubts-t1", 3
+        ),
+        "trips": Pause("circuit", "5 identical calls in a row", "lopen circuit ack session:trips-20260301-1"),
+    }
+    (project.root / ".lopen").mkdir(mode=0o700, exist_ok=True)
+    store = SessionStore(Database(project.root / ".lopen" / "state.db"))
+    for module, pause in pauses.items():
+        project.specify(module, specification(module))
+        tree = TaskTree((Component("c1", "core", tasks=(Task(f"{module}-t1", "Write it"),)),))
+        question = Question("Round up or down?", ("up", "down"), "down") if module == "asks" else None
+        session = Session(
+            f"{module}-20260301-1",
+            module,
+            now,
+            step=Step.ITERATE_THROUGH_TASKS,
+            status="paused",
+            pause=pause,
+            tree=tree,
+            question=question,
+        )
+        store.save(session, now)
+    tripped = CircuitState(
+        "session:trips-20260301-1",
+        state="open",
+        trip_reason="5 identical calls in a row",
+        tripped_at=now.timestamp(),
+        last_updated=now.timestamp(),
+        rule="duplicate_call",
+        needs_ack=True,
+    )
+    with closing(open_limits(Settings().budget, store.database)) as limits:
+        limits.atomically(lambda rows: rows.put_circuit(tripped))
+    store.database.close()
+
+
+def test_a_decision_reaches_the_project_on_whose_page_it_was_made(
+    make_project: MakeProject, browser: Browser
+) -> None:
+    first, second = make_project(name="first"), make_project(name="second")
+    for project in (first, second):
+        project.specify()
+    both = ("--project", str(first.root), "--project", str(second.root))
+    with serving(first, *both) as server, visiting(browser, server) as person:
+        modules = person.page.get_by_role("region", name="Modules").first
+        expect(modules).to_contain_text("calcfirst")
+        expect(modules).to_contain_text("calcsecond")
+        person.go("#/second/m/calc/gate")
+        person.press("Only approve")
+        expect(person.page.get_by_role("heading", level=1)).to_contain_text("approved")
+    states = [p.lopen("modules", "--json").named("module")[0]["state"] for p in (first, second)]
+    assert states == ["specified", "approved"]
