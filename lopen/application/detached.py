@@ -71,12 +71,10 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
             time.sleep(POLL_S)
         if process.returncode is None:
             raise LopenError(f"the run did not begin within {START_S:.0f} s", hint=f"its output: {output}")
-        return DetachedRun(process.pid, output, _exit_code(process.returncode))
-
-
-def _exit_code(code: int) -> ExitCode:
-    """Return the exit code of a process, that of a failure for one that a signal ended."""
-    return ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
+        code = (
+            process.returncode if process.returncode >= 0 else ExitCode.FAILED
+        )  # below 0: a signal ended it
+        return DetachedRun(process.pid, output, ExitCode(code))
 
 
 def run_detached(context: CommandContext, module: str, arguments: Sequence[str]) -> ExitCode:

@@ -206,7 +206,7 @@ async def _started(project: ServedProject, module: str, *arguments: str) -> mode
     def work(opened: OpenProject) -> models.DecisionResponse:
         session = opened.store.latest(module=module)
         pause = session.pause if session is not None and begun.code is not None else None
-        state = "runs" if begun.code is None else "is complete" if begun.code is ExitCode.OK else "waits"
+        state = "runs" if begun.code is None else "is complete" if begun.code == ExitCode.OK else "waits"
         return models.DecisionResponse(
             session=session.id if session is not None else "",
             message=f"{module} {state}: {pause.message}" if pause is not None else f"{module} {state}",
