@@ -1,7 +1,8 @@
-"""The pages of docs/reference: every link leads somewhere, and the tables list what the code has."""
+"""The pages: every link leads somewhere, and the tables list what the code has."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import get_args
@@ -16,9 +17,11 @@ from lopen.limits.circuits.rules import RULES
 from lopen.sandbox.choice import Mode
 from lopen.tools.catalogue import FIXED
 from lopen.workflow.steps import TRANSITIONS
+from scripts import write_troubleshooting
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
+REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 MENTION = re.compile(r"docs/reference/[a-z-]+\.md")
 
@@ -34,7 +37,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_to_a_heading_that_exists(path: Path) -> None:
     for target, anchor in LINK.findall(path.read_text("utf-8")):
         there = (path.parent / target).resolve() if target else path
@@ -43,8 +46,30 @@ def test_every_link_of_a_page_leads_to_a_heading_that_exists(path: Path) -> None
 
 
 def test_the_index_names_every_page() -> None:
-    for path in PAGES:
+    for path in REFERENCE:
         assert path.stem == "index" or f"({path.name})" in page("index")
+
+
+def test_the_page_of_the_architecture_names_what_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = text[text.index("## Where things are decided") : text.index("## Rooms")]
+    named = re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py)?)`(?: \((`[^)]*)\))?", table)
+    assert len(named) > 40
+    for place, names in named:
+        path = ROOT / "lopen" / place
+        assert path.exists(), place
+        tree = ast.parse(path.read_text("utf-8") if path.is_file() else "")
+        at_top = {getattr(node, "name", "") for node in tree.body}
+        at_top |= {ast.unparse(node.target) for node in tree.body if isinstance(node, ast.AnnAssign)}
+        for name in re.findall(r"`(\w+)`", names):
+            assert name in at_top, f"{place} has no {name}"
+
+
+def test_the_page_of_messages_is_current() -> None:
+    assert write_troubleshooting.rooms_without_section() == set()
+    assert write_troubleshooting.page() == write_troubleshooting.PAGE.read_text("utf-8"), (
+        "run: python -m scripts.write_troubleshooting"
+    )
 
 
 def test_every_page_that_the_repository_mentions_exists() -> None:

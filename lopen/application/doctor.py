@@ -182,14 +182,13 @@ def sandbox(examined: Examined) -> Iterator[CheckResult]:
         mend = "install bubblewrap, or run without a sandbox: lopen config set --user sandbox.mode none"
         yield CheckResult(f"sandbox.mode = {wanted}", "fail", found.detail, mend)
     else:
-        with tempfile.TemporaryDirectory() as place:  # choosing one makes the HOME of commands
+        with tempfile.TemporaryDirectory() as place:  # choosing and trying one makes the HOME of commands
             chosen = sandbox_for(examined.settings, Path(place), "")
+            network = chosen.install_network
         status: Status = "warn" if chosen.warning else "ok"
         yield CheckResult(f"sandbox.mode = {wanted}", status, chosen.warning or found.detail)
-        reached = NETWORKS[chosen.install_network].format(
-            ", ".join(examined.settings.sandbox.package_indexes)
-        )
-        yield CheckResult("verify-setup", "warn" if chosen.install_network == "host" else "ok", reached)
+        reached = NETWORKS[network].format(", ".join(examined.settings.sandbox.package_indexes))
+        yield CheckResult("verify-setup", "warn" if network == "host" else "ok", reached)
 
 
 def disk(examined: Examined) -> Iterator[CheckResult]:

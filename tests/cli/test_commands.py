@@ -381,7 +381,9 @@ def test_doctor_tries_what_it_says(lopen: Lopen, project: Path, surroundings: di
     (project / "Makefile").write_text("test:\n\ttrue\nlint:\n\ttrue\n")
     identity = dict.fromkeys(("GIT_COMMITTER_NAME", "GIT_AUTHOR_NAME"), "n")
     identity |= dict.fromkeys(("GIT_COMMITTER_EMAIL", "GIT_AUTHOR_EMAIL"), "e@x")
-    before = lopen("doctor", env=identity).stdout.splitlines()
+    whole = lopen("doctor", env=identity).stdout
+    assert "the check failed" not in whole
+    before = whole.splitlines()
     found = next(at for at, line in enumerate(before) if line.startswith("warn  repository: "))
     assert "no commit yet" in before[found]
     assert "git add -A && git commit" in before[found + 1]
