@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 from lopen.git import trees
 from lopen.git.checked_out import conversions, restore
@@ -25,6 +26,9 @@ from lopen.git.screening import Leak
 from lopen.git.snapshot import Snapshots
 
 NO_EXCLUSIONS: Mapping[str, str] = {}
+_KEPT_ANSWERS = 64
+
+Answer = TypeVar("Answer")
 
 
 class Checkout(ABC):
@@ -50,6 +54,9 @@ class Checkout(ABC):
         self._base = base  # returns the commit that a snapshot is based on
         self._embedded: tuple[str, ...] = ()
         self.changed_protected_paths: tuple[str, ...] = ()  # by the latest snapshot, see `is_protected_path`
+        self._answers: dict[
+            tuple[object, ...], object
+        ] = {}  # about objects, which never change under their id
         self._listing = Lock()  # read-only tools of one turn may list files in parallel
 
     def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
@@ -110,7 +117,7 @@ class Checkout(ABC):
 
     def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
         """Return the changes from the tree (or commit) `before` to `after`, by path."""
-        return trees.changes(self._reader(), before, after)
+        return self._known(("changes", before, after), lambda: trees.changes(self._reader(), before, after))
 
     def diff(
         self,
@@ -132,9 +139,10 @@ class Checkout(ABC):
         """Return path → entry of every file of a tree."""
         return trees.entries(self._reader(), tree)
 
-    def blob_sizes(self, blobs: Iterable[str]) -> dict[str, int]:
+    def blob_sizes(self, blobs: Iterable[str]) -> Mapping[str, int]:
         """Return blob id → size in bytes."""
-        return trees.blob_sizes(self._reader(), blobs)
+        wanted = tuple(blobs)
+        return self._known(("sizes", *wanted), lambda: trees.blob_sizes(self._reader(), wanted))
 
     def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Return blob id → content."""
@@ -146,7 +154,7 @@ class Checkout(ABC):
 
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit."""
-        return trees.tree_of(self._reader(), commit)
+        return self._known(("tree", commit), lambda: trees.tree_of(self._reader(), commit))
 
     def merged(self, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
         """Merge two commits without touching a file; return the tree, and the paths in conflict."""
@@ -166,6 +174,14 @@ class Checkout(ABC):
         """Return (path, attribute) → value where a checkout of the tree writes other bytes than the blob's."""
         self._private.prepare(self._base())
         return conversions(self._private, tree, paths)
+
+    def _known(self, question: tuple[object, ...], ask: Callable[[], Answer]) -> Answer:
+        """Return the answer to a question about objects, asking git only the first time."""
+        if question not in self._answers:
+            while len(self._answers) >= _KEPT_ANSWERS:
+                self._answers.pop(next(iter(self._answers)), None)
+            self._answers[question] = ask()
+        return self._answers[question]  # type: ignore[return-value]
 
     def _reader(self) -> GitCommand:
         self._private.prepare(self._base())
