@@ -115,8 +115,8 @@ class Project:
     def environment(self, **variables: str) -> dict[str, str]:
         """What the command runs with; a variable given as empty is not there at all."""
         own = self.endpoint.environment if self.endpoint else {}
-        retry = {"LOPEN_MODEL__RETRY_BASE_S": "0.01"}
-        every = {**os.environ, "PYTHONPATH": str(HERE), **retry, **own, **self.variables, **variables}
+        quick = {"LOPEN_MODEL__RETRY_BASE_S": "0.01", "LOPEN_ORACLE__MUTATION": "off"}
+        every = {**os.environ, "PYTHONPATH": str(HERE), **quick, **own, **self.variables, **variables}
         return {name: value for name, value in every.items() if value}
 
     def lopen(

@@ -13,9 +13,12 @@ from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
 from lopen.loop.converted_files import converted_files
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
+from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.prompts.prompt import named, outermost
 from lopen.test_integrity import FileChange, find_tampering, looks_like_test, tests_by_file
+from lopen.test_integrity.suite import words
+from lopen.tools.mutation import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
@@ -23,55 +26,10 @@ from lopen.workflow.task_tree import Component, Task
 
 LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
 UNCOMPARED = "the file is too large to be searched for weakened tests"
-SOURCE_SUFFIXES = frozenset(
-    [
-        ".bash",
-        ".c",
-        ".cc",
-        ".clj",
-        ".cpp",
-        ".cs",
-        ".css",
-        ".dart",
-        ".ex",
-        ".exs",
-        ".go",
-        ".gradle",
-        ".h",
-        ".hpp",
-        ".hs",
-        ".html",
-        ".java",
-        ".jl",
-        ".js",
-        ".jsx",
-        ".kt",
-        ".kts",
-        ".lua",
-        ".m",
-        ".mjs",
-        ".ml",
-        ".php",
-        ".pl",
-        ".proto",
-        ".ps1",
-        ".py",
-        ".pyi",
-        ".r",
-        ".rb",
-        ".rs",
-        ".scala",
-        ".scss",
-        ".sh",
-        ".sql",
-        ".svelte",
-        ".swift",
-        ".tf",
-        ".ts",
-        ".tsx",
-        ".vue",
-        ".zig",
-    ]
+SOURCE_SUFFIXES = words(
+    ".bash .c .cc .clj .cpp .cs .css .dart .ex .exs .go .gradle .h .hpp .hs .html .java .jl .js .jsx .kt .kts "
+    ".lua .m .mjs .ml .php .pl .proto .ps1 .py .pyi .r .rb .rs .scala .scss .sh .sql .svelte .swift .tf .ts .tsx "
+    ".vue .zig"
 )
 
 
@@ -136,6 +94,8 @@ def evidence_for(
         gaps, parts = ((base, tree),), ()
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
     source = _source(change, in_gaps) if wide else ()
+    mutation = _mutation(bench, base, tree, compared, results)
+    nothing = mutation.finding(blocks=scope != "task" or _touches_tests(compared)) if mutation else None
     return Evidence(
         scope=scope,
         subject=subject,
@@ -154,6 +114,7 @@ def evidence_for(
             *converted_files(repository, base, tree, change.files),
             *untested_code(bench, compared),
             *left_out(bench),
+            *([nothing] if nothing and nothing.severity != "error" else []),
         ),
         base_tree=base,
         tree=tree,
@@ -162,7 +123,25 @@ def evidence_for(
         established=parts,
         source=source,
         tests=tuple(sorted(tests_by_file(_texts(change)).items())) if scope != "task" else (),
+        mutation=mutation,
+        refused=(nothing,) if nothing and nothing.severity == "error" else (),
     )
+
+
+def _mutation(
+    bench: Workbench, base: str, tree: str, changes: Sequence[FileChange], results: Sequence[Verified]
+) -> MutationCheck | None:
+    """What the tests notice of mutants, where every verify command passed on the tree."""
+    tests = next((r for r in results if r.tool == "verify_tests"), None)
+    off = bench.settings.oracle.mutation == "off"
+    if off or tests is None or base == tree or not all(r.passed and r.tree == tree for r in results):
+        return None
+    run = TestRun(tests.command, tree, tests.seconds)
+    return bench.project.verifier.mutants.check(base, changes, run)
+
+
+def _touches_tests(changes: Sequence[FileChange]) -> bool:
+    return any(kind(c.path) == "test" or holds_inline_tests(c.path, c.after or "") for c in changes)
 
 
 def _established(

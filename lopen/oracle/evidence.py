@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import Finding, Scope, Verdict
 
 _FORMAT = 2  # counts up when what is hashed changes, so that no old verdict answers for new evidence
@@ -66,6 +67,8 @@ class Evidence:
     between which the work was done; `files` are the files that differ between them. `diff` is what no accepted
     verdict covers of it; `source` is the final text of the files that accepted verdicts cover (`established`).
     `answers` are (question, answer) of the person. `note` is a claim of the builder. `tests` are (path, names).
+    `mutation` is what the tests notice of small faults in the changed functions, None where there are none to make.
+    `refused` are lopen's findings that fail the work without a judge.
     """
 
     scope: Scope
@@ -85,6 +88,8 @@ class Evidence:
     established: tuple[Established, ...] = ()
     source: tuple[SourceFile, ...] = ()
     tests: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    mutation: MutationCheck | None = None
+    refused: tuple[Finding, ...] = ()
 
 
 def evidence_hash(evidence: Evidence) -> str:

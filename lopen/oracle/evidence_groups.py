@@ -18,6 +18,7 @@ LONGEST_NOTE = 2_000
 # Largest share of the whole that each group may take. The diff and the source get all that is left.
 SHARES = {
     "findings": 0.12,
+    "mutation": 0.04,
     "results": 0.15,
     "description": 0.06,
     "criteria": 0.10,
@@ -73,6 +74,12 @@ def context_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
     found = group("Found by lopen in the change", "findings")
     found.add_lines("findings", list(_finding_lines(evidence.tampering)))
     yield found
+    if evidence.mutation is not None:
+        mutation = group(
+            "Mutants: one small fault each in a changed function, made and tried by lopen", "mutation"
+        )
+        mutation.add_lines("mutation", [_one_line(line) for line in evidence.mutation.lines()])
+        yield mutation
     results = group("Verify commands, run by lopen", "results")
     _add_results(results, evidence.results)
     yield results

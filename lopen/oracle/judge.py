@@ -83,12 +83,13 @@ def judge(
     costs nothing to decide again, and an answer that could not be read is not a verdict.
     """
     digest = evidence_hash(evidence)
-    if unfit := unfit_results(evidence):
+    unfit = unfit_results(evidence)
+    if unfit or evidence.refused:
         failed = Verdict(
             False,
             "high",
-            "a verify command stands in the way",
-            unfit,
+            "a verify command stands in the way" if unfit else evidence.refused[0].message.partition(":")[0],
+            (*unfit, *evidence.refused),
             evidence.scope,
             evidence.subject,
             digest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Literal, Protocol
 
 from lopen.base.errors import LopenError
@@ -13,7 +14,7 @@ OUTPUT_CHARACTERS = 30_000
 TIMEOUT_S = 120.0
 
 InstallNetwork = Literal["slirp4netns", "pasta", "proxy", "host"]
-KilledBy = Literal["", "timeout", "output", "processes", "memory", "written"]
+KilledBy = Literal["", "timeout", "output", "processes", "memory", "written", "cancelled"]
 
 
 class SandboxFailed(LopenError):
@@ -37,14 +38,14 @@ class CommandLimits:
 class Room:
     """The folders that a verify command gets in place of the project: a clean checkout and a HOME of its own.
 
-    `fixed` are files and folders below `files` or `home` that the command cannot change, where the sandbox supports
-    it; `carried` are (source, path relative to `files`), read-only too. bubblewrap shows `files` at the project's own
+    `fixed` are (source, place below `files` or `home`) that the command cannot change, where the sandbox supports it;
+    `carried` are (source, path relative to `files`), read-only too. bubblewrap shows `files` at the project's own
     path, and `carried` in it; elsewhere the command runs in `files`, where the caller has linked `carried`.
     """
 
     files: Path
     home: Path
-    fixed: tuple[Path, ...] = ()
+    fixed: tuple[tuple[Path, Path], ...] = ()
     carried: tuple[tuple[Path, str], ...] = ()
 
     def mounts(self, root: Path, home: Path) -> tuple[tuple[str, Path, Path], ...]:
@@ -53,9 +54,9 @@ class Room:
         The project's git folder is there too, read-only.
         """
         shown = [("--bind", self.files, root), ("--bind", self.home, home)]
-        for path in self.fixed:
+        for source, path in self.fixed:
             base, place = (self.files, root) if path.is_relative_to(self.files) else (self.home, home)
-            shown.append(("--ro-bind", path, place / path.relative_to(base)))
+            shown.append(("--ro-bind", source, place / path.relative_to(base)))
         shown += [("--ro-bind", source, root / path) for source, path in self.carried]
         git = root / ".git"
         if git.exists() and not git.is_symlink():
@@ -74,7 +75,7 @@ class Command:
     `trusted`: the result decides on the model's work (verify commands, hooks), so the command loads nothing that
     the model's commands left outside of the project. In a `room` it sees neither the project nor lopen's marks.
     `shown` are (source, place): files and folders outside the project to be read, under bubblewrap at a place in the
-    project or in HOME.
+    project or in HOME. The command is ended as soon as `cancelled` is set.
     """
 
     line: str | tuple[str, ...]
@@ -90,6 +91,7 @@ class Command:
     trusted: bool = False
     room: Room | None = None
     shown: tuple[tuple[Path, Path], ...] = ()
+    cancelled: Event | None = None
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -62,7 +62,9 @@ def supervise(
     assert process.stdout is not None
     pipe = process.stdout.fileno()
     try:
-        killed_by = _read_until_end(process, pipe, output, started + command.timeout_s, limits, roots)
+        killed_by = _read_until_end(
+            process, pipe, output, started + command.timeout_s, command, limits, roots
+        )
     finally:
         end()
     for chunk in _drain(pipe):
@@ -86,6 +88,7 @@ def _read_until_end(
     pipe: int,
     output: CommandOutput,
     deadline: float,
+    command: Command,
     limits: CommandLimits,
     roots: Callable[[], Iterable[int]],
 ) -> KilledBy:
@@ -102,6 +105,8 @@ def _read_until_end(
                     selector.unregister(pipe)
             if any(key.fd == exited for key, _ in ready) or (exited is None and process.poll() is not None):
                 return ""
+            if command.cancelled is not None and command.cancelled.is_set():
+                return "cancelled"
             if output.total > limits.output_mb * 1_000_000:
                 return "output"
             if exceeded := tree.exceeded():

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from lopen.storage.database import Database
 from lopen.storage.segments import moved_rows
 from lopen.storage.sessions import SessionStore
-from lopen.storage.verifications import VerificationRecord
+from lopen.storage.verifications import VerificationRecord, mutation_checked
 
 MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
 
@@ -93,6 +93,10 @@ class AuditTrail:
             (self._session, clean.call, clean.task, self._redact(json.dumps(body, ensure_ascii=False))),
         )
         return replace(clean, number=cursor.lastrowid or 0)
+
+    def mutation_checked(self, base: str, tree: str, command: str) -> Mapping[str, Any] | None:
+        """Return what the session's test command found on mutants of this change, None if it did not run on them."""
+        return mutation_checked(self._database, self._session, base, tree, command)
 
     def calls(self, *, limit: int = 100) -> list[CallRecord]:
         """Return the session's last `limit` calls, oldest first."""

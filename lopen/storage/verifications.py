@@ -19,7 +19,8 @@ PREFIX = "verification-"  # of the number, where a person names one
 class VerificationRecord:
     """A run of a verify command. `call` is the number of the tool call that ran it, None where lopen did.
 
-    `tree` is the work tree's id after it; `output` has no secrets, and lacks its middle where it is long.
+    `tree` is the work tree's id after it; `output` has no secrets, and lacks its middle where it is long. `mutation` is
+    what a run on mutants found, with the tree that it began from.
     """
 
     number: int
@@ -34,6 +35,7 @@ class VerificationRecord:
     at: str
     hint: str
     output: str
+    mutation: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -73,6 +75,18 @@ def last_failure(database: Database, session: str) -> VerificationRecord | None:
             passed.add(record.tool)
         elif record.tool not in passed:
             return record
+    return None
+
+
+def mutation_checked(
+    database: Database, session: str, base: str, tree: str, command: str
+) -> Mapping[str, Any] | None:
+    """Return what the command found on mutants of the change from `base` to `tree`, None if it did not run on them."""
+    for row in _rows(database, "session=? AND body LIKE '%\"mutation\": {%' ORDER BY seq DESC", session):
+        record = _record(row)
+        found = record.mutation
+        if found is not None and (found["base"], record.tree, record.command) == (base, tree, command):
+            return found
     return None
 
 

@@ -21,7 +21,7 @@ from lopen.sandbox.environment import command_home
 from lopen.storage.temporary import KeptFolder
 from lopen.tools.dependency_files import setup_key
 from lopen.tools.installed import Installed, RoomPlace
-from lopen.workspace.plain_files import remove
+from lopen.workspace.plain_files import LINK, content_at, remove, write_file
 from lopen.workspace.room_files import Found, RoomFile, RoomFiles
 
 BATCH_BYTES = 64_000_000  # of contents held in memory while the room is filled
@@ -45,6 +45,9 @@ class CleanRoom:
         mounted: bool,
         exposed: bool = False,
     ) -> None:
+        self._where = where
+        self._others: list[CleanRoom] = []
+        self._installed_in = self  # the room whose installed dependencies are shown
         self._repository = repository
         self._home = home
         self._carry = carry
@@ -68,12 +71,43 @@ class CleanRoom:
         return RoomFiles(top, self._repository.blob_contents, self._repository.layout.object_format)
 
     def close(self) -> None:
-        """Remove the room but for what is installed, if anything is."""
+        """Remove the room but for what is installed, if anything is, and those beside it."""
+        for other in self._others:
+            other.close()
         if self._installed.key:
             self._unplace()
             self._files.clear()
             self._user.clear()
         self._own.release(remove=not self._installed.key)
+
+    def beside(self, count: int) -> list[CleanRoom]:
+        """Return `count` more rooms, in which commands run side by side and see what is installed here.
+
+        Where the sandbox does not show a room at the project's path, what is installed may hold this room's own path:
+        then it is this room alone.
+        """
+        if not self._mounted:
+            return [self]
+        while len(self._others) < count:
+            where = self._where / "beside"  # none of these has anything installed
+            other = CleanRoom(where, self._repository, self._home, carry=self._carry, mounted=True)
+            other._installed_in = self
+            self._others.append(other)
+        return self._others[:count]
+
+    def count_files(self, tree: str) -> int:
+        """Return the number of files of `tree`."""
+        self._bring_to(tree)
+        return len(self._files.files)
+
+    def edit(self, path: str, edited: Callable[[bytes], bytes]) -> None:
+        """Change a file for the command that runs next; `leave` undoes it."""
+        place, file = str(self._files.top / path), self._files.files[path]
+        content = content_at(place)
+        if file.mode == LINK or content is None:
+            return
+        remove(place)
+        write_file(place, file.mode, edited(content))
 
     @property
     def set_up_for(self) -> str:
@@ -135,8 +169,16 @@ class CleanRoom:
         self._bring_to(tree)
         self._place()
         self._files.seal()
-        fixed = self._installed.paths() if self._mounted else ()
+        fixed = tuple(self._fixed()) if self._mounted else ()
         return Room(self._files.top, self._user.top, fixed, self._carried)
+
+    def _fixed(self) -> Iterator[tuple[Path, Path]]:
+        """Yield what is installed, with its place in this room."""
+        other = self._installed_in
+        for path in other._installed.paths():
+            in_files = path.is_relative_to(other._files.top)
+            base, own = (other._files, self._files) if in_files else (other._user, self._user)
+            yield path, own.top / path.relative_to(base.top)
 
     def leave(self, *, wanted: Callable[[str], bool], install: bool = False) -> Found:
         """Undo what the command did and return it. With `install`, what it added stays until `forget_installed`."""

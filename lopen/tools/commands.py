@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from lopen.storage.journal import Journal
 from lopen.tools.left_files import LeftFiles, clear_left_files
 
 _SAME_SPAN_NS = 20_000_000
+
+Runs = Callable[[Command], CommandResult]
 
 
 class ObjectsVanished(LopenError):
@@ -54,6 +57,12 @@ class Commands:
 
     def run(self, command: Command) -> CommandResult:
         """Run a command; restore and report the protected paths that it changed, and list them in `restored`."""
+        with self.guarded() as run:
+            return run(command)
+
+    @contextmanager
+    def guarded(self) -> Iterator[Runs]:
+        """Yield what runs commands, also side by side; at its end do for all of them what `run` does for one."""
         self.restored = ()
         started = time.time_ns()
         files = self.protected.snapshot()
@@ -64,13 +73,12 @@ class Commands:
             if protects_git and not self.repository.has_several_git_folders()
             else self.repository.protected_state()
         )
-        if exposed := (*self.repository.read_only_paths(), *map(str, self.carried)):
-            command = replace(command, guarded=exposed)
+        exposed = (*self.repository.read_only_paths(), *map(str, self.carried))
         database, watched = _identity(self._database), [*map(_identity, self.watched)]
         if not protects_git:
             self._records.begin()
         try:
-            return self.sandbox.run(command)
+            yield lambda command: self.sandbox.run(replace(command, guarded=exposed) if exposed else command)
         finally:
             self.note_change(started)
             tampering = self.repository.restore_protected(state) if state is not None else NO_TAMPERING

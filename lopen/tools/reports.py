@@ -9,13 +9,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from lopen.base.events import VerificationRan
 from lopen.base.stat_cache import Signature, signature
 from lopen.oracle.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
 from lopen.oracle.runner_output import fewer_reported, no_tests_collected
 from lopen.sandbox.command import CommandResult
+from lopen.storage.audit import AuditTrail
+from lopen.storage.journal import Journal
+from lopen.storage.verifications import VerificationRecord
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 
+EVENT_TAIL = 4_000  # characters of it in the event
 OUTPUT_TAIL = 12_000  # characters of a verify command's output that the model is shown
 NO_TESTS_HINT = (
     "no tests were collected, or all of them were skipped, or the runner printed nothing: write at least one test "
@@ -109,3 +114,14 @@ def shown_end(output: str) -> str:
         return output
     cut = f"[the first {len(output) - OUTPUT_TAIL} characters are left out; run_command gives more]"
     return f"{cut}\n{output[-OUTPUT_TAIL:]}"
+
+
+def keep_record(journal: Journal, audit: AuditTrail, record: VerificationRecord) -> None:
+    """Store the record of a verification with its output, and tell of it."""
+    with journal.transaction():
+        kept = audit.verification(record)
+        tail = kept.output[-EVENT_TAIL:]
+        told = VerificationRan(
+            kept.tool, kept.command, kept.passed, kept.exit_code, kept.seconds, kept.number, tail
+        )
+        journal.tell(told)

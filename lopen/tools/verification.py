@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.base.clock import Clock
-from lopen.base.events import VerificationRan
 from lopen.git.ignores import is_cache
 from lopen.oracle.evidence import VerifyResult
 from lopen.sandbox.command import Command
@@ -22,14 +21,14 @@ from lopen.storage.verifications import VerificationRecord
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import is_lock_file
-from lopen.tools.reports import JUnitReport, shown_end, why_not_passed, with_notes
+from lopen.tools.mutation import MutationRunner
+from lopen.tools.reports import JUnitReport, keep_record, shown_end, why_not_passed, with_notes
 from lopen.tools.setup_approval import NEEDED, SetupApproval
 from lopen.tools.two_places import TwoPlaces
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 from lopen.workspace.room_files import Found
 
-EVENT_TAIL = 4_000  # characters of it in the event
 SETUP_HINT = (
     "fix what verify-setup needs (a manifest, a lock file); it is run again before the next verification"
 )
@@ -51,6 +50,7 @@ class Verified:
     locked: tuple[str, ...] = ()  # lock files that it wrote, which are in the work tree now
     set_up_on: str = ""  # the tree on which verify-setup ran; "" where it did not
     whole_output: str = ""  # all that was kept of what it printed; `output` is its end
+    seconds: float = 0.0
 
     def as_evidence(self) -> VerifyResult:
         """Return the result as evidence for the oracle, with all of the output."""
@@ -95,6 +95,7 @@ class Verifier:
         self.setup_approval = SetupApproval(journal, room, None if network else run.sandbox)
         self._trying = False
         self._places = TwoPlaces()
+        self.mutants = MutationRunner(root, run, room, journal, audit, clock, network)
 
     def touch(self) -> None:
         """Discard the tree id, because the work tree may have changed."""
@@ -245,23 +246,21 @@ class Verifier:
             locked,
             self.room.set_up_on,
             whole,
+            self._clock.monotonic() - started,
         )
         if not self._trying:
-            self._keep(result, self._clock.monotonic() - started)
+            self._keep(result)
         return result
 
-    def _keep(self, result: Verified, seconds: float) -> None:
+    def _keep(self, result: Verified) -> None:
         """Record the result with its output, and tell of it."""
         task, now = self._journal.session.task, self._clock.now()
         tool, command, passed, code = result.tool, result.command, result.passed, result.exit_code
         record = VerificationRecord(
-            0, None, task.id if task else None, tool, command, passed, code, seconds, result.tree,
+            0, None, task.id if task else None, tool, command, passed, code, result.seconds, result.tree,
             now.isoformat(timespec="seconds"), result.hint, result.whole_output,
         )  # fmt: skip
-        with self._journal.transaction():
-            kept = self._audit.verification(record)
-            tail = kept.output[-EVENT_TAIL:]
-            self._journal.tell(VerificationRan(tool, command, passed, code, seconds, kept.number, tail))
+        keep_record(self._journal, self._audit, record)
 
     def _take_over(self, found: Found) -> tuple[str, ...]:
         """Write the lock files that the command wrote into the work tree; return their paths."""

@@ -16,6 +16,7 @@ from lopen.cli.command import command
 from lopen.cli.parameters import LatestModule
 from lopen.limits.budgets.budget import BudgetState
 from lopen.storage.sessions import SessionStore
+from lopen.storage.verifications import verifications
 from lopen.workflow.session import Session
 
 TIMEOUT_S = 300.0  # pushing may take a while
@@ -109,6 +110,8 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
     if last is not None:
         passed = "passed" if last["passed"] else "did not pass"
         yield f"\nThe judge's last verdict, on {last['scope']} {last['subject']}, {passed}: {last['summary']}"
+    tried = [record for record in verifications(store, session.id) if record.mutation is not None]
+    yield from _listed("Mutants", tried[-1].output.splitlines() if tried else [])
     yield from _listed("Decided by a person", [f"{asked} {answer}" for asked, answer in session.answers])
     yield from _listed("Assumptions", session.assumptions)
     yield from _listed("Accepted by a person although the judge could not tell", session.accepted)

@@ -126,11 +126,15 @@ def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _among_others(records: Sequence[VerificationRecord]) -> Iterator[str]:
-    """Return the verifications; the last of each command with the end of its output."""
+    """Return the verifications; the last of each command with the end of its output, and that of mutants whole."""
     latest = {record.tool: record.number for record in records}
     for record in records:
-        shown = record.number == latest[record.tool] and not record.passed
-        yield from _verification_lines(record, LINES_OF_OTHERS if shown else 0)
+        if record.number != latest[record.tool]:
+            yield from _verification_lines(record, 0)
+        elif record.mutation is not None:
+            yield from _verification_lines(record, None)
+        else:
+            yield from _verification_lines(record, 0 if record.passed else LINES_OF_OTHERS)
 
 
 def _verification_lines(record: VerificationRecord, most: int | None) -> list[str]:

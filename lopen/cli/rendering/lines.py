@@ -123,6 +123,8 @@ def _model(event: e.Event) -> str | None:
 def _work(event: e.Event) -> str | None:
     """Plan, tasks, verification, commits."""
     match event:
+        case e.VerificationRan("mutation_check", seconds=seconds, output=output):
+            return f"mutants: {output.partition(chr(10))[0]}, {seconds:.1f} s"
         case e.VerificationRan(tool, command, passed, exit_code, seconds):
             failure = f"failed ({'no exit code' if exit_code is None else f'exit {exit_code}'})"
             return f"{tool} `{command}`: {'passed' if passed else failure}, {seconds:.1f} s"

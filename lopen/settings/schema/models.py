@@ -63,6 +63,13 @@ class OracleSettings(SettingsSection):
         ),
         LOWER,
     ] = 100_000
+    mutation: Annotated[
+        Literal["auto", "off"],
+        Field(
+            description="Try the tests on mutants of the changed functions before a verdict: auto where they run under 10 s."
+        ),
+        USER_ONLY,
+    ] = "auto"
 
 
 ADDRESS = r"^(https?://[^\s/?#]+\S*)?$"

@@ -1,0 +1,99 @@
+"""What the tests noticed of small faults made in the functions that a change adds or rewrites (docs/reference/mutation.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lopen.oracle.verdict import Finding
+
+FEWEST = 5  # mutants that tell something, where none of them is noticed
+LISTED = 20
+
+ADVICE = (
+    "add tests that call these functions and compare what they return, raise or write with what is expected"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MutantOutcome:
+    """One mutant: at `line` of `path`, `was` was replaced by `now`; the tests `noticed` it by failing."""
+
+    path: str
+    line: int
+    was: str
+    now: str
+    noticed: bool
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: `{self.was}` -> `{self.now}`"
+
+
+@dataclass(frozen=True, slots=True)
+class MutationCheck:
+    """The mutants that ran of those `made`. `reason`: why none or not all ran.
+
+    `reached`: the tests' run is known to read the changed files; where it is not, no mutant proves anything.
+    """
+
+    made: int
+    outcomes: tuple[MutantOutcome, ...] = ()
+    reason: str = ""
+    reached: bool = True
+
+    @property
+    def noticed(self) -> int:
+        """The number of mutants with which the tests failed."""
+        return sum(outcome.noticed for outcome in self.outcomes)
+
+    @property
+    def survivors(self) -> tuple[MutantOutcome, ...]:
+        """The mutants with which the tests passed."""
+        return tuple(outcome for outcome in self.outcomes if not outcome.noticed)
+
+    @property
+    def nothing_noticed(self) -> bool:
+        """Enough mutants ran, and the tests passed with every one."""
+        return len(self.outcomes) >= FEWEST and not self.noticed
+
+    def lines(self) -> Iterator[str]:
+        """Yield the result for people and for the judge: the share, then the survivors."""
+        ran = len(self.outcomes)
+        if ran:
+            yield f"the tests notice {self.noticed} of {ran} mutants ({100 * self.noticed // ran} %)"
+        if self.reason:
+            yield f"{'not run' if not ran else f'{self.made - ran} of {self.made} did not run'}: {self.reason}"
+        if self.survivors:
+            yield "not noticed, each a change of one place with which all tests still pass:"
+        yield from (f"  {outcome}" for outcome in self.survivors)
+
+    def finding(self, *, blocks: bool) -> Finding | None:
+        """Return what the builder is told where the tests notice nothing: an error if it `blocks`; else None."""
+        if not self.nothing_noticed:
+            return None
+        first = self.survivors[0]
+        listed = "; ".join(str(each) for each in self.survivors[:LISTED])
+        if not blocks or not self.reached:
+            why = "" if self.reached else " (nor that a changed file cannot even be read)"
+            return Finding(
+                "warning",
+                f"the tests notice none of {len(self.outcomes)} mutants{why}: {listed}",
+                first.path,
+                first.line,
+            )
+        message = (
+            f"the tests notice none of {len(self.outcomes)} mutants, so they do not test this work: {ADVICE}. "
+            f"All tests still pass with each of these changes: {listed}"
+        )
+        return Finding("error", message, first.path, first.line)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON values for storage; `mutation_from_json` reads it back."""
+        return asdict(self)
+
+
+def mutation_from_json(stored: Mapping[str, Any]) -> MutationCheck:
+    """Return the check that `MutationCheck.to_json` wrote."""
+    outcomes = tuple(MutantOutcome(**outcome) for outcome in stored["outcomes"])
+    return MutationCheck(stored["made"], outcomes, stored["reason"], stored["reached"])

@@ -1,0 +1,181 @@
+"""Run the tests on mutants of the functions that the work adds or rewrites, in rooms beside the clean room.
+
+No model is asked. The result is stored with the verifications, so that the same change is not tried twice
+(docs/reference/mutation.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Lock
+
+from lopen.base.clock import Clock
+from lopen.oracle.mutation import MutantOutcome, MutationCheck, mutation_from_json
+from lopen.sandbox.command import Command, CommandResult
+from lopen.storage.audit import AuditTrail
+from lopen.storage.journal import Journal
+from lopen.storage.verifications import VerificationRecord
+from lopen.test_integrity.mutants import Mutant, did_not_compile, mutants
+from lopen.test_integrity.suite import FileChange
+from lopen.tools.clean_room import CleanRoom
+from lopen.tools.commands import Commands, Runs
+from lopen.tools.reports import JUnitReport, keep_record, why_not_passed
+
+TOOL = "mutation_check"
+TOTAL_S = 60.0  # of one check
+LONGEST_TESTS_S = 10.0  # a slower test run is not repeated
+MOST_ROOMS = 8
+MOST_FILES = 40_000  # of all rooms together
+UNREADABLE = b"lopen: this file cannot be read (\n"
+UNSTABLE = "the tests do not pass a second time on the same files, so a failure tells nothing"
+SLOW = f"the tests took {{:.0f}} s; mutants are tried where they take less than {LONGEST_TESTS_S:.0f} s"
+OUT_OF_TIME = f"the time of the check, {TOTAL_S:.0f} s, was over"
+NOT_COMPILED = "the compiler refused them"
+
+Edits = Mapping[str, Mutant | None]  # path → its edit; None: the file cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """The passing run of the test command on the tree under judgement."""
+
+    command: str
+    tree: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class MutationRunner:
+    """Runs one session's test command on mutants."""
+
+    root: Path
+    commands: Commands
+    room: CleanRoom
+    journal: Journal
+    audit: AuditTrail
+    clock: Clock
+    network: bool
+
+    def check(self, base: str, changes: Sequence[FileChange], tests: TestRun) -> MutationCheck | None:
+        """Return what the tests notice of mutants of `changes`, as stored or by running them; None without mutants."""
+        chosen = mutants(changes)
+        if not chosen:
+            return None
+        known = self.audit.mutation_checked(base, tests.tree, tests.command)
+        if known is not None:
+            return mutation_from_json(known)
+        started = self.clock.monotonic()
+        if tests.seconds >= LONGEST_TESTS_S:
+            found = MutationCheck(len(chosen), reason=SLOW.format(tests.seconds))
+        else:
+            found = self._run(chosen, tests)
+        task = self.journal.session.task
+        record = VerificationRecord(
+            0, None, task.id if task else None, TOOL, tests.command, not found.nothing_noticed,
+            int(found.nothing_noticed), self.clock.monotonic() - started, tests.tree,
+            self.clock.now().isoformat(timespec="seconds"), "", "\n".join(found.lines()),
+            {"base": base, **found.to_json()},
+        )  # fmt: skip
+        keep_record(self.journal, self.audit, record)
+        return found
+
+    def _run(self, chosen: Sequence[Mutant], tests: TestRun) -> MutationCheck:
+        rooms = self.room.beside(self._room_count(tests.tree, len(chosen)))
+        with self.commands.guarded() as run:
+            batch = _Batch(self, tests, run, self.clock.monotonic() + TOTAL_S)
+            same, *results = batch.results(rooms, [{}, *({m.path: m} for m in chosen)])
+            if same is not False:
+                return MutationCheck(len(chosen), reason=OUT_OF_TIME if same is None else UNSTABLE)
+            ran = [
+                MutantOutcome(m.path, m.line, m.was, m.now, noticed)
+                for m, noticed in zip(chosen, results, strict=True)
+                if noticed is not None
+            ]
+            left = OUT_OF_TIME if batch.out_of_time else NOT_COMPILED if len(ran) < len(chosen) else ""
+            found = MutationCheck(len(chosen), tuple(ran), left)
+            if found.nothing_noticed and rooms == [self.room]:
+                # Without a mount, an installed package may lead the tests to the project instead of to the room.
+                (noticed,) = batch.results(rooms, [dict.fromkeys(m.path for m in chosen)])
+                found = MutationCheck(len(chosen), tuple(ran), left, reached=noticed is not False)
+        return found
+
+    def _room_count(self, tree: str, chosen: int) -> int:
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, min(usable, MOST_ROOMS, chosen + 1, MOST_FILES // max(1, self.room.count_files(tree))))
+
+
+@dataclass
+class _Batch:
+    """Runs of the test command on edited files, one at a time in each room."""
+
+    runner: MutationRunner
+    tests: TestRun
+    run: Runs
+    deadline: float
+    out_of_time: bool = False
+    cancelled: Event = field(default_factory=Event)
+    _taking: Lock = field(default_factory=Lock)
+
+    def results(self, rooms: Sequence[CleanRoom], jobs: Sequence[Edits]) -> list[bool | None]:
+        """Return for each job if the tests failed; None where they did not run, or only the compiler complained."""
+        results: list[bool | None] = [None] * len(jobs)
+        pending = iter(enumerate(jobs))
+        with ThreadPoolExecutor(len(rooms), thread_name_prefix="mutants") as pool:
+            try:
+                for done in [pool.submit(self._work, room, pending, results) for room in rooms]:
+                    done.result()
+            except BaseException:  # a signal too: the commands end before the pool waits for its threads
+                self.cancelled.set()
+                raise
+        return results
+
+    def _work(
+        self, room: CleanRoom, pending: Iterator[tuple[int, Edits]], results: list[bool | None]
+    ) -> None:
+        while not self.cancelled.is_set():
+            with self._taking:
+                number, edits = next(pending, (-1, {}))
+            if number < 0:
+                return
+            results[number] = self._noticed(room, edits)
+
+    def _noticed(self, room: CleanRoom, edits: Edits) -> bool | None:
+        seconds = self.tests.seconds
+        usual = max(3 * seconds, seconds + 5.0)
+        left = self.deadline - self.runner.clock.monotonic()
+        if left <= 0:
+            self.out_of_time = True
+            return None
+        place = room.enter(self.tests.tree)
+        try:
+            for path, mutant in edits.items():
+                room.edit(path, lambda content, m=mutant: UNREADABLE if m is None else m.applied(content))  # type: ignore[misc]
+            report = JUnitReport(self.runner.root, self.tests.command, place.files)
+            ran = self.run(
+                Command(
+                    self.tests.command,
+                    cwd=self.runner.root,
+                    timeout_s=min(usual, left),
+                    network=self.runner.network,
+                    trusted=True,
+                    room=place,
+                    cancelled=self.cancelled,
+                )
+            )
+            passed = ran.exit_code == 0 and not why_not_passed(report, ran, self.tests.command)
+        finally:
+            room.leave(wanted=lambda _: False)
+        return self._told(ran, edits, passed=passed, cut=left < usual)
+
+    def _told(self, ran: CommandResult, edits: Edits, *, passed: bool, cut: bool) -> bool | None:
+        if ran.timed_out and cut:
+            self.out_of_time = True
+            return None
+        if ran.killed_by == "cancelled":
+            return None
+        compiled = not any(m and did_not_compile(m.path, ran.output) for m in edits.values())
+        return None if not compiled else ran.timed_out or not passed
