@@ -8,11 +8,8 @@ session. What a command does to the room is undone after it.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeEntry
@@ -21,7 +18,7 @@ from lopen.sandbox.environment import command_home
 from lopen.storage.temporary import KeptFolder
 from lopen.tools.dependency_files import setup_key
 from lopen.tools.installed import Installed, RoomPlace
-from lopen.workspace.plain_files import LINK, content_at, remove, write_file
+from lopen.workspace.plain_files import LINK, Kind, Stand, content_at, remove, write_file
 from lopen.workspace.room_files import Found, RoomFile, RoomFiles
 
 BATCH_BYTES = 64_000_000  # of contents held in memory while the room is filled
@@ -257,41 +254,6 @@ class CleanRoom:
             dot_git.is_file() and self._mounted
         ):  # git would move a linked work tree to the room without the mount
             yield ".git", Stand("file")
-
-
-Kind = Literal["folder", "file", "link"]
-
-
-@dataclass(frozen=True, slots=True)
-class Stand:
-    """An entry of the room that is not of the tree: an empty folder, a file with its content, a link with its target."""
-
-    kind: Kind
-    content: bytes = b""
-
-    def make(self, place: Path) -> None:
-        """Make it at `place`, unless it stands there already."""
-        if self._stands(place):
-            return
-        remove(str(place))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if self.kind == "folder":
-            place.mkdir()
-        elif self.kind == "file":
-            place.write_bytes(self.content)
-        else:
-            place.symlink_to(os.fsdecode(self.content))
-
-    def _stands(self, place: Path) -> bool:
-        try:
-            mode = place.lstat().st_mode
-            if self.kind == "folder":
-                return stat.S_ISDIR(mode) and not os.listdir(place)
-            if self.kind == "link":
-                return stat.S_ISLNK(mode) and os.fsencode(os.readlink(place)) == self.content
-            return stat.S_ISREG(mode) and place.read_bytes() == self.content
-        except OSError:
-            return False
 
 
 def carried(home: Path, carry: Sequence[str], files: Collection[str]) -> Iterator[tuple[Path, str]]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 LINK, EXECUTABLE = "120000", "100755"  # modes as git writes them; every other one is a plain file
 FOLDER_MODE = 0o755
@@ -101,3 +104,38 @@ def content_at(place: str) -> bytes | None:
             return file.read()
     except OSError:
         return None
+
+
+Kind = Literal["folder", "file", "link"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """An entry that is made beside the files of a tree: an empty folder, a file with its content, a link with its target."""
+
+    kind: Kind
+    content: bytes = b""
+
+    def make(self, place: Path) -> None:
+        """Make it at `place`, unless it stands there already."""
+        if self._stands(place):
+            return
+        remove(str(place))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if self.kind == "folder":
+            place.mkdir()
+        elif self.kind == "file":
+            place.write_bytes(self.content)
+        else:
+            place.symlink_to(os.fsdecode(self.content))
+
+    def _stands(self, place: Path) -> bool:
+        try:
+            mode = place.lstat().st_mode
+            if self.kind == "folder":
+                return stat.S_ISDIR(mode) and not os.listdir(place)
+            if self.kind == "link":
+                return stat.S_ISLNK(mode) and os.fsencode(os.readlink(place)) == self.content
+            return stat.S_ISREG(mode) and place.read_bytes() == self.content
+        except OSError:
+            return False

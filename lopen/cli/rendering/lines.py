@@ -123,15 +123,14 @@ def _model(event: e.Event) -> str | None:
 def _work(event: e.Event) -> str | None:
     """Plan, tasks, verification, commits."""
     match event:
-        case e.VerificationRan("mutation_check", seconds=seconds, output=output):
-            return f"mutants: {output.partition(chr(10))[0]}, {seconds:.1f} s"
+        case e.VerificationRan("mutation_check", output=output):
+            return f"mutants: {output.partition(chr(10))[0]}"
         case e.VerificationRan(tool, command, passed, exit_code, seconds):
             failure = f"failed ({'no exit code' if exit_code is None else f'exit {exit_code}'})"
             return f"{tool} `{command}`: {'passed' if passed else failure}, {seconds:.1f} s"
         case e.VerdictGiven(scope, subject, passed, confidence, summary, findings, cached):
             details = f"{confidence} confidence, {counted(findings, 'finding')}{', cached' if cached else ''}"
-            result = "passed" if passed else "failed"
-            return f"verdict on {scope} {subject}: {result} ({details}){_after(': ', summary)}"
+            return f"verdict on {scope} {subject}: {'passed' if passed else 'failed'} ({details}){_after(': ', summary)}"
         case e.SpecApproved(who, note, spec_hash):
             return f"specification {spec_hash} approved by {who}{_after(': ', note)}"
         case e.PlanRecorded("component", names):
@@ -141,8 +140,7 @@ def _work(event: e.Event) -> str | None:
         case e.TaskChanged(task, task_name, component, state, reason):
             return f"task {task} {task_name} in {component}: {state.replace('_', ' ')}{_after(', ', reason)}"
         case e.ComponentComplete(component, component_name):
-            label = component if component == component_name else f"{component} {component_name}"
-            return f"component {label}: complete"
+            return f"component {component}{'' if component == component_name else f' {component_name}'}: complete"
         case e.Committed(commit, subject, branch, adopted):
             return f"{'adopted' if adopted else 'commit'} {commit[:12]} on {branch}: {subject}"
         case e.Reverted(to, backup, opened, restored):
