@@ -156,7 +156,7 @@ def read_what_changed(person: Visitor, project: Project, *, pictures: bool) -> N
     person.press("Specification")
     since = person.page.get_by_role("region", name="Since the last approval")
     expect(since).to_contain_text("read on a train")
-    expect(since).to_contain_text("changedAcceptance Criteria")
+    expect(since).to_contain_text("changed Acceptance Criteria")
     change = since.get_by_role("region", name="Changes of specs/calc/SPECIFICATION.md")
     expect(change.locator("tr.added")).to_have_text(["12+- [ ] add is exact"])
     if pictures:
