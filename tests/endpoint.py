@@ -205,13 +205,13 @@ def status(code: int, message: str = "", **headers: str) -> Status:
 
 def cut_stream(answer: Message | None = None, *, events: int | None = None) -> Raw:
     """A message that hangs up after `events` events; by default just before `message_stop`."""
-    whole = [responses.encode(event) for event in _events(answer or text("never finished"))]
+    whole = [responses.encode(event) for event in message_events(answer or text("never finished"))]
     return Raw(whole[:-1] if events is None else whole[:events], then="hang_up")
 
 
 def error_event(kind: str = "overloaded_error", message: str = "Overloaded", *, after: int = 3) -> Raw:
     """An error event after the first `after` events of a message."""
-    begun = [responses.encode(event) for event in _events(text("never finished"))][:after]
+    begun = [responses.encode(event) for event in message_events(text("never finished"))][:after]
     return Raw([*begun, responses.encode({"type": "error", "error": {"type": kind, "message": message}})])
 
 
@@ -227,11 +227,11 @@ def reset() -> NoResponse:
 
 def silence(answer: Message | None = None, *, events: int = 3) -> Raw:
     """A message that falls silent after `events` events, until the endpoint closes."""
-    begun = [responses.encode(event) for event in _events(answer or text("never finished"))]
+    begun = [responses.encode(event) for event in message_events(answer or text("never finished"))]
     return Raw(begun[:events], then="silence")
 
 
-def _events(answer: Message) -> Iterable[Json]:
+def message_events(answer: Message) -> Iterable[Json]:
     blocks = [
         {"id": f"toolu_raw_{i}", **b} if b["type"] == "tool_use" else b for i, b in enumerate(answer.content)
     ]

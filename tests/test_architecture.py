@@ -45,7 +45,6 @@ LIBRARIES = {
     "platformdirs": ["lopen.settings.folders"],
     "tomlkit": ["lopen.settings.toml_edit"],
     "tree_sitter": ["lopen.test_integrity.syntax"],
-    "rich": ["lopen.cli.rendering."],
     "typer": ["lopen.cli."],
     "fastapi": ["lopen.server."],
     "starlette": ["lopen.server."],

@@ -32,6 +32,10 @@ class View(Protocol):
         """Show the event."""
         ...
 
+    def shows(self, text: str) -> bool:
+        """Show other text than an event's; return False if the caller can print it."""
+        ...
+
     def suspended(self) -> AbstractContextManager[None]:
         """Leave the terminal to a prompt for the time of the context."""
         ...
@@ -74,11 +78,22 @@ class Presentation(Protocol):
         """Ask a yes-or-no question; return None if nobody can be asked."""
         ...
 
+    def shows(self, text: str) -> bool:
+        """Show text above a live view; return False if there is none, and the caller prints it."""
+        ...
+
+    def detaches(self) -> bool:
+        """Return True if the person asked the live view to leave the run to a background process."""
+        ...
+
 
 class SilentView:
     """A view that shows nothing."""
 
     def __call__(self, recorded: Recorded) -> None: ...
+
+    def shows(self, text: str) -> bool:
+        return False
 
     def suspended(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -120,6 +135,12 @@ class NoPresentation:
     def confirms(self, question: str) -> bool | None:
         return None
 
+    def shows(self, text: str) -> bool:
+        return False
+
+    def detaches(self) -> bool:
+        return False
+
 
 NO_PRESENTATION: Presentation = NoPresentation()
 
@@ -145,15 +166,17 @@ class CommandContext:
 
     def say(self, text: str) -> None:
         """Print text for people, with control characters escaped; nothing with `--json`."""
-        if not self.json:
-            _write(sys.stdout, inert(text, lines=True))
+        shown = inert(text, lines=True)
+        if not self.json and not self.presentation.shows(shown):
+            _write(sys.stdout, shown)
 
     def warn(self, text: str) -> None:
         """Print a warning: for people on standard error, for programs as an event `notice`."""
+        shown = f"warning: {inert(text, lines=True)}"
         if self.json:
             self.emit("notice", level="warning", message=text)
-        else:
-            _write(sys.stderr, f"warning: {inert(text, lines=True)}")
+        elif not self.presentation.shows(shown):
+            _write(sys.stderr, shown)
 
     def emit(self, event: str, *, session: str = "", **fields: Any) -> None:
         """Print one line for programs if `--json` is given: `ts`, `event`, `session`, then the fields."""

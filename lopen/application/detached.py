@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
 from lopen.base.errors import ExitCode, LopenError
 from lopen.base.events import IterationStarted, Notice, Recorded
+from lopen.storage.event_lines import newest_event, project_lines
 from lopen.storage.folder import state_folder
 from lopen.storage.lock import exclusive_lock, is_worked_on, module_holder, module_lock
 from lopen.storage.sessions import SessionStore
@@ -24,6 +26,7 @@ START_S = 60.0  # for importing the SDK, opening the database and taking the loc
 POLL_S = 0.05
 # Another process writes the rows, and SQLite does not announce writes: poll often enough for a reader.
 FOLLOW_S = 0.3
+MOST_LINES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
     locks = state_folder(context.root) / "locks"
     with exclusive_lock(locks, f"start-{module}", f"module {module}"):
         with module_lock(context.root, module):
-            began = datetime.now(UTC)
+            beginnings = _Beginnings(context, module, _newest_event(context))
         output = state_folder(context.root) / "logs" / f"detached-{module}.log"
         output.parent.mkdir(mode=0o700, exist_ok=True)
         output.unlink(missing_ok=True)
@@ -66,14 +69,13 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
         Thread(target=process.wait, daemon=True).start()  # a server reaps what it started
         deadline = time.monotonic() + START_S
         while process.returncode is None and time.monotonic() < deadline:
-            if _iterates(context, module, process.pid, began):
+            if beginnings.seen(process.pid):
+                beginnings.close()
                 return DetachedRun(process.pid, output, None)
             time.sleep(POLL_S)
         if process.returncode is None:
             raise LopenError(f"the run did not begin within {START_S:.0f} s", hint=f"its output: {output}")
-        code = (
-            process.returncode if process.returncode >= 0 else ExitCode.FAILED
-        )  # below 0: a signal ended it
+        code = process.returncode if process.returncode >= 0 else ExitCode.FAILED  # below 0: by a signal
         return DetachedRun(process.pid, output, ExitCode(code))
 
 
@@ -89,33 +91,69 @@ def run_detached(context: CommandContext, module: str, arguments: Sequence[str])
     return ExitCode.OK
 
 
-def _iterates(context: CommandContext, module: str, pid: int, began: datetime) -> bool:
-    """Return True if the process holds the module's lock and has begun an iteration, or what comes before its request."""
+class _Beginnings:
+    """Looks for the first iteration of a process in the database, opened once and read from event `last` on."""
+
+    def __init__(self, context: CommandContext, module: str, last: int) -> None:
+        self._context = context
+        self._module = module
+        self._last = last
+        self._store: SessionStore | None = None
+
+    def seen(self, pid: int) -> bool:
+        """Return True if the process holds the module's lock and has begun an iteration, or what comes before its request."""
+        if module_holder(self._context.root, self._module).get("pid") != pid:
+            return False
+        self._store = self._store or open_store(self._context)
+        lines = project_lines(self._store, after=self._last, limit=MOST_LINES)
+        self._last = lines[-1].seq if lines else self._last
+        own = [json.loads(line.text) for line in lines if line.session.startswith(f"{self._module}-")]
+        return any(_begins(event) for event in own)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.database.close()
+
+
+def _begins(event: Mapping[str, Any]) -> bool:
     from lopen.loop.continuation import CONTINUING
     from lopen.loop.startup import TRYING_COMMANDS
 
-    if module_holder(context.root, module).get("pid") != pid:
-        return False
+    if event["event"] == Notice.name:
+        return str(event["message"]).startswith((CONTINUING, TRYING_COMMANDS))
+    return bool(event["event"] == IterationStarted.name)
+
+
+def _newest_event(context: CommandContext) -> int:
     store = open_store(context)
-    session = store.latest(module=module, unfinished=True)
-    events = store.events(session.id) if session is not None else ()
-    new = [r.event for r in events if r.ts >= began]
-    store.database.close()
-    return any(
-        isinstance(e, IterationStarted)
-        or (isinstance(e, Notice) and e.message.startswith((CONTINUING, TRYING_COMMANDS)))
-        for e in new
-    )
+    try:
+        return newest_event(store)
+    finally:
+        store.database.close()
 
 
-def follow(root: Path, store: SessionStore, session: Session) -> Iterator[Recorded]:
-    """Yield the session's events, then new ones until it pauses or ends, or until no process works on it."""
+def follow(
+    root: Path, store: SessionStore, session: Session, left: Callable[[], bool] = lambda: False
+) -> Iterator[list[Recorded]]:
+    """Yield the session's events, then new ones, a few times a second.
+
+    Ends when the session pauses or ends, when no process works on it, or when the reader has `left`.
+    """
     last = 0
-    while True:
-        running = store.load(session.id).status == "running" and is_worked_on(root, session.module)
-        for record in store.events(session.id, after=last):  # after the look: what came before it is not lost
-            last = record.seq
-            yield record
+    while not left():
+        running = is_worked_on(root, session.module) and _status(store, session.id) == "running"
+        records = list(
+            store.events(session.id, after=last)
+        )  # after the look: what came before it is not lost
+        last = records[-1].seq if records else last
+        yield records
         if not running:
             return
         time.sleep(FOLLOW_S)
+
+
+def _status(store: SessionStore, session_id: str) -> str:
+    """Return a session's status without reading its tree."""
+    sql = "SELECT status FROM sessions WHERE id=?"
+    row = store.database.connection.execute(sql, (session_id,)).fetchone()
+    return str(row[0]) if row else ""

@@ -33,6 +33,7 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 DISK = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 FREE_SPACE = "free some space or make the folder writable, then: lopen resume"
 Only = Literal["", "requirement_gathering", "planning", "building"]
+AGAIN = {"requirement_gathering": "spec", "planning": "plan", "building": "build"}
 UNTIL: dict[Only, frozenset[Step]] = {
     "": frozenset(),
     "requirement_gathering": PLANNING_STEPS,
@@ -160,7 +161,17 @@ def _drive(
             with suppress(StorageError):  # the first failure is reported
                 failed(run.loop, error, tried=tried)
             raise
-        return finish(context, run.loop, session, only)
+        code = finish(context, run.loop, session, only)
+    if context.presentation.detaches() and _paused_by_person(session):
+        from lopen.application.detached import run_detached
+
+        again = [AGAIN[only], session.module] if only else ["resume", session.id]
+        return run_detached(context, session.module, [*again, *options.arguments()])
+    return code
+
+
+def _paused_by_person(session: Session) -> bool:
+    return session.status == "paused" and session.pause is not None and session.pause.kind == "person"
 
 
 def confirm_models(context: CommandContext, loaded: Loaded) -> None:
@@ -192,7 +203,8 @@ def finish(context: CommandContext, loop: SessionContext, session: Session, only
     code, line = ExitCode.OK, ""
     if session.status == "paused" and session.pause is not None:
         code = ExitCode.PERSON_NEEDED
-        line = f"next: {session.pause.command}" if context.resumable else ""
+        leaves = context.presentation.detaches() and _paused_by_person(session)
+        line = f"next: {session.pause.command}" if context.resumable and not leaves else ""
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:

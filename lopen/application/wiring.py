@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext, View
@@ -176,6 +177,8 @@ def _shown(context: CommandContext, view: View) -> Subscriber:
 
     def show(record: Recorded) -> None:
         event = record.event
+        if isinstance(event, SessionPaused) and event.kind == "person" and context.presentation.detaches():
+            return  # a background process goes on
         if isinstance(event, SessionPaused) and not context.resumable:
             record = replace(record, event=replace(event, command=""), body="")
         if context.json or not isinstance(event, SessionFailed):
@@ -229,10 +232,8 @@ def _watch(
     settings: Settings,
     secrets: KnownSecrets,
 ) -> Watch:
-    def tests() -> str | None:
-        return verifier.commands.get("verify-tests")
-
     disabled = frozenset(settings.guardrails.disabled)
+    tests = partial(verifier.commands.get, "verify-tests")
     return Watch(meter.gate, journal, clock, tests, disabled, secrets.redact)
 
 

@@ -33,6 +33,10 @@ P = ParamSpec("P")
 class TerminalPresentation:
     """Shows a run on standard output and asks at the terminal. Imports lazily: most commands need neither."""
 
+    def __init__(self) -> None:
+        self._shown: View | None = None
+        self._detaching = False
+
     def view(
         self,
         context: CommandContext,
@@ -42,7 +46,17 @@ class TerminalPresentation:
     ) -> View:
         from lopen.cli.terminal import view_for
 
-        return view_for(context, options, redact, running)
+        self._shown = view_for(context, options, redact, running, self._detach)
+        return self._shown
+
+    def _detach(self) -> None:
+        self._detaching = True
+
+    def detaches(self) -> bool:
+        return self._detaching
+
+    def shows(self, text: str) -> bool:
+        return self._shown is not None and self._shown.shows(text)
 
     def person(self, context: CommandContext, settings: Settings, view: View) -> Person:
         from lopen.cli.terminal import person_for

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext, View
 from lopen.application.run_options import ResumeOptions
+from lopen.base.errors import LopenError
 from lopen.base.escape import inert
 from lopen.cli.rendering import mode_for, subscriber
 from lopen.documents.spec import Specification
@@ -17,9 +17,14 @@ from lopen.sandbox.ancestry import enclosing_session
 from lopen.settings.schema import Settings
 from lopen.storage.sessions import SessionStore
 from lopen.tools.workbench import Nobody, Person
+from lopen.workflow.task_tree import TaskTree
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot
+    from lopen.cli.rendering.live import Key
+    from lopen.workflow.session import Session
+
+DIFF_LINES = 200
 
 
 def at_terminal() -> bool:
@@ -106,31 +111,76 @@ def view_for(
     options: ResumeOptions,
     redact: Callable[[str], str],
     running: list[SessionContext],
+    detach: Callable[[], None],
 ) -> View:
-    """Return the view for standard output and the options. `running` gets the session's loop once it exists."""
+    """Return the view for standard output and the options.
+
+    `running` gets the session's loop once it exists. `detach` is told that the person leaves the run in the background.
+    """
     mode = mode_for(sys.stdout, json=context.json, quiet=options.quiet)
-    color = not options.no_color and not os.environ.get("NO_COLOR")
     return subscriber(
         mode,
         sys.stdout,
         snapshot=lambda: _snapshot(running),
         redact=redact,
-        color=color,
+        color=not options.no_color,
         verbose=context.verbose,
+        keys=_keys(context, running, detach) if mode == "live" else None,
     )
+
+
+def _keys(
+    context: CommandContext, running: list[SessionContext], detach: Callable[[], None]
+) -> dict[str, Key]:
+    """Return the keys of a run's live view. A demo cannot be paused: nothing could continue it."""
+    from lopen.cli.rendering.live import Key
+
+    def session() -> Session:
+        if not running:
+            raise LopenError("the run has not begun yet")
+        return running[0].record.journal.session
+
+    def leave() -> str:
+        request_pause(context, session())
+        detach()
+        return "after the current turn the run goes on in the background"
+
+    keys = {"d": Key("diff", lambda: diff_text(context, session()))}
+    if context.resumable:
+        keys["p"] = Key("pause", lambda: request_pause(context, session()))
+        keys["q"] = Key("detach", leave)
+    return keys
+
+
+def diff_text(context: CommandContext, session: Session) -> str:
+    """Return what the session has changed so far, as far as it fits a terminal."""
+    from lopen.application.details import module_diff
+
+    lines = module_diff(context, session).rstrip("\n").splitlines()
+    more = [f"… {len(lines) - DIFF_LINES} more lines: lopen diff"] if len(lines) > DIFF_LINES else []
+    return "\n".join([*lines[:DIFF_LINES], *more]) or "no changes yet"
+
+
+def request_pause(context: CommandContext, session: Session) -> str:
+    """Ask the session to pause after the current turn; called from the view's thread, so with a connection of its own."""
+    from lopen.application.decisions import ask_to_pause
+    from lopen.application.open_store import open_store
+
+    store = open_store(context)
+    try:
+        ask_to_pause(context, store, session.id)
+    finally:
+        store.database.close()
+    return "pausing after the current turn"
 
 
 def _snapshot(running: list[SessionContext]) -> Snapshot:
-    from lopen.cli.rendering.frame import Snapshot
+    """Return the picture's figures of the running session."""
+    from lopen.cli.rendering.frame import snapshot_of
 
     if not running:
-        return Snapshot()
+        return snapshot_of(TaskTree())
     loop = running[0]
-    state = next((s for s in loop.guards.meter.states() if s.budget_type == "session"), None)
-    return Snapshot(
-        tree=loop.record.journal.session.tree,
-        tokens=state.tokens_used if state else None,
-        token_limit=state.max_tokens if state else 0,
-        cost_usd=state.cost_usd if state else None,
-        cost_limit_usd=loop.settings.budget.max_cost_usd,
-    )
+    states = loop.guards.meter.states()
+    limit = loop.settings.budget.max_cost_usd
+    return snapshot_of(loop.record.journal.session.tree, states, limit)

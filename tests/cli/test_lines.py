@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from lopen.base import events as e
 from lopen.base.escape import clipped, exact, inert
 from lopen.cli.rendering import mode_for, subscriber
-from lopen.cli.rendering.lines import STEP_TITLES, STEPS, line, safe_json
+from lopen.cli.rendering.lines import STEP_TITLES, STEPS, line
+from lopen.cli.rendering.plain import safe_json
 from lopen.workflow.steps import Step, number
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -49,7 +50,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.StepEntered("complete", 8, "building", "module_verified"),
-        "complete",
+        None,
     ),
     (
         e.IterationStarted(3, "iterate_through_tasks", "m", "Parser", "T1", "Terms"),

@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base import events as e
-from lopen.cli.rendering.frame import Board, Snapshot, frame
+from lopen.cli.rendering.board import Board
+from lopen.cli.rendering.frame import Snapshot, frame, remaining
 from lopen.cli.rendering.live import scrolls, style_of
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
@@ -55,7 +56,7 @@ def _turn(tokens: int, cost: float | None) -> e.TurnEnded:
 
 def _lines(board: Board, snapshot: Snapshot, *, width: int = 80, height: int = 24) -> list[str]:
     return [
-        t.plain for t in frame(board, snapshot, width=width, height=height, now=NOW + timedelta(seconds=90))
+        t.text for t in frame(board, snapshot, width=width, height=height, now=NOW + timedelta(seconds=90))
     ]
 
 
@@ -66,7 +67,7 @@ def test_the_board_follows_the_run() -> None:
         e.IterationStarted(4, "iterate_through_tasks", "m"),
         e.ToolStarted("c", "run_command", "pytest"),
     )
-    assert (board.module, board.number, board.phase, board.iteration) == ("calc", 6, "building", 4)
+    assert (board.module, board.step, board.iteration) == ("calc", "iterate_through_tasks", 4)
     assert board.activity == "run_command pytest"
     assert board.activity_start == NOW + timedelta(seconds=3)
     assert (
@@ -78,29 +79,37 @@ def test_tokens_and_cost_add_up_and_an_unknown_price_is_said() -> None:
     board = _board(_turn(100, 0.5), _turn(200, 0.25))
     assert (board.tokens, board.cost_usd, board.unpriced) == (340, 0.75, False)
     board = _board(_turn(100, 0.5), _turn(200, None))
-    assert "$0.5000+" in _lines(board, Snapshot())[-1]
+    assert _lines(board, Snapshot())[-1].startswith("$0.50+, 340 tokens")
 
 
-def test_streaming_text_shows_its_last_line_until_the_turn_ends() -> None:
+def test_what_the_model_writes_is_shown_until_the_turn_ends() -> None:
     board = _board(e.TurnStarted(1, "m", 16), e.ModelText("first\nsec"), e.ModelText("ond"))
-    assert "second" in _lines(board, Snapshot())
-    assert replace(board, text="").text == _board(e.ModelText("x"), _turn(1, 0.0)).text
+    assert _lines(board, Snapshot())[2:4] == ["writing text, 12 characters (90 s)", "second"]
+    for piece in ('{"path": "src/', 'a.py", "content": "x', "y" * 1_000, '"}'):
+        board = board.after(e.Recorded(NOW, "s", e.ModelInput("write_file", piece)))
+    assert _lines(board, Snapshot())[2].startswith("writing write_file src/a.py, 1,036 characters")
+    board = board.after(e.Recorded(NOW, "s", e.ModelInput("write_file", '{"path": "b')))
+    assert _lines(board, Snapshot())[2].startswith("writing write_file, 11 characters")
+    assert not any("writing" in text for text in _lines(_board(e.ModelText("x"), _turn(1, 0.0)), Snapshot()))
 
 
-def test_the_last_warnings_stay_in_sight() -> None:
-    board = _board(*(e.Notice("warning", f"number {n}") for n in range(5)), e.Notice("info", "quiet"))
-    assert [w.split()[-1] for w in board.warnings] == ["2", "3", "4"]
-
-
-def test_the_whole_picture() -> None:
+def test_the_whole_picture_of_a_resumed_session() -> None:
     board = _board(
-        e.SessionStarted("calc", "iterate_through_tasks"),
-        e.StepEntered("iterate_through_tasks", 6, "building", "tasks_broken_down"),
+        e.SessionStarted("calc", "iterate_through_tasks", resumed=True),
         e.IterationStarted(4, "iterate_through_tasks", "claude-sonnet-5-5"),
-        e.GuardrailRaised("churn", "warn", "T3 failed twice", ""),
+        e.VerificationRan("verify_tests", "pytest", True, 0, 1.0, 1, "== 12 passed, 1 skipped in 0.1s =="),
         e.ToolStarted("c", "run_command", "pytest -q"),
     )
-    assert _lines(board, Snapshot(TREE, 400_000, 500_000, 1.5, 5.0), width=90) == [
+    picture = frame(
+        board,
+        Snapshot(TREE, 400_000, 500_000, 1.5, 5.0),
+        width=90,
+        height=30,
+        now=NOW + timedelta(seconds=90),
+        keys="d diff",
+    )
+    assert [line.text for line in picture] == [
+        "────────────────────────────────────────",
         "calc, building, step 6 of 7: working through the tasks, iteration 4, 0:01:30",
         "✓ Lexer 1/1",
         "▶ Parser 1/4",
@@ -110,25 +119,43 @@ def test_the_whole_picture() -> None:
         "  ○ T5 Dates (skipped)",
         "✗ Printer 0/1",
         "  ✗ T6 Colours",
-        "run_command pytest -q (86 s)",
-        "████████████████░░░░ 80% 400,000 of 500,000 tokens, $1.5000 of $5.0000, claude-sonnet-5-5",
-        "! guardrail churn warns: T3 failed twice",
+        "run_command pytest -q (87 s)",
+        "2 of 6 tasks done, tests: 12 passed, 1 skipped",
+        "$1.50 of $5.00, 400,000 of 500,000 tokens, claude-sonnet-5-5",
+        "d diff",
     ]
+    assert [line.style for line in picture[-2:]] == ["yellow", "dim"]
 
 
-def test_failures_scroll_by_and_successful_calls_do_not() -> None:
+def test_the_remaining_time_is_a_range_once_two_tasks_are_done() -> None:
+    board = Board()
+    for task, minutes in (("T1", 2), ("T2", 6), ("T3", 4)):
+        for state in ("in_progress", "complete"):
+            board = board.after(e.Recorded(NOW, "s", e.TaskChanged(task, "", "C", state)))
+            board = replace(board, task_start=NOW - timedelta(minutes=minutes))  # when it began
+    took = (120.0, 360.0, 240.0)
+    assert board.task_seconds == took
+    assert remaining(took, TREE) == "about 9 to 15 min left"  # three tasks are open
+    assert remaining(took[:1], TREE) == ""
+
+
+def test_what_the_log_shows_scrolls_by_but_for_turns() -> None:
     refused = e.ToolEnded("c", "update_task_status", "T1", "refused", 0.0, "verify first")
     failed = e.VerificationRan("verify_tests", "pytest", False, 1, 0.1)
-    assert [scrolls(x) for x in (refused, failed, e.ProgressReported("Half of it."))] == [True] * 3
+    shown = (
+        refused,
+        failed,
+        e.ToolEnded("c", "write_file", "a.py", "ok", 0.0),
+        e.IterationEnded(1, "failed"),
+    )
+    assert all(scrolls(event) for event in shown)
     assert (style_of(refused), style_of(failed)) == ("yellow", "red")
-    assert not scrolls(replace(refused, outcome="ok"))
-    assert not scrolls(e.IterationEnded(1, "recorded"))
-    assert scrolls(e.IterationEnded(1, "failed", "no result"))
+    assert not any(scrolls(event) for event in (e.IterationEnded(1, "recorded"), _turn(1, 0.0)))
 
 
 def test_a_low_terminal_shows_the_work_in_progress() -> None:
     lines = _lines(_board(e.SessionStarted("calc", "repeat")), Snapshot(TREE), height=7)
-    assert len(lines) <= 6
+    assert len(lines) <= 7
     assert "  ▶ T3 Sums" in lines
     assert any("more above" in text for text in lines)
     assert any("more below" in text for text in lines)
@@ -137,8 +164,8 @@ def test_a_low_terminal_shows_the_work_in_progress() -> None:
 def test_without_utf_8_everything_is_ascii() -> None:
     board = _board(e.SessionStarted("é漢", "repeat"), e.Notice("warning", "w" * 100))
     lines = frame(board, Snapshot(TREE, 5, 10), width=60, height=24, now=NOW, ascii_only=True)
-    assert all(text.plain.isascii() for text in lines)
-    assert any(text.plain.startswith("> Parser") for text in lines)
+    assert all(line.text.isascii() for line in lines)
+    assert any(line.text.startswith("> Parser") for line in lines)
 
 
 @given(
@@ -154,7 +181,7 @@ def test_no_picture_is_wider_or_higher_than_the_terminal(
     tree = TaskTree((Component("C1", text, tasks=tasks),))
     board = _board(e.SessionStarted(text, "repeat"), e.ToolStarted("c", text, text), e.ModelText(text))
     lines = _lines(board, Snapshot(tree, 10, 100), width=width, height=height)
-    assert len(lines) <= max(height, 5)
+    assert len(lines) <= height
     assert all("\x1b" not in line and "\n" not in line for line in lines)
     if width >= 24:
         assert max(map(len, lines)) <= width
@@ -162,6 +189,7 @@ def test_no_picture_is_wider_or_higher_than_the_terminal(
 
 SHOW = """
 import sys
+import time
 from datetime import UTC, datetime
 from lopen.base import events as e
 from lopen.cli.rendering import mode_for, subscriber
@@ -174,6 +202,8 @@ with subscriber(mode, sys.stdout, snapshot=lambda: Snapshot(TREE), redact=lambda
         view(e.Recorded(datetime.now(UTC), "s", event))
     tell(e.SessionStarted("calc", "repeat"))
     tell(e.ToolStarted("c", "run_command", "echo sk-1 \\x1b]0;evil\\x07"))
+    tell(e.StepEntered("repeat", 7, "building", "assessment"))
+    time.sleep(0.3)
     tell(e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, "[bold]as written[/bold] sk-1"))
     with view.suspended():
         print("a question?", flush=True)

@@ -12,7 +12,9 @@ from lopen.cli.parameters import NoColorOption, OptionalSession
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot
+    from lopen.cli.rendering.live import Key
     from lopen.storage.sessions import SessionStore
+    from lopen.workflow.session import Session
 
 
 @command
@@ -31,22 +33,28 @@ def attach(
 
     store = open_store(context)
     found = one_session(store, session)
+    shown = Shown(context, store, found.id)
     mode = mode_for(sys.stdout, json=context.json, quiet=False)
     try:
         with subscriber(
             mode,
             sys.stdout,
-            snapshot=lambda: _snapshot(store, found.id),
+            snapshot=shown.snapshot,
             color=not no_color,
             verbose=context.verbose,
+            keys=shown.keys() if mode == "live" else None,
         ) as view:
-            for record in follow(context.root, store, found):
-                view(record)
+            for records in follow(context.root, store, found, lambda: shown.left):
+                shown.stale = bool(records)
+                for record in records:
+                    view(record)
     except (Stopped, KeyboardInterrupt):
-        if is_worked_on(context.root, found.module):
-            context.say(f"detached; {found.id} goes on. To follow it again: lopen attach")
-            return ExitCode.OK
-        raise
+        if not is_worked_on(context.root, found.module):
+            raise
+        shown.left = True
+    if shown.left:
+        context.say(f"detached; {found.id} goes on. To follow it again: lopen attach")
+        return ExitCode.OK
     ended = store.load(found.id)
     if ended.finished:
         return ExitCode.OK
@@ -57,8 +65,52 @@ def attach(
     return ExitCode.FAILED
 
 
-def _snapshot(store: SessionStore, session_id: str) -> Snapshot:
-    """Return the tree and the totals as the run saved them."""
-    from lopen.cli.rendering.frame import Snapshot
+class Shown:
+    """What the live view shows of a session that another process works on, and its keys."""
 
-    return Snapshot(tree=store.load(session_id).tree)
+    def __init__(self, context: CommandContext, store: SessionStore, session_id: str) -> None:
+        self.left = False
+        self.stale = True  # there were events since the snapshot was taken
+        self._context = context
+        self._store = store
+        self._id = session_id
+        self._taken: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot:
+        """Return tree, spend and limits as the run saved them, read once for the events that came together."""
+        from lopen.application.limits import looked_up
+        from lopen.cli.rendering.frame import snapshot_of
+
+        if self._taken is None or self.stale:
+            session = self._store.load(self._id)
+            budgets = looked_up(self._context, self._store.database).budgets
+            limit = session.max_cost_usd
+            if limit is None:
+                limit = self._context.load().settings.budget.max_cost_usd
+            own = (b for b in budgets if b.budget_id == f"session:{self._id}")
+            self._taken, self.stale = snapshot_of(session.tree, own, limit), False
+        return self._taken
+
+    def keys(self) -> dict[str, Key]:
+        """Return the keys; their actions run in the view's thread, so with a connection of their own."""
+        from lopen.cli.rendering.live import Key
+        from lopen.cli.terminal import diff_text, request_pause
+
+        def load() -> Session:
+            from lopen.application.open_store import open_store
+
+            store = open_store(self._context)
+            try:
+                return store.load(self._id)
+            finally:
+                store.database.close()
+
+        return {
+            "d": Key("diff", lambda: diff_text(self._context, load())),
+            "p": Key("pause", lambda: request_pause(self._context, load())),
+            "q": Key("detach", self._leave),
+        }
+
+    def _leave(self) -> str:
+        self.left = True
+        return ""

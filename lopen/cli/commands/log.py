@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -42,7 +43,8 @@ def log(
     found = one_session(store, session)
 
     with subscriber("json" if context.json else "plain", sys.stdout, verbose=context.verbose) as view:
-        for record in history(context.root, store, found) if follow else store.events(found.id):
+        every = chain.from_iterable(history(context.root, store, found)) if follow else store.events(found.id)
+        for record in every:
             if not guardrails or isinstance(record.event, GUARDRAIL_EVENTS):
                 view(record)
     if follow and store.load(found.id).status == "running":

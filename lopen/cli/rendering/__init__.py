@@ -13,6 +13,7 @@ from lopen.application.command_context import View
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot
+    from lopen.cli.rendering.live import Key
 
 Mode = Literal["live", "plain", "quiet", "json"]
 
@@ -36,24 +37,31 @@ def subscriber(
     redact: Callable[[str], str] = str,
     color: bool = True,
     verbose: bool = False,
+    keys: Mapping[str, Key] | None = None,
 ) -> View:
     """Return the view for a mode, writing to `out`.
 
     `snapshot` gives the live view the tree, the totals and the limits, which no event carries. It is called in
-    the publishing thread. `redact` removes secrets from every line.
+    the publishing thread. `redact` removes secrets from every line. `keys` are those of the live view.
     """
     match mode:
         case "live":
             from lopen.cli.rendering.frame import Snapshot
             from lopen.cli.rendering.live import LiveView
 
-            return LiveView(out, snapshot=snapshot or Snapshot, redact=redact, color=color)
+            return LiveView(
+                out,
+                snapshot=snapshot or Snapshot,
+                redact=redact,
+                color=color and not os.environ.get("NO_COLOR"),
+                keys=keys,
+            )
         case "plain" | "quiet":
-            from lopen.cli.rendering.lines import PlainView
+            from lopen.cli.rendering.plain import PlainView
 
             return PlainView(out, redact=redact, quiet=mode == "quiet", verbose=verbose)
         case "json":
-            from lopen.cli.rendering.lines import JsonView
+            from lopen.cli.rendering.plain import JsonView
 
             return JsonView(out, redact=redact)
         case _:

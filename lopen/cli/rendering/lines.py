@@ -1,23 +1,16 @@
-"""Lines for logs, pipes and programs: one line per event, plain or as JSON.
-
-`line` is pure and covers every event; the views write to a stream.
-"""
+"""An event as one line for people: pure, and for every event."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import TextIO
 
-from lopen.application.command_context import SilentView
 from lopen.base import events as e
 from lopen.base.escape import inert
 from lopen.base.money import dollars
 from lopen.workflow.steps import Step, number
 from lopen.workflow.task_tree import State
 
-TEXT_LINES = 40  # of the model's text per turn; -v shows all
 STEPS = 7  # `Step.COMPLETE` is not a step
 STEP_TITLES = {
     Step.DRAFT_SPECIFICATION: "drafting the specification",
@@ -29,16 +22,10 @@ STEP_TITLES = {
     Step.REPEAT: "checking for remaining components",
     Step.COMPLETE: "complete",
 }
+_COUNTS = re.compile(r"\b(\d+) (passed|failed|skipped|errors?|passing|failing)\b")
+_UNITTEST = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
+_UNITTEST_BAD = re.compile(r"\b(failures|errors|skipped)=(\d+)")
 MARKS = {State.PENDING: "○", State.IN_PROGRESS: "▶", State.COMPLETE: "✓", State.FAILED: "✗"}
-# Tools whose success has an event of its own: the end of the call adds nothing.
-TOOLS_WITH_EVENTS = (
-    "log_research",
-    "record_",
-    "report_progress",
-    "select_component",
-    "update_task_status",
-    "verify_",
-)
 
 
 def line(event: e.Event) -> str | None:
@@ -75,7 +62,7 @@ def _session(event: e.Event) -> str | None:
             return f"failed: {message}{_after('; ', hint)}"
         case e.SessionComplete():
             return _complete(event)
-        case e.StepEntered(step):
+        case e.StepEntered(step) if step != Step.COMPLETE:  # the session's end has a line of its own
             return step_title(step)
         case e.IterationStarted(iteration, step, model, component, task, task_name):
             title = _title(step) + (f" ({component})" if component else "")
@@ -125,9 +112,11 @@ def _work(event: e.Event) -> str | None:
     match event:
         case e.VerificationRan("mutation_check", output=output):
             return f"mutants: {output.partition(chr(10))[0]}"
-        case e.VerificationRan(tool, command, passed, exit_code, seconds):
+        case e.VerificationRan(tool, command, passed, exit_code, seconds, output=output):
             failure = f"failed ({'no exit code' if exit_code is None else f'exit {exit_code}'})"
-            return f"{tool} `{command}`: {'passed' if passed else failure}, {seconds:.1f} s"
+            told = test_counts(output) if tool == "verify_tests" else ""
+            counts = f" ({told})" if told else ""
+            return f"{tool} `{command}`: {'passed' if passed else failure}{counts}, {seconds:.1f} s"
         case e.VerdictGiven(scope, subject, passed, confidence, summary, findings, cached):
             details = f"{confidence} confidence, {counted(findings, 'finding')}{', cached' if cached else ''}"
             return f"verdict on {scope} {subject}: {'passed' if passed else 'failed'} ({details}){_after(': ', summary)}"
@@ -192,109 +181,14 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def test_counts(output: str) -> str:
+    """Return the counts in the last summary that a test runner printed, such as "12 passed, 1 failed"; "" without one."""
+    if found := _UNITTEST.findall(output):
+        bad = [f"{count} {kind}" for kind, count in _UNITTEST_BAD.findall(output.rsplit("Ran ", 1)[-1])]
+        return ", ".join([counted(int(found[-1]), "test"), *bad])
+    lines = [line for line in output.splitlines() if _COUNTS.search(line)]
+    return ", ".join(f"{count} {kind}" for count, kind in _COUNTS.findall(lines[-1])) if lines else ""
+
+
 def _after(separator: str, text: str) -> str:
     return separator + text if text else ""
-
-
-class LineWriter(SilentView):
-    """Writes redacted lines to a stream and flushes each one; it holds nothing of the terminal."""
-
-    def __init__(self, out: TextIO, redact: Callable[[str], str]) -> None:
-        self._out = out
-        self._redact = redact
-
-    def write(self, line: str) -> None:
-        """Write one line."""
-        self._out.write(self._redact(line) + "\n")
-        self._out.flush()
-
-
-class PlainView(LineWriter):
-    """One line per event with the time of day, and the model's text below its turn.
-
-    In quiet mode: only the end of the run, alerts, questions and warnings.
-    """
-
-    def __init__(
-        self, out: TextIO, *, redact: Callable[[str], str] = str, quiet: bool = False, verbose: bool = False
-    ) -> None:
-        super().__init__(out, redact)
-        self._quiet = quiet
-        self._verbose = verbose
-
-    def __call__(self, recorded: e.Recorded) -> None:
-        event = recorded.event
-        if (self._quiet and not _shown_when_quiet(event)) or (_is_repeated(event) and not self._verbose):
-            return
-        text = line(event)
-        if text is not None:
-            self.write(
-                f"{recorded.ts.astimezone():%H:%M:%S} {text}{_shown_by(event) if self._verbose else ''}"
-            )
-        for row in _details(event, verbose=self._verbose):
-            self.write(f"         | {row}")
-
-
-def _shown_by(event: e.Event) -> str:
-    """Return the name by which `lopen show` shows what the event tells of."""
-    match event:
-        case e.ToolEnded(number=number) if number:
-            return f" [call-{number}]"
-        case e.VerificationRan(number=number) if number:
-            return f" [verification-{number}]"
-        case e.VerdictGiven(evidence_hash=digest) if digest:
-            return f" [verdict-{digest[:8]}]"
-        case _:
-            return ""
-
-
-def _details(event: e.Event, *, verbose: bool) -> list[str]:
-    """Return the lines below an event: the model's text, and the end of what a command printed."""
-    match event:
-        case e.TurnEnded(purpose="turn", text=text):
-            return _first_lines(text, None if verbose else TEXT_LINES)
-        case e.VerificationRan(output=output) if verbose:
-            return _first_lines(output, None)
-        case e.SessionPaused(output=output):
-            return _first_lines(output, None)
-        case _:
-            return []
-
-
-def _shown_when_quiet(event: e.Event) -> bool:
-    if isinstance(event, e.Notice):
-        return event.level != "info"
-    shown = e.SessionPaused | e.SessionFailed | e.SessionComplete | e.AlertRaised | e.QuestionAsked
-    return isinstance(event, shown)
-
-
-def _is_repeated(event: e.Event) -> bool:
-    return (
-        isinstance(event, e.ToolEnded) and event.outcome == "ok" and event.tool.startswith(TOOLS_WITH_EVENTS)
-    )
-
-
-def _first_lines(text: str, limit: int | None) -> list[str]:
-    lines = inert(text, lines=True).strip("\n").split("\n") if text.strip() else []
-    if limit is None or len(lines) <= limit:
-        return lines
-    return [*lines[:limit], f"… {len(lines) - limit} more lines: lopen log -v"]
-
-
-# Written as escapes, which mean the same in JSON: a terminal obeys C1 and bidirectional controls, some readers
-# break lines at U+0085, U+2028 and U+2029, and half of a surrogate pair cannot be encoded.
-_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
-
-
-def safe_json(recorded: e.Recorded) -> str:
-    """Return the event as one line of JSON that is safe to show anywhere."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", recorded.to_json())
-
-
-class JsonView(LineWriter):
-    """Every event as one line of JSON, streamed text included; a tool's input comes whole, with its call."""
-
-    def __call__(self, recorded: e.Recorded) -> None:
-        if isinstance(recorded.event, e.ModelInput):
-            return
-        self.write(safe_json(recorded))

@@ -1,52 +1,42 @@
-"""The live view: important lines scroll by above a picture of the run.
+"""The live view: the log scrolls by above a picture of the run, which is drawn again a few times a second.
 
-Rich redraws in its own thread, which reads only immutable values that the publishing thread replaces.
+One thread writes to the terminal; whoever publishes events only queues lines. Between two drawings the cursor rests
+at the picture's first character. A terminal that is resized wraps its lines anew and keeps the cursor at that
+character, so that erasing everything below it removes the whole picture, however high it has become.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
-from types import TracebackType
-from typing import Self, TextIO
-
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
+from types import FrameType, TracebackType
+from typing import NamedTuple, Self, TextIO
 
 from lopen.base import events as e
 from lopen.base.clock import Clock, SystemClock
+from lopen.base.errors import LopenError
 from lopen.base.escape import inert
-from lopen.cli.rendering.frame import Board, Snapshot, frame, is_warning
-from lopen.cli.rendering.lines import line
+from lopen.cli.rendering.board import Board
+from lopen.cli.rendering.frame import Snapshot, Styled, frame
+from lopen.cli.rendering.keyboard import Keyboard, in_foreground
+from lopen.cli.rendering.plain import rows
 
-REDRAWS_PER_SECOND = 4
-
-# Events whose lines scroll by and stay readable; the others only change the picture.
-_SCROLLS = (
-    e.SessionStarted,
-    e.SessionPaused,
-    e.SessionFailed,
-    e.SessionComplete,
-    e.StepEntered,
-    e.ModelFallback,
-    e.ProgressReported,
-    e.VerificationRan,
-    e.VerdictGiven,
-    e.SpecApproved,
-    e.PlanRecorded,
-    e.TaskChanged,
-    e.ComponentComplete,
-    e.Committed,
-    e.Reverted,
-    e.QuestionAsked,
-    e.CircuitChanged,
-    e.Waiting,
-    e.Notice,
-)
+PERIOD_S = 0.1
+CLOSE_S = 5.0
+# ECMA-48 and DEC private modes, see docs/reference/command-line.md
+_ERASE_BELOW = "\r\x1b[J"
+_SHOW_CURSOR, _HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
+_BREAK = "\n"
+_WRAP, _NO_WRAP = "\x1b[?7h", "\x1b[?7l"
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # drawn at once; terminals without it ignore it
+_ATTRIBUTES = {"bold": "1", "dim": "2", "italic": "3"}
+_COLOURS = {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _STYLES: dict[type[e.Event], str] = {
-    e.ToolEnded: "yellow",
     e.IterationEnded: "yellow",
     e.Committed: "green",
     e.ComponentComplete: "green",
@@ -54,25 +44,57 @@ _STYLES: dict[type[e.Event], str] = {
     e.SessionFailed: "bold red",
     e.SessionPaused: "bold yellow",
     e.StepEntered: "bold",
+    e.GuardrailRaised: "yellow",
+    e.AlertRaised: "yellow",
+    e.DriftFound: "yellow",
+    e.ModelRetry: "yellow",
+    e.ModelFallback: "yellow",
 }
+# After these, the snapshot has changed.
+_COUNTED = (
+    e.SessionStarted,
+    e.StepEntered,
+    e.IterationStarted,
+    e.TurnEnded,
+    e.PlanRecorded,
+    e.TaskChanged,
+    e.ComponentComplete,
+    e.VerdictGiven,
+    e.Reverted,
+)
 
 
-def scrolls(event: e.Event) -> bool:
-    """True for an event whose line scrolls by: of calls and iterations, only those that did not succeed."""
-    match event:
-        case e.ToolEnded():
-            return event.outcome == "refused"
-        case e.IterationEnded():
-            return event.outcome != "recorded"
-        case _:
-            return isinstance(event, _SCROLLS) or is_warning(event)
+class Key(NamedTuple):
+    """A key of the live view: what it does in one word, and the action, which returns what is to be shown."""
+
+    label: str
+    action: Callable[[], str]
 
 
 def style_of(event: e.Event) -> str:
-    """Return the style of a line that scrolls by."""
-    if isinstance(event, e.VerificationRan | e.VerdictGiven) and not event.passed:
-        return "red"
-    return "yellow" if is_warning(event) else _STYLES.get(type(event), "")
+    """Return the style of an event's line."""
+    match event:
+        case e.VerificationRan() | e.VerdictGiven():
+            return "green" if event.passed else "red"
+        case e.ToolEnded():
+            return "" if event.outcome == "ok" else "yellow"
+        case e.IterationEnded(outcome="recorded"):
+            return "dim"
+        case e.Notice():
+            return "" if event.level == "info" else "yellow"
+        case _:
+            return _STYLES.get(type(event), "")
+
+
+def scrolls(event: e.Event) -> bool:
+    """False for an event of which only the log with details has a line: the picture shows the same."""
+    match event:
+        case e.IterationEnded():
+            return event.outcome != "recorded"
+        case e.IterationStarted() | e.TurnEnded():
+            return False
+        case _:
+            return True
 
 
 class LiveView:
@@ -86,84 +108,177 @@ class LiveView:
         redact: Callable[[str], str] = str,
         color: bool = True,
         clock: Clock | None = None,
+        keys: Mapping[str, Key] | None = None,
     ) -> None:
-        self._console = Console(
-            file=out, no_color=not color or None, highlight=False, markup=False, emoji=False, soft_wrap=False
-        )
+        self._out = out
+        self._color = color
         self._ascii_only = "utf" not in (out.encoding or "").lower()
         self._clock = clock or SystemClock()
         self._take_snapshot = snapshot
         self._redact = redact
+        self._keyboard = Keyboard(out)
+        own = {"l": Key("log details", self._switch_details)}
+        self._keys = {**(keys or {}), **own} if self._keyboard.readable else {}
         self._board, self._snapshot = Board(), Snapshot()
-        self._live: Live | None = None
+        self._detailed = False
+        self._waiting: deque[Styled] = deque()  # lines to print
+        self._lock = threading.RLock()  # whoever holds it may write to the terminal
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._drawn: list[str] = []
+        self._held = self._closing = False
+        self._failure: BaseException | None = None
+        self._at_stop: signal._HANDLER = signal.SIG_DFL
 
     def __call__(self, recorded: e.Recorded) -> None:
-        event = self._without_secrets(recorded.event)
-        self._board = self._board.after(replace(recorded, event=event))
-        if not isinstance(event, e.ModelText | e.ModelInput):
+        if self._failure is not None:
+            raise self._failure
+        recorded = replace(recorded, event=self._without_secrets(recorded.event))
+        self._board = self._board.after(recorded)
+        if isinstance(recorded.event, e.ModelText | e.ModelInput):
+            return
+        if isinstance(recorded.event, _COUNTED):
             self._snapshot = self._take_snapshot()
-            self._start()
-        for text in self._lines_to_print(event):
-            self._console.print(text)
+        self._waiting.extend(self._lines_to_print(recorded))
+        self._start()
+
+    def shows(self, text: str, style: str = "") -> bool:
+        """Print lines above the picture; False if there is none, and the caller prints them."""
+        if self._thread is None or self._held:
+            return False
+        self._waiting.extend(Styled(line, style) for line in text.split("\n"))
+        return True
 
     def _without_secrets(self, event: e.Event) -> e.Event:
         """Redact every text before it is clipped: half a secret would not be recognised."""
         texts = {f.name: getattr(event, f.name) for f in fields(event)}
         return replace(event, **{n: self._redact(v) for n, v in texts.items() if isinstance(v, str)})
 
-    def _lines_to_print(self, event: e.Event) -> Iterator[Text]:
-        text = line(event) if scrolls(event) else None
-        if text is not None:
-            yield Text(self._redact(text), style_of(event))
-        if isinstance(event, e.TurnEnded) and event.purpose == "turn" and event.text.strip():
-            yield Text(self._redact(inert(event.text, lines=True).strip("\n")), "italic")
-        if isinstance(event, e.SessionPaused) and event.output:
-            yield Text(self._redact(inert(event.output, lines=True)), "dim")
+    def _lines_to_print(self, recorded: e.Recorded) -> Iterator[Styled]:
+        event, style = recorded.event, style_of(recorded.event)
+        lines = rows(recorded, verbose=self._detailed)
+        if not self._detailed and not scrolls(event):
+            lines = [line for line in lines if line.startswith(" ")]  # what the model said
+        for line in lines:
+            yield Styled(self._redact(line), "dim" if line.startswith(" ") else style)
 
     def _start(self) -> None:
-        if self._live is None:
-            self._live = Live(
-                console=self._console,
-                get_renderable=self._picture,
-                refresh_per_second=REDRAWS_PER_SECOND,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
+        if self._thread is None:
+            self._closing = False
+            with suppress(ValueError):  # a signal can be caught only in the main thread
+                self._at_stop = signal.signal(signal.SIGTSTP, self._stop_job)
+            self._keyboard.open()
+            self._thread = threading.Thread(target=self._draw_until_closed, name="live view", daemon=True)
+            self._thread.start()
 
-    def _picture(self) -> Group:
-        size = self._console.size
-        width = max(1, size.width)
+    def _draw_until_closed(self) -> None:
+        try:
+            while not self._closing:
+                self._wake.wait(PERIOD_S)
+                with self._lock:
+                    if not self._held:
+                        self._obey(self._keyboard.pressed())
+                        self._draw()
+        except BaseException as error:  # noqa: BLE001 - raised where the next event is published
+            self._failure = error
+
+    def _obey(self, pressed: str) -> None:
+        for letter in dict.fromkeys(pressed):
+            if key := self._keys.get(letter.lower()):
+                try:
+                    said = key.action()
+                except LopenError as error:
+                    said = f"{error.message}{f'; {error.hint}' if error.hint else ''}"
+                for line in self._redact(inert(said, lines=True)).split("\n"):
+                    change = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+                    self._waiting.append(Styled(line, change))
+
+    def _switch_details(self) -> str:
+        self._detailed = not self._detailed
+        if self._detailed:
+            return "log with details: turns, tokens, and what commands print"
+        return "log without details"
+
+    def _draw(self) -> None:
+        """Print the lines that wait, and the picture below them; nothing if nothing has changed."""
+        picture = self._picture() if in_foreground(self._out.fileno()) else []
+        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if not lines and picture == self._drawn:
+            return
+        printed = "".join(self._painted(line) + "\n" for line in lines)
+        up = f"\x1b[{len(picture) - 1}A\r" if len(picture) > 1 else "\r"
+        below = f"{_NO_WRAP}{_BREAK.join(picture)}{_WRAP}{up}" if picture else ""
+        self._write(f"{_BEGIN}{_HIDE_CURSOR if picture else ''}{_ERASE_BELOW}{printed}{below}{_END}")
+        self._drawn = picture
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+    def _picture(self) -> list[str]:
+        size = os.get_terminal_size(self._out.fileno())
         lines = frame(
             self._board,
             self._snapshot,
-            width=width,
-            height=max(4, size.height - 1),
+            width=max(1, size.columns or 80),
+            height=max(1, (size.lines or 24) - 1),
             now=self._clock.now(),
             ascii_only=self._ascii_only,
+            keys="  ".join(f"{letter} {key.label}" for letter, key in self._keys.items()),
         )
-        if size.height > 4:  # a rule between the lines that scroll by and the picture
-            lines.insert(0, Text(("-" if self._ascii_only else "─") * width, "dim"))
-        for text in lines:
-            text.no_wrap, text.overflow = True, "crop"
-            text.plain = self._redact(text.plain)
-        return Group(*lines)
+        return [self._painted(Styled(self._redact(line.text), line.style)) for line in lines]
 
-    def _stop(self, *, keep: bool) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            live.transient = not keep
-            live.stop()
+    def _painted(self, line: Styled) -> str:
+        known = _ATTRIBUTES | _COLOURS if self._color else _ATTRIBUTES
+        codes = ";".join(known[word] for word in line.style.split() if word in known)
+        text = line.text.encode("ascii", "replace").decode() if self._ascii_only else line.text
+        return f"\x1b[{codes}m{text}\x1b[0m" if codes and text else text
+
+    def _leave(self) -> None:
+        """Print the lines that wait, erase the picture and restore the terminal."""
+        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        printed = "".join(self._painted(line) + "\n" for line in lines)
+        erased = _ERASE_BELOW if self._drawn else ""
+        self._drawn = []
+        self._keyboard.close()
+        self._write(f"{erased}{printed}{_SHOW_CURSOR}")
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """Remove the picture; the next event draws it again."""
-        self._stop(keep=False)
-        yield
+        """Leave the terminal to a prompt."""
+        with self._lock:
+            held, self._held = self._held, True
+            if not held and self._thread is not None:
+                self._leave()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held = held
+                if not held and self._thread is not None:
+                    self._keyboard.open()
+
+    def _stop_job(self, _number: int, _frame: FrameType | None) -> None:
+        """Ctrl-Z: leave the terminal to the shell as it was before; draw again when the job goes on."""
+        with self.suspended():
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def close(self) -> None:
-        """Leave the last picture in place and the cursor below it."""
-        self._stop(keep=True)
+        """Print what is left, erase the picture and restore the terminal. May be called again."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._closing = True
+        self._wake.set()
+        thread.join(CLOSE_S)
+        self._wake.clear()
+        with suppress(ValueError):
+            signal.signal(signal.SIGTSTP, self._at_stop)
+        with self._lock:
+            if self._failure is None:
+                self._leave()
+            else:
+                self._keyboard.close()
 
     def __enter__(self) -> Self:
         return self
@@ -172,3 +287,5 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        if error is None and self._failure is not None:
+            raise self._failure

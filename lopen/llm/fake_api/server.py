@@ -231,6 +231,7 @@ class _Connection(BaseHTTPRequestHandler):
                 self._head(200, {"content-type": answer.content_type, "transfer-encoding": "chunked"}, number)
                 for piece in answer.pieces:
                     self._chunk(piece)
+                    self.wfile.flush()  # pieces may come slowly
                 self._finish(answer.then)
             case NoResponse():
                 self._finish(answer.then)

@@ -1,0 +1,174 @@
+"""The live view in a real terminal: builds at several widths, resized on the way, and its keys."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from lopen.llm.fake_api import responses
+from lopen.llm.fake_api.server import Answer, Message, Raw
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import message_events, tools
+from tests.project import TIMEOUT_S, Project, build, code, plan, verified
+from tests.screen import Screen, lopen
+
+RULE = "─" * 40
+TITLE = "calc, building, step 6 of 7"
+GAP_S = 0.01  # between two pieces of a slow answer
+
+
+class _Slowly(Sequence[bytes]):
+    """The pieces of an answer with a gap before each."""
+
+    def __init__(self, answer: Message) -> None:
+        self._pieces = [responses.encode(event) for event in message_events(answer)]
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._pieces[at]
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            time.sleep(GAP_S)
+            yield piece
+
+
+def _slowly(answer: Message) -> Any:
+    return lambda _: Raw(_Slowly(answer))
+
+
+def _tasks(count: int) -> list[Any]:
+    turns = (tools(*code(f"calc{n}"), *verified(f"calc-t{n}")) for n in range(1, count + 1))
+    return [plan(tasks=[f"Write part {n}" for n in range(1, count + 1)]), *map(_slowly, turns)]
+
+
+def _approved(make_project: MakeProject, script: Any) -> Project:
+    project = make_project(script, LOPEN_BUDGET__MAX_COST_USD="5")
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    return project
+
+
+def _screen(project: Project, *arguments: str, width: int = 100) -> Screen:
+    return Screen(project.root, lopen(*arguments), project.environment(), width=width)
+
+
+@pytest.mark.parametrize(("width", "others"), [(80, (200, 60)), (120, (60, 40))])
+def test_a_resized_build_leaves_the_log_and_no_picture(
+    make_project: MakeProject, width: int, others: Sequence[int]
+) -> None:
+    project = _approved(make_project, _tasks(2))
+    with _screen(project, "run", "calc", width=width) as screen:
+        for done, other in enumerate(others):
+            rows = screen.until(lambda rows, done=done: any(f"{done} of 2 tasks" in row for row in rows))  # type: ignore[misc]
+            assert sum(row.startswith(RULE) for row in rows) == 1
+            screen.resize(other, 26 + done)
+        assert screen.until_end() == 0
+        seen = screen.everything()
+    told = project.lopen("log").out.splitlines()
+    log = [line[9:] for line in told if not line.startswith(" ") and " tokens in" not in line]
+    shown = [line[9:] for line in seen if line[2:3] == line[5:6] == ":"]
+    assert [line for line in log if line not in shown and not line.startswith("iteration")] == []
+    assert not any(row.startswith(("───", "calc, ", "d diff")) or "tasks done" in row for row in seen)
+    assert "write_file calc2.py: ok" in "\n".join(seen)
+
+
+STRESS = """
+import sys, time
+from datetime import UTC, datetime
+from lopen.base import events as e
+from lopen.cli.rendering import subscriber
+
+with subscriber("live", sys.stdout) as view:
+    def tell(event):
+        view(e.Recorded(datetime.now(UTC), "s", event))
+    tell(e.SessionStarted("calc", "iterate_through_tasks", True))
+    start = time.monotonic()
+    for number in range(6_000):
+        tell(e.Notice("info", f"notice {number}.") if number % 2 else e.ModelText(f"text {number} "))
+        if number % 50 == 0:
+            tell(e.TurnEnded(1, "m", "end_turn", 1, 1, 0, 0, 0.0, 1.0, f"said {number}."))
+        time.sleep(max(0.0, start + number / 2_000 - time.monotonic()))
+"""
+
+
+def test_two_thousand_events_a_second_lose_nothing(make_project: MakeProject) -> None:
+    project = make_project([])
+    command = [sys.executable, "-c", STRESS]
+    with Screen(project.root, command, project.environment(), width=100) as screen:
+        for width in (60, 120, 80, 200, 61):
+            screen.until(lambda rows: any(TITLE in row or "EXIT" in row for row in rows))
+            screen.resize(width)
+        assert screen.until_end() == 0
+        seen = Counter(word for line in screen.everything() for word in line.split() if word.endswith("."))
+        assert not any(row.startswith("───") or TITLE in row for row in screen.everything())
+    wanted = [f"{number}." for number in range(6_000) if number % 2 or number % 50 == 0]
+    assert [number for number in wanted if seen[number] != 1] == []
+
+
+def test_the_view_shows_what_is_written_and_obeys_its_keys(make_project: MakeProject) -> None:
+    held, asked = threading.Event(), threading.Event()
+    written = tools(*code("calc1"), *verified("calc-t1"))
+
+    def first(_: dict[str, Any]) -> Answer:
+        pieces = [responses.encode(event) for event in message_events(written)]
+
+        def waiting() -> Iterator[bytes]:
+            yield from pieces[:6]
+            asked.set()
+            held.wait(TIMEOUT_S / 4)
+            yield from pieces[6:]
+
+        return Raw(waiting())  # type: ignore[arg-type]  # read once, piece by piece
+
+    project = _approved(make_project, [plan(tasks=["Write it", "Test it"]), first, build("calc-t2", "calc2")])
+    with _screen(project, "run", "calc") as screen:
+        rows = screen.until(lambda rows: any("writing write_file calc1.py" in row for row in rows))
+        picture = rows[rows.index(RULE) :]
+        assert picture[1].startswith(f"{TITLE}: working through the tasks, iteration ")
+        assert any(row.startswith("0 of 2 tasks done") for row in picture)
+        assert any(row.startswith("$0.0") and " of $5.00, " in row for row in picture)
+        assert picture[-1] == "d diff  p pause  q detach  l log details"
+        project.write("notes.txt", "by hand\n")
+        screen.type("d")
+        screen.until(lambda rows: "+by hand" in rows)
+        screen.type("l")
+        screen.until(lambda rows: any(row.startswith("log with details") for row in rows))
+        (project.root / "notes.txt").unlink()
+        screen.type("p")
+        screen.until(lambda rows: "pausing after the current turn" in rows)
+        held.set()
+        assert screen.until_end() == 3
+        assert f"next: lopen resume {project.status()['session']}" in screen.shown()
+
+
+def test_q_hands_the_run_over_to_the_background(make_project: MakeProject) -> None:
+    held, asked = threading.Event(), threading.Event()
+
+    def waiting(_: dict[str, Any]) -> Answer:
+        asked.set()
+        held.wait(TIMEOUT_S / 4)
+        return tools(("read_file", {"path": "README.md"}))
+
+    project = _approved(make_project, [plan(), waiting, build("calc-t1")])
+    with _screen(project, "run", "calc", "--max-cost", "4") as screen:
+        assert asked.wait(TIMEOUT_S)
+        screen.until(lambda rows: any("q detach" in row for row in rows))
+        screen.type("q")
+        screen.until(lambda rows: any("goes on in the background" in row for row in rows))
+        held.set()
+        assert screen.until_end() == 0
+        rows = screen.shown()
+        assert any(row.startswith("calc runs in the background (process ") for row in rows), rows
+        assert not any("next: lopen resume" in row for row in rows)
+    told = project.lopen("attach")
+    assert told.code == 0, told.out + told.err
+    assert project.status()["status"] == "complete"
