@@ -24,16 +24,18 @@ Value = Any  # whatever TOML or JSON can hold
 
 ANYONE = Trust("anyone")
 SHOWN_CHARACTERS = 60
+DRAFT = "http://json-schema.org/draft-07/schema#"  # the one that TOML editors read
 
 _USERINFO = re.compile(r"//[^/@\s]*@")  # name and password in an address
 
 
 @dataclass(frozen=True)
 class Key:
-    """One setting: its dotted name, its field in the schema, and its trust rule."""
+    """One setting: its dotted name, its field in the schema, and what its circuit rule counts."""
 
     name: str
     field: FieldInfo
+    calls: str = ""
 
     @property
     def trust(self) -> Trust:
@@ -64,17 +66,17 @@ class Key:
     @property
     def meaning(self) -> str:
         """One sentence about the setting, with its unit."""
-        return self.field.description or ""
+        return (self.field.description or "").replace("{calls}", self.calls)
 
 
-def _walk(model: type[BaseModel], prefix: str) -> Iterator[Key]:
+def _walk(model: type[BaseModel], prefix: str, calls: str = "") -> Iterator[Key]:
     for name, field in model.model_fields.items():
         dotted = f"{prefix}{name}"
         annotation = field.annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            yield from _walk(annotation, f"{dotted}.")
+            yield from _walk(annotation, f"{dotted}.", field.description or "")
         else:
-            yield Key(dotted, field)
+            yield Key(dotted, field, calls)
 
 
 @lru_cache(maxsize=1)
@@ -87,6 +89,23 @@ def keys() -> Mapping[str, Key]:
 def sections() -> frozenset[str]:
     """Every table name: `budget`, `budget.by_task_type`, …"""
     return frozenset(name.rsplit(".", depth)[0] for name in keys() for depth in range(1, name.count(".") + 1))
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the configuration file's JSON Schema, with which editors complete and check it."""
+    whole: dict[str, Any] = {"$schema": DRAFT, "title": "lopen configuration", **_table()}
+    for key in keys().values():
+        *path, leaf = key.name.split(".")
+        table = whole
+        for part in path:
+            table = table["properties"].setdefault(part, _table())
+        default = {} if key.default is None else {"default": key.default}
+        table["properties"][leaf] = {**key.adapter.json_schema(), "description": key.meaning, **default}
+    return whole
+
+
+def _table() -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": {}}
 
 
 def nearest(name: str) -> str:

@@ -132,19 +132,21 @@ class Budget(SettingsSection):
 
 
 class Rule(SettingsSection):
-    """One circuit rule; None keeps the rule's own default."""
+    """One circuit rule; None keeps the rule's own default. `{calls}` stands for the description of the rule."""
 
-    enabled: Annotated[bool, Field(description="Let this rule trip the circuit."), RAISE] = True
+    enabled: Annotated[bool, Field(description="Let the circuit trip on {calls}."), RAISE] = True
     threshold: Annotated[
         Positive | None,
-        Field(description="Count at which the circuit trips; unset keeps the default of the rule."),
+        Field(
+            description="Number of {calls} at which the circuit trips; unset keeps the default of the rule."
+        ),
         LOWER,
     ] = None
     window: Annotated[
         float | None,
         Field(
             gt=0,
-            description="Span in which the rule counts, in seconds or turns as the rule defines; unset keeps its default.",
+            description="Span in which {calls} are counted, in seconds or turns as the rule defines; unset keeps its default.",
         ),
         USER_ONLY,
     ] = None
@@ -152,7 +154,7 @@ class Rule(SettingsSection):
         float | None,
         Field(
             ge=0,
-            description="First cooldown after a trip, in seconds, which scales the later ones; unset keeps the default of the rule.",
+            description="First cooldown after too many {calls}, in seconds; it scales the later ones; unset keeps the default.",
         ),
         USER_ONLY,
     ] = None
@@ -162,14 +164,16 @@ class Circuit(SettingsSection):
     """The circuit breaker and its rules."""
 
     enabled: Annotated[bool, Field(description="Let circuits trip."), RAISE] = True
-    max_iterations: Rule = Field(default_factory=Rule)
-    duplicate_call: Rule = Field(default_factory=Rule)
-    rapid_fire: Rule = Field(default_factory=Rule)
-    tool_failure: Rule = Field(default_factory=Rule)
-    sequential_tool: Rule = Field(default_factory=Rule)
-    hook_recursion: Rule = Field(default_factory=Rule)
-    agent_spawn: Rule = Field(default_factory=Rule)
-    external_api: Rule = Field(default_factory=Rule)
+    max_iterations: Rule = Field(
+        default_factory=Rule, description="tool calls since the last passing verify command"
+    )
+    duplicate_call: Rule = Field(default_factory=Rule, description="identical calls in a row")
+    rapid_fire: Rule = Field(default_factory=Rule, description="calls in quick succession")
+    tool_failure: Rule = Field(default_factory=Rule, description="failures of one tool")
+    sequential_tool: Rule = Field(default_factory=Rule, description="calls of one tool within a turn")
+    hook_recursion: Rule = Field(default_factory=Rule, description="hooks inside of hooks")
+    agent_spawn: Rule = Field(default_factory=Rule, description="starts of sub-agents")
+    external_api: Rule = Field(default_factory=Rule, description="external API calls")
 
 
 class Resources(SettingsSection):
