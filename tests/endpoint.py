@@ -38,6 +38,7 @@ __all__ = [
     "invalid_sse",
     "last_result",
     "message",
+    "opening",
     "reset",
     "silence",
     "status",
@@ -240,6 +241,11 @@ def message_events(answer: Message) -> Iterable[Json]:
 
 
 # What came back
+
+
+def opening(body: Json) -> str:
+    """The text of a conversation's first message."""
+    return "\n".join(block["text"] for block in body["messages"][0]["content"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext, View
@@ -118,18 +117,18 @@ def wired(
         room = clean_room_of(stack, settings, sandbox, place)
         verifier = _verifier(settings, commands, audit, store, clock, room)
         calls = _model_calls(settings, options, model, meter, journal, clock)
-        workspace = Workspace(root, repository.files, secrets.watch_file)
-        rules = sandbox_rules(sandbox, settings)
+        files, rules = Workspace(root, repository.files, secrets.watch_file), sandbox_rules(sandbox, settings)
+        project = Project(place, files, Specifications(home, store), commands, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
         second = settings.oracle.second_model or override or settings.models.planning
         oracle = OracleCalls(calls, repository, store, settings.oracle.model, second)
         loop = SessionContext(
             settings=settings,
             clock=clock,
-            project=Project(place, workspace, Specifications(home, store), commands, verifier, rules),
+            project=project,
             record=_record(store, journal, audit, home, secrets),
             models=SessionModels(calls, oracle, override),
-            guards=Guards(meter, _watch(meter, journal, clock, verifier, settings, secrets)),
+            guards=_guards(meter, journal, clock, project, settings, secrets),
             people=People(
                 person or context.presentation.person(context, settings, view),
                 context.presentation.approver(context, settings, store, view),
@@ -224,17 +223,11 @@ def _verifier(
     )
 
 
-def _watch(
-    meter: Meter,
-    journal: Journal,
-    clock: Clock,
-    verifier: Verifier,
-    settings: Settings,
-    secrets: KnownSecrets,
-) -> Watch:
+def _guards(
+    meter: Meter, journal: Journal, clock: Clock, project: Project, settings: Settings, secrets: KnownSecrets
+) -> Guards:
     disabled = frozenset(settings.guardrails.disabled)
-    tests = partial(verifier.commands.get, "verify-tests")
-    return Watch(meter.gate, journal, clock, tests, disabled, secrets.redact)
+    return Guards(meter, Watch(meter.gate, journal, clock, project, disabled, secrets.redact))
 
 
 def _model_calls(

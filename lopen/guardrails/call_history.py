@@ -96,7 +96,8 @@ class CallHistory(Value):
     `unchanged`: signature → (content, how often in a row in this conversation).
     `failing`: signature → (tree after the failure, failures in a row over an unchanged tree).
     `failing_tests`: name → failing test runs in a row. `contents`: edited file → (hashes of its latest contents, how
-    often it went back to one of them). A passing test run clears both.
+    often it went back to one of them). A passing test run clears both. `tests_known`: the project had tests before the
+    present turn, or they ran.
     """
 
     iteration_count: int = 0  # calls of the task since the last passing verify command
@@ -108,7 +109,8 @@ class CallHistory(Value):
     tree_id: str = ""
     unchanged: Mapping[str, tuple[str, int]] = {}
     failing: Mapping[str, tuple[int, int]] = {}
-    edited: tuple[str, ...] = ()  # since the last test run
+    edited: tuple[str, ...] = ()  # since the last test run; before tests are known, in this turn
+    tests_known: bool = False
     failing_tests: Mapping[str, int] = {}
     contents: Mapping[str, tuple[tuple[str, ...], int]] = {}
     findings: tuple[WastefulHabit, ...] = ()  # in this conversation
@@ -134,6 +136,7 @@ class CallHistory(Value):
             unchanged=self._with_content(end, after, kept),
             failing=self._with_failure(end, before, after, kept),
             edited=self._with_edits(end),
+            tests_known=self.tests_known or end.tested,
             failing_tests=self._with_failing_tests(end),
             contents=self._with_written(end, kept),
             findings=tuple(f for f in self.findings if not (end.tested and f.kind == "untested_edits")),

@@ -218,11 +218,7 @@ def missing_gates(
 
 
 def advice(missing: Collection[str]) -> str:
-    """Tell the planning model what to do about the missing gates; empty where nothing is missing."""
-    if not missing:
-        return ""
+    """Tell the planning model of the missing gates; empty where nothing is missing."""
     return (
-        f"Missing here: {', '.join(missing)}. Where the module's scope leaves room, plan the configuration of the "
-        "missing tools as part of a task. Only a person adds verify commands and hooks: name what "
-        "you would add with report_progress, and continue without it."
+        f"Missing here: {', '.join(missing)}. Only a person adds these: plan none of them." if missing else ""
     )

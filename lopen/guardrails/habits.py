@@ -7,7 +7,7 @@ reported when it reaches its limit and again at each multiple, not at every call
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lopen.guardrails.call_history import READS, RUN, CallEnd, CallHistory, WastefulHabit
@@ -143,8 +143,17 @@ def _retry(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> WastefulHab
     )
 
 
+def after_turn(calls: CallHistory, tests_exist: Callable[[], bool]) -> CallHistory:
+    """Return the history at the end of a turn: what was edited before there were tests does not count as untested."""
+    if calls.tests_known or not calls.edited:
+        return calls
+    return calls.replace(edited=(), tests_known=tests_exist())
+
+
 def untested_edits(calls: CallHistory, limits: HabitLimits) -> WastefulHabit | None:
     """Return the habit of editing without testing, if a turn ends with another multiple of the limit."""
+    if not calls.tests_known:
+        return None
     told = next((f.count for f in calls.findings if f.kind == "untested_edits"), 0)
     count = len(calls.edited)
     return _untested(calls) if count // limits.files_edited > told // limits.files_edited else None

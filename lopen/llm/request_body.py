@@ -23,10 +23,11 @@ UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})  # the API does
 def body_of(request: Request) -> dict[str, Any]:
     """Return the body for a streaming `POST /v1/messages`. The request's own objects do not change."""
     system = _system(request.system)
-    marks_left = MAX_MARKS - sum("cache_control" in block for block in system)
     messages = _messages(request.messages)
+    marked = [*system, *(block for message in messages for block in message["content"])]
+    marks_left = MAX_MARKS - sum("cache_control" in block for block in marked)
     if request.purpose != "oracle" or request.tool_choice is None or len(messages) > 1:
-        # A judgement of one forced request is never read again.
+        # Of a judgement in one forced request only what the work was to do is ever read again.
         _mark_conversation(messages, min(marks_left, CONVERSATION_MARKS))
     body: dict[str, Any] = {
         "model": request.model,
@@ -101,9 +102,18 @@ _INVALID_IN_NAME: Final = re.compile(
 _MAX_NAME_CHARS: Final = 128
 
 
-def text_block(text: str) -> Json:
-    """Return a text block of a message."""
-    return {"type": "text", "text": text}
+_IDLE: Final[list[tuple[str, Any]]] = [
+    ("default", None),
+    ("default", []),
+    ("default", ""),
+    ("minLength", 1),
+    ("maxLength", 4096),
+]
+
+
+def text_block(text: str, *, cached: bool = False) -> Json:
+    """Return a text block of a message; a `cached` one ends a prefix that other requests begin with, too."""
+    return {"type": "text", "text": text} | ({"cache_control": MARK} if cached else {})
 
 
 def sendable(content: Sequence[Json]) -> list[Json]:
@@ -140,3 +150,30 @@ def _shortened(block: Json) -> Json:
     if left_out <= 0:
         return block
     return {**block, "text": f"{text[:half]}\n[{left_out} characters left out by lopen]\n{text[-half:]}"}
+
+
+def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return pydantic's JSON schema of a tool's input without what only costs tokens.
+
+    Titles, patterns, empty defaults and trivial lengths go; a field that may be null is one that may be left out.
+    """
+    plain: dict[str, Any] = _plain(schema)
+    plain.setdefault("properties", {})
+    return plain
+
+
+def _plain(node: Any, *, names: bool = False) -> Any:
+    """`names`: the keys are names of fields or definitions, not words of the schema."""
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if not names and {"type": "null"} in node.get("anyOf", ()):
+        (given,) = (kind for kind in node["anyOf"] if kind != {"type": "null"})
+        node = {**given, **{k: v for k, v in node.items() if k != "anyOf"}}
+    idle = {"title", "pattern"} | ({"description"} if "properties" in node else set())  # a docstring
+    return {
+        key: _plain(value, names=key in ("properties", "$defs"))
+        for key, value in node.items()
+        if names or not (key in idle or (key, value) in _IDLE)
+    }

@@ -12,7 +12,7 @@ from lopen.loop.startup import BUDGET_EXTENDED
 from lopen.loop.stored_messages import Resumed, digest, rebuilt
 from lopen.prompts.state_text import decisions
 from lopen.storage.conversations import StoredConversation
-from lopen.tools.running import rests_on_earlier_calls
+from lopen.tools.running import runs_again
 from lopen.workflow.session import PauseKind, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
@@ -47,7 +47,8 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
     session = context.record.journal.session
     open_budget(context, session)
     tools = tuple(tool.spec for tool in context.registry.offered(session.step))
-    bench, found = bench_for(context), rebuilt(stored, tools)
+    bench, registry = bench_for(context), context.registry
+    found = rebuilt(stored, tools, lambda name: runs_again(registry.get(name)))
     bench.evidence.passed.update(found.evidence.get("passed", {}))
     bench.evidence.ignored.update(found.evidence.get("ignored", ()))
     bench.evidence.confidence = found.evidence.get("confidence", bench.evidence.confidence)
@@ -128,27 +129,20 @@ def _written(stored: StoredConversation) -> Iterator[str]:
 
 
 def interruption(found: Resumed, changed: Sequence[str]) -> str:
-    """Return the line that tells the model of an interruption: the calls concerned and the files that changed.
+    """Return the line that tells the model which files changed while the run stood still; empty where none did.
 
-    Empty where no call was running and no file changed: the conversation then goes on as if nothing had happened.
+    A call that was cut off is answered for itself.
     """
-    uses = found.response.tool_uses if found.response is not None else ()
-    running = [use.name for use in uses if use.id in found.running]
-    if not running and not changed:
+    if not changed:
         return ""
-    unrun = [u.name for u in uses if running and u.id not in found.results and u.id not in found.running]
-    unrun = [use.name for use in uses if use.name in unrun and rests_on_earlier_calls(use)]
-    parts = ["The run was interrupted here"]
-    parts += [f"{', '.join(running)} may have run in part or in whole"] if running else []
-    parts += [f"{', '.join(unrun)} did not run"] if unrun else []
+    uses = found.response.tool_uses if found.response is not None else ()
+    cut_off = ", ".join(use.name for use in uses if use.id in found.cut_off)
+    by = f" (perhaps by {cut_off}, which was cut off)" if cut_off else ""
     more = f" and {len(changed) - FILES_NAMED} more" if len(changed) > FILES_NAMED else ""
-    parts += [
-        f"files changed since: {', '.join(changed[:FILES_NAMED])}{more}"
-        if changed
-        else "no file changed since"
-    ]
-    again = " Read them again before you rely on what you saw of them." if changed else ""
-    return f"{'; '.join(parts)}.{again}"
+    return (
+        f"The run was interrupted and goes on. Files that changed in between{by}: "
+        f"{', '.join(changed[:FILES_NAMED])}{more}. Read them again before you rely on what you saw of them."
+    )
 
 
 def summary(stored: StoredConversation) -> str:

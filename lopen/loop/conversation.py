@@ -150,7 +150,7 @@ class Conversation:
     def _use_tools(self, response: Response, resumed: Resumed | None) -> Outcome | None:
         """Run every call of the turn in order; those that only read, side by side.
 
-        Of a continued turn the results that are stored stay, and calls that were running are answered as interrupted.
+        Of a continued turn the results that are stored stay, and calls that were cut off are answered as interrupted.
         """
         cut = cut_call(response)
         blocks: dict[str, Json] = dict(resumed.results) if resumed else {}
@@ -158,9 +158,9 @@ class Conversation:
         for use in response.tool_uses if resumed else ():
             if use.id in blocks:
                 self.runner.note_failure(use, result_fields(blocks[use.id]))
-            if resumed and use.id in resumed.running:
+            if resumed and use.id in resumed.cut_off:
                 blocks[use.id] = tool_result(use, self.runner.interrupted(use))
-            elif resumed and resumed.running and use.id not in blocks and rests_on_earlier_calls(use):
+            elif resumed and resumed.cut_off and use.id not in blocks and rests_on_earlier_calls(use):
                 blocks[use.id] = tool_result(
                     use, self.runner.skipped(use, "an earlier call of this turn was interrupted")
                 )
@@ -214,7 +214,8 @@ class Conversation:
         stop = detect_stop(response.text, step=session.step, tool_calls_made=self.tool_calls)
         said_nothing = "no text" if stop.kind == "empty" else "no tool call and no result"
         seen = f"{stop.kind}: {stop.evidence}" if stop.evidence else said_nothing
-        most = self.bench.settings.workflow.max_nudges
+        workflow = self.bench.settings.workflow
+        most = workflow.max_nudges
         if self.nudges >= most:
             return Outcome("failed", f"the turn ended without the step's result ({seen})")
         self.nudges += 1
@@ -228,7 +229,7 @@ class Conversation:
             of=most,
             task_id=session.task.id if session.task else "",
             component=session.selected or "",
-            may_ask=session.clarifications < self.bench.settings.workflow.max_clarifications,
+            may_ask=not workflow.unattended and session.clarifications < workflow.max_clarifications,
         )
         self._say("user", [text_block(said)])
         return None

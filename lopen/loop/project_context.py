@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from lopen.documents.research import topics
 from lopen.git.commit_hooks import HooksSnapshot
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
+from lopen.limits.circuits.rules import RuleBook
 from lopen.loop.context import SessionContext
 from lopen.loop.judged_work import is_own_document
-from lopen.loop.oracle_calls import warnings_for_builder
-from lopen.loop.task_files import task_files
-from lopen.loop.toolchains import languages
-from lopen.oracle.verdict import Finding
+from lopen.loop.oracle_calls import verdicts_of, warnings_for_builder
+from lopen.loop.task_files import TaskFiles, task_files
+from lopen.loop.toolchains import installed, languages
+from lopen.oracle.verdict import Finding, established
 from lopen.prompts.parts import CHARS_PER_TOKEN
 from lopen.prompts.prompt import Surroundings
 from lopen.settings.schema import Settings
+from lopen.workflow.assess import standing_work
+from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 
 FILES_LISTED = 200
 CONVENTION_CHARS = 12_000
+README_CHARS = 6_000
+READMES = ("README.md", "README.rst", "README.txt", "README")
 DIFF_CHARS = 20_000
 CODE_CHARS_PER_TOKEN = 3  # code, inside JSON, is denser than prose
 
@@ -53,21 +59,50 @@ def _plain_text(root: Path, path: str, room: int) -> str | None:
     return text if len(text) <= room else text[:room] + "\n[cut here; read_file gives the rest]"
 
 
+def readme(root: Path) -> tuple[str, str]:
+    """The path and the beginning of the project's README; empty texts where there is none."""
+    for path in READMES:
+        if text := _plain_text(root, path, README_CHARS):
+            return path, text
+    return "", ""
+
+
+def questions(settings: Settings, session: Session) -> str:
+    """Say who answers `ask_user` in this run; empty where it is not offered."""
+    if session.step not in {*PLANNING_STEPS, Step.DRAFT_SPECIFICATION}:
+        return ""
+    if settings.workflow.unattended:
+        return "Nobody answers in this run: decide by yourself. `ask_user` returns your own default and records it as an assumption."
+    if session.step is Step.DRAFT_SPECIFICATION:
+        return "`ask_user` reaches a person: use it where the answer decides what gets built, one clear question at a time."
+    if left := max(0, settings.workflow.max_clarifications - session.clarifications):
+        often = "one question" if left == 1 else f"{left} questions"
+        return f"`ask_user` reaches a person for {often} more in this session: use it where a missing fact changes what gets built."
+    return (
+        "The questions of this session are used up: decide by yourself. `ask_user` returns your own default."
+    )
+
+
 def lacks(context: SessionContext) -> tuple[str, ...]:
     """Return what this repository lacks for its quality gates to hold."""
     hooks = {h.name for h in HooksSnapshot.from_json(context.record.journal.session.hooks or "[]").hooks}
     return missing_gates(context.project.verifier.commands, hooks, commits=context.commits)
 
 
-def work_in_progress(context: SessionContext) -> str:
-    """Return the diff of the task in progress: against HEAD, or without commits against the task's start."""
+def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
+    """Return the diff of the task in progress: against HEAD, or without commits against the task's start.
+
+    New files that are `shown` whole are only named.
+    """
     session, repository = context.record.journal.session, context.project.repository
     tree = context.project.verifier.tree()
     begun = session.task.base if session.task else None
     base = context.committed_tree() if context.commits else begun or tree
-    changed = repository.changes(base, tree)
-    paths = [c.path for c in changed if not is_own_document(c.path, session.module)]
-    return repository.diff(base, tree, paths=paths, max_chars=DIFF_CHARS)
+    changed = [c for c in repository.changes(base, tree) if not is_own_document(c.path, session.module)]
+    new = [c.path for c in changed if c.kind == "added" and c.path in shown]
+    paths = [c.path for c in changed if c.path not in new]
+    diff = repository.diff(base, tree, paths=paths, max_chars=DIFF_CHARS) if paths else ""
+    return "\n".join(filter(None, (f"New files, shown above: {', '.join(new)}" if new else "", diff)))
 
 
 def _warning(finding: Finding) -> str:
@@ -75,20 +110,34 @@ def _warning(finding: Finding) -> str:
     return place + finding.message
 
 
-def bounds(settings: Settings, step: Step) -> tuple[str, ...]:
+def bounds(settings: Settings, step: Step, book: RuleBook) -> tuple[str, ...]:
     """Return the limits that shape a plan and its work, in words; the same in every prompt of a session's phase."""
+    calls = _call_bounds(book)
     if step is Step.DRAFT_SPECIFICATION:
-        return ()
+        return calls
     answer = f"One answer holds about {settings.model.max_tokens * CODE_CHARS_PER_TOKEN:,} characters in all its calls"
     if step not in PLANNING_STEPS:
-        return (f"{answer}: a larger piece of work is written in several turns.",)
+        return (f"{answer}: write a larger piece of work in several turns.", *calls)
     of_task = task_tokens(settings.budget, DEFAULT_TASK_TYPE) if settings.budget.enabled else 0
     lines = [
         f"{answer}: a task of that size or less can be done in one turn.",
         f"The judge is shown about {settings.oracle.evidence_tokens * CHARS_PER_TOKEN:,} characters of a task's change at once.",
         f"A task may use {of_task:,} tokens, all that its turns read and write." if of_task else "",
     ]
-    return tuple(filter(None, lines))
+    return (*filter(None, lines), *calls)
+
+
+def _call_bounds(book: RuleBook) -> tuple[str, ...]:
+    """Return the circuits that a large batch of calls could trip."""
+    most = [
+        f"{rule.threshold if rule.over else rule.threshold - 1} {of}"
+        for rule, of in (
+            (book["sequential_tool"], "calls of one tool in a turn"),
+            (book["rapid_fire"], f"calls in {book['rapid_fire'].window:g} s"),
+        )
+        if book.enabled and rule.enabled
+    ]
+    return (f"At most {' and '.join(most)}: more trip a circuit and cost time.",) if most else ()
 
 
 def surroundings(context: SessionContext) -> Surroundings:
@@ -98,21 +147,26 @@ def surroundings(context: SessionContext) -> Surroundings:
     files = list(listing.files[:FILES_LISTED])
     if len(listing.files) > FILES_LISTED or listing.truncated:
         files.append(f"[more than {FILES_LISTED} files; list_files gives the rest]")
-    building = session.step is Step.ITERATE_THROUGH_TASKS
+    building, drafting = session.step is Step.ITERATE_THROUGH_TASKS, session.step is Step.DRAFT_SPECIFICATION
+    commands, root = context.project.verifier.commands, context.project.root
+    shown = task_files(context) if building else TaskFiles()
     return Surroundings(
-        languages=languages(listing.files, context.project.verifier.commands, context.project.root),
-        commands=tuple(context.project.verifier.commands.items()),
+        languages=installed(root) if drafting else languages(listing.files, commands, root),
+        commands=tuple(commands.items()),
         sandbox=context.project.sandbox_rules,
-        conventions=conventions(context.project.root, session.module),
+        conventions=conventions(root, session.module),
         files="\n".join(files),
-        research=tuple((t.name, t.excerpt) for t in topics(context.project.root / "specs" / session.module)),
-        work_in_progress=work_in_progress(context) if building else "",
+        research=tuple((t.name, t.excerpt) for t in topics(root / "specs" / session.module)),
+        work_in_progress=work_in_progress(context, shown.whole) if building else "",
         warnings=tuple(map(_warning, warnings_for_builder(context.record.store, session)))
         if building
         else (),
         versioned=context.settings.git.enabled,
         limits=context.guards.meter.snapshot(),
-        bounds=bounds(context.settings, session.step),
-        task_files=task_files(context) if building else (),
+        bounds=bounds(context.settings, session.step, context.guards.meter.gate.book),
+        task_files=shown.parts,
+        readme=readme(root) if drafting else ("", ""),
+        questions=questions(context.settings, session),
         set_up=advice(lacks(context)) if session.step in PLANNING_STEPS else "",
+        established=established(verdicts_of(context.record.store, session.id), standing_work(session)),
     )

@@ -24,9 +24,6 @@ from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import State
 
 BUDGET_EXTENDED = "A person extended the budget that stopped the run."
-RECOVERED = (
-    "The last run was interrupted between two conversations: no call was cut off. Go on from the state below."
-)
 
 TRYING_COMMANDS = "trying the verify commands before the first request"
 
@@ -71,17 +68,12 @@ def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Ses
         granted = min(
             granted, session.iterations_granted
         )  # what is left of the last grant, or less by a flag
-    notes = session.notes
-    stopped = resumed and session.status == "running" and RECOVERED not in notes
-    if stopped and context.record.conversations.load() is None:
-        notes = (*notes, RECOVERED)
     return replace(
         session,
         status="running",
         pause=None,
         request=context.asked.request or session.request,
         iterations_granted=granted,
-        notes=notes,
         hooks=session.hooks or context.project.repository.hooks_snapshot().to_json(),
     )
 

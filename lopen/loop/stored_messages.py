@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ from lopen.workflow.session import Session
 class Resumed:
     """A conversation as it is continued.
 
-    `response` is the last one, where its turn is not over: `results` are those of its calls that ended,
-    `running` the ids of calls that were running. `counts` are the conversation's own.
+    `response` is the last one, where its turn is not over: `results` are those of its calls that ended, `cut_off` the
+    ids of calls that were running and may have had an effect. `counts` are the conversation's own.
     """
 
     request: Request
@@ -26,7 +26,7 @@ class Resumed:
     counts: dict[str, int]
     response: Response | None
     results: dict[str, Json]
-    running: frozenset[str]
+    cut_off: frozenset[str]
     evidence: dict[str, Any]
 
 
@@ -50,8 +50,10 @@ def digest(tools: Sequence[ToolSpec]) -> str:
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
-def rebuilt(stored: StoredConversation, tools: tuple[ToolSpec, ...]) -> Resumed:
-    """Rebuild the conversation from its stored steps."""
+def rebuilt(
+    stored: StoredConversation, tools: tuple[ToolSpec, ...], runs_again: Callable[[str], bool]
+) -> Resumed:
+    """Rebuild the conversation from its stored steps. `runs_again`: a tool of that name may simply run once more."""
     opening = stored.opening
     request = Request(
         model=opening["model"],
@@ -90,7 +92,9 @@ def rebuilt(stored: StoredConversation, tools: tuple[ToolSpec, ...]) -> Resumed:
                 evidence = entry.body["evidence"]
             case _:
                 pass
-    return Resumed(request, tuple(messages), counts, response, results, frozenset(running), evidence)
+    uses = response.tool_uses if response is not None else ()
+    cut_off = frozenset(use.id for use in uses if use.id in running and not runs_again(use.name))
+    return Resumed(request, tuple(messages), counts, response, results, cut_off, evidence)
 
 
 def _answer(messages: list[Json], response: Response, results: dict[str, Json]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lopen.git.trees import GITLINK
 from lopen.loop.context import SessionContext
 from lopen.loop.judged_work import is_own_document, kind
@@ -11,27 +13,41 @@ from lopen.workspace.outlines import outline
 from lopen.workspace.protection import ToolRefused
 
 WHOLE_CHARS = 60_000  # of the files given whole, together
+UNNAMED_CHARS = 20_000  # of those that the task does not name, where it names any
 OUTLINE_CHARS = 20_000  # of the outlines
 LISTED = 50  # files that are only named
 LOOKED_AT = 200  # files that are read for the prompt
 _ORDER = {"source": 0, "test": 1, "other": 2}
 
 
-def task_files(context: SessionContext) -> tuple[Part, ...]:
+@dataclass(frozen=True, slots=True)
+class TaskFiles:
+    """The parts of a prompt that show files, and the paths of those that are shown whole."""
+
+    parts: tuple[Part, ...] = ()
+    whole: tuple[str, ...] = ()
+
+
+def task_files(context: SessionContext) -> TaskFiles:
     """Return the present content of the files that the task in progress names or its component's work changed."""
     session = context.record.journal.session
     if session.task is None:
-        return ()
-    whole, outlines, named = [], [], []
-    room, outline_room = WHOLE_CHARS, OUTLINE_CHARS
+        return TaskFiles()
+    whole: dict[str, Part] = {}
+    outlines, named = [], []
+    room, unnamed_room, outline_room = WHOLE_CHARS, WHOLE_CHARS, OUTLINE_CHARS
     paths = list(dict.fromkeys((*session.task.files, *_changed(context, session))))
     for path in paths[:LOOKED_AT]:
         text = _text(context, path)
         if text is None:
             continue
-        if len(text) <= room:
+        wanted = path in session.task.files
+        if wanted:
+            unnamed_room = min(unnamed_room, UNNAMED_CHARS)
+        if len(text) <= (room if wanted else min(room, unnamed_room)):
             room -= len(text)
-            whole.append(_part(f"File: {path}", text))
+            unnamed_room -= 0 if wanted else len(text)
+            whole[path] = _part(f"File: {path}", text)
             continue
         shown = outline(path, text) if outline_room > 0 else None
         if shown and len(shown) <= outline_room:
@@ -43,7 +59,8 @@ def task_files(context: SessionContext) -> tuple[Part, ...]:
     named += paths[LOOKED_AT:]
     if len(named) > LISTED:
         named[LISTED:] = [f"and {len(named) - LISTED} more"]
-    return (*whole, *outlines, _part("Files of this component that are not shown", "\n".join(named)))
+    rest = _part("Files of this component that are not shown", "\n".join(named))
+    return TaskFiles((*whole.values(), *outlines, rest), tuple(whole))
 
 
 def _part(title: str, text: str) -> Part:

@@ -63,6 +63,11 @@ def languages(files: Sequence[str], commands: Mapping[str, str | None], root: Pa
     )
 
 
+def installed(root: Path) -> tuple[str, ...]:
+    """Return a line for each language that this machine has, whatever the project's files are."""
+    return tuple(_line(chain, root) for chain in TOOLCHAINS if shutil.which(chain.version[0]))
+
+
 def _line(chain: Toolchain, root: Path) -> str:
     there = [tool for tool in chain.tools if shutil.which(tool)]
     tools = f"on PATH: {', '.join(there)}" if there else f"none of {', '.join(chain.tools)} on PATH"

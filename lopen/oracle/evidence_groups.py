@@ -65,50 +65,53 @@ class EvidenceGroup:
         self.add(name, "\n".join(shown))
 
 
-def context_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
-    """Everything but the files, in the order in which it weighs."""
+def _group(title: str, share: str, whole: int) -> EvidenceGroup:
+    return EvidenceGroup(title, int(whole * SHARES[share]))
 
-    def group(title: str, share: str) -> EvidenceGroup:
-        return EvidenceGroup(title, int(whole * SHARES[share]))
 
-    found = group("Found by lopen in the change", "findings")
-    found.add_lines("findings", list(_finding_lines(evidence.tampering)))
-    yield found
-    if evidence.mutation is not None:
-        mutation = group(
-            "Mutants: one small fault each in a changed function, made and tried by lopen", "mutation"
-        )
-        mutation.add_lines("mutation", [_one_line(line) for line in evidence.mutation.lines()])
-        yield mutation
-    results = group("Verify commands, run by lopen", "results")
-    _add_results(results, evidence.results)
-    yield results
-    work = group("What the work was to do", "description")
+def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
+    """What the work was to do: the same in every judgement of one piece of work."""
+    work = _group("What the work was to do", "description", whole)
     work.add_lines(evidence.subject, visible(evidence.description).split("\n"))
     yield work
-    criteria = group("Acceptance criteria", "criteria")
+    criteria = _group("Acceptance criteria", "criteria", whole)
     criteria.add_lines(
         "criteria", [f"{name}: {_one_line(text)}" for name, text in evidence.criteria] or ["(none)"]
     )
     yield criteria
-    sections = group("Sections of the specification", "sections")
+    sections = _group("Sections of the specification", "sections", whole)
     for name, text in evidence.sections:
         sections.add_lines(name[:300], visible(text).split("\n"))
     yield sections
     if evidence.answers:
-        answers = group("The person's answers: decisions that hold", "answers")
+        answers = _group("The person's answers: decisions that hold", "answers", whole)
         answers.add_lines("answers", [f"{quoted(q)} -> {quoted(a)}" for q, a in evidence.answers])
         yield answers
+
+
+def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
+    """What is known of the work, but for its files, in the order in which it weighs."""
+    found = _group("Found by lopen in the change", "findings", whole)
+    found.add_lines("findings", list(_finding_lines(evidence.tampering)))
+    yield found
+    if evidence.mutation is not None:
+        title = "Mutants: one small fault each in a changed function, made and tried by lopen"
+        mutation = _group(title, "mutation", whole)
+        mutation.add_lines("mutation", [_one_line(line) for line in evidence.mutation.lines()])
+        yield mutation
+    results = _group("Verify commands, run by lopen", "results", whole)
+    _add_results(results, evidence.results)
+    yield results
     if evidence.note:
-        note = group("The builder's note: a claim, not evidence", "note")
+        note = _group("The builder's note: a claim, not evidence", "note", whole)
         note.add_lines("note", visible(evidence.note[:LONGEST_NOTE]).split("\n"))
         yield note
     if evidence.established:
-        table = group("Accepted verdicts on narrower pieces of this work", "established")
+        table = _group("Accepted verdicts on narrower pieces of this work", "established", whole)
         table.add_lines("verdicts", list(_established_lines(evidence)))
         yield table
     if evidence.tests:
-        tests = group("Tests by file", "tests")
+        tests = _group("Tests by file", "tests", whole)
         tests.add_lines(
             "tests",
             [f"{quoted(path)}: {', '.join(map(_one_line, names))}" for path, names in evidence.tests],

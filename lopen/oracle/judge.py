@@ -170,7 +170,11 @@ class _Judgement:
 
     def _request(self, message: EvidenceMessage) -> Request:
         reads = self.reads or not message.whole
-        content = [text_block(message.text), *([text_block(READ_ON)] if reads else [])]
+        content = [
+            text_block(message.order, cached=True),
+            text_block(message.work),
+            *([text_block(READ_ON)] if reads else []),
+        ]
         return Request(
             model=self.model,
             system=(SystemBlock(self.court.system, cached=True),),

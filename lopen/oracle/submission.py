@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from lopen.llm.messages import Response, ToolSpec
+from lopen.llm.request_body import plain_schema
 from lopen.oracle.evidence import Evidence, evidence_hash
 from lopen.oracle.verdict import Confidence, CriterionResult, Finding, Holds, Severity, Verdict
 
@@ -73,7 +74,8 @@ class SubmittedVerdict(BaseModel):
 
 def tool_spec() -> ToolSpec:
     """Return the tool as offered to the oracle."""
-    return ToolSpec(TOOL, "Submit the verdict. Call it exactly once.", SubmittedVerdict.model_json_schema())
+    schema = plain_schema(SubmittedVerdict.model_json_schema())
+    return ToolSpec(TOOL, "Submit the verdict. Call it exactly once.", schema)
 
 
 def read_verdict(response: Response, evidence: Evidence) -> Verdict:

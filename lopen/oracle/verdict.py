@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -125,6 +125,19 @@ def _refuted(verdict: Verdict) -> bool:
     return any(finding.severity == "error" for finding in verdict.findings) or any(
         result.holds == "no" for result in verdict.criteria
     )
+
+
+def established(verdicts: Iterable[Verdict], standing: Collection[str]) -> frozenset[str]:
+    """Return the ids of the criteria that accepted verdicts, oldest first, found to hold and none found broken since.
+
+    `standing`: the subjects whose work is still there.
+    """
+    held: set[str] = set()
+    for verdict in verdicts:
+        held -= {result.id for result in verdict.criteria if result.holds == "no"}
+        if accepted(verdict) and verdict.subject in standing:
+            held |= {result.id for result in verdict.criteria if result.holds == "yes"}
+    return frozenset(held)
 
 
 def settled(verdict: Verdict, own: Iterable[Finding] = ()) -> Verdict:

@@ -34,7 +34,7 @@ class Part:
         if not self.data:
             return f"## {self.title}\n{_fenced(self.text)}"
         label = _label(self.title)
-        return f'## {label}\n<data source="{label}">\n{_fenced(self.text.removesuffix(NEWLINE))}\n</data>'
+        return f"## {label}\n<data>\n{_fenced(self.text.removesuffix(NEWLINE))}\n</data>"
 
 
 def _fenced(text: str) -> str:
@@ -53,8 +53,8 @@ def indented(text: str) -> str:
 
 
 def _label(title: str) -> str:
-    """A title on one line that stays inside an attribute: headings and paths are data too."""
-    return _fenced(" ".join(title.split())[:LONGEST_TITLE]).replace('"', "'")
+    """A title on one line: headings and paths are data too."""
+    return _fenced(" ".join(title.split())[:LONGEST_TITLE])
 
 
 def fit(parts: Sequence[Part], limit: int) -> tuple[Part, ...]:

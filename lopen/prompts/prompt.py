@@ -19,8 +19,8 @@ from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 from lopen.workflow.task_tree import Component, Task
 
-SHARED_CHARS = 24_000  # sections up to this size are given whole, the same to every task of a component
-SECTION_CHARS = 40_000  # of longer ones a prompt carries at most this much; `read_spec` gives the rest
+PLANNING_CHARS = 24_000  # a specification up to this size is given whole in planning
+SECTION_CHARS = 40_000  # of sections a prompt carries at most this much; `read_spec` gives the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,9 @@ class Surroundings:
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
     `warnings`: those of the last accepted verdict on the component. `task_files`: what the task builds on.
-    `set_up`: what the repository lacks for its quality gates, in planning. `versioned`: the model may know of git.
+    `established`: the criteria that verdicts found to hold. `versioned`: the model may know of git. In step 1 `readme`
+    is the README's path and beginning; in planning `set_up` says what the repository lacks for its quality gates; in
+    steps 1 to 5 `questions` says who answers `ask_user`.
     """
 
     languages: Sequence[str]
@@ -43,7 +45,10 @@ class Surroundings:
     work_in_progress: str
     limits: str
     bounds: Sequence[str] = ()
+    readme: tuple[str, str] = ("", "")
+    questions: str = ""
     set_up: str = ""
+    established: frozenset[str] = frozenset()
     warnings: Sequence[str] = ()
     task_files: Sequence[Part] = ()
     versioned: bool = True
@@ -92,7 +97,7 @@ def instructions(step: Step) -> str:
 
 
 def _stable(step: Step, around: Surroundings, templates: str) -> str:
-    commands = "\n".join(f"- {name}: {command or 'none'}" for name, command in around.commands)
+    commands = "\n".join(f"- {name}: {command}" for name, command in around.commands if command)
     parts = [
         Part("Verify commands of the approved specification", commands),
         Part("What commands may do", around.sandbox),
@@ -117,28 +122,45 @@ def _shared(session: Session, spec: Specification | None) -> list[Part]:
             decided,
             Part("The specification as it is now", spec.text, 2, data=True, rest="read_spec gives sections"),
         ]
-    component = session.tree.component(session.selected) if session.selected else None
-    outline = "\n".join(f"{'  ' * (s.level - 1)}- {s.title}" for s in spec.outline.sections)
-    outline_part = Part(
-        "Outline of the specification", outline, 5, data=True, rest="read_spec without a section"
-    )
-    parts = [decided, outline_part]
+    component = _component(session)
     if session.step is Step.ITERATE_THROUGH_TASKS and component is not None:
-        return [*parts, *_component_parts(session, spec, component)]
-    return [*parts, *_planning_parts(spec)]
+        return [decided, _outline(spec), *_component_parts(spec, component)]
+    return [decided, *_planning_parts(spec)]
 
 
-def _component_parts(session: Session, spec: Specification, component: Component) -> list[Part]:
-    return [
-        Part("Component", f"{component.name} ({component.id})\n{component.description}", 1, data=True),
-        *(_criteria("component", spec, component.criteria) if _share_criteria(component) else ()),
-        *_shared_sections(spec, component),
-    ]
+def _component(session: Session) -> Component | None:
+    return session.tree.component(session.selected) if session.selected else None
+
+
+def _outline(spec: Specification) -> Part:
+    titles = "\n".join(f"{'  ' * (s.level - 1)}- {s.title}" for s in spec.outline.sections)
+    return Part("Outline of the specification", titles, 5, data=True, rest="read_spec without a section")
+
+
+def _component_parts(spec: Specification, component: Component) -> list[Part]:
+    """Return what the component's tasks share: its criteria and sections only where they are the same for all."""
+    parts = [Part("Component", f"{component.name} ({component.id})\n{component.description}", 1, data=True)]
+    if _share_criteria(component):
+        parts += _criteria("component", spec, component.criteria)
+    if _share_sections(component):
+        parts += _sections(spec, component, component.tasks[0] if component.tasks else None)
+    return parts
 
 
 def _share_criteria(component: Component) -> bool:
     """Every task is to meet all criteria of the component."""
     return all(component.criteria_of(task) == component.criteria for task in component.tasks)
+
+
+def _share_sections(component: Component) -> bool:
+    """Every task rests on the same sections."""
+    return len({frozenset(t.spec_sections or component.spec_sections) for t in component.tasks}) <= 1
+
+
+def _sections(spec: Specification, component: Component, task: Task | None) -> list[Part]:
+    """Return the sections that the task names, else those of its component."""
+    names = (task and task.spec_sections) or component.spec_sections or (OVERVIEW,)
+    return list(fit(section_parts(spec, named(spec, names)), SECTION_CHARS))
 
 
 def _criteria(whose: str, spec: Specification, ids: Sequence[str]) -> list[Part]:
@@ -151,49 +173,22 @@ def _criteria(whose: str, spec: Specification, ids: Sequence[str]) -> list[Part]
     ]
 
 
-def _task_criteria(session: Session, spec: Specification | None) -> list[Part]:
-    """Return the criteria of the task in progress, where the shared part does not hold them."""
-    component = session.tree.component(session.selected) if session.selected else None
-    if spec is None or component is None or session.task is None or _share_criteria(component):
-        return []
-    return _criteria("task", spec, component.criteria_of(session.task))
-
-
-def _shared_sections(spec: Specification, component: Component) -> list[Part]:
-    """The sections of a component and all its tasks, unless they are long: then each task gets its own."""
-    names = (*component.spec_sections, *(s for t in component.tasks for s in t.spec_sections))
-    parts = section_parts(spec, named(spec, names or (OVERVIEW,)))
-    return parts if _length(parts) <= SHARED_CHARS else []
-
-
-def _task_sections(session: Session, spec: Specification | None) -> list[Part]:
-    """Return the sections of the task in progress that the shared part does not hold."""
-    component = session.tree.component(session.selected) if session.selected else None
-    task = session.task
-    if spec is None or component is None or task is None or _shared_sections(spec, component):
-        return []
-    names = task.spec_sections or component.spec_sections or (OVERVIEW,)
-    return list(fit(section_parts(spec, named(spec, names)), SECTION_CHARS))
-
-
-def _length(parts: Sequence[Part]) -> int:
-    return sum(len(p.text) for p in parts)
-
-
 def _planning_parts(spec: Specification) -> list[Part]:
-    criteria = "\n".join(f"- {c.id}: {c.text}" for c in spec.criteria)
+    """Return the criteria and the specification: all of it, or of a long one its outline and what planning always needs."""
+    criteria = Part(
+        "Acceptance criteria", "\n".join(f"- {c.id}: {c.text}" for c in spec.criteria), 0, data=True
+    )
     said_elsewhere = {normalise_name(ACCEPTANCE_CRITERIA), normalise_name(SKILLS_AND_HOOKS)}
     chapters = [
         s for s in spec.outline.sections if s.level == 2 and normalise_name(s.title) not in said_elsewhere
     ]
     parts = section_parts(spec, chapters)
-    more = []
-    if _length(parts) > SHARED_CHARS:
-        always = {normalise_name(OVERVIEW), normalise_name(DEPENDENCIES)}
-        first = section_parts(spec, [s for s in chapters if normalise_name(s.title) in always])
-        parts = list(fit(first, SECTION_CHARS))
-        more = [Part("More sections", "The other sections are long: `read_spec` gives each of them.")]
-    return [Part("Acceptance criteria", criteria, 0, data=True), *parts, *more]
+    if sum(len(p.text) for p in parts) <= PLANNING_CHARS:
+        return [criteria, *parts]
+    always = {normalise_name(OVERVIEW), normalise_name(DEPENDENCIES)}
+    first = section_parts(spec, [s for s in chapters if normalise_name(s.title) in always])
+    more = Part("More sections", "The other sections are long: `read_spec` gives each of them.")
+    return [_outline(spec), criteria, *fit(first, SECTION_CHARS), more]
 
 
 def named(spec: Specification, names: Sequence[str]) -> list[Section]:
@@ -224,8 +219,9 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
     corrections = "\n".join(map(bullet, session.corrections))
     notes = "\n".join(map(bullet, session.notes))
     research = "\n".join(f"- {topic}: {excerpt}" for topic, excerpt in around.research)
+    readme, beginning = around.readme
     return [
-        Part("Workflow state", state_lines(session)),
+        Part("Workflow state", state_lines(session, around.established)),
         *_task_parts(session, spec, around),
         _refused(session),
         Part("What the person asks for", request, data=True),
@@ -239,6 +235,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
         ),
         Part("Plan", plan_lines(session), 4, rest="read_plan gives all of it"),
         Part("Files in the project", around.files, 6, data=True, rest="list_files gives more"),
+        Part(readme, beginning, 5, data=True, rest="read_file gives it"),
         Part("Research so far", research, 5, data=True, rest="read_research gives a topic"),
         Part(
             f"Work in progress (uncommitted, {_left_by(session.task)})",
@@ -248,6 +245,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
             rest="`git diff` shows all of it" if around.versioned else "read_file gives the files",
         ),
         Part("Set-up of this repository", around.set_up),
+        Part("Questions", around.questions),
         Part("Languages here", "\n".join(map(bullet, around.languages))),
         Part("Budget and circuits", around.limits),
     ]
@@ -268,16 +266,16 @@ def _left_by(task: Task | None) -> str:
 
 
 def _task_parts(session: Session, spec: Specification | None, around: Surroundings) -> list[Part]:
-    """Return the task in progress with its criteria, its sections and the files it builds on."""
+    """Return the task in progress, the files it builds on, and what the component's part does not hold of it."""
     task = session.task if session.step is Step.ITERATE_THROUGH_TASKS else None
     if task is None:
         return []
-    return [
-        Part("Your task", task_lines(task)),
-        *_task_criteria(session, spec),
-        *_task_sections(session, spec),
-        *around.task_files,
-    ]
+    parts, component = [Part("Your task", task_lines(task))], _component(session)
+    if spec is not None and component is not None and not _share_criteria(component):
+        parts += _criteria("task", spec, component.criteria_of(task))
+    if spec is not None and component is not None and not _share_sections(component):
+        parts += _sections(spec, component, task)
+    return [*parts, *around.task_files]
 
 
 def _opening(session: Session) -> str:

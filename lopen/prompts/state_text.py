@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lopen.prompts.parts import bullet, indented
-from lopen.workflow.assess import scope_of
+from lopen.workflow.assess import met_criteria
 from lopen.workflow.session import Session
 from lopen.workflow.steps import number, phase_of
 from lopen.workflow.task_tree import Component, Task, next_task, progress
@@ -23,22 +23,16 @@ def decision_lines(session: Session) -> str:
     return "\n".join(f"- {line}" for line in decisions(session))
 
 
-def state_lines(session: Session) -> str:
-    """Where the session stands, in a few lines."""
-    done, components = progress(session.tree), session.tree.components
-    component = session.tree.component(session.selected) if session.selected else None
-    lines = [
-        f"module: {session.module}",
-        f"phase: {phase_of(session.step)}",
-        f"step: {number(session.step)} {session.step.value}",
-        f"component: {component.name} ({component.id})" if component else "component: none selected",
-    ]
-    if components:
-        met = scope_of(session).completed - done.components_done
-        lines.append(
-            f"complete: {met} of {len(session.criteria)} acceptance criteria, "
-            f"{done.components_done} of {len(components)} components, {done.tasks_done} of {done.tasks} tasks"
-        )
+def state_lines(session: Session, established: frozenset[str]) -> str:
+    """Where the session stands, in a few lines. `established`: the criteria that verdicts found to hold."""
+    done, step = progress(session.tree), session.step
+    lines = [f"module: {session.module}", f"step: {number(step)} {step.value} ({phase_of(step)})"]
+    if session.tree.components:
+        met = len((established & session.criteria.keys()) | met_criteria(session))
+        lines += [
+            f"judged to hold so far: {met} of {len(session.criteria)} acceptance criteria",
+            f"complete: {done.components_done} of {done.components} components, {done.tasks_done} of {done.tasks} tasks",
+        ]
     return "\n".join(lines)
 
 
@@ -54,7 +48,12 @@ def task_lines(task: Task) -> str:
 
 
 def plan_lines(session: Session) -> str:
-    """The plan as an excerpt: components with their state, and of the selected one the tasks around the next."""
+    """The plan as an excerpt: components with their state, and of the selected one the tasks around the next.
+
+    Empty where the task in progress is all of it.
+    """
+    if session.task is not None and sum(1 for _ in session.tree.tasks) == len(session.tree.components) == 1:
+        return ""
     lines = []
     for component in session.tree.components:
         lines.append(f"- {component.name} ({component.id}): {component.state.value}")

@@ -10,12 +10,12 @@ from pathlib import Path
 from lopen.base.errors import LopenError
 
 VERSIONS: dict[str, int] = {
-    "role": 1,
-    "constraints": 1,
+    "role": 2,
+    "constraints": 2,
     "history": 1,
-    "draft_specification": 1,
-    "planning": 2,
-    "iterate_through_tasks": 2,
+    "draft_specification": 2,
+    "planning": 3,
+    "iterate_through_tasks": 3,
     "research": 1,
 }
 _HEADER = re.compile(r"\A<!-- lopen-template (?P<name>[a-z_]+) v(?P<version>\d+) -->\n")

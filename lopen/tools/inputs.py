@@ -142,13 +142,13 @@ class SelectComponent(Input):
 class TaskInput(Input):
     name: Name
     description: Text
-    spec_sections: list[str] = []
-    acceptance_criteria: Annotated[
-        list[str], Field(description="ids of those this task is to meet; none for all of the component's")
+    spec_sections: Annotated[
+        list[str], Field(description="headings or heading paths; none for the component's")
     ] = []
+    acceptance_criteria: Annotated[list[str], Field(description="ids; none for all of the component's")] = []
     files: Annotated[
         list[Path],
-        Field(max_length=50, description="existing files the task builds on; their content opens the task"),
+        Field(max_length=50, description="files the task builds on, also those that earlier tasks write"),
     ] = []
     subtasks: list[Name] = []
     type: Literal["planning", "implement", "review", "test", "deploy", "design"] | None = None

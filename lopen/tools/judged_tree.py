@@ -11,9 +11,10 @@ from pydantic import ValidationError
 
 from lopen.git.checkout import Checkout
 from lopen.llm.messages import ToolSpec, ToolUse
+from lopen.llm.request_body import plain_schema
 from lopen.oracle.diff_files import numbered_source
 from lopen.tools import inputs
-from lopen.tools.registry import explained, plain_schema
+from lopen.tools.registry import explained
 from lopen.tools.results import ToolResult, done, failed
 from lopen.workspace.listing import MAX_LISTED, glob_matcher
 from lopen.workspace.protection import ToolRefused

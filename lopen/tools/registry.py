@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from lopen.llm.messages import ToolSpec, ToolUse
+from lopen.llm.request_body import plain_schema
 from lopen.tools.inputs import Input
 from lopen.tools.results import ToolResult, failed
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
@@ -45,25 +46,6 @@ class Tool:
     def spec(self) -> ToolSpec:
         """The tool's definition for the model."""
         return ToolSpec(self.name, self.description, plain_schema(self.input.model_json_schema()))
-
-
-def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON schema without pydantic's titles, which only cost tokens."""
-
-    def walk(node: Any, inside_properties: bool = False) -> Any:
-        if isinstance(node, dict):
-            return {
-                k: walk(v, k == "properties")
-                for k, v in node.items()
-                if inside_properties or not (k == "title" and isinstance(v, str))
-            }
-        if isinstance(node, list):
-            return [walk(v) for v in node]
-        return node
-
-    plain: dict[str, Any] = walk(schema)
-    plain.setdefault("properties", {})
-    return plain
 
 
 class Registry:

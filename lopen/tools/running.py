@@ -39,6 +39,11 @@ def rests_on_earlier_calls(use: ToolUse) -> bool:
     return use.name.startswith("verify_") or use.name == "update_task_status"
 
 
+def runs_again(tool: Tool | None) -> bool:
+    """Return whether a call that was cut off may simply be run once more: it changes nothing of the project."""
+    return tool is not None and (tool.read_only or tool.name.startswith("verify_"))
+
+
 class CallLog(Protocol):
     """Keeps the calls of a conversation within the transactions that record them."""
 

@@ -22,6 +22,7 @@ from lopen.llm.messages import ToolUse
 from lopen.oracle.runner_output import failed_tests
 from lopen.storage.journal import Journal
 from lopen.tools.results import ToolResult, failed
+from lopen.tools.workbench import Project
 from lopen.workflow.pauses import circuit_pause
 from lopen.workflow.session import Pause
 
@@ -30,15 +31,12 @@ EDITS = ("write_file", "edit_file")
 
 @dataclass
 class Watch:
-    """The watch of one session. `pause` is set where only a person lets the run continue.
-
-    `test_command` returns the approved verify-tests command, None where there is none.
-    """
+    """The watch of one session. `pause` is set where only a person lets the run continue."""
 
     gate: CallGate
     journal: Journal
     clock: Clock
-    test_command: Callable[[], str | None] = lambda: None
+    project: Project
     disabled: frozenset[str] = frozenset()  # advisory guards that are switched off
     redact: Callable[[str], str] = str
     pause: Pause | None = None
@@ -105,7 +103,9 @@ class Watch:
 
     def end_turn(self) -> str:
         """Return the text that the model gets after all results of a turn, or ""."""
-        return self._told(self.gate.end_turn()) if self.test_command() is not None else ""
+        if self.project.test_command is None:
+            return ""
+        return self._told(self.gate.end_turn(self.project.has_tests))
 
     def _told(self, habits: tuple[WastefulHabit, ...]) -> str:
         habits = tuple(habit for habit in habits if guard_of(habit) not in self.disabled)
@@ -131,7 +131,7 @@ class Watch:
             content_hash=result.content_hash,
             edited=(str(given.get("path", "")),) if result.ok and use.name in EDITS else (),
             tree_before=before,
-            is_test_run=looks_like_tests(str(given.get("command", "")), self.test_command()),
+            is_test_run=looks_like_tests(str(given.get("command", "")), self.project.test_command),
             failed_tests=failed_tests(str(result.raw or result.fields.get("output", "")))
             if exit_code
             else (),

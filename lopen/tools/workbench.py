@@ -10,6 +10,7 @@ from typing import Protocol
 from lopen.base.clock import Clock
 from lopen.documents.spec import Specification
 from lopen.git.checkout import Checkout
+from lopen.guardrails.completion import is_test
 from lopen.oracle.verdict import Scope
 from lopen.settings.schema import Settings
 from lopen.storage.journal import Journal
@@ -57,6 +58,15 @@ class Project:
     def repository(self) -> Checkout:
         """The work tree with its repository, if it has one."""
         return self.place.repository
+
+    @property
+    def test_command(self) -> str | None:
+        """The approved verify-tests command; None where there is none."""
+        return self.verifier.commands.get("verify-tests")
+
+    def has_tests(self) -> bool:
+        """Tell whether a file of the project is a test by its name."""
+        return any(map(is_test, self.workspace.list_files().files))
 
     def load_spec(self, module: str) -> Specification:
         """Return a module's specification as it is now."""

@@ -87,13 +87,21 @@ class Scope:
         return self.original is not None and self.known and self.completed >= self.original
 
 
-def scope_of(session: Session) -> Scope:
-    """Return the verified part of the scope. A criterion is met when every component that covers it is complete."""
+def met_criteria(session: Session) -> frozenset[str]:
+    """Return the recorded criteria that are met: every component that covers one is complete."""
     components = session.tree.components
-    done = {c.id for c in components if c.state is State.COMPLETE}
-    met = sum(
-        any(criterion in c.criteria for c in components)
-        and all(c.id in done for c in components if criterion in c.criteria)
-        for criterion in session.criteria
-    )
-    return Scope(len(done) + met, session.original_scope)
+    covering = {i: [c for c in components if i in c.criteria] for i in session.criteria}
+    return frozenset(i for i, of in covering.items() if of and all(c.state is State.COMPLETE for c in of))
+
+
+def standing_work(session: Session) -> frozenset[str]:
+    """Return the ids of the complete tasks, the verified components, and the module where it is finished."""
+    done = {t.id for t in session.tree.tasks if t.state is State.COMPLETE}
+    done |= {c.id for c in session.tree.components if c.verified}
+    return frozenset(done | ({session.module} if session.finished else set()))
+
+
+def scope_of(session: Session) -> Scope:
+    """Return the verified part of the scope: its criteria that are met and its complete components."""
+    done = sum(c.state is State.COMPLETE for c in session.tree.components)
+    return Scope(done + len(met_criteria(session)), session.original_scope)

@@ -13,7 +13,7 @@ from lopen.storage.sessions import SessionStore
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tool_results, tools
-from tests.project import Project, build, code, plan, verified
+from tests.project import UNITTEST, Project, build, code, plan, verified
 from tests.ran import Ran
 
 
@@ -76,7 +76,7 @@ def test_failures_are_counted_on_by_the_next_process_and_every_climb_is_kept(
 ) -> None:
     script = [
         plan(),
-        failing(*[write(f"part{n}.py", "N = 1\n") for n in range(4)]),
+        failing(("run_command", {"command": UNITTEST}), *[write(f"part{n}.py", "N = 1\n") for n in range(4)]),
         failing(write("part5.py", "N = 1\n"), note="still broken"),
         failing(note="broken again"),
         build("calc-t1"),
@@ -198,8 +198,9 @@ def test_new_code_without_a_test_is_said_to_the_oracle_and_the_model(make_projec
     assert "New code without a test: calc.py" in str(project.oracle_requests[0])
     result = last_result(project.requests[2], "verify_task_completion")
     assert [f["severity"] for f in result.data["findings"]] == ["warning"]
-    # Planning was told what the repository lacks, and so were people.
+    # Planning was told what the repository lacks and that it is not its to plan, and people were told, too.
     assert "Missing here: a linter (verify-lint is none), a pre-commit hook" in prompt(project, 0)
+    assert "Only a person adds these: plan none of them." in prompt(project, 0)
     assert "Missing here" not in prompt(project, 1)
     assert [e for e in ran.named("notice") if e["message"].startswith("this repository lacks a linter")]
 

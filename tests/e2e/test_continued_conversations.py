@@ -16,6 +16,7 @@ from tests.project import Project, code, plan, verified
 
 Body = dict[str, Any]
 TURNS = 40
+JUDGING = "lopen.loop.oracle_calls:OracleCalls.pronounce"
 
 
 def slow_builder(body: Body) -> Answer:
@@ -127,9 +128,11 @@ def test_the_notice_of_an_interruption_is_one_line_however_often_it_is_killed(
     assert project.lopen("resume").code == 0
     last = project.requests[-1]["messages"][-1]["content"]
     assert [block["text"] for block in last if block["type"] == "text"] == [
-        "The run was interrupted here; run_command may have run in part or in whole; verify_tests did not run;"
-        " files changed since: made.py. Read them again before you rely on what you saw of them."
+        "The run was interrupted and goes on. Files that changed in between (perhaps by run_command, which was cut off): "
+        "made.py. Read them again before you rely on what you saw of them."
     ]
+    assert last_result(project.requests[-1], "run_command").data["interrupted"]
+    assert last_result(project.requests[-1], "verify_tests").data["skipped"]
 
 
 def test_files_that_changed_meanwhile_are_named(make_project: MakeProject) -> None:
@@ -147,9 +150,28 @@ def test_files_that_changed_meanwhile_are_named(make_project: MakeProject) -> No
     killed, again = project.requests[5:7]
     assert unmarked(again["messages"][:-1]) == unmarked(killed["messages"][:-1])
     said = again["messages"][-1]["content"][-1]["text"]
-    assert "files changed since: part1.py, part2.py (deleted)." in said
+    assert "Files that changed in between: part1.py, part2.py (deleted)." in said
     later = project.requests[7]["messages"]
     assert unmarked(later)[: len(again["messages"])] == unmarked(again["messages"])
+
+
+def test_a_call_that_only_looks_is_run_again_without_a_word(make_project: MakeProject) -> None:
+    """Killed in a read, in a test run and in a judgement: the turn goes on, and no request is spent on it."""
+    looking = (("read_file", {"path": "README.md"}), *code(), *verified("calc-t1"))
+    project = make_project([plan(), tools(*looking)])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    for number, point in enumerate(
+        ("lopen.workspace.workspace:Workspace.read", "lopen.tools.verification:Verifier.run", JUDGING)
+    ):
+        ran = project.ended_at(f"before:{point}", *(("resume",) if number else ("run", "calc")))
+        assert ran.code == -signal.SIGKILL, ran.err
+
+    ran = project.resume()
+
+    assert ran.code == 0, ran.err
+    assert len(project.requests) == 2
+    assert len(project.oracle_requests) == 1
 
 
 def test_the_answer_that_came_is_kept_where_the_kill_came_after_it(make_project: MakeProject) -> None:

@@ -141,8 +141,9 @@ def test_edits_without_a_test_run_are_told_at_the_end_of_the_turn_and_not_to_the
 ) -> None:
     script = [
         plan(tasks=("One", "Two")),
+        tools(*many_files(0), code()[1]),  # the first files: there is no test yet that could be run
         tools(*many_files(1)),
-        tools(*code("part1"), *verified("calc-t1")),
+        tools(*code(), *verified("calc-t1")),
         tools(*code("part2"), *verified("calc-t2")),
     ]
     project = make_project(script)
@@ -150,7 +151,8 @@ def test_edits_without_a_test_run_are_told_at_the_end_of_the_turn_and_not_to_the
     ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
     assert ran.code == 0, ran.err
     assert [(e["guard"], e["verdict"]) for e in ran.named("guardrail")] == [("tool_discipline", "warn")]
-    *_, after_edits, second_task = project.requests
+    _, _, after_first, after_edits, second_task = project.requests
+    assert not any(block["type"] == "text" for block in after_first["messages"][-1]["content"])
     *results, last = after_edits["messages"][-1]["content"]
     assert [block["type"] for block in results] == ["tool_result"] * 8
     assert not any("[lopen]" in str(block) for block in results)

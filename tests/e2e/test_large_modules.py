@@ -11,6 +11,7 @@ import pytest
 
 from lopen.llm.fake_api.server import Message
 from tests.e2e.conftest import MakeProject
+from tests.endpoint import opening as first_text
 from tests.endpoint import tools, verdict
 from tests.project import plan, verified
 
@@ -63,7 +64,7 @@ class StrictOracle:
     def __call__(self, body: Body) -> Message:
         blocks = [block for message in body["messages"] for block in message["content"]]
         shown = "\n".join(text_of(block) for block in blocks)
-        opening = text_of(body["messages"][0]["content"][0])
+        opening = first_text(body)
         module = "Judge the whole module" in opening
         parts = range(1, TASKS + 1) if module else [int(re.search(r"Task Part (\d+) ", opening)[1])]  # type: ignore[index]  # it is there
         accepted = {int(n) for n in _ACCEPTED.findall(opening)} if self.builds_on_verdicts else set()

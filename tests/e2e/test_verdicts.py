@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import last_result, status, text, tool_results, tools, verdict
+from tests.endpoint import last_result, opening, status, text, tool_results, tools, verdict
 from tests.project import UNITTEST, build, code, component, plan, specification, verified
 
 Call = tuple[str, dict[str, Any]]
@@ -210,7 +210,7 @@ def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
     resumed = project.resume()
 
     assert resumed.code == 0, resumed.err
-    shown = project.oracle_requests[0]["messages"][0]["content"][0]["text"]
+    shown = opening(project.oracle_requests[0])
     assert "a claim, not evidence" in shown
     assert note in shown
     assert '"Half up?" -> "half up it is"' in shown
@@ -238,7 +238,7 @@ def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject)
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    shown = project.oracle_requests[0]["messages"][0]["content"][0]["text"]
+    shown = opening(project.oracle_requests[0])
     for said in (
         "MADE = 1",
         "VENDORED = 1",
@@ -490,7 +490,7 @@ def test_a_wider_boundary_builds_on_the_narrower_verdicts(make_project: MakeProj
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    task, _, module = (r["messages"][0]["content"][0]["text"] for r in project.oracle_requests)
+    task, _, module = map(opening, project.oracle_requests)
     assert "Why the task exists: It was planned" in task
     assert 'calc-t1 "One": passed (high): One adds.\n  AC-1: yes: one.py:1' in module
     assert "# Diff that no verdict has covered\n(none)" in module

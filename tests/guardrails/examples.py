@@ -9,12 +9,13 @@ from typing import Any
 
 from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
 from lopen.guardrails.guard import GuardFacts
-from lopen.guardrails.habits import HabitLimits, find_habits, notice, untested_edits
+from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, notice, untested_edits
 from lopen.guardrails.signature import signature
 from lopen.workflow.steps import Step
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LIMITS = HabitLimits()
+TESTED = CallHistory(tests_known=True)  # of a project that has tests
 
 
 def facts(**changes: Any) -> GuardFacts:
@@ -69,6 +70,7 @@ def turn(
         found = find_habits(calls, after, end, limits)
         calls = after.found(found)
         told += found
+    calls = after_turn(calls, lambda: True)
     habit = untested_edits(calls, limits)
     ending = () if habit is None else (habit,)
     return calls.found(ending), (*told, *ending)
@@ -76,7 +78,7 @@ def turn(
 
 def fed(*ends: CallEnd, start: CallHistory | None = None, limits: HabitLimits = LIMITS) -> CallHistory:
     """Return the history after the calls, in order."""
-    calls = start or CallHistory()
+    calls = start or TESTED
     for end in ends:
         calls, _ = count(calls, end, limits)
     return calls
@@ -84,7 +86,7 @@ def fed(*ends: CallEnd, start: CallHistory | None = None, limits: HabitLimits = 
 
 def notices(*ends: CallEnd, start: CallHistory | None = None) -> list[str]:
     """Return the notice after each call."""
-    calls = start or CallHistory()
+    calls = start or TESTED
     texts: list[str] = []
     for end in ends:
         calls, found = count(calls, end)

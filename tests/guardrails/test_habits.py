@@ -21,7 +21,7 @@ from lopen.guardrails.habits import HabitLimits, circles, undisciplined
 from lopen.guardrails.signature import signature
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import dump, load
-from tests.guardrails.examples import count, edit, ended, fed, notices, ran, read, turn, verified
+from tests.guardrails.examples import TESTED, count, edit, ended, fed, notices, ran, read, turn, verified
 
 
 def kinds(habits: CallHistory) -> list[tuple[str, int]]:
@@ -225,6 +225,13 @@ def test_edits_are_counted_when_the_turn_ends() -> None:
     assert undisciplined(habits, "", HabitLimits()) == ()
 
 
+def test_the_first_files_of_a_project_do_not_count() -> None:
+    habits, told = turn(CallHistory(), [edit(f"{i}.py") for i in range(8)])
+    assert (habits.edited, told) == ((), ())
+    habits, told = turn(habits, [edit(f"{i}.py") for i in range(5)])
+    assert [f.count for f in told] == [5]
+
+
 def test_one_call_that_edits_many_files_is_told_once() -> None:
     many = ended("run_command", "sed", exit_code=0, edited=tuple(f"{i}.py" for i in range(12)))
     assert kinds(fed(many)) == [("untested_edits", 12)]
@@ -287,7 +294,7 @@ def test_a_new_conversation_forgets_what_was_told() -> None:
 def test_failures_outlive_a_conversation_and_untested_edits_one_of_the_same_task() -> None:
     fails = ran("make", 1, None)
     assert kinds(fed(fails, start=fed(fails, fails).conversation("t2"))) == [("retry", 3)]
-    edits = fed(*[edit(f"{i}") for i in range(4)], start=CallHistory().conversation("t1"))
+    edits = fed(*[edit(f"{i}") for i in range(4)], start=TESTED.conversation("t1"))
     assert kinds(fed(edit("4"), start=edits.conversation("t1"))) == [("untested_edits", 5)]
     assert fed(edit("4"), start=edits.conversation("t2")).findings == ()
 

@@ -43,13 +43,12 @@ def test_data_can_neither_close_its_fence_nor_open_another(title: str, text: str
     assert len(TAG.findall(rendered)) == 2
     assert rendered.endswith("\n</data>")
     label = rendered.split("\n", 1)[0].removeprefix("## ")
-    assert rendered.startswith(f'## {label}\n<data source="{label}">\n')
-    assert '"' not in label
+    assert rendered.startswith(f"## {label}\n<data>\n")
 
 
 def test_data_is_otherwise_given_as_it_is() -> None:
     text = 'if a < b and data:\n    return "<div>" + dataclass'
-    assert Part("Code", text, data=True).rendered() == f'## Code\n<data source="Code">\n{text}\n</data>'
+    assert Part("Code", text, data=True).rendered() == f"## Code\n<data>\n{text}\n</data>"
 
 
 def test_what_lopen_says_itself_is_not_fenced() -> None:
@@ -121,6 +120,4 @@ def test_a_part_that_no_longer_has_room_is_emptied_and_named() -> None:
 def test_a_heading_of_the_specification_stays_a_heading(title: str) -> None:
     first, second, *_ = Part(f"Specification: {title}", "text", data=True).rendered().split("\n")
     assert first.startswith("## Specification: ")
-    assert second.startswith('<data source="Specification: ')
-    assert second.endswith('">')
-    assert second.count('"') == 2
+    assert second == "<data>"

@@ -37,7 +37,7 @@ def test_the_bundle_is_whole_and_holds_nothing_else() -> None:
 
 def test_a_folder_of_one_s_own_replaces_the_bundle(folder: Path) -> None:
     path = folder / "role.md"
-    path.write_text("<!-- lopen-template role v1 -->\nYou are terse.\n", "utf-8")
+    path.write_text("<!-- lopen-template role v2 -->\nYou are terse.\n", "utf-8")
     check_templates(str(folder))
     assert template("role", str(folder)) == "You are terse."
 
@@ -53,12 +53,12 @@ def test_a_missing_one_is_named_before_any_work(folder: Path, name: str) -> None
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"<!-- lopen-template role v0 -->\nOld.\n", "prompt template role is version 0, this lopen wants 1"),
-        (b"<!-- lopen-template role v2 -->\nNew.\n", "prompt template role is version 2, this lopen wants 1"),
+        (b"<!-- lopen-template role v0 -->\nOld.\n", "prompt template role is version 0, this lopen wants 2"),
+        (b"<!-- lopen-template role v3 -->\nNew.\n", "prompt template role is version 3, this lopen wants 2"),
         (b"You are terse.\n", "prompt template role has no header `<!-- lopen-template role vN -->`"),
-        (b"<!-- lopen-template constraints v1 -->\nx\n", "prompt template role has no header"),
-        (b"\n<!-- lopen-template role v1 -->\nx\n", "prompt template role has no header"),
-        (b"<!-- lopen-template role v1 -->\n\xff\xfe", "prompt template role cannot be read"),
+        (b"<!-- lopen-template constraints v2 -->\nx\n", "prompt template role has no header"),
+        (b"\n<!-- lopen-template role v2 -->\nx\n", "prompt template role has no header"),
+        (b"<!-- lopen-template role v2 -->\n\xff\xfe", "prompt template role cannot be read"),
     ],
 )
 def test_an_outdated_or_malformed_one_is_named(folder: Path, content: bytes, said: str) -> None:
@@ -140,7 +140,7 @@ def test_every_step_that_asks_a_model_has_one() -> None:
 
 def test_planning_is_invited_to_one_turn_and_to_size_the_plan() -> None:
     text = written(CASES["determine_dependencies"]())
-    assert "record all of them in a single turn" in text
+    assert "if you can all in a single turn" in text
     assert "A small module is one component with one or two tasks." in text
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
 from lopen.application.session_report import session_object
@@ -15,13 +14,14 @@ from lopen.cli.command import command
 from lopen.cli.parameters import UnfinishedModule
 from lopen.cli.rendering.lines import MARKS, step_title
 from lopen.limits.circuits.circuit import CircuitState
+from lopen.oracle.verdict import established, verdict_from_json
 from lopen.settings.schema import Settings
 from lopen.storage.sessions import SessionStore
-from lopen.workflow.assess import displayed_step, scope_of
+from lopen.workflow.assess import displayed_step, met_criteria, standing_work
 from lopen.workflow.pauses import FAILURES_TO_ASK
 from lopen.workflow.session import Session
 from lopen.workflow.steps import phase_of
-from lopen.workflow.task_tree import State, TaskTree, progress
+from lopen.workflow.task_tree import TaskTree, progress
 
 if TYPE_CHECKING:
     from lopen.application.limits import ProjectLimits
@@ -77,20 +77,21 @@ def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
 
 def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
     """Return the status of a session as lines for a person."""
-    done, scope = progress(session.tree), scope_of(session)
+    done, verdicts = progress(session.tree), store.verdicts(session.id)
+    judged, standing = map(verdict_from_json, verdicts), standing_work(session)
+    criteria = len(met_criteria(session) | (established(judged, standing) & session.criteria.keys()))
     told = [f"{session.module}: {session.status} (session {session.id})"]
     if not session.finished:
         step = displayed_step(session)
         told.append(f"{step_title(step)} ({phase_of(step).replace('_', ' ')})")
     if done.components:
-        criteria = scope.completed - done.components_done
         told.append(
             f"criteria {criteria}/{len(session.criteria)} · components {done.components_done}/{done.components}"
             f" · tasks {done.tasks_done}/{done.tasks}"
         )
     told += tree_lines(session.tree, session.selected)
     told += limits_lines(context, store, session, limits)
-    for verdict in [v for v in store.verdicts(session.id) if _is_current(session, v)][-3:]:
+    for verdict in [v for v in verdicts if not v["passed"] or v["subject"] in standing][-3:]:
         result = "passed" if verdict["passed"] else "failed"
         told.append(
             f"verdict on {verdict['scope']} {verdict['subject']}: {result} ({verdict['confidence']} confidence)"
@@ -112,15 +113,6 @@ def work_tree_lines(context: CommandContext, session: Session) -> list[str]:
 
     path = trees_folder(context.root) / session.module
     return [f"works in: {path}"] if path.is_dir() else []
-
-
-def _is_current(session: Session, verdict: Mapping[str, Any]) -> bool:
-    """False for a passed verdict on work that was reopened since: it has to pass again."""
-    if not verdict["passed"] or verdict["scope"] == "module":
-        return not verdict["passed"] or session.finished
-    done = {t.id for t in session.tree.tasks if t.state is State.COMPLETE}
-    done |= {c.id for c in session.tree.components if c.verified}
-    return verdict["subject"] in done
 
 
 def tree_lines(tree: TaskTree, selected: str | None) -> list[str]:

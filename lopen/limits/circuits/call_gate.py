@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from lopen.base.clock import Clock
 from lopen.base.events import CircuitChanged, Event, Notice
 from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit
-from lopen.guardrails.habits import HabitLimits, find_habits, untested_edits
+from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
 from lopen.guardrails.signature import signature
 from lopen.limits.answers import ToolPass, ToolTrip, raised
 from lopen.limits.circuits.agents import OVERRIDE, AgentLimits, ended, spawn
@@ -131,20 +131,22 @@ class CallGate:
             return None, counted.habits
         return self._tripped(counted.decision, counted.alerts, now), counted.habits
 
-    def end_turn(self) -> tuple[WastefulHabit, ...]:
+    def end_turn(self, tests_exist: Callable[[], bool]) -> tuple[WastefulHabit, ...]:
         """Return the habit that shows only when all calls of a turn have ended."""
-        if untested_edits(self._calls, self._habits) is None:
+        here = after_turn(self._calls, tests_exist)
+        if here is self._calls and untested_edits(here, self._habits) is None:
             return ()
 
         def work(rows: Rows) -> tuple[CallHistory, tuple[WastefulHabit, ...]]:
             state = rows.circuit(self.circuit_id) or CircuitState(self.circuit_id, calls=self._calls)
-            habit = untested_edits(state.calls, self._habits)
+            calls = after_turn(state.calls, lambda: here.tests_known)
+            habit = untested_edits(calls, self._habits)
             found = () if habit is None else (habit,)
-            rows.put_circuit(state.replace(calls=state.calls.found(found)))
-            return state.calls.found(found), found
+            rows.put_circuit(state.replace(calls=calls.found(found)))
+            return calls.found(found), found
 
         unknown: tuple[WastefulHabit, ...] = ()
-        self._calls, found = self._atomically(work, (self._calls, unknown))
+        self._calls, found = self._atomically(work, (here, unknown))
         return found
 
     def _counted_here(self, end: CallEnd) -> CountedEnd:
