@@ -200,18 +200,28 @@ async def _started(project: ServedProject, module: str, *arguments: str) -> mode
     begun = await asyncio.to_thread(
         start_detached, found, module, (*arguments, "-C", str(project.root), "--no-color")
     )
-    if begun.code not in (None, ExitCode.OK, ExitCode.PERSON_NEEDED):
-        raise LopenError(begun.printed[-LONGEST_REASON:], hint=f"the whole output: {begun.output}")
+    failed = begun.code not in (None, ExitCode.OK, ExitCode.PERSON_NEEDED)
 
     def work(opened: OpenProject) -> models.DecisionResponse:
         session = opened.store.latest(module=module)
-        pause = session.pause if session is not None and begun.code is not None else None
+        still = standstill(opened.root, opened.store, session) if session is not None else None
+        if (
+            failed
+            and session is not None
+            and still is not None
+            and session.status == "failed"
+            and still.cause
+        ):
+            raise LopenError(still.cause, hint=still.mend)
+        if failed:
+            raise LopenError(begun.printed[-LONGEST_REASON:], hint=f"the whole output: {begun.output}")
         state = "runs" if begun.code is None else "is complete" if begun.code == ExitCode.OK else "waits"
+        ended = still if begun.code == ExitCode.PERSON_NEEDED else None
         return models.DecisionResponse(
             session=session.id if session is not None else "",
-            message=f"{module} {state}: {pause.message}" if pause is not None else f"{module} {state}",
+            message=f"{module} {state}: {ended.cause}" if ended is not None else f"{module} {state}",
             done=True,
-            command=pause.command if pause is not None else "",
+            command=ended.command if ended is not None else "",
         )
 
     return await project.run(work)

@@ -5,7 +5,7 @@ import { h, patch } from "./dom.js";
 const MARKS = { pending: "○", in_progress: "▶", complete: "✓", failed: "✗", skipped: "–" };
 const TONES = {
   complete: "good", closed: "good", active: "good", passed: "good", ok: "good", holds: "good", yes: "good",
-  running: "busy", in_progress: "busy", half_open: "warn", warning: "warn", warn: "warn", paused: "warn",
+  running: "busy", in_progress: "busy", half_open: "warn", interrupted: "warn", warning: "warn", warn: "warn", paused: "warn",
   failed: "bad", open: "bad", exhausted: "bad", error: "bad", block: "bad", refused: "bad", timeout: "bad", no: "bad",
 };
 

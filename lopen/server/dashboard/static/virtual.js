@@ -12,6 +12,7 @@ export class VirtualList {
   constructor({ name, label, rowHeight, row, opened, roles = ["listbox", "option"], follows = false, moved }) {
     Object.assign(this, { name, rowHeight, row, opened, roles, follows, moved });
     this.items = [];
+    this.drawnItems = 0;
     this.active = -1;
     this.rows = new Map(); // index → its description, while it is near and unchanged
     this.space = document.createElement("div");
@@ -47,7 +48,7 @@ export class VirtualList {
 
   scrolled() {
     const { scrollTop, clientHeight } = this.element;
-    this.atEnd = scrollTop + clientHeight >= this.items.length * this.rowHeight - this.rowHeight;
+    this.atEnd = scrollTop + clientHeight >= (this.drawnItems - 1) * this.rowHeight; // more may wait to be drawn
     this.changed();
   }
 
@@ -58,6 +59,7 @@ export class VirtualList {
 
   draw() {
     const { element, items, rowHeight } = this;
+    this.drawnItems = items.length;
     const height = `${items.length * rowHeight}px`;
     if (this.space.style.height !== height) {
       this.space.style.height = height;
