@@ -6,12 +6,12 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lopen.application.approval import specification
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
 from lopen.base.clock import Clock
 from lopen.base.errors import LopenError
 from lopen.documents.drift import section_hashes, spec_hash
-from lopen.documents.spec import load_specification
 from lopen.git.creation import clone_repository
 from lopen.git.repository import Repository
 from lopen.storage.sessions import SessionStore
@@ -84,8 +84,7 @@ def _copy_history(source: SessionStore, target: SessionStore, session: Session) 
 
 
 def _require_approved(folder: Path, store: SessionStore, module: str, approval: Approval) -> None:
-    path = folder / "specs" / module / "SPECIFICATION.md"
-    spec = load_specification(path, module=module, known_ids=store.known_criteria(module))
+    spec = specification(folder, store, module)
     if spec_hash(section_hashes(spec)) != approval.spec_hash:
         raise LopenError(
             "the session's first specification differs from the one approved last",

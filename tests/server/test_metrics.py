@@ -53,7 +53,8 @@ def test_the_metrics_add_up_and_pass_the_linter(make_project: MakeProject) -> No
         )
         assert (linted.returncode, linted.stdout, linted.stderr) == (0, "", "")
         budgets = {b["budget_id"]: b for b in server.get("/api/budget")["budgets"]}
-        shown = budgets[f"session:{project.status()['session']}"]
+        session = project.status()["session"]
+        shown, told = budgets[f"session:{session}"], project.lopen("session", "show", session).out
         whole = added(values, "lopen_tokens_used_total", 'budget_type="session"') - added(
             values, "lopen_tokens_used_total", 'budget_type="session"', 'token_type="cache_read"'
         )
@@ -61,6 +62,8 @@ def test_the_metrics_add_up_and_pass_the_linter(make_project: MakeProject) -> No
         turns = len(ran.named("turn_ended"))  # of each the cache reads are rounded
         assert abs(whole + cached * 0.1 - shown["tokens_used"]) <= turns / 2
         assert round(added(values, "lopen_cost_usd_total"), 6) == shown["cost_usd"]
+        said = f"{shown['tokens_used']:,}/{shown['max_tokens']:,}"
+        assert re.search(rf"^session:{session} .* {said} .* \${shown['cost_usd']:.2f}$", told, re.M), told
         ended = ran.named("tool_ended")
         assert added(values, "lopen_tool_iterations_total") == len(ended)
         assert added(values, "lopen_tool_duration_seconds_count") == len(ended)

@@ -9,7 +9,9 @@ import shutil
 import ssl
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -39,8 +41,24 @@ def test_one_server_serves_several_projects(project: Project, tmp_path: Path) ->
         assert other.lopen("status", "--json").named("server")[0]["url"] == server.url
 
 
+def opened_link(project: Project, folder: Path) -> dict[str, Any]:
+    """The link that `--link --open` tells and gives to the person's browser."""
+    opener, opened = folder / "bin" / "xdg-open", folder / "opened"
+    opener.parent.mkdir()
+    opener.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n', "utf-8")
+    opener.chmod(0o755)
+    programs = f"{opener.parent}{os.pathsep}{os.environ['PATH']}"
+    link = project.lopen("serve", "--link", "--open", "--json", PATH=programs).named("link")[0]
+    deadline = time.monotonic() + 20
+    while not opened.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert opened.read_text("utf-8").strip() == link["link"]
+    return link
+
+
 def test_several_servers_are_told_apart(project: Project, tmp_path: Path) -> None:
-    """Each has its own cookie; `status` names them while they run; a link is made for one that runs."""
+    """Each has its own cookie; `status` names them while they run; a link is made, and opened, for one that runs."""
     assert project.lopen("status", "--json").named("server") == []
     refused = project.lopen("serve", "--link")
     assert refused.code == 1
@@ -49,7 +67,7 @@ def test_several_servers_are_told_apart(project: Project, tmp_path: Path) -> Non
         urls = {e["url"] for e in project.lopen("status", "--json").named("server")}
         assert urls == {first.url, second.url}
         assert first.url in project.lopen("status").out
-        link = project.lopen("serve", "--link", "--json").named("link")[0]
+        link = opened_link(project, tmp_path)
         owner = first if link["url"] == first.url else second
         with httpx2.Client(base_url=owner.url, trust_env=False) as browser:
             assert browser.get(link["link"]).status_code == 303

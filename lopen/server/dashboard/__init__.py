@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.resources import files as package_files
 from typing import Annotated, Any
 
@@ -13,10 +16,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from lopen import __version__
+from lopen.base.events import TurnEnded
 from lopen.base.hashing import content_hash
-from lopen.server.dashboard.spend import spend
-from lopen.server.served import ServedProjects
+from lopen.limits.budgets.budget import BudgetUsage
+from lopen.server.served import OpenProject, ServedProjects
 
+MOST_POINTS = 120
+WIDTHS_S = (10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800)
+MOST_TURNS = 20_000  # the newest ones
 MEDIA_TYPES = {
     ".html": "text/html",
     ".css": "text/css",
@@ -89,3 +96,35 @@ def dashboard_routes(projects: ServedProjects) -> APIRouter:
         return await projects.named(project).run(spend)
 
     return routes
+
+
+def spend(project: OpenProject) -> dict[str, Any]:
+    """Return tokens, as budgets count them, in periods of equal length: at most 120, those without any included."""
+    rows = project.store.database.connection.execute(
+        "SELECT ts, body FROM events WHERE name=? ORDER BY seq DESC LIMIT ?", (TurnEnded.name, MOST_TURNS)
+    ).fetchall()
+    turns = [(datetime.fromisoformat(row["ts"]).timestamp(), json.loads(row["body"])) for row in rows]
+    if not turns:
+        return {"series": [], "points": [], "seconds": 0}
+    first, last = turns[-1][0], turns[0][0]
+    width = next((w for w in WIDTHS_S if (last - first) / w < MOST_POINTS - 1), WIDTHS_S[-1])
+    weight = project.settings.budget.cache_read_weight
+    periods: dict[int, Counter[str]] = {
+        n: Counter() for n in range(int(first // width), int(last // width) + 1)
+    }
+    for at, turn in turns:
+        periods.setdefault(int(at // width), Counter())[turn["model"]] += _usage(turn).billed(weight)
+    return {
+        "series": sorted({model for counts in periods.values() for model in counts}),
+        "points": [
+            {"time": datetime.fromtimestamp(n * width, UTC).isoformat(), "tokens": counts}
+            for n, counts in sorted(periods.items())
+        ],
+        "seconds": width,
+    }
+
+
+def _usage(turn: dict[str, Any]) -> BudgetUsage:
+    return BudgetUsage(
+        turn["input_tokens"], turn["output_tokens"], turn["cache_write_tokens"], turn["cache_read_tokens"]
+    )
