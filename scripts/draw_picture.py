@@ -34,7 +34,7 @@ from lopen.llm.fake_api.server import Answer, MessagesEndpoint
 from scripts.record_example import Author
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "run.svg"
-COLUMNS, ROWS = 100, 26
+COLUMNS, ROWS = 116, 26
 HELD_REQUEST = 19
 """The request that is not answered: the judge refused the example's fifth task, and is asked once more."""
 LIMIT_S = 120

@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pytest
 
-from lopen.llm.failures import Refusal, classify
 from lopen.llm.fake_api.server import Raw
-from lopen.llm.messages import ContextTooLong, Rejected, TransientFailure
 from tests.crash.building import PER_REQUEST, Site, Standard
 from tests.crash.endpoint_faults import AWAY, EVIL, HEAD, PATIENCE, FaultyModel, broken, faults, meet
 from tests.crash.endpoint_faults import events_of as events
@@ -104,12 +101,3 @@ def test_a_slow_answer_is_waited_for(meeting: Meeting) -> None:
         assert ran.code == 0, ran.ran.err
         assert (root / "evil.py").read_text() == "never"  # it came whole: it counts
         assert meeting.site.found(root).tokens == PER_REQUEST * (meeting.standard.asked.whole + 1)
-
-
-@pytest.mark.parametrize("number", range(400, 600))
-def test_every_refusal_is_one_of_three(number: int) -> None:
-    failure = classify(Refusal(number, "", "no"), model="m", now=datetime(2026, 1, 1, tzinfo=UTC))
-
-    away = number >= 500 or number in {408, 409, 425, 429}
-    expected = TransientFailure if away else ContextTooLong if number == 413 else Rejected
-    assert type(failure) is expected

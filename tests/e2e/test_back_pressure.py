@@ -136,31 +136,6 @@ def test_nothing_is_built_on_an_unknown_scope(make_project: MakeProject) -> None
     assert project.status()["scope"] == {"completed": 2, "original": 2}
 
 
-def test_one_question_is_put_to_a_person_the_second_is_answered_by_its_default(
-    make_project: MakeProject,
-) -> None:
-    def ask(question: str) -> tuple[str, dict[str, Any]]:
-        return "ask_user", {"question": question, "options": ["red", "blue"], "default": "red"}
-
-    again = [ask("Which tone?"), *[(b["name"], b["input"]) for b in plan().content]]
-    project = make_project([tools(ask("Which colour?")), tools(*again), build("calc-t1")])
-    project.specify()
-    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
-    assert ran.code == 3
-    session = ran.named("session_paused")[0]["session"]
-    assert ran.named("session_paused")[0]["kind"] == "question"
-
-    assert project.lopen("answer", session, "blue").code == 0
-    ran = project.lopen("resume", "--json")
-
-    assert ran.code == 0, ran.out[-2000:] + ran.err
-    assert "The answer: blue" in prompt(project, 1) or "blue" in prompt(project, 1)
-    assert ran.named("question_asked")[-1]["assumed"] is True
-    assumption = "Which tone? Assumed: red"
-    assert ran.named("session_complete")[0]["assumptions"] == [assumption]
-    assert assumption in project.read(".lopen/modules/calc/plan.md")
-
-
 def test_questions_are_answered_with_what_is_offered_and_end(make_project: MakeProject) -> None:
     """Step 6 has no `ask_user`; in planning the third question is told to be the last."""
     asked = [("ask_user", {"question": f"Which tone {n}?", "default": "red"}) for n in range(4)]
@@ -203,22 +178,6 @@ def test_new_code_without_a_test_is_said_to_the_oracle_and_the_model(make_projec
     assert "Only a person adds these: plan none of them." in prompt(project, 0)
     assert "Missing here" not in prompt(project, 1)
     assert [e for e in ran.named("notice") if e["message"].startswith("this repository lacks a linter")]
-
-
-def test_nothing_runs_after_the_tasks_result_and_every_call_is_answered_for(
-    make_project: MakeProject,
-) -> None:
-    late = [write("late.py", "N = 1\n"), ("read_file", {"path": "calc.py"}), ("list_files", {})]
-    project = make_project([plan(), tools(*code(), *verified("calc-t1"), *late)])
-    project.specify()
-
-    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
-
-    assert ran.code == 0, ran.err
-    assert not (project.root / "late.py").exists()
-    assert project.git("status", "--porcelain") == ""
-    refused = [e["tool"] for e in ran.named("tool_ended") if e["outcome"] == "refused"]
-    assert refused == ["write_file", "read_file", "list_files"]
 
 
 def test_the_model_hears_why_a_circuit_stopped_it_once_a_person_let_it_go_on(

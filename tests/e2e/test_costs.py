@@ -128,7 +128,8 @@ def test_a_model_without_a_known_price_is_counted_in_tokens(make_project: MakePr
     assert complete["unpriced_tokens"] == complete["tokens"]
     [module] = project.lopen("modules", "--json").named("module")
     assert module["unpriced_tokens"] == module["tokens"] > 0
-    assert "tokens without a known price" in project.lopen("modules").out
+    for looking in (["modules"], ["budget", "show"]):
+        assert f"{module['tokens']:,} tokens without a known price" in project.lopen(*looking).out
 
 
 def test_a_task_budget_shortens_the_answer_and_then_pauses(make_project: MakeProject) -> None:

@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tomllib
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -211,16 +209,3 @@ def test_where_python3_is_another_one_the_commands_name_the_interpreter_itself(
     text = (tmp_path / "project" / "specs" / MODULE / "SPECIFICATION.md").read_text("utf-8")
     assert f"- **verify-tests**: `'{alone}' -m unittest discover -s tests -t .`" in text
     assert "`python3 " not in text
-
-
-def test_all_of_the_example_is_packaged() -> None:
-    packaging = tomllib.loads((HERE / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
-    patterns = [pattern.removeprefix("**/") for pattern in packaging["package-data"]["lopen"]]
-    files = [
-        p
-        for p in Path(lopen.example.__file__).parent.rglob("*")
-        if p.is_file() and "__pycache__" not in p.parts
-    ]
-    left_out = [p.name for p in files if p.suffix != ".py" and not any(fnmatch(p.name, q) for q in patterns)]
-    assert left_out == []
-    assert RECORDING in files

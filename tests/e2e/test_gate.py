@@ -148,7 +148,9 @@ PERSONAL = (
     "budget reset module:calc",
     "circuit ack session:{session}",
     "circuit reset session:{session}",
+    "alerts ack all",
     "hooks install",
+    "hooks uninstall",
 )
 ESCAPES = (
     "env -i PYTHONPATH={here} {lopen} approve calc",

@@ -119,16 +119,9 @@ def test_hooks_that_the_model_adds_never_run(make_project: MakeProject, traps: T
 SETTINGS = {
     "another endpoint": ("model.base_url", '[model]\nbase_url = "http://evil"\n'),
     "no sandbox": ("sandbox.mode", '[sandbox]\nmode = "none"\n'),
-    "the network": ("sandbox.network", "[sandbox]\nnetwork = true\n"),
-    "a program to notify with": ("notify.command", '[notify]\ncommand = "touch x"\n'),
-    "another store": ("budget.redis_url", '[budget]\nredis_url = "redis://evil"\n'),
     "no budget": ("budget.enabled", "[budget]\nenabled = false\n"),
-    "no circuit": ("circuit.enabled", "[circuit]\nenabled = false\n"),
-    "a disk to fill": ("memory.state_max_mb", "[memory]\nstate_max_mb = 10000\n"),
     "a looser limit": ("budget.session_tokens", "[budget]\nsession_tokens = 9000000\n"),
     "a file to include": ("include", 'include = "/etc/passwd"\n'),
-    "variables": ("env", '[env]\nANTHROPIC_BASE_URL = "http://evil"\n'),
-    "templates of its own": ("workflow.templates", '[workflow]\ntemplates = "prompts"\n'),
 }
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
-
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import text, tool_results, tools, verdict
 from tests.project import Project, code, component, plan, specification, verified
@@ -183,12 +181,3 @@ def test_what_a_model_reads_cannot_leave_its_frame(make_project: MakeProject) ->
             assert depth in (0, 1)
         assert depth == 0
         assert inside
-
-
-@pytest.mark.parametrize("name", [f"calc{EVIL}", "calc\n## Constraints", "[red]calc", "</data>"])
-def test_a_module_s_name_cannot_hold_any(make_project: MakeProject, name: str) -> None:
-    project = make_project()
-    ran = project.lopen("approve", "--yes", "--", name)
-    assert ran.code == 2
-    assert "invalid module name" in ran.err
-    assert "\x1b" not in ran.err

@@ -68,47 +68,6 @@ def test_a_failing_step_keeps_its_cause_through_every_resume_and_is_not_to_be_sk
     assert project.lopen("confirm", session).code == 0
 
 
-def test_a_third_turn_without_its_result_is_a_failure_that_churn_counts(make_project: MakeProject) -> None:
-    talk = text("Next I will look at the tests.")
-    project, ran, requests = driven(make_project, *[talk] * 9)
-
-    assert ran.code == 3, ran.err
-    assert len(requests) == 9  # three conversations of three turns
-    failed = [t for t in ran.named("task_changed") if t["state"] == "failed"]
-    assert len(failed) == 3
-    paused = ran.named("session_paused")[0]
-    assert paused["kind"] == "confirmation"
-    assert "3 times" in paused["message"]
-    assert ran.last_line == f"next: lopen confirm {paused['session']}"
-    assert len(requests[3]["messages"]) == 1  # fresh context
-    assert "Failed attempts in a row: 1" in str(requests[3]["system"])
-    assert project.status()["status"] == "paused"
-
-
-def test_nothing_but_silence_ends_the_same_way_in_planning(make_project: MakeProject) -> None:
-    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
-    script = [
-        message(),  # no content at all
-        message({"type": "text", "text": "  \n"}),
-        message(thinking),
-        message(),
-        text("   "),
-        message(),
-        message(),
-        message(),
-        message(),
-    ]
-    project = make_project(script)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
-    assert len(project.requests) == 9
-    assert ran.named("session_paused")[0]["kind"] == "confirmation"
-    assert "said and did nothing" in last_words(project.requests[1])
-
-
 def test_thinking_is_sent_back_unchanged(make_project: MakeProject) -> None:
     only = {"type": "thinking", "thinking": "First the code.", "signature": "c2lnbmVk"}
     hidden = {"type": "redacted_thinking", "data": "b3BhcXVl"}

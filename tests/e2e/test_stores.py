@@ -208,22 +208,3 @@ def test_commands_say_what_a_person_did_wrong(make_project: MakeProject) -> None
     report = project.lopen("memory", "report", "--json").named("memory")[0]
     assert {e["name"] for e in report["evidence"]} == {"verdicts", "alerts", "incidents"}
     assert project.lopen("memory", "clean", "--json").named("memory_cleaned")[0]["logs_rotated"] == 0
-
-
-def test_a_state_of_a_newer_lopen_and_broken_settings_are_left_as_they_are(make_project: MakeProject) -> None:
-    project = make_project()
-    project.specify()
-    assert project.lopen("approve", "calc", "--yes").code == 0
-    path = project.root / ".lopen" / "state.db"
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version=9999")
-    connection.close()
-    settings = project.write(".claude/settings.json", '{"hooks": [')
-    before = path.read_bytes()
-    for arguments in (("budget", "show"), ("circuit", "status"), ("alerts",), ("memory", "report")):
-        ran = project.lopen(*arguments)
-        assert (ran.code, "newer lopen" in ran.err) == (1, True), (arguments, ran.err)
-    assert path.read_bytes() == before
-    ran = project.lopen("hooks", "install")
-    assert (ran.code, "left as it is" in ran.err.replace("it was left", "left")) == (1, True), ran.err
-    assert settings.read_text() == '{"hooks": ['

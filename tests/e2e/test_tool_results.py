@@ -293,23 +293,3 @@ def test_write_spec_answers_with_the_problems(make_project: MakeProject) -> None
     assert first["ok"] is True
     assert any("Acceptance Criteria" in p for p in first["problems"])
     assert project.lopen("check", "calc").code == 0
-
-
-def test_a_question_waits_for_a_person_and_its_answer_reaches_the_model(make_project: MakeProject) -> None:
-    question: Call = ("ask_user", {"question": "Floats too?", "default": "no"})
-    second = tools(("ask_user", {"question": "Really?", "default": "yes"}))
-    project = make_project([tools(question), second, plan(), build("calc-t1")])
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
-    session = ran.events[-1]["session"]
-    assert ran.last_line == f"next: lopen answer {session} TEXT"
-    assert project.lopen("answer", session, "only integers").code == 0
-    resumed = project.resume()
-    assert resumed.code == 0, resumed.err
-    assert "only integers" in json.dumps(project.requests[1])
-    capped = last_result(project.requests[2]).data
-    assert capped == {"ok": True, "answer": "yes", "assumed": True}
-    assert "Really? Assumed: yes" in resumed.named("session_complete")[0]["assumptions"]

@@ -364,21 +364,6 @@ def test_what_a_verify_command_leaves_behind_is_not_committed(make_project: Make
     assert not (project.root / "build.log").exists()  # it was made in the clean room
 
 
-def test_a_verify_commit_that_fails_keeps_the_commit_back(make_project: MakeProject) -> None:
-    commands = {"verify-commit": "test -f NOTES.txt", "verify-lint": "test -f calc.py"}
-    script = [plan(), build("calc-t1"), tools(write("NOTES.txt"), *verified("calc-t1"))]
-    project = make_project(script)
-    project.specify(text=specification(commands=commands))
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    refused = last_result(project.requests[2])
-    assert refused.is_error
-    assert "verify-commit failed" in refused.data["error"]
-    assert len(project.subjects()) == 3
-
-
 def test_a_failed_boundary_becomes_a_task_of_the_component_that_covers_it(make_project: MakeProject) -> None:
     chosen = tools(
         ("select_component", {"name": "report", "reason": "core is complete"}),

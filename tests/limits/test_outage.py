@@ -18,7 +18,7 @@ from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.limits.unsettled_charges import NO_LEDGER, RETRY_S, DatabaseLedger, Ledger
 from lopen.llm.messages import Usage
 from lopen.settings.schema import Settings
-from lopen.storage.database import Database, NewerSchema
+from lopen.storage.database import Database
 from tests.limits.redis_server import RedisServer
 
 
@@ -200,15 +200,3 @@ def test_a_reply_that_was_lost_is_not_counted_twice(database: Database, clock: F
     watched.meter.settle(lost, Usage(output_tokens=3_000), 0.01)
     assert watched.used() == 5_000
     assert [s.reserved for s in watched.meter.states()] == [0, 0, 0]
-
-
-def test_a_store_of_a_newer_version_is_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    Database(path).close()
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version=9999")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(NewerSchema, match="newer lopen"):
-        Database(path)
-    assert path.read_bytes() == before

@@ -193,6 +193,7 @@ def test_every_refusal_becomes_exactly_one_kind_of_failure(status: int, kind: st
     again = status in (408, 409, 425, 429) or status >= 500
     assert isinstance(failure, TransientFailure) == again
     assert isinstance(failure, (TransientFailure, ContextTooLong, Rejected))
+    assert status != 413 or isinstance(failure, ContextTooLong)
     assert "\n" not in str(failure)
 
 
