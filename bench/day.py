@@ -91,7 +91,7 @@ def day(calls: int) -> dict[str, float]:
             begin(loop, ())
             talk = conversation_for(loop, bench_for(loop))
             for turn in range(1, TURNS_AN_ITERATION + 1):
-                talk.turn = turn
+                talk.counts.turn = turn
                 talk.runner.begin_turn(turn)
                 outcome = talk._turn()
                 assert outcome is None, outcome

@@ -59,11 +59,15 @@ def rows() -> Iterator[Row]:
         loop.record.store.database.connection.set_trace_callback(None)
         turns, floors = [], []
         for _ in range(BATCHES):
-            del talk.messages[1:]
+            del talk.transcript.messages[1:]
             turns.append(_each(lambda: _one_turn(talk)))
-            del talk.messages[1:]
+            del talk.transcript.messages[1:]
             floors.append(
-                _each(lambda: _floor(client, talk.request, talk.messages, loop.project.root, commits))
+                _each(
+                    lambda: _floor(
+                        client, talk.model.request, talk.transcript.messages, loop.project.root, commits
+                    )
+                )
             )
         ratio = statistics.median(turns) / statistics.median(floors)
         detail = f"{statistics.median(turns) * 1000:.1f} ms over a floor of {statistics.median(floors) * 1000:.1f} ms, {commits} commits"
@@ -71,8 +75,8 @@ def rows() -> Iterator[Row]:
 
 
 def _one_turn(talk: Any) -> None:
-    del talk.messages[1:]
-    talk.runner.begin_turn(talk.turn + 1)
+    del talk.transcript.messages[1:]
+    talk.runner.begin_turn(talk.counts.turn + 1)
     talk._turn()
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lopen.base.events import Notice
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import Conversation
-from lopen.loop.iteration import bench_for, open_budget, runner_for
+from lopen.loop.iteration import bench_for, conversation_of, open_budget
 from lopen.loop.startup import BUDGET_EXTENDED
 from lopen.loop.stored_messages import Resumed, digest, rebuilt
 from lopen.prompts.state_text import decisions
@@ -59,22 +60,9 @@ def continue_conversation(context: SessionContext, stored: StoredConversation) -
         new.append(context.guards.meter.snapshot())
     stopped = interruption(found, changed_files(context, stored))
     notice = "\n\n".join(filter(None, (*new, stopped)))
-    turn = found.counts.get("turn", 0) + (found.response is None)
+    turn = found.counts.turn + (found.response is None)
     context.record.journal.tell(Notice("info", f"{CONTINUING} {session.iterations} in turn {turn}"))
-    return Conversation(
-        bench,
-        context.models.calls,
-        context.registry,
-        runner_for(context, bench),
-        found.request,
-        context.agent_for(session.step),
-        list(found.messages),
-        **found.counts,
-        store=context.record.conversations,
-        resumed=found,
-        left=context.guards.meter.left,
-        notice=notice,
-    )
+    return conversation_of(context, bench, found.request, list(found.messages), replace(found, notice=notice))
 
 
 def texts(found: Resumed) -> Iterator[str]:

@@ -6,7 +6,7 @@ conversation is a value (`Outcome`); what it does to the session is decided else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -17,13 +17,12 @@ from lopen.guardrails.stop_detection import detect_stop, nudge
 from lopen.guardrails.wording import times
 from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.llm.recorder import result_fields
-from lopen.llm.request_body import can_stand_last, cut_call, sendable, text_block
+from lopen.llm.request_body import can_stand_last, cut_call, sendable
 from lopen.loop.model_calls import CallPaused, ModelAccess
 from lopen.loop.refusals import failed_calls, still_refused
-from lopen.loop.stored_messages import Resumed, say, stored_response
+from lopen.loop.stored_messages import Counts, Resumed, Transcript, say
 from lopen.storage.conversations import ConversationStore
 from lopen.storage.person_requests import pause_requested
-from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult, tool_result
 from lopen.tools.running import ToolRunner, rests_on_earlier_calls
 from lopen.tools.workbench import Workbench
@@ -35,9 +34,21 @@ from lopen.workflow.steps import PLANNING_STEPS, Step
 MAX_FALSE_CLAIMS = 5  # then a fresh context serves better; an honest try that failed to verify counts too
 MAX_PLANNING_TURNS = 40  # of a step that only reads; building has its circuits, step 1 is conversation
 MAX_CONTINUES = 3  # an answer cut by max_tokens goes on, at most this often
-COUNTS = ("turn", "answers", "nudges", "continues", "false_claims", "tool_calls")  # kept with what is stored
 GO_ON = "Go on where you stopped."
 CUT = "Your answer was cut by the token limit. Go on where it stopped, with a tool call."
+
+
+@dataclass(frozen=True)
+class AskedModel:
+    """The model of a conversation: how it is asked, for which agent, and what is left of its budgets.
+
+    `request` holds system, tools and model, the same in every turn.
+    """
+
+    calls: ModelAccess
+    request: Request
+    agent: str
+    left: Callable[[], str]  # in words, once half of a budget is used
 
 
 @dataclass
@@ -45,71 +56,50 @@ class Conversation:
     """The messages of one iteration and the counts that bound it."""
 
     bench: Workbench
-    calls: ModelAccess
-    registry: Registry
+    model: AskedModel
     runner: ToolRunner
-    request: Request  # system, tools and model: the same in every turn
-    agent: str
-    messages: list[Json] = field(default_factory=list)
-    turn: int = 0
-    answers: int = 0  # whole responses that came
-    nudges: int = 0
-    continues: int = 0
-    false_claims: int = 0  # turns that claimed a completion in vain
-    tool_calls: int = 0
-    store: ConversationStore | None = None
+    transcript: Transcript
+    subject: str  # the task in progress, or the step, as the conversation began
+    counts: Counts = field(default_factory=Counts)
     resumed: Resumed | None = None  # the conversation is continued: its last response may not be answered yet
-    left: Callable[[], str] = str  # what is left of the budgets, once half of one is used
-    notice: str = ""  # sent to the model with the next message of the user's side
-    task_id: str = field(default="", init=False)  # of the task in progress, as the conversation began
-
-    def __post_init__(self) -> None:
-        self.task_id = task.id if (task := self.bench.session.task) else ""
-
-    def counts(self) -> dict[str, int]:
-        """Return the counts that a continued conversation begins with."""
-        return {name: getattr(self, name) for name in COUNTS}
 
     def run(self) -> Outcome:
         """Converse turn by turn until there is an outcome."""
         while True:
             resumed, self.resumed = self.resumed, None
-            if resumed is None or resumed.response is None:
-                self.turn += 1
-            self.runner.begin_turn(self.turn)
+            unanswered = resumed.response if resumed is not None else None
+            if resumed is not None and unanswered is None:
+                self._say(resumed.notice)
+            self.counts.turn += unanswered is None
+            self.runner.begin_turn(self.counts.turn)
             try:
                 if resumed is None and pause_requested(self.bench.journal.database, self.bench.session.id):
                     outcome: Outcome | None = _paused(person_pause(self.bench.session))
-                elif resumed is not None and resumed.response is not None:
-                    outcome = self._answered(resumed.response, resumed)
+                elif unanswered is not None:
+                    outcome = self._answered(unanswered, resumed)
                 else:
                     outcome = self._turn()
             except CallPaused as held:
                 outcome = _paused(held.pause)
-                if self.store is not None:
-                    self.store.add("stopped", {})
-            if outcome is None and self.turn >= MAX_PLANNING_TURNS and self._planning():
-                outcome = Outcome("failed", f"{self.turn} turns brought no result of the step")
+                self.transcript.stopped()
+            if outcome is None and self.counts.turn >= MAX_PLANNING_TURNS and self._planning():
+                outcome = Outcome("failed", f"{self.counts.turn} turns brought no result of the step")
             if outcome is not None:
-                refused = still_refused(self.messages)
-                return replace(outcome, turns=self.turn, subject=self._subject(), refused=refused)
-
-    def _subject(self) -> str:
-        return self.task_id or self.bench.session.step.value
+                refused = still_refused(self.transcript.messages)
+                return replace(outcome, turns=self.counts.turn, subject=self.subject, refused=refused)
+            if resumed is not None and unanswered is not None:
+                self._say(resumed.notice)
 
     def _planning(self) -> bool:
         step = self.bench.session.step
         return step in PLANNING_STEPS and step is not Step.DRAFT_SPECIFICATION
 
     def _turn(self) -> Outcome | None:
-        if self.notice:
-            self._say("user", [text_block(self.notice)])
-            self.notice = ""
         try:
-            response = self.calls.ask(
-                replace(self.request, messages=tuple(self.messages)),
-                agent=self.agent,
-                turn=self.turn,
+            response = self.model.calls.ask(
+                replace(self.model.request, messages=tuple(self.transcript.messages)),
+                agent=self.model.agent,
+                turn=self.counts.turn,
                 on_text=self._streamed,
                 on_response=self._keep,
             )
@@ -122,12 +112,9 @@ class Conversation:
 
     def _keep(self, response: Response) -> None:
         """Take in a whole response, stored before the first of its tools runs."""
-        self.answers += 1
-        self.tool_calls += len(response.tool_uses)
-        content = sendable(response.content)
-        say(self.messages, "assistant", content)
-        if self.store is not None:
-            self.store.add("assistant", stored_response(response, content, self.counts()))
+        self.counts.answers += 1
+        self.counts.tool_calls += len(response.tool_uses)
+        self.transcript.keep(response, self.counts)
 
     def _answered(self, response: Response, resumed: Resumed | None = None) -> Outcome | None:
         match response.stop_reason:
@@ -141,11 +128,10 @@ class Conversation:
             return self._go_on(response)
         return self._nudge(response)
 
-    def _say(self, role: str, content: Sequence[Json]) -> None:
-        """Add text of lopen's own to the conversation, stored."""
-        say(self.messages, role, content)
-        if self.store is not None and content:
-            self.store.add("user", {"content": list(content), "counts": self.counts()})
+    def _say(self, text: str) -> None:
+        """Add text of lopen's own to the conversation."""
+        if text:
+            self.transcript.say(text, self.counts)
 
     def _use_tools(self, response: Response, resumed: Resumed | None) -> Outcome | None:
         """Run every call of the turn in order; those that only read, side by side.
@@ -171,38 +157,35 @@ class Conversation:
             for use, answer in zip(batch, answers, strict=True):
                 blocks[use.id] = tool_result(use, answer)
             any_false_claim = any_false_claim or any(answer.false_claim for answer in answers)
-        say(self.messages, "user", [blocks[use.id] for use in response.tool_uses])
+        say(self.transcript.messages, "user", [blocks[use.id] for use in response.tool_uses])
         with self.bench.journal.transaction():
-            if told := self.runner.watch.end_turn():
-                self._say("user", [text_block(told)])
+            self._say(self.runner.watch.end_turn())
         if self.runner.pause is not None:
             return _paused(self.runner.pause)
         if self.runner.recorded:
             return Outcome("recorded", told=failed_calls(response.tool_uses, blocks))
-        if any_false_claim:
-            self.false_claims += 1
-        if self.false_claims >= MAX_FALSE_CLAIMS:
-            said = times(self.false_claims)
+        self.counts.false_claims += any_false_claim
+        if self.counts.false_claims >= MAX_FALSE_CLAIMS:
+            said = times(self.counts.false_claims)
             return Outcome("failed", f"completion was claimed {said} without its verifications")
-        if told := self.left():
-            self._say("user", [text_block(told)])
+        self._say(self.model.left())
         return self._count_continue(response) if response.stop_reason == "max_tokens" else None
 
     def _reads_only(self, use: ToolUse) -> bool:
-        tool = self.registry.get(use.name)
+        tool = self.runner.registry.get(use.name)
         return tool is not None and tool.read_only
 
     def _go_on(self, response: Response) -> Outcome | None:
         """`max_tokens` and `pause_turn` go on, a bounded number of times."""
         if response.stop_reason == "max_tokens":
-            self._say("user", [text_block(CUT)])
+            self._say(CUT)
         elif not can_stand_last(sendable(response.content)):
-            self._say("user", [text_block(GO_ON)])
+            self._say(GO_ON)
         return self._count_continue(response)
 
     def _count_continue(self, response: Response) -> Outcome | None:
-        self.continues += 1
-        if self.continues > MAX_CONTINUES:
+        self.counts.continues += 1
+        if self.counts.continues > MAX_CONTINUES:
             return Outcome("failed", f"the model's answers ended in {response.stop_reason} again and again")
         return None
 
@@ -211,27 +194,27 @@ class Conversation:
         session = self.bench.session
         if session.step is Step.DRAFT_SPECIFICATION and self._specified():
             return Outcome("recorded")
-        stop = detect_stop(response.text, step=session.step, tool_calls_made=self.tool_calls)
+        stop = detect_stop(response.text, step=session.step, tool_calls_made=self.counts.tool_calls)
         said_nothing = "no text" if stop.kind == "empty" else "no tool call and no result"
         seen = f"{stop.kind}: {stop.evidence}" if stop.evidence else said_nothing
         workflow = self.bench.settings.workflow
         most = workflow.max_nudges
-        if self.nudges >= most:
+        if self.counts.nudges >= most:
             return Outcome("failed", f"the turn ended without the step's result ({seen})")
-        self.nudges += 1
+        self.counts.nudges += 1
         self.bench.journal.tell(
-            GuardrailRaised("premature_stop", "warn", seen, f"reminder {self.nudges} of {most} sent")
+            GuardrailRaised("premature_stop", "warn", seen, f"reminder {self.counts.nudges} of {most} sent")
         )
         said = nudge(
             stop,
             self._lacking(),
-            n=self.nudges,
+            n=self.counts.nudges,
             of=most,
             task_id=session.task.id if session.task else "",
             component=session.selected or "",
             may_ask=not workflow.unattended and session.clarifications < workflow.max_clarifications,
         )
-        self._say("user", [text_block(said)])
+        self._say(said)
         return None
 
     def _specified(self) -> bool:

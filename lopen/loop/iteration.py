@@ -10,17 +10,17 @@ from lopen.documents.source import MissingSource
 from lopen.documents.spec import Specification
 from lopen.guardrails.pipeline import lasting
 from lopen.guardrails.repeated_failures import escalated
-from lopen.llm.messages import Request
+from lopen.llm.messages import Json, Request
 from lopen.llm.request_body import text_block
 from lopen.loop.approval_gate import at_gate
 from lopen.loop.boundaries import close_component, close_module, verify_done
 from lopen.loop.context import SessionContext
-from lopen.loop.conversation import Conversation, StoredCalls
+from lopen.loop.conversation import AskedModel, Conversation, StoredCalls
 from lopen.loop.oracle_calls import answer
 from lopen.loop.project_context import surroundings
 from lopen.loop.reconcile import observe
 from lopen.loop.research import research
-from lopen.loop.stored_messages import opening_of
+from lopen.loop.stored_messages import Counts, Resumed, Transcript, opening_of
 from lopen.oracle.verdict import Scope
 from lopen.prompts.prompt import build
 from lopen.tools.results import ToolResult
@@ -242,30 +242,35 @@ def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
         tools=tuple(t.spec for t in context.registry.offered(session.step)),
         max_tokens=context.settings.model.max_tokens,
     )
-    store = context.record.conversations
-    store.begin(opening_of(request, session, prompt.opening))
-    runner = runner_for(context, bench)
+    context.record.conversations.begin(opening_of(request, session, prompt.opening))
     opening = {"role": "user", "content": [text_block(prompt.opening)]}
-    return Conversation(
-        bench,
-        context.models.calls,
-        context.registry,
-        runner,
-        request,
-        context.agent_for(session.step),
-        [opening],
-        store=store,
-        left=context.guards.meter.left,
-    )
+    return conversation_of(context, bench, request, [opening])
 
 
-def runner_for(context: SessionContext, bench: Workbench) -> ToolRunner:
-    return ToolRunner(
+def conversation_of(
+    context: SessionContext,
+    bench: Workbench,
+    request: Request,
+    messages: list[Json],
+    resumed: Resumed | None = None,
+) -> Conversation:
+    """The conversation over those messages, with the session's model and tools."""
+    session, store = context.record.journal.session, context.record.conversations
+    runner = ToolRunner(
         bench,
         context.registry,
         context.record.audit,
         context.guards.watch,
         context.clock,
-        bench.session.iterations,
-        log=StoredCalls(context.record.conversations, bench),
+        session.iterations,
+        log=StoredCalls(store, bench),
+    )
+    return Conversation(
+        bench,
+        AskedModel(context.models.calls, request, context.agent_for(session.step), context.guards.meter.left),
+        runner,
+        Transcript(store, messages),
+        session.task.id if session.task else session.step.value,
+        resumed.counts if resumed else Counts(),
+        resumed,
     )

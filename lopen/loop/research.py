@@ -14,7 +14,7 @@ from lopen.prompts.state_text import DECIDED, decision_lines
 from lopen.prompts.templates import template
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult, done, failed, tool_result
-from lopen.tools.running import ToolRunner
+from lopen.tools.running import NoLog, ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.pauses import circuit_pause
 from lopen.workflow.session import Pause
@@ -56,7 +56,13 @@ def _converse(context: SessionContext, bench: Workbench, question: str) -> tuple
     """Converse with the read-only tools; the first answer without a tool call is the findings."""
     tools = Registry(t for name in TOOLS if (t := context.registry.get(name)) is not None)
     runner = ToolRunner(
-        bench, tools, context.record.audit, context.guards.watch, context.clock, bench.session.iterations
+        bench,
+        tools,
+        context.record.audit,
+        context.guards.watch,
+        context.clock,
+        bench.session.iterations,
+        NoLog(),
     )
     system = template("research", context.settings.workflow.templates)
     if decided := decision_lines(bench.session):

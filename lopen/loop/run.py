@@ -108,7 +108,7 @@ def iterate(context: SessionContext) -> Session:
     try:
         outcome = talk.run()
     finally:
-        if not talk.answers:
+        if not talk.counts.answers:
             give_back(context)
     return settle(context, outcome)
 

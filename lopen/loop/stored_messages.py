@@ -1,16 +1,29 @@
-"""A conversation as it is stored, and rebuilt from that: the same messages, byte for byte. Pure."""
+"""A conversation as it is stored, and rebuilt from that: the same messages, byte for byte."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lopen.llm.messages import Json, Request, Response, SystemBlock, ToolSpec, ToolUse, Usage
-from lopen.storage.conversations import StoredConversation
+from lopen.llm.request_body import sendable, text_block
+from lopen.storage.conversations import ConversationStore, StoredConversation
 from lopen.workflow.session import Session
+
+
+@dataclass
+class Counts:
+    """The counts that bound a conversation, stored with its steps."""
+
+    turn: int = 0
+    answers: int = 0  # whole responses that came
+    nudges: int = 0
+    continues: int = 0
+    false_claims: int = 0  # turns that claimed a completion in vain
+    tool_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +31,43 @@ class Resumed:
     """A conversation as it is continued.
 
     `response` is the last one, where its turn is not over: `results` are those of its calls that ended, `cut_off` the
-    ids of calls that were running and may have had an effect. `counts` are the conversation's own.
+    ids of calls that were running and may have had an effect. `notice` goes to the model with the next message.
     """
 
     request: Request
     messages: tuple[Json, ...]
-    counts: dict[str, int]
+    counts: Counts
     response: Response | None
     results: dict[str, Json]
     cut_off: frozenset[str]
     evidence: dict[str, Any]
+    notice: str = ""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The messages of one conversation, stored as they come. A tool's result is stored with its call."""
+
+    store: ConversationStore
+    messages: list[Json]
+
+    def keep(self, response: Response, counts: Counts) -> None:
+        """Add a whole response, before the first of its tools runs."""
+        content = sendable(response.content)
+        say(self.messages, "assistant", content)
+        uses = [{"id": u.id, "name": u.name, "input": u.input, "error": u.error} for u in response.tool_uses]
+        body = {"content": content, "stop_reason": response.stop_reason, "uses": uses}
+        self.store.add("assistant", body | {"counts": asdict(counts)})
+
+    def say(self, text: str, counts: Counts) -> None:
+        """Add text of lopen's own."""
+        content = [text_block(text)]
+        say(self.messages, "user", content)
+        self.store.add("user", {"content": content, "counts": asdict(counts)})
+
+    def stopped(self) -> None:
+        """A call waits for a model that could not be asked: it runs again when the conversation goes on."""
+        self.store.add("stopped", {})
 
 
 def opening_of(request: Request, session: Session, opening: str) -> dict[str, Any]:
@@ -66,7 +106,7 @@ def rebuilt(
     response: Response | None = None
     results: dict[str, Json] = {}
     running: set[str] = set()
-    counts: dict[str, int] = {}
+    counts = Counts()
     evidence: dict[str, Any] = {}
     for entry in stored.entries:
         match entry.kind:
@@ -75,13 +115,13 @@ def rebuilt(
                     _answer(messages, response, results)
                 response, results, running = _response(entry.body, opening["model"]), {}, set()
                 say(messages, "assistant", entry.body["content"])
-                counts = entry.body["counts"]
+                counts = Counts(**entry.body["counts"])
             case "user":
                 if response is not None:
                     _answer(messages, response, results)
                 response = None
                 say(messages, "user", entry.body["content"])
-                counts = entry.body["counts"]
+                counts = Counts(**entry.body["counts"])
             case "started":
                 running.add(entry.body["id"])
             case "stopped":  # the call waited for a model that could not be asked: it runs again
@@ -109,18 +149,6 @@ def say(messages: list[Json], role: str, content: Sequence[Json]) -> None:
         messages[-1] = {"role": role, "content": [*messages[-1]["content"], *content]}
     else:
         messages.append({"role": role, "content": list(content)})
-
-
-def stored_response(response: Response, content: Sequence[Json], counts: dict[str, int]) -> dict[str, Any]:
-    """Return a response as it is stored before the first of its tools runs."""
-    return {
-        "content": list(content),
-        "stop_reason": response.stop_reason,
-        "uses": [
-            {"id": u.id, "name": u.name, "input": u.input, "error": u.error} for u in response.tool_uses
-        ],
-        "counts": counts,
-    }
 
 
 def _response(body: dict[str, Any], model: str) -> Response:

@@ -56,6 +56,14 @@ class CallLog(Protocol):
         ...
 
 
+class NoLog:
+    """Keeps nothing: a sub-agent's conversation is not continued."""
+
+    def started(self, use: ToolUse) -> None: ...
+
+    def ended(self, use: ToolUse, result: ToolResult) -> None: ...
+
+
 @dataclass
 class ToolRunner:
     """Runs the calls of one iteration."""
@@ -66,10 +74,10 @@ class ToolRunner:
     watch: Watch
     clock: Clock
     iteration: int
+    log: CallLog  # keeps the calls for a conversation that is continued
     turn: int = 0
     pause: Pause | None = None  # a call came to a pause: no further call of the iteration runs
     recorded: bool = False  # the step's result is recorded: no further call of the iteration runs
-    log: CallLog | None = None  # keeps the calls for a conversation that is continued
     _failed: str = ""  # the verification or refused write of this turn: what rests on it is not run
 
     def begin_turn(self, turn: int) -> None:
@@ -129,8 +137,7 @@ class ToolRunner:
                 at=self.clock.now(),
             )
             refusal = self._over() or self.watch.before(use)
-            if self.log is not None:
-                self.log.started(use)
+            self.log.started(use)
         self._held()
         started = _Started(seq, self.clock.monotonic(), summary)
         if unfinished:
@@ -176,8 +183,7 @@ class ToolRunner:
                 ToolEnded(use.id, use.name, started.summary, outcome, seconds, error[:500], started.seq)
             )
             result = replace(result, notice=notice) if notice else result
-            if self.log is not None:
-                self.log.ended(use, result)
+            self.log.ended(use, result)
         self._held()
         return result
 
@@ -202,8 +208,7 @@ class ToolRunner:
     def _answer_unrun(self, use: ToolUse, result: ToolResult, reason: str, outcome: Outcome) -> ToolResult:
         with self.bench.journal.transaction():
             self.bench.journal.tell(ToolEnded(use.id, use.name, summarised(use), outcome, 0.0, reason))
-            if self.log is not None:
-                self.log.ended(use, result)
+            self.log.ended(use, result)
         return result
 
     def _tree_after(self, result: ToolResult) -> str:
