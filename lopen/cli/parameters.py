@@ -78,6 +78,10 @@ OptionalSession = Annotated[
 TaskArgument = Annotated[str, typer.Argument(help="Task id.", autocompletion=tasks)]
 
 
+NO_REASON = "no reason given"
+ReasonOption = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Reason, stored and reported.", show_default=False)
+]
 QuietOption = Annotated[
     bool, typer.Option("-q", "--quiet", help="Print only alerts, questions and the result.")
 ]

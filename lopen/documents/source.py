@@ -99,7 +99,7 @@ def _bytes(path: Path) -> bytes:
         raise MissingSource(
             path,
             "does not exist",
-            hint=f"write it, or let lopen draft it: lopen spec {_module(path)} -p TEXT",
+            hint=f"write it, or let lopen draft it: lopen spec {_module(path)} -p 'what it should do'",
         ) from error
     except NotADirectoryError as error:
         raise file_instead_of_folder(path.parent) from error

@@ -40,7 +40,7 @@ def extend_command(module: str, tokens: int) -> str:
     budget = shlex.quote(f"module:{module}")
     if not tokens:
         return f"lopen budget reset {budget}"
-    return f"lopen budget extend {budget} --tokens {tokens} --reason TEXT"
+    return f"lopen budget extend {budget} --tokens {tokens}"
 
 
 def more_requests_command() -> str:
@@ -55,7 +55,7 @@ def ack_command(circuit: str) -> str:
 
 def skip_command(task_id: str) -> str:
     """Return the command that skips a task."""
-    return f"lopen skip {shlex.quote(task_id)} --reason TEXT"
+    return f"lopen skip {shlex.quote(task_id)}"
 
 
 def plan_command(module: str) -> str:

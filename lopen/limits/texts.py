@@ -60,7 +60,7 @@ def extend_command(state: BudgetState, need: int = SMALLEST_ANSWER, *, short: bo
     tokens, which = extension(state, need), "" if short else f" {state.budget_id}"
     if not tokens:
         return f"lopen budget reset {state.budget_id}"
-    return f"lopen budget extend{which} --tokens {tokens} --reason TEXT"
+    return f"lopen budget extend{which} --tokens {tokens}"
 
 
 def budget_alert(state: BudgetState, crossing: str, now: datetime, need: int = SMALLEST_ANSWER) -> Alert:

@@ -67,7 +67,8 @@ class AnthropicModel:
                 if not assembly.stopped and (named_stream or assembly.started):
                     raise  # after message_stop the response is complete
             if not assembly.started and not named_stream:
-                raise TransientFailure(_no_stream(exchange.content_type, exchange.address))
+                told = _no_stream(exchange.content_type, exchange.address)
+                raise TransientFailure(told, hardly_transient=True)  # at a wrong address it stays
             return assembly.response(exchange.request_id)
 
     def connect(self) -> None:

@@ -169,6 +169,7 @@ class TransientFailure(ModelError):
     """A retry may help: 408, 409, 429, 5xx, 529, error events, connection and protocol errors, truncated streams."""
 
     retry_after_s: float | None = None
+    hardly_transient: bool = False  # a second one ends the retries
 
 
 @dataclass(eq=False)

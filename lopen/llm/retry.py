@@ -184,7 +184,7 @@ class _Attempts:
 
         tries = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_worth_another_try),
-            stop=tenacity.stop_after_attempt(self.policy.max_retries + 1),
+            stop=self._stop(),
             wait=self._wait_s,
             before_sleep=self._notify_retry,
             sleep=self.clock.sleep,
@@ -205,9 +205,25 @@ class _Attempts:
                 reason=str(_failure(state)),
                 attempt=state.attempt_number,
                 wait_s=round(state.upcoming_sleep, 3),
-                retries=self.policy.max_retries,
+                retries=state.attempt_number if _hardly_helps(state) else self.policy.max_retries,
             )
         )
+
+    def _stop(self) -> Callable[[RetryCallState], bool]:
+        """Return the test for the last attempt: by the policy, or at the second failure where a retry hardly helps."""
+        hopeless = 0
+
+        def stop(state: RetryCallState) -> bool:
+            nonlocal hopeless
+            hopeless += _hardly_helps(state)
+            return state.attempt_number > self.policy.max_retries or hopeless > 1
+
+        return stop
+
+
+def _hardly_helps(state: RetryCallState) -> bool:
+    failure = _failure(state)
+    return isinstance(failure, TransientFailure) and failure.hardly_transient
 
 
 def _worth_another_try(error: BaseException) -> bool:

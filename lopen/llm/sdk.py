@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Literal, TypeVar, assert_never
+from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
@@ -121,7 +122,13 @@ class Sdk:
             cause.message = self._scrubbed(cause.message)
             return cause
         said = self._scrubbed(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__)
-        return _unanswered(error, cause, said, self._connection)
+        return _unanswered(error, cause, said, self._connection, self._host())
+
+    def _host(self) -> str:
+        """Return the endpoint's host, with its port where that is not the usual one; never its credentials."""
+        address = urlsplit(str(getattr(getattr(self, "_client", None), "base_url", "")))
+        port = f":{address.port}" if address.port else ""
+        return f"{address.hostname}{port}" if address.hostname else "the model endpoint"
 
     def _scrubbed(self, text: str) -> str:
         secrets = [self._connection.api_key, *_credentials(getattr(self, "_client", None))]
@@ -187,7 +194,7 @@ def _client(connection: EndpointSettings, deadline: Deadline) -> _Client:
 
 
 def _unanswered(
-    error: Exception, cause: BaseException | None, said: str, connection: EndpointSettings
+    error: Exception, cause: BaseException | None, said: str, connection: EndpointSettings, host: str
 ) -> Exception:
     """Return the failure for a request without an answer from the endpoint."""
     provider = connection.provider
@@ -207,7 +214,9 @@ def _unanswered(
             hint="Check model.base_url and ANTHROPIC_BASE_URL.",
         )
     if isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.StreamError)):
-        return TransientFailure(f"the connection to the model endpoint failed: {said}")
+        if isinstance(cause, (httpx2.ConnectError, httpx2.ConnectTimeout)):
+            return TransientFailure(f"cannot reach {host} ({said})")
+        return TransientFailure(f"the connection to {host} failed: {said}")
     if isinstance(error, (anthropic.APIError, json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
         return TransientFailure(f"cannot read the endpoint's answer: {said}")
     if isinstance(error, TypeError) and "authentication method" in str(error):

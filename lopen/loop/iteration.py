@@ -93,7 +93,7 @@ def fit_spec(context: SessionContext, spec: Specification | None) -> Specificati
     except MissingSource as error:
         if not context.drafted:
             raise
-        hint = f"say more of what you want: lopen spec {module} -p TEXT; or write the file; lopen log {module} tells"
+        hint = f"say more of what you want: lopen spec {module} -p 'what it should do'; or write the file; lopen log {module} tells"
         raise LopenError(f"the model drafted nothing: {error.message}", hint=hint) from error
     if spec.problems:
         more = f" (and {len(spec.problems) - 1} more)" if len(spec.problems) > 1 else ""

@@ -19,7 +19,7 @@ from lopen.tools.dependency_files import is_manifest
 from lopen.tools.verification import tool_name
 from lopen.tools.verify_programs import start_failure
 from lopen.workflow.assess import displayed_step
-from lopen.workflow.pauses import review_pause
+from lopen.workflow.pauses import answer_command, review_pause
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import State
 
@@ -166,7 +166,7 @@ def _question(context: SessionContext) -> Pause | None:
         return Pause(
             "question",
             f"the model asks: {question.text} (default: {question.default})",
-            f"lopen answer {session.id} TEXT",
+            answer_command(session.id, question.default),
         )
     line = f"{question.text} Assumed: {answer}"
     context.record.journal.change(

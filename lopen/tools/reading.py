@@ -15,6 +15,7 @@ from lopen.tools import inputs
 from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow.assess import scope_of
+from lopen.workflow.pauses import answer_command
 from lopen.workflow.session import Pause, Question
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Task, selectable
@@ -153,7 +154,7 @@ def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
     pause = Pause(
         "question",
         f"the model asks: {wanted.question} (default: {wanted.default})",
-        f"lopen answer {session.id} TEXT",
+        answer_command(session.id, wanted.default),
     )
     return replace(done(answer=None, assumed=False, waiting=True), pause=pause)
 

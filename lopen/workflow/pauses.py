@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -40,6 +41,11 @@ def iterations_pause(session: Session) -> Pause:
 def confirmation_pause(session: Session, subject: str, level: int, reason: str) -> Pause:
     """Return the pause for something that a person must confirm."""
     return Pause("confirmation", reason, confirm_command(session), subject=subject, level=level)
+
+
+def answer_command(session: str, default: str) -> str:
+    """Return the command that answers a question, with its default: it can be pasted, and shows where the answer goes."""
+    return f"lopen answer {session} {shlex.quote(' '.join(default.split()) or 'TEXT')}"
 
 
 def confirm_command(session: Session) -> str:

@@ -21,7 +21,7 @@ def test_a_used_up_budget_ends_the_loop_and_refuses_prompts_until_it_is_extended
     project: HookedProject,
 ) -> None:
     where = exhaust(project)
-    command = "lopen budget extend --tokens 3000 --reason TEXT"
+    command = "lopen budget extend --tokens 3000"
     refused = project.bash("make", **where)
     assert refused.reason.splitlines()[0].startswith("Token budget exhausted (2,200 / 1,000 tokens used).")
     assert refused.reason.splitlines()[1].endswith(command)

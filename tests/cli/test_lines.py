@@ -32,7 +32,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.SessionPaused("gate", "the specification waits", "lopen approve calc"),
-        "paused: the specification waits; next: lopen approve calc",
+        "paused: the specification waits",
     ),
     (
         e.SessionPaused("interrupted", "interrupted; everything is saved", "lopen resume s"),

@@ -294,7 +294,7 @@ def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: M
     ran = project.lopen("run", "calc", "-p", "A module that adds numbers.")
 
     session = project.status()["session"]
-    assert (ran.code, ran.last_line) == (3, f"next: lopen answer {session} TEXT")
+    assert (ran.code, ran.last_line) == (3, f"next: lopen answer {session} yes")
     assert "Whole numbers only?" in ran.out
     assert "Whole numbers only?" in project.lopen("resume").out  # asking again costs nothing
     assert len(project.requests) == 1
@@ -354,7 +354,7 @@ def test_planning_may_ask_once_and_then_assumes_also_after_a_resume(make_project
 
     ran = project.approved_run()
     session = project.status()["session"]
-    assert (ran.code, ran.last_line) == (3, f"next: lopen answer {session} TEXT")
+    assert (ran.code, ran.last_line) == (3, f"next: lopen answer {session} calc")
     assert project.lopen("answer", session, "sums").code == 0
     on = project.lopen("resume")
 

@@ -71,7 +71,7 @@ def test_the_confirmation_names_subject_level_and_command() -> None:
 def test_an_exhausted_budget_names_the_extension() -> None:
     spent = BudgetFacts(tokens_used=100, tokens_max=100, extension=2_000)
     result = check_budget(facts(module="my module", budget=spent))
-    assert result.command == "lopen budget extend 'module:my module' --tokens 2000 --reason TEXT"
+    assert result.command == "lopen budget extend 'module:my module' --tokens 2000"
 
 
 def test_thresholds_come_from_the_settings() -> None:

@@ -199,7 +199,7 @@ def test_a_question_that_nobody_can_answer_now_waits(root: Path) -> None:
     at = asking(root)
     at.call("ask_user", **QUESTION)
     assert at.pause is not None
-    assert at.pause.command == "lopen answer calc-20260301-1 TEXT"
+    assert at.pause.command == "lopen answer calc-20260301-1 10"
     assert at.at.session.question is not None
     assert at.at.session.clarifications == 1
 

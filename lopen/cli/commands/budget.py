@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.limits import no_such, now, opened_limits, tell, the_one, with_cost
 from lopen.base.errors import ExitCode, WrongUsage
 from lopen.cli.command import command, group
+from lopen.cli.parameters import NO_REASON, ReasonOption
 
 GRANTED = ("extension", "reset")
 app = group("Token budgets of modules, sessions and tasks.", default="show")
@@ -28,7 +28,6 @@ TokensArgument = Annotated[
 TokensOption = Annotated[
     int | None, typer.Option("--tokens", metavar="N", help="Additional tokens, as an option.")
 ]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Reason, stored with the extension.")]
 
 
 @app.command()
@@ -55,10 +54,10 @@ def show(context: CommandContext, budget_id: OneBudget = None) -> ExitCode:
 @command
 def extend(
     context: CommandContext,
-    reason: ReasonOption,
     budget_id: PausedBudget = None,
     tokens: TokensArgument = None,
     given: TokensOption = None,
+    reason: ReasonOption = NO_REASON,
 ) -> ExitCode:
     """Grant a budget more tokens. Only a person may run this."""
     from lopen.application.person_only import require_person
@@ -69,7 +68,7 @@ def extend(
     if granted is None:
         raise WrongUsage(
             "missing number of tokens",
-            hint=f"for example: lopen budget extend --tokens 100000 --reason {shlex.quote(reason)}",
+            hint="for example: lopen budget extend --tokens 100000",
         )
     with opened_limits(context) as (store, _):
         budget_id = budget_id or the_one("budget", [b.budget_id for b in store.budgets() if b.stopped])

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command
-from lopen.cli.parameters import TaskArgument
-
-ReasonOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, stored and reported.")]
+from lopen.cli.parameters import NO_REASON, ReasonOption, TaskArgument
 
 
 @command
-def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption) -> ExitCode:
+def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_REASON) -> ExitCode:
     """Skip a task. Its criteria stay open, and the report says so. A running session does it after its turn."""
     from lopen.application import decisions
     from lopen.application.open_store import open_store

@@ -56,8 +56,8 @@ def _session(event: e.Event) -> str | None:
             return f"{'resumed' if resumed else 'started'} {module} at {step_title(step)}"
         case e.SessionPaused("interrupted", _, command):
             return f"paused{_after('; resume with: ', command)}"
-        case e.SessionPaused(_, message, command):
-            return f"paused: {message}{_after('; next: ', command)}"
+        case e.SessionPaused(_, message):  # the last line of the command names the next one
+            return f"paused: {message}"
         case e.SessionFailed(message, hint):
             return f"failed: {message}{_after('; ', hint)}"
         case e.SessionComplete():
@@ -69,9 +69,8 @@ def _session(event: e.Event) -> str | None:
             subject = f"{task} {task_name} in {component}" if task else title
             return f"iteration {iteration}: {subject}, with {model}"
         case e.IterationEnded(iteration, outcome, reason, turns):
-            return (
-                f"iteration {iteration} ended after {counted(turns, 'turn')}: {outcome}{_after(', ', reason)}"
-            )
+            why = "" if outcome == "paused" else _after(", ", reason)  # the pause has a line of its own
+            return f"iteration {iteration} ended after {counted(turns, 'turn')}: {outcome}{why}"
         case e.Waiting(reason, seconds):
             return f"waiting {seconds:.0f} s: {reason}"
         case e.Notice(level, message, hint):
