@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from lopen import __version__
 from lopen.base.errors import ExitCode
+from lopen.cli.examples import with_examples
 from lopen.cli.parameters import Invocation, ProjectOption, VerboseOption
 
 
@@ -172,10 +173,10 @@ def _load(entry: CommandEntry) -> Any:
     if isinstance(found, typer.Typer):
         group = get_command(found)
         group.name = entry.name
-        return group
+        return with_examples(group, entry.name)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(entry.name, short_help=entry.help)(found)
-    return get_command(single)
+    return with_examples(get_command(single), entry.name)
 
 
 class LazyCommand(TyperCommand):
@@ -238,5 +239,7 @@ def root(
 
 def run(arguments: Sequence[str], invocation: Invocation) -> ExitCode:
     """Run one command line; raise failures instead of printing them."""
-    result = get_command(app).main(list(arguments), prog_name="lopen", standalone_mode=False, obj=invocation)
+    result = with_examples(get_command(app), "").main(
+        list(arguments), prog_name="lopen", standalone_mode=False, obj=invocation
+    )
     return ExitCode(result or 0)

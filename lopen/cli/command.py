@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 import typer
+from typer.core import TyperGroup
 
 from lopen.application.command_context import CommandContext, find_root, is_root
 from lopen.base.errors import ExitCode, WrongUsage
@@ -144,13 +145,32 @@ def _fields(bundle: Any) -> list[inspect.Parameter]:
     ]
 
 
+class WholeHelpGroup(TyperGroup):
+    """A command with subcommands, each listed with its first sentence, which no "…" cuts."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the subcommands in the order in which they are defined."""
+        listed = [(name, found) for name in self.list_commands(ctx) if (found := self.get_command(ctx, name))]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _first_sentence(found.help or "")) for name, found in listed])
+
+
+def _first_sentence(text: str) -> str:
+    """Return the first sentence of a help text; a full stop ends it only before a blank."""
+    return f"{' '.join(text.split()).partition('. ')[0].rstrip('.')}."
+
+
 def group(help_text: str, default: str = "") -> typer.Typer:
     """Return a command with subcommands; without one it runs `default`, or prints its help.
 
     The shared options are also allowed before the subcommand.
     """
     app = typer.Typer(
-        help=help_text, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+        cls=WholeHelpGroup,
+        help=help_text,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
     )
 
     @app.callback(invoke_without_command=True)

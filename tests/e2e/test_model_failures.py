@@ -79,7 +79,10 @@ def test_a_page_for_people_is_told_with_the_address_it_came_from(make_project: M
     assert "ANTHROPIC_BASE_URL" in said
     retries = ran.named("model_retry")
     assert "ANTHROPIC_BASE_URL" in retries[0]["reason"]
-    assert [(r["attempt"], r["retries"]) for r in retries] == [(1, 1), (1, 1)]  # once a model: it is not going to change
+    assert [(r["attempt"], r["retries"]) for r in retries] == [
+        (1, 1),
+        (1, 1),
+    ]  # once a model: it is not going to change
 
 
 def test_a_retry_after_beyond_five_minutes_pauses_at_once(make_project: MakeProject) -> None:

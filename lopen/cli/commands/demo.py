@@ -37,7 +37,7 @@ NOTE = "the specification is bundled with lopen; approved by `lopen demo` on the
 
 FolderArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="[DIR]", help="New or empty folder (default: a new temporary one)."),
+    typer.Argument(metavar="DIR", help="New or empty folder (default: a new temporary one)."),
 ]
 
 
