@@ -7,7 +7,7 @@ const OPEN_LINES = 400; // a longer file is folded at first
 const MOST_LINES = 5000; // of one file that are shown
 
 /** Return the files of a unified diff: name, lines added and removed, and its rows. */
-export function files(text) {
+function files(text) {
   const found = [];
   let file = null;
   let [before, after] = [0, 0];

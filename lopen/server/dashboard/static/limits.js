@@ -15,19 +15,19 @@ function named(id) {
   return id.slice(id.indexOf(":") + 1);
 }
 
-export function percent(part) {
+function percent(part) {
   return `${Math.floor(part * 100)} %`;
 }
 
 function spent(budget) {
   const cost = budget.cost_usd ? ` · $${budget.cost_usd.toFixed(2)}` : "";
-  return `${short(budget.tokens_used)} of ${budget.max_tokens ? short(budget.max_tokens) : "unlimited"}${cost}`;
+  return `${short(budget.tokens_used)} of ${budget.max_tokens ? short(budget.max_tokens) : "unlimited"} tokens used${cost}`;
 }
 
 export function extend(budget) {
   ask({
     title: "Extend the budget",
-    text: `${budget.budget_id}: ${spent(budget)} tokens used.`,
+    text: `${budget.budget_id}: ${spent(budget)}`,
     fields: [
       {
         name: "tokens", label: "Additional tokens", type: "number", required: true, min: 1, max: LARGEST_EXTENSION,
@@ -47,10 +47,10 @@ export function extend(budget) {
 
 function reset(budget) {
   ask({
-    title: "Count this budget from nothing again?",
-    text: `${budget.budget_id}: ${spent(budget)} tokens used. The limit stays.`,
+    title: "Reset the budget?",
+    text: `${budget.budget_id}: ${spent(budget)}\nIts count begins at 0 again; its limit stays.`,
     action: "Reset",
-    done: `${budget.budget_id} counts from nothing`,
+    done: `${budget.budget_id} is reset`,
     send: async () => {
       await post(["budget", budget.budget_id, "reset"], {}, { project: budget.project });
       await refresh();
@@ -58,7 +58,7 @@ function reset(budget) {
   });
 }
 
-export function budgetBar(budget) {
+function budgetBar(budget) {
   if (!budget.max_tokens) return h("span", { class: "faint" }, "no limit");
   const color = budget.status === "active" ? "busy" : tone(budget.status);
   const label = `${budget.budget_id}: ${percent(budget.utilization)} used, ${words(budget.status)}`;
@@ -132,7 +132,7 @@ export function circuitsPanel(circuits) {
     rows.length ? scrollTable("Circuits", head, rows) : empty("No circuit has counted a call yet."));
 }
 
-export function acknowledgeAlert(alert) {
+function acknowledgeAlert(alert) {
   return decided(async () => {
     await post(["budget", "alerts", alert.alert_id, "acknowledge"], {}, { project: alert.project });
     await refresh();

@@ -7,15 +7,11 @@ import { h } from "./dom.js";
 import { Feed } from "./feed.js";
 import { alertsPanel, budgetsPanel, circuitsPanel } from "./limits.js";
 import { build, needsPanel, waiting } from "./needs.js";
-import { bar, button, chip, decided, empty, mark, panel, words } from "./parts.js";
+import { bar, button, chip, decided, empty, mark, panel, STEPS } from "./parts.js";
 import { link } from "./routes.js";
 import { ago } from "./time.js";
 import { VirtualList } from "./virtual.js";
 
-const STEPS = [
-  "draft_specification", "determine_dependencies", "identify_components", "select_next_component",
-  "break_into_tasks", "iterate_through_tasks", "repeat",
-];
 const TREE_CHANGES = new Set([
   "task_changed", "plan_recorded", "component_complete", "step_entered", "committed", "reverted", "verdict_given",
   "session_started", "session_paused", "session_failed", "session_complete", "iteration_started", "iteration_ended",
@@ -112,9 +108,10 @@ function heading(project, module, summary, session, sessions = []) {
 }
 
 function progressLine(session, summary) {
-  const at = session.status === "complete" ? STEPS.length : STEPS.indexOf(session.step);
-  const pips = STEPS.map((step, n) => h("li", { class: n < at ? "done" : n === at ? "now" : "", "aria-current": n === at ? "step" : null, title: words(step) },
-    h("span", { class: "unseen" }, `${n < at ? "done: " : ""}`), words(step)));
+  const names = Object.keys(STEPS);
+  const at = session.status === "complete" ? names.length : names.indexOf(session.step);
+  const pips = Object.values(STEPS).map(([name, phrase], n) => h("li", { class: n < at ? "done" : n === at ? "now" : "", "aria-current": n === at ? "step" : null, title: phrase },
+    n < at ? h("span", { class: "unseen" }, "done: ") : null, name));
   const { tasks_done: done = 0, tasks = 0 } = summary ?? {};
   const facts = [
     tasks ? `${done}/${tasks} tasks` : null,

@@ -33,7 +33,7 @@ export function waiting(sessions = newest(board.sessions)) {
 }
 
 /** Return each module's newest session: an older one waits for nobody. The server lists the newest first. */
-export function newest(sessions) {
+function newest(sessions) {
   const seen = new Set();
   return sessions.filter(({ project, module }) => {
     const key = `${project}/${module}`;
@@ -78,7 +78,7 @@ function actions({ kind, session, command }) {
 }
 
 /** Let a session go on, or begin to build a module: the server starts the run, which outlives it. */
-export function resume({ project, module, session }) {
+function resume({ project, module, session }) {
   return started(module, project, ["sessions", session, "resume"]);
 }
 
@@ -119,7 +119,7 @@ async function answer(session) {
     text,
     fields: [{
       name: "text", label: "Answer", required: true, value: preset,
-      hint: options.length ? `It offers: ${options.join(" · ")}` : undefined,
+      hint: options.length ? `Options: ${options.join(" · ")}` : undefined,
     }],
     action: "Answer",
     done: "answered",

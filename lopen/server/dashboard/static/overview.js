@@ -6,7 +6,7 @@ import { barChart, short } from "./chart.js";
 import { h } from "./dom.js";
 import { alertsPanel, budgetsPanel, circuitsPanel } from "./limits.js";
 import { needsPanel, waiting } from "./needs.js";
-import { bar, chip, copyable, empty, panel, scrollTable, words } from "./parts.js";
+import { bar, chip, doing, empty, panel, scrollTable, words } from "./parts.js";
 import { link } from "./routes.js";
 
 const SPEND_MS = 5000;
@@ -77,7 +77,7 @@ function modulesPanel() {
   const rows = board.modules.map((m) => h("tr", { key: `${m.project}/${m.module}` },
     h("th", { scope: "row" }, h("a", { href: link(m.project, "m", m.module) }, m.module), several() ? h("small", null, m.project) : null),
     h("td", null, chip(m.worked_on ? "running" : m.state === "running" ? "interrupted" : m.state)),
-    h("td", { class: "extra" }, m.step && m.state !== "complete" ? words(m.step) : ""),
+    h("td", { class: "extra" }, m.step && m.state !== "complete" ? doing(m.step) : ""),
     h("td", { class: "wide" }, m.tasks ? bar(m.tasks_done / m.tasks, { label: `${m.module}: ${m.tasks_done} of ${m.tasks} tasks`, tone: m.state === "complete" ? "good" : "busy" }) : null),
     h("td", { class: "number" }, m.tasks ? `${m.tasks_done}/${m.tasks}` : "–"),
     h("td", { class: "number" }, m.tokens ? short(m.tokens) : "–"),

@@ -9,6 +9,22 @@ const TONES = {
   failed: "bad", open: "bad", exhausted: "bad", error: "bad", block: "bad", refused: "bad", timeout: "bad", no: "bad",
 };
 
+/** Step → its short name and the phrase for it, in order. */
+export const STEPS = {
+  draft_specification: ["Specification", "drafting the specification"],
+  determine_dependencies: ["Dependencies", "determining the dependencies"],
+  identify_components: ["Components", "identifying the components"],
+  select_next_component: ["Next component", "choosing the next component"],
+  break_into_tasks: ["Tasks", "breaking the component into tasks"],
+  iterate_through_tasks: ["Work", "working through the tasks"],
+  repeat: ["What remains", "checking for remaining components"],
+};
+
+/** Return a step as a phrase. */
+export function doing(step) {
+  return STEPS[step]?.[1] ?? words(step);
+}
+
 export function words(name) {
   return String(name ?? "").replaceAll("_", " ");
 }

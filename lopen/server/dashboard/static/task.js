@@ -63,7 +63,7 @@ function heading(project, task, read) {
 
 function skip(project, task, read) {
   ask({
-    title: "Give this task up?",
+    title: "Skip this task?",
     text: `${task.id} ${task.name}. Its criteria stay open, and the report says so.`,
     fields: [{ name: "reason", label: "Reason", required: true }],
     action: "Skip the task",

@@ -1,6 +1,6 @@
 // Events as lines of the stream: a kind, a tone, a text, and what the detail below the list shows.
 
-import { words } from "./parts.js";
+import { doing, words } from "./parts.js";
 import { duration } from "./time.js";
 
 const NUMBER = new Intl.NumberFormat("en");
@@ -19,12 +19,12 @@ function dollars(cost) {
 
 /** Event name → [kind, text of the event, tone (a word or of the event)]; kinds are the filters of the stream. */
 const LINES = {
-  session_started: ["work", (e) => `${e.resumed ? "resumed" : "started"} ${e.module} at ${words(e.step)}`],
+  session_started: ["work", (e) => `${e.resumed ? "resumed" : "started"} ${e.module} at ${doing(e.step)}`],
   session_paused: ["work", (e) => `paused: ${e.message}${after("; next: ", e.command)}`, "warn"],
   session_failed: ["work", (e) => `failed: ${e.message}${after("; ", e.hint)}`, "bad"],
   session_complete: ["work", (e) => `${e.module} is complete: ${counted(e.components, "component")}, ${counted(e.tasks, "task")}, ${counted(e.commits, "commit")}, ${NUMBER.format(e.tokens)} tokens, ${dollars(e.cost_usd)}`, "good"],
-  step_entered: ["work", (e) => (e.step === "complete" ? "all steps are done" : `step ${e.number} of 7: ${words(e.step)}`)],
-  iteration_started: ["work", (e) => `iteration ${e.iteration}: ${e.task ? `${e.task} ${e.task_name}` : words(e.step)}, with ${e.model}`],
+  step_entered: ["work", (e) => (e.step === "complete" ? "all steps are done" : `step ${e.number} of 7: ${doing(e.step)}`)],
+  iteration_started: ["work", (e) => `iteration ${e.iteration}: ${e.task ? `${e.task} ${e.task_name}` : doing(e.step)}, with ${e.model}`],
   iteration_ended: ["work", (e) => `iteration ${e.iteration} ended: ${words(e.outcome)}${after(", ", e.reason)}`, (e) => (e.outcome === "failed" ? "bad" : "")],
   spec_approved: ["work", (e) => `specification ${e.spec_hash.slice(0, 12)} approved by ${e.who}${after(": ", e.note)}`, "good"],
   drift: ["work", (e) => `the specification differs from the plan: ${[...e.changed, ...e.new, ...e.removed].join(", ")}; ${e.effect}`, "warn"],
