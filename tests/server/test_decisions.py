@@ -61,7 +61,7 @@ def test_a_person_answers_confirms_acknowledges_and_skips(
 
 
 # A browser without a screen hides no page, so the page is told that it is hidden
-HIDDEN = """Object.defineProperty(document, "hidden", {get: () => true});
+HIDDEN = """Object.defineProperty(document, "hidden", {get: () => window.away});
 const Given = Notification;
 window.notified = [];
 window.Notification = class extends Given {
@@ -78,6 +78,7 @@ def test_a_background_tab_tells_that_it_needs_a_person(make_project: MakeProject
         page.add_init_script(HIDDEN)
         page.reload()
         expect(page.get_by_text("lopen init MODULE")).to_be_visible()
+        page.evaluate("window.away = true")
         _store_waiting_sessions(project)
         person.until("document.title.startsWith('(3) needs you')")
         assert page.locator("#icon").get_attribute("href") == "/static/icon-needs.svg"

@@ -292,13 +292,19 @@ def test_the_newest_approval_counts(database: Database) -> None:
     store = fresh(database)
     assert store.approval("calc") is None
     for note in ("first", "second"):
-        store.approve("calc", Approval("me", NOW, note, "h", {"Overview": "1"}, {"verify-tests": None}))
+        given = Approval("me", NOW, note, note, {"Overview": "1"}, {"verify-tests": None})
+        store.approve("calc", given, f"the {note} text \udc80")
     found = store.approval("calc")
     assert found is not None
     assert replace(found, seal="") == Approval(
-        "me", NOW, "second", "h", {"Overview": "1"}, {"verify-tests": None}
+        "me", NOW, "second", "second", {"Overview": "1"}, {"verify-tests": None}
     )
     assert store.approval("auth") is None
+    assert store.approved_text("calc", found) == "the second text \udc80"
+    assert store.approved_text("calc", replace(found, spec_hash="first")) is None
+    database.write("UPDATE approved_texts SET body = x'00'", ())
+    with pytest.raises(UnreadableDatabase, match="cannot read the approved text of calc"):
+        store.approved_text("calc", found)
 
 
 @pytest.mark.parametrize(
