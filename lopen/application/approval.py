@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -48,9 +49,9 @@ def expected(spec: Specification, digest: str) -> None:
 
 def changes_since(spec: Specification, given: Approval) -> list[str]:
     """Return one line for each section and verify command that differs from what was approved."""
-    drift = compare_hashes(given.sections, section_hashes(spec))
+    drift = compare_hashes(given.sections, section_hashes(spec)).named
     named = (("changed", drift.changed), ("new", drift.new), ("removed", drift.removed))
-    lines = [f"{kind}: {address or 'front matter'}" for kind, addresses in named for address in addresses]
+    lines = [f"{kind}: {address}" for kind, addresses in named for address in addresses]
     now = spec.command_lines
     for name in dict.fromkeys((*given.commands, *now)):
         before, after = given.commands.get(name) or "none", now.get(name) or "none"
@@ -87,9 +88,16 @@ def _user_name() -> str:
         return f"user {os.getuid()}"
 
 
-def record(store: SessionStore, spec: Specification, note: str) -> Approval:
-    """Store the approval: who, when, the note and every section's hash."""
+def record(
+    store: SessionStore, spec: Specification, note: str, test_removals: Sequence[str] = ()
+) -> Approval:
+    """Store the approval: who, when, the note, every section's hash, and the files whose tests may be removed."""
     hashes = section_hashes(spec)
+    before = store.approval(spec.module)
+    changed: tuple[str, ...] = ()
+    if before is not None:
+        drift = compare_hashes(before.sections, hashes)
+        changed = (*drift.changed, *drift.removed) if drift.any else before.changed
     approval = Approval(
         who=_user_name(),
         at=datetime.now(UTC),
@@ -97,5 +105,7 @@ def record(store: SessionStore, spec: Specification, note: str) -> Approval:
         spec_hash=spec_hash(hashes),
         sections=hashes,
         commands=spec.command_lines,
+        changed=changed,
+        test_removals=tuple(test_removals),
     )
     return store.approve(spec.module, approval, spec.text)

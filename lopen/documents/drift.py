@@ -24,6 +24,7 @@ from lopen.workflow.steps import Step
 
 PREAMBLE = ""
 """The key of the text before the first heading: the front matter."""
+FRONT_MATTER = "front matter"
 
 _LINE_END = re.compile(r"\r\n?")
 _BLANK_RUN = re.compile(r"\n{3,}")
@@ -43,6 +44,12 @@ class Drift:
     def any(self) -> bool:
         """True if there is a difference."""
         return bool(self.changed or self.new or self.removed)
+
+    @property
+    def named(self) -> Drift:
+        """The same for people, with the front matter by its name."""
+        kinds = (self.changed, self.new, self.removed)
+        return Drift(*(tuple(address or FRONT_MATTER for address in kind) for kind in kinds))
 
     @property
     def reentry(self) -> Step | None:

@@ -7,22 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from lopen.documents.spec import Specification
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
 from lopen.loop.converted_files import converted_files
+from lopen.loop.judged_subject import described
+from lopen.loop.test_removals import TestRemovals
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
-from lopen.prompts.prompt import named, outermost
 from lopen.test_integrity import FileChange, find_tampering, looks_like_test, tests_by_file
 from lopen.test_integrity.suite import words
 from lopen.tools.mutation import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
-from lopen.workflow.task_tree import Component, Task
 
 LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
 UNCOMPARED = "the file is too large to be searched for weakened tests"
@@ -93,9 +92,20 @@ def evidence_for(
     if not wide:
         gaps, parts = ((base, tree),), ()
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
-    source = _source(change, in_gaps) if wide else ()
     mutation = _mutation(bench, base, tree, compared, results)
     nothing = mutation.finding(blocks=scope != "task" or _touches_tests(compared)) if mutation else None
+    known = {c.path for c in change.files}
+    shown = [f for f in _found_done(repository, tree, session, scope, subject) if f.path not in known]
+    source = (*(_source(change, in_gaps) if wide else ()), *shown)
+    removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
+    own = [
+        *find_tampering(compared, removals.reason),
+        *_uncompared(change),
+        *converted_files(repository, base, tree, change.files),
+        *untested_code(bench, compared),
+        *left_out(bench),
+    ]
+    refused = [nothing] if nothing and nothing.severity == "error" else []
     return Evidence(
         scope=scope,
         subject=subject,
@@ -104,18 +114,9 @@ def evidence_for(
         sections=sections,
         criteria=criteria,
         diff=diff,
-        files=tuple(
-            ChangedFile(c.path, change.size(c.after) if c.after else None, kind(c.path)) for c in change.files
-        ),
+        files=_files(change, shown),
         results=tuple(r.as_evidence() for r in results),
-        tampering=(
-            *find_tampering(compared),
-            *_uncompared(change),
-            *converted_files(repository, base, tree, change.files),
-            *untested_code(bench, compared),
-            *left_out(bench),
-            *([nothing] if nothing and nothing.severity != "error" else []),
-        ),
+        tampering=(*own, *([nothing] if nothing and not refused else [])),
         base_tree=base,
         tree=tree,
         answers=session.answers,
@@ -124,7 +125,8 @@ def evidence_for(
         source=source,
         tests=tuple(sorted(tests_by_file(_texts(change)).items())) if scope != "task" else (),
         mutation=mutation,
-        refused=(nothing,) if nothing and nothing.severity == "error" else (),
+        refused=tuple(refused),
+        removals=tuple(sorted(removals.given)),
     )
 
 
@@ -142,6 +144,36 @@ def _mutation(
 
 def _touches_tests(changes: Sequence[FileChange]) -> bool:
     return any(kind(c.path) == "test" or holds_inline_tests(c.path, c.after or "") for c in changes)
+
+
+def _files(change: _Change, shown: Sequence[SourceFile]) -> tuple[ChangedFile, ...]:
+    """The files that changed, and the others that are shown, with their sizes in bytes."""
+    changed = [(c.path, change.size(c.after) if c.after else None) for c in change.files]
+    others = [(f.path, len(f.text.encode("utf-8", "replace"))) for f in shown]
+    return tuple(ChangedFile(path, size, kind(path)) for path, size in (*changed, *others))
+
+
+def _found_done(
+    repository: Checkout, tree: str, session: Session, scope: Scope, subject: str
+) -> list[SourceFile]:
+    """The files that step 3 named as evidence for components it found done, and which no task of lopen's wrote."""
+    done = [c for c in session.tree.components if c.found == "done" and not c.tasks]
+    named = [p.strip("/") for c in done if scope == "module" or c.id == subject for p in c.evidence]
+    if not named:
+        return []
+    entries = repository.entries(tree)
+    wanted = {
+        path: entry.blob
+        for path, entry in entries.items()
+        if any(path == name or path.startswith(f"{name}/") for name in named)
+    }
+    sizes = repository.blob_sizes(wanted.values())
+    contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
+    return [
+        SourceFile(path, contents[blob].decode("utf-8", "replace"))
+        for path, blob in wanted.items()
+        if blob in contents
+    ]
 
 
 def _established(
@@ -209,61 +241,3 @@ def left_out(bench: Workbench) -> tuple[Finding, ...]:
     """Return a warning for each file that the model wrote and git ignores: without it the verified work may fail."""
     message = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
     return tuple(Finding("warning", message, path) for path in sorted(bench.evidence.ignored))
-
-
-Described = tuple[str | None, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
-
-
-def described(session: Session, spec: Specification, scope: Scope, subject: str) -> Described:
-    """Return base tree, description, sections and criteria of a boundary's subject."""
-    tree = session.tree
-    if scope == "module":
-        sections = [s for c in tree.components for s in c.spec_sections]
-        names = ", ".join(c.name for c in tree.components)
-        return (
-            _first_base(tree.components),
-            f"Module {subject}: {names}",
-            _sections(spec, sections),
-            _criteria(spec),
-        )
-    if scope == "component":
-        component = tree.component(subject)
-        assert component is not None
-        return (
-            component.base,
-            f"Component {component.name}: {component.description}",
-            _sections(spec, component.spec_sections),
-            _criteria(spec, component.criteria),
-        )
-    task, owner = tree.task(subject), tree.owner(subject)
-    assert task is not None
-    assert owner is not None
-    return (
-        task.base,
-        _task_text(task, owner),
-        _sections(spec, task.spec_sections or owner.spec_sections),
-        _criteria(spec, owner.criteria_of(task)),
-    )
-
-
-def _task_text(task: Task, owner: Component) -> str:
-    why = (
-        "It was added after planning; its description says why."
-        if task.added
-        else f"It was planned as a part of the component: {owner.description}"
-    )
-    lines = [f"Task {task.name} (one of {len(owner.tasks)} of component {owner.name}): {task.description}"]
-    lines += [f"- {s.name}" for s in task.subtasks]
-    return "\n".join([*lines, f"Why the task exists: {why}"])
-
-
-def _first_base(components: tuple[Component, ...]) -> str | None:
-    return next((c.base for c in components if c.base), None)
-
-
-def _sections(spec: Specification, names: tuple[str, ...] | list[str]) -> tuple[tuple[str, str], ...]:
-    return tuple((" > ".join(s.path), spec.outline.full_text(s)) for s in outermost(spec, named(spec, names)))
-
-
-def _criteria(spec: Specification, ids: tuple[str, ...] | None = None) -> tuple[tuple[str, str], ...]:
-    return tuple((c.id, c.text) for c in spec.criteria if ids is None or c.id in ids)

@@ -83,8 +83,9 @@ def _drifted(session: Session, hashes: dict[str, str]) -> tuple[Session, list[Ev
         back = None  # that step is still ahead
     replan = _earliest(session.replan, back)
     effect = f"back to step {number(back)} ({back.value})" if back else "reported; the plan stands"
-    told: Event = DriftFound(drift.changed, drift.new, drift.removed, effect)
-    return replace(session, planned=hashes, replan=replan, notes=(*session.notes, _note(drift))), [told]
+    shown = drift.named
+    told: Event = DriftFound(shown.changed, shown.new, shown.removed, effect)
+    return replace(session, planned=hashes, replan=replan, notes=(*session.notes, _note(shown))), [told]
 
 
 def _earliest(one: Step | None, other: Step | None) -> Step | None:

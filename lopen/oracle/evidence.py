@@ -65,8 +65,10 @@ class Evidence:
     `subject` is the id or name of what is judged, `description` what it was to do and why it exists. `sections` are
     (heading path, text) and `criteria` (id, text) of the specification. `base_tree` and `tree` are the git tree ids
     between which the work was done; `files` are the files that differ between them. `diff` is what no accepted
-    verdict covers of it; `source` is the final text of the files that accepted verdicts cover (`established`).
+    verdict covers of it; `source` is the final text of the files that accepted verdicts cover (`established`), and of those
+    that step 3 named for a component it found done; `files` lists these, too.
     `answers` are (question, answer) of the person. `note` is a claim of the builder. `tests` are (path, names).
+    `removals` are the reasons for which removed tests are no error of lopen's own.
     `mutation` is what the tests notice of small faults in the changed functions, None where there are none to make.
     `refused` are lopen's findings that fail the work without a judge.
     """
@@ -90,6 +92,7 @@ class Evidence:
     tests: tuple[tuple[str, tuple[str, ...]], ...] = ()
     mutation: MutationCheck | None = None
     refused: tuple[Finding, ...] = ()
+    removals: tuple[str, ...] = ()
 
 
 def evidence_hash(evidence: Evidence) -> str:
@@ -111,6 +114,8 @@ def evidence_hash(evidence: Evidence) -> str:
         "results": sorted({(r.tool, r.command, r.passed, str(r.exit_code)) for r in evidence.results}),
         "description": evidence.description if unchanged else "",
     }
+    if evidence.removals:
+        content["removals"] = sorted(evidence.removals)
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -180,7 +180,8 @@ def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterat
     )
     for path in sorted(diffs, key=order):
         diff.add(path, diffs[path])
-    final = EvidenceGroup("Final source of the files that the verdicts covered", diff.room)
+    which = "that the verdicts covered" if covered else "that step 3 named as evidence"
+    final = EvidenceGroup(f"Final source of the files {which}", diff.room)
     for path in sorted(source, key=order):
         final.add(path, source[path])
     missing = _missing(evidence, {name for name, _ in diff.parts}, {name for name, _ in final.parts})

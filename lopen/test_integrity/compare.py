@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.suite import COMMON, Case, Skip, Suite
 from lopen.test_integrity.weakening import weakening_findings
+
+MayGo = Callable[[str], str]  # why tests of this file may be removed; empty where they may not
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Change:
     collected: bool
 
 
-def compare(changes: Sequence[Change], removed: frozenset[str]) -> list[Finding]:
+def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -> list[Finding]:
     """Findings for one language's files. `removed` are names that the change took out of the tested code."""
     before = [
         Located(c.path, case, c.collected) for c in changes for case in c.before.cases if not case.support
@@ -32,7 +34,7 @@ def compare(changes: Sequence[Change], removed: frozenset[str]) -> list[Finding]
         Located(c.path, case, c.collected) for c in changes for case in c.after.cases if not case.support
     ]
     matched = match_cases(before, after)
-    findings = [*_deleted(changes, matched.lost, removed)]
+    findings = [*_deleted(changes, matched.lost, removed, may_go)]
     for old, new in matched.pairs:
         if old.collected and not new.collected:
             message = f"test {old.case.name} moved to {new.path}, where the test runner does not look"
@@ -71,7 +73,7 @@ def _weaker_support(change: Change) -> Iterator[Finding]:
 
 
 def _deleted(
-    changes: Sequence[Change], lost: Sequence[Located], removed: frozenset[str]
+    changes: Sequence[Change], lost: Sequence[Located], removed: frozenset[str], may_go: MayGo
 ) -> Iterator[Finding]:
     by_path = {change.path: change for change in changes}
     groups: dict[tuple[str, frozenset[str]], list[Case]] = {}
@@ -79,7 +81,7 @@ def _deleted(
         gone = _subjects(located.case, removed) if removed else frozenset()
         groups.setdefault((located.path, gone), []).append(located.case)
     for (path, gone), cases in groups.items():
-        yield _deletion(by_path[path], cases, gone)
+        yield _deletion(by_path[path], cases, gone, may_go)
 
 
 def _subjects(case: Case, removed: frozenset[str]) -> frozenset[str]:
@@ -87,7 +89,7 @@ def _subjects(case: Case, removed: frozenset[str]) -> frozenset[str]:
     return (case.tokens | words) & removed
 
 
-def _deletion(change: Change, cases: Sequence[Case], gone: frozenset[str]) -> Finding:
+def _deletion(change: Change, cases: Sequence[Case], gone: frozenset[str], may_go: MayGo) -> Finding:
     names = _listed(case.name for case in cases)
     renamed = [
         f"{case.short} is now {other}"
@@ -101,6 +103,8 @@ def _deletion(change: Change, cases: Sequence[Case], gone: frozenset[str]) -> Fi
     if gone:
         message += f". What it tested ({_listed(sorted(gone))}) was removed too; is that asked for?"
         return Finding("warning", message, change.path)
+    if reason := may_go(change.path):
+        return Finding("warning", f"{message}. {reason}", change.path)
     return Finding("error", message, change.path, None if change.deleted else cases[0].line)
 
 

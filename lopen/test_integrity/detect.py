@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity import go, java, javascript, named_tests, python, rust
-from lopen.test_integrity.compare import Change, compare
+from lopen.test_integrity.compare import Change, MayGo, compare
 from lopen.test_integrity.configuration import configuration_findings
 from lopen.test_integrity.python_names import module_name
 from lopen.test_integrity.python_stubs import patch_findings, shadowing_findings, stub_findings
@@ -32,10 +32,11 @@ _DEFINITION = re.compile(
 )
 
 
-def find_tampering(changes: Sequence[FileChange]) -> tuple[Finding, ...]:
+def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "") -> tuple[Finding, ...]:
     """Findings about tests deleted, skipped or weakened between the two sides of `changes`, worst first.
 
     Pure and total: text that does not parse is read as far as it can be; binary and huge files are left out.
+    Where tests of a file `may_go`, their removal is a warning with the reason.
     Tests that are only on the after side are new, and are reported only where they can never fail.
     """
     readable = [change for change in changes if _readable(change.before) and _readable(change.after)]
@@ -44,7 +45,7 @@ def find_tampering(changes: Sequence[FileChange]) -> tuple[Finding, ...]:
         ours = [change for change in readable if language.covers(change.path)]
         if ours:
             read = _read(language, ours)
-            findings += compare(read, removed_names(readable))
+            findings += compare(read, removed_names(readable), may_go)
             if language is python.LANGUAGE:
                 findings += _stood_in(ours, read, readable)
     findings += configuration_findings(readable)

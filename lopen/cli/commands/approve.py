@@ -13,6 +13,7 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError, WrongUsage
+from lopen.base.escape import exact
 from lopen.cli.command import command
 from lopen.cli.parameters import ModuleArgument
 
@@ -26,6 +27,14 @@ ExpectOption = Annotated[
     typer.Option("--expect", metavar="HASH", help="Fail if the specification has changed."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")]
+RemovalOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-test-removal",
+        metavar="GLOB",
+        help="Let obsolete tests be removed from the files that GLOB names; can be given more than once.",
+    ),
+]
 RunOption = Annotated[bool, typer.Option("--run", help="Run the module afterwards.")]
 
 
@@ -37,6 +46,7 @@ def approve(
     expect: ExpectOption = None,
     yes: YesOption = False,
     run: RunOption = False,
+    allow_test_removal: RemovalOption = None,
 ) -> ExitCode:
     """Approve a module's specification: its criteria and its verify commands.
 
@@ -47,8 +57,16 @@ def approve(
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
     from lopen.documents.modules import module_name
+    from lopen.workspace.listing import glob_matcher
+    from lopen.workspace.protection import ToolRefused
 
     require_person("approve", context.root)
+    removals = tuple(allow_test_removal or ())
+    try:  # here, not at a verdict
+        for glob in removals:
+            glob_matcher(glob)
+    except ToolRefused as error:
+        raise WrongUsage(f"--allow-test-removal: {error.error}") from error
     module_name(module)  # before anything is written
     store = open_store(context, new=True)
     spec, digest = _shown(context, store, module, expect)
@@ -60,9 +78,11 @@ def approve(
             raise LopenError(f"{module} is not approved", hint=f"when it is right: lopen approve {module}")
         _edit(spec.path)
         spec, digest = _shown(context, store, module, expect)
-    record(store, spec, note)
+    record(store, spec, note, removals)
     context.say(f"approved {module} ({digest[:16]})")
-    context.emit("approved", module=module, spec_hash=digest, note=note)
+    for glob in removals:
+        context.say(f"tests may be removed from: {exact(glob)}")
+    context.emit("approved", module=module, spec_hash=digest, note=note, test_removals=removals)
     if not run:
         warn_of_branch(context, store, module)
         context.say(f"next: lopen run {module}")

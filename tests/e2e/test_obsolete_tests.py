@@ -1,0 +1,71 @@
+"""Tests that a change removes: an error of lopen's, unless a person allowed it or the specification changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import last_result, tools, verdict
+from tests.project import Project, build, code, component, plan, specification, verified
+
+OLD = "import unittest\n\n\nclass TestOld(unittest.TestCase):\n    def test_old(self):\n        self.assertEqual(1 + 1, 2)\n"
+GONE = "test_old.py was deleted with 1 test TestOld::test_old"
+REMOVE = ("run_command", {"command": "rm test_old.py"})
+
+
+def begin(project: Project) -> None:
+    project.write("test_old.py", OLD)
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "An old test")
+    project.specify()
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_person_at_the_gate_lets_tests_be_removed(make_project: MakeProject, allowed: bool) -> None:
+    back = tools(("write_file", {"path": "test_old.py", "content": OLD}), *verified("calc-t1"))
+    project = make_project([plan(), tools(REMOVE, *code(), *verified("calc-t1")), back])
+    begin(project)
+    option = ["--allow-test-removal", "test_*.py"] if allowed else []
+    approved = project.lopen("approve", "calc", "--yes", *option)
+    assert ("tests may be removed from: test_*.py" in approved.out) is allowed
+
+    ran = project.lopen("run", "calc")
+
+    assert ran.code == 0, ran.err
+    asked = "\n".join(str(r["messages"]) for r in project.oracle_requests)
+    assert (f"{GONE}. A person allowed it" in asked) is allowed
+    assert len(project.requests) == (2 if allowed else 3)
+    if not allowed:
+        judged = last_result(project.requests[2], "verify_task_completion").data
+        assert (judged["passed"], judged["findings"][0]["severity"]) == (False, "error")
+        assert judged["findings"][0]["message"] == GONE
+    assert ("test_old.py" in project.git("ls-files")) is not allowed
+
+
+def test_where_the_specification_changed_the_judge_decides(make_project: MakeProject) -> None:
+    refused = verdict(passed=False, findings=[{"severity": "error", "message": "that test still holds"}])
+    removed = tools(REMOVE, *code("sub"), *verified("calc-t2"))
+    back = tools(("write_file", {"path": "test_old.py", "content": OLD}), *verified("calc-t2"))
+    project = make_project(
+        [plan(), build("calc-t1"), plan(component("minus", "AC-2")), removed, back],
+        oracle=[verdict(), refused, verdict()],
+    )
+    begin(project)
+    assert project.drive().code == 0
+    project.git("merge", "-q", "lopen/calc")
+    project.specify(text=specification(criteria=("sub(1, 2) is -1",)))
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    asked = str(project.oracle_requests[1]["messages"])
+    assert f"{GONE}. The specification changed since they were written (Acceptance Criteria)" in asked
+    judged = last_result(project.requests[4], "verify_task_completion").data
+    assert [f["message"] for f in judged["findings"] if f["severity"] == "error"] == ["that test still holds"]
+
+
+def test_absurd_globs_are_refused_at_the_gate(make_project: MakeProject) -> None:
+    project = make_project()
+    project.specify()
+    refused = project.lopen("approve", "calc", "--yes", "--allow-test-removal", "x" * 5_000)
+    assert (refused.code, "the glob is longer than" in refused.err) == (2, True)
