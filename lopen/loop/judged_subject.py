@@ -11,16 +11,16 @@ from lopen.prompts.prompt import named, outermost
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 
-Described = tuple[str | None, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+Described = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
 
 
-def described(session: Session, spec: Specification, scope: Scope, subject: str) -> Described:
-    """Return base tree, description, sections and criteria of a boundary's subject."""
+def described(session: Session, spec: Specification, scope: Scope, subject: str, present: str) -> Described:
+    """Return base tree (the `present` one where no work began), description, sections and criteria of a subject."""
     tree = session.tree
     if scope == "module":
         names = ", ".join(c.name for c in tree.components)
         return (
-            _first_base(tree.components),
+            _first_base(tree.components) or present,
             f"Module {subject}: {names}",
             _sections(spec, _all_sections(tree)),
             _criteria(spec),
@@ -29,7 +29,7 @@ def described(session: Session, spec: Specification, scope: Scope, subject: str)
         component = tree.component(subject)
         assert component is not None
         return (
-            component.base,
+            component.base or present,
             f"Component {component.name}: {component.description}",
             _sections(spec, component.spec_sections, _all_sections(tree)),
             _criteria(spec, component.criteria),
@@ -38,7 +38,7 @@ def described(session: Session, spec: Specification, scope: Scope, subject: str)
     assert task is not None
     assert owner is not None
     return (
-        task.base,
+        task.base or present,
         _task_text(task, owner),
         _sections(spec, task.spec_sections, owner.spec_sections, _all_sections(tree)),
         _criteria(spec, owner.criteria_of(task)),

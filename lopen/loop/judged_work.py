@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -80,8 +80,7 @@ def evidence_for(
     session = bench.session
     spec = bench.project.load_spec(session.module)
     tree = bench.project.verifier.tree()
-    base, description, sections, criteria = described(session, spec, scope, subject)
-    base = base or tree
+    base, description, sections, criteria = described(session, spec, scope, subject, tree)
     change = _change(repository, base, tree, session.module)
     compared = [FileChange(c.path, change.text(c.before), change.text(c.after)) for c in change.files]
     largest = bench.settings.oracle.evidence_tokens * 8  # bytes; a larger file never fits into the evidence
@@ -94,8 +93,7 @@ def evidence_for(
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
     mutation = _mutation(bench, base, tree, compared, results)
     nothing = mutation.finding(blocks=scope != "task" or _touches_tests(compared)) if mutation else None
-    known = {c.path for c in change.files}
-    shown = [f for f in _found_done(repository, tree, session, scope, subject) if f.path not in known]
+    shown = _found_done(repository, tree, session, scope, subject, {c.path for c in change.files})
     source = (*(_source(change, in_gaps) if wide else ()), *shown)
     removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
     own = [
@@ -154,9 +152,9 @@ def _files(change: _Change, shown: Sequence[SourceFile]) -> tuple[ChangedFile, .
 
 
 def _found_done(
-    repository: Checkout, tree: str, session: Session, scope: Scope, subject: str
+    repository: Checkout, tree: str, session: Session, scope: Scope, subject: str, changed: Container[str]
 ) -> list[SourceFile]:
-    """The files that step 3 named as evidence for components it found done, and which no task of lopen's wrote."""
+    """The unchanged files that step 3 named as evidence for components it found done."""
     done = [c for c in session.tree.components if c.found == "done" and not c.tasks]
     named = [p.strip("/") for c in done if scope == "module" or c.id == subject for p in c.evidence]
     if not named:
@@ -165,7 +163,7 @@ def _found_done(
     wanted = {
         path: entry.blob
         for path, entry in entries.items()
-        if any(path == name or path.startswith(f"{name}/") for name in named)
+        if path not in changed and any(path == name or path.startswith(f"{name}/") for name in named)
     }
     sizes = repository.blob_sizes(wanted.values())
     contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.e2e.conftest import MakeProject
 from tests.e2e.test_drift import Edited, system
 from tests.endpoint import tools
 from tests.project import build, code, component, specification, task, verified
+
+
+def shown(request: dict[str, Any]) -> str:
+    """All that the judge is shown."""
+    return "\n".join(block["text"] for block in request["messages"][0]["content"])
 
 
 def test_the_front_matter_is_named_and_a_renamed_heading_leaves_the_judge_the_component_s(
@@ -37,7 +44,7 @@ def test_the_front_matter_is_named_and_a_renamed_heading_leaves_the_judge_the_co
     assert (drift["changed"], drift["removed"]) == (["front matter"], ["Behaviour > Rounding"])
     assert "changed: front matter" in system(project, 2)
     for asked in project.oracle_requests:
-        sections = asked["messages"][0]["content"][0]["text"].partition("# Sections of the specification")[2]
+        sections = shown(asked).partition("# Sections of the specification")[2]
         assert "Functions live in one file." in sections.partition("\n# ")[0]
         assert "(none)" not in sections.partition("\n# ")[0]
 
@@ -58,8 +65,8 @@ def test_a_component_found_done_is_judged_on_the_files_named(make_project: MakeP
     ran = project.approved_run("calc")
 
     assert ran.code == 0, ran.err
-    asked = project.oracle_requests[0]["messages"][0]["content"][0]["text"]
-    shown = asked.partition("# Final source of the files that step 3 named as evidence")[2]
-    assert "return a + b" in shown
-    assert "ASSERTED = True" in shown
+    asked = shown(project.oracle_requests[0])
+    files = asked.partition("# Final source of the files that step 3 named as evidence")[2]
+    assert "return a + b" in files
+    assert "ASSERTED = True" in files
     assert "UNNAMED" not in asked
