@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from lopen import __version__
 from scripts.check_package import build
+from tests.e2e.test_demo import SUBJECTS
 from tests.needs import lacking
 
 
@@ -44,7 +46,15 @@ def test_the_installed_wheel_builds_the_demo(tmp_path: Path) -> None:
     assert installed.returncode == 0, installed.stderr
 
     assert ran(programs / "lopen", "--version").stdout == f"lopen {__version__}\n"
-    demo = ran(programs / "lopen", "demo", "--sandbox", "none", tmp_path / "demo")
+    demo = ran(programs / "lopen", "demo", "--json", "--sandbox", "none", tmp_path / "demo")
     assert demo.returncode == 0, demo.stdout + demo.stderr
-    assert "passed module tariff" in demo.stdout
-    assert "passed (exit code 0)" in demo.stdout
+    events = [json.loads(line) for line in demo.stdout.splitlines()]
+    assert all({"ts", "event", "session"} <= event.keys() for event in events)
+    refused = [e["summary"] for e in events if e["event"] == "tool_ended" and e["outcome"] == "refused"]
+    assert refused == ["tariff-t3", "tariff-t3", "tariff-t5"]  # what rested on a verification that failed
+    first, last = events[0], events[-1]
+    assert (first["event"], first["sandbox"]) == ("demo_started", "none")
+    assert (last["event"], last["recorded"], last["tests"]["exit_code"]) == ("demo_complete", True, 0)
+    assert [commit["subject"] for commit in last["commits"]] == SUBJECTS[1:]
+    verdict = last["verdicts"][-1]
+    assert (verdict["scope"], verdict["passed"], verdict["confidence"]) == ("module", True, "high")

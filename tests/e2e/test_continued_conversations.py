@@ -15,7 +15,7 @@ from tests.endpoint import last_result, silence, text, tools
 from tests.project import Project, code, plan, verified
 
 Body = dict[str, Any]
-TURNS = 40
+TURNS = 20
 JUDGING = "lopen.loop.oracle_calls:OracleCalls.pronounce"
 
 
@@ -66,7 +66,7 @@ def run_to_the_end(project: Project, running: list[subprocess.Popen[str]]) -> No
     raise AssertionError("the run did not end")
 
 
-def test_a_conversation_of_forty_turns_goes_on_wherever_it_is_killed(make_project: MakeProject) -> None:
+def test_a_conversation_of_twenty_turns_goes_on_wherever_it_is_killed(make_project: MakeProject) -> None:
     undisturbed = make_project(slow_builder, name="undisturbed")
     undisturbed.specify()
     assert undisturbed.approved_run().code == 0
@@ -89,7 +89,7 @@ def test_a_conversation_of_forty_turns_goes_on_wherever_it_is_killed(make_projec
     assert stored.git("rev-parse", "HEAD^{tree}") == undisturbed.git("rev-parse", "HEAD^{tree}")
 
     # Killed while it waits for an answer: that request is sent again, byte for byte.
-    for number in (1, 2, 20, len(wanted)):
+    for number in (1, 2, len(wanted)):
         running: list[subprocess.Popen[str]] = []
         project = make_project(killed_at(number, running), name=f"killed{number}")
         project.specify()

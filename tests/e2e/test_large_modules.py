@@ -92,9 +92,7 @@ def text_of(block: Body) -> str:
     return content if isinstance(content, str) else json.dumps(content)
 
 
-@pytest.mark.parametrize(
-    ("size", "builds_on_verdicts"), [(400_000, True), (400_000, False), (2_000_000, False)], ids=str
-)
+@pytest.mark.parametrize(("size", "builds_on_verdicts"), [(400_000, True), (2_000_000, False)], ids=str)
 def test_a_large_module_completes_in_as_many_commits_as_tasks(
     make_project: MakeProject, size: int, builds_on_verdicts: bool
 ) -> None:
