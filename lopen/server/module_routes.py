@@ -21,7 +21,7 @@ from lopen.limits.admin_actions import NoSuch
 from lopen.server.models import Count, Order, ResponseModel, Text, Time
 from lopen.server.parameters import Chosen
 from lopen.server.served import OpenProject
-from lopen.server.session_routes import ModuleName
+from lopen.server.session_routes import ModuleName, is_built
 from lopen.workflow.session import Approval
 
 routes = APIRouter(prefix="/api/modules", tags=["gate"])
@@ -83,6 +83,7 @@ class SpecificationResponse(ResponseModel):
     sections: list[SectionResponse]
     approval: ApprovalResponse | None = Field(description="The latest approval.")
     approved: bool = Field(description="True if that approval is for exactly this text.")
+    built: bool = Field(description="True if the latest session completed exactly this text.")
     changes: list[str] = Field(description="Sections and commands that changed since that approval.")
     diff: str = Field(description="The change of the text since that approval, as a unified diff.")
 
@@ -117,6 +118,7 @@ async def get_specification(project: Chosen, module: ModuleName) -> Specificatio
             sections=list(_sections(spec, drift)),
             approval=None if given is None else _approved(module, given),
             approved=given is not None and given.spec_hash == digest,
+            built=is_built(opened, module, digest),
             changes=[] if given is None else [inert(line) for line in changes_since(spec, given)],
             diff=_diff(opened, spec, given),
         )

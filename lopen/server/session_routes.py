@@ -183,15 +183,22 @@ async def run(project: Chosen, module: ModuleName) -> models.DecisionResponse:
     def work(opened: OpenProject) -> None:
         if module not in find_modules(opened.root):
             raise NoSuch(f"there is no module {module}", hint="GET /api/modules lists them")
-        approval, last = opened.store.approval(module), opened.store.latest(module=module)
+        approval = opened.store.approval(module)
         if approval is None:
             raise LopenError(f"{module} is not approved", hint=f"lopen approve {module}")
-        built = last.approval if last is not None and last.finished else None
-        if built is not None and built.spec_hash == approval.spec_hash:
+        if is_built(opened, module, approval.spec_hash):
             raise LopenError(f"{module} is complete", hint=f"to build it anew: lopen run {module} --new")
 
     await project.run(work)
     return await _started(project, module, "run", module)
+
+
+def is_built(opened: OpenProject, module: str, digest: str) -> bool:
+    """Return True if the module's latest session completed the specification with that hash."""
+    last = opened.store.latest(module=module)
+    return (
+        last is not None and last.finished and last.approval is not None and last.approval.spec_hash == digest
+    )
 
 
 async def _started(project: ServedProject, module: str, *arguments: str) -> models.DecisionResponse:

@@ -151,9 +151,11 @@ def read_the_task(person: Visitor, *, pictures: bool) -> None:
 
 def read_what_changed(person: Visitor, project: Project, *, pictures: bool) -> None:
     """The gate names each changed section and shows the change of the text since the last approval."""
-    project.specify(text=specification(criteria=["add(1, 2) is 3", "add is exact"]))
     person.press("calc")
     person.press("Specification")
+    expect(person.page.get_by_text("This specification is approved and built.")).to_be_visible()
+    project.specify(text=specification(criteria=["add(1, 2) is 3", "add is exact"]))
+    person.press("Read it again")
     since = person.page.get_by_role("region", name="Since the last approval")
     expect(since).to_contain_text("read on a train")
     expect(since).to_contain_text("changed Acceptance Criteria")

@@ -136,12 +136,12 @@ function commands({ commands: list }) {
 
 function decision({ gate, project, module, conflict, busy, newer, approve, again }) {
   const blocked = gate.problems.length > 0;
-  const { worked_on: runs, state } = moduleOf(project, module) ?? {};
+  const { worked_on: runs } = moduleOf(project, module) ?? {};
   const submit = (text, options) => h("button", { type: "submit", disabled: busy || blocked || newer, ...options }, text);
   return panel(gate.approved ? "Approved" : "Approve", { key: "decision", id: "decision", class: "decision" },
     gate.approved
-      ? h("p", null, "This specification is approved. ",
-          runs || state === "complete" ? null : button("Build", () => build({ project, module }), { kind: "primary", label: `Build ${module}` }))
+      ? h("p", null, gate.built ? "This specification is approved and built. " : "This specification is approved. ",
+          runs || gate.built ? null : button("Build", () => build({ project, module }), { kind: "primary", label: `Build ${module}` }))
       : h("form", { onsubmit: approve },
           h("div", { class: "field" }, h("label", { for: "note" }, "Note (optional)"), h("textarea", { id: "note", name: "note", rows: 2 })),
           h("p", { class: "faint" }, "You approve exactly this specification and these commands."),
