@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import last_result, opening, status, text, tool_results, tools, verdict
+from tests.endpoint import last_result, opening, text, tool_results, tools, verdict
 from tests.project import UNITTEST, build, code, component, plan, specification, verified
 
 Call = tuple[str, dict[str, Any]]
@@ -102,18 +102,6 @@ def test_an_unreadable_verdict_is_asked_for_once_more_and_then_of_the_second_mod
     assert "could not be read" in json.dumps(asked[1]["messages"])
     assert "could not be read" not in json.dumps(asked[2]["messages"])
     assert "read_file" in [tool["name"] for tool in asked[2]["tools"]]
-
-
-def test_an_oracle_that_cannot_take_the_evidence_gets_less_and_reads(make_project: MakeProject) -> None:
-    too_long = status(400, "prompt is too long: 300000 tokens > 200000 maximum")
-    project = make_project([plan(), build("calc-t1")], oracle=[too_long, verdict()])
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    (given,) = [v for v in ran.named("verdict_given") if not v["cached"]]
-    assert given["passed"] is True
 
 
 def test_what_neither_model_can_tell_is_decided_by_a_person(make_project: MakeProject) -> None:

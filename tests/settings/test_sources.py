@@ -138,6 +138,28 @@ def test_every_wrong_line_of_a_file_is_named(project: Path, own: Write) -> None:
     assert "the nearest is model.base_url" in section
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[budget]\nwarning_threshold = 1.5\n", "above 0 and at most 1"),
+        (
+            "[budget]\npause_threshold = 0.5\nconfirmation_threshold = 0.9\n",
+            "warning_threshold < confirmation_threshold <= pause_threshold",
+        ),
+        ('[guardrails]\ndisabled = ["churn"]\n', '"circular_behaviour", "tool_discipline"'),
+        ("[circuit.rapid]\nthreshold = 5\n", "nearest is circuit.rapid_fire.threshold"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named_with_its_place(
+    project: Path, own: Write, text: str, said: str
+) -> None:
+    path = own(text)
+    with pytest.raises(WrongUsage) as caught:
+        _load(project)
+    assert f"{path}:2" in caught.value.message
+    assert said in caught.value.message
+
+
 def test_a_key_under_a_wrong_name_is_never_printed(project: Path, own: Write) -> None:
     own("[model]\napi_key = 'sk-ant-very-secret'\n")
     with pytest.raises(WrongUsage) as caught:
