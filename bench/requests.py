@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.rows import Row
 from bench.session import approved
-from lopen.loop import task_files
+from lopen.loop import project_context
 from lopen.loop.run import drive
 from tests.endpoint import tools
 from tests.project import build, code, component, plan, specification, task, verified
@@ -116,11 +116,11 @@ def _batched() -> Row:
 def _read() -> Row:
     """Builds where a task begins with its component's files against builds where the model reads them."""
     with_files = _input_of_later_tasks()
-    looked_at, task_files.LOOKED_AT = task_files.LOOKED_AT, 0
+    looked_at, project_context.LOOKED_AT = project_context.LOOKED_AT, 0
     try:
         without = _input_of_later_tasks()
     finally:
-        task_files.LOOKED_AT = looked_at
+        project_context.LOOKED_AT = looked_at
     return Row(
         "input tokens of a later task, with its files in the prompt",
         with_files / without,

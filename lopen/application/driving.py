@@ -138,7 +138,7 @@ def _drive(
         if options.max_cost is not None:
             session = replace(session, max_cost_usd=options.max_cost)
         if dry_run:
-            from lopen.application.dry_run_report import preview
+            from lopen.application.dry_run import preview
 
             draft = only == "requirement_gathering"
             return preview(context, loaded, store, session, options, resumed=resumed, draft=draft)

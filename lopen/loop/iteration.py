@@ -20,7 +20,7 @@ from lopen.loop.oracle_calls import answer
 from lopen.loop.project_context import surroundings
 from lopen.loop.reconcile import observe
 from lopen.loop.research import research
-from lopen.loop.stored_messages import Counts, Resumed, Transcript, opening_of
+from lopen.loop.transcript import Counts, Resumed, Transcript, opening_of
 from lopen.oracle.verdict import Scope
 from lopen.prompts.prompt import build
 from lopen.tools.results import ToolResult

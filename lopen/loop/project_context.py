@@ -1,34 +1,43 @@
-"""The project's part of a prompt: conventions, files, research, work in progress, limits."""
+"""The project's part of a prompt: conventions, the task's files, research, work in progress, limits."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 from lopen.documents.research import topics
 from lopen.git.commit_hooks import HooksSnapshot
+from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits.rules import RuleBook
 from lopen.loop.context import SessionContext
-from lopen.loop.judged_work import is_own_document
+from lopen.loop.judged_work import is_own_document, kind
 from lopen.loop.oracle_calls import verdicts_of, warnings_for_builder
-from lopen.loop.task_files import TaskFiles, task_files
 from lopen.loop.toolchains import installed, languages
 from lopen.oracle.verdict import Finding, established
-from lopen.prompts.parts import CHARS_PER_TOKEN
+from lopen.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.prompts.prompt import Surroundings
 from lopen.settings.schema import Settings
 from lopen.workflow.assess import standing_work
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
+from lopen.workspace.outlines import outline
+from lopen.workspace.protection import ToolRefused
 
 FILES_LISTED = 200
 CONVENTION_CHARS = 12_000
 README_CHARS = 6_000
 READMES = ("README.md", "README.rst", "README.txt", "README")
 DIFF_CHARS = 20_000
+WHOLE_CHARS = 60_000  # of the files given whole, together
+UNNAMED_CHARS = 20_000  # of those that the task does not name, where it names any
+OUTLINE_CHARS = 20_000  # of the outlines
+LISTED = 50  # files that are only named
+LOOKED_AT = 200  # files that are read for the prompt
+_ORDER = {"source": 0, "test": 1, "other": 2}
 CODE_CHARS_PER_TOKEN = 3  # code, inside JSON, is denser than prose
 
 
@@ -103,6 +112,73 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
     paths = [c.path for c in changed if c.path not in new]
     diff = repository.diff(base, tree, paths=paths, max_chars=DIFF_CHARS) if paths else ""
     return "\n".join(filter(None, (f"New files, shown above: {', '.join(new)}" if new else "", diff)))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFiles:
+    """The parts of a prompt that show files, and the paths of those that are shown whole."""
+
+    parts: tuple[Part, ...] = ()
+    whole: tuple[str, ...] = ()
+
+
+def task_files(context: SessionContext) -> TaskFiles:
+    """Return the present content of the files that the task in progress names or its component's work changed."""
+    session = context.record.journal.session
+    if session.task is None:
+        return TaskFiles()
+    whole: dict[str, Part] = {}
+    outlines, named = [], []
+    unnamed_room = UNNAMED_CHARS if session.task.files else WHOLE_CHARS
+    room, outline_room = WHOLE_CHARS, OUTLINE_CHARS
+    paths = list(dict.fromkeys((*session.task.files, *_changed(context, session))))
+    for path in paths[:LOOKED_AT]:
+        text = _text(context, path)
+        if text is None:
+            continue
+        wanted = path in session.task.files
+        if len(text) <= (room if wanted else min(room, unnamed_room)):
+            room -= len(text)
+            unnamed_room -= 0 if wanted else len(text)
+            whole[path] = _file_part(f"File: {path}", text)
+            continue
+        shown = outline(path, text) if outline_room > 0 else None
+        if shown and len(shown) <= outline_room:
+            outline_room -= len(shown)
+            outlines.append(_file_part(f"Outline of {path} ({len(text)} characters)", shown))
+        else:
+            outline_room = 0  # small files come first: what follows would hardly fit
+            named.append(f"{path} ({len(text)} characters)")
+    named += paths[LOOKED_AT:]
+    if len(named) > LISTED:
+        named[LISTED:] = [f"and {len(named) - LISTED} more"]
+    rest = _file_part("Files of this component that are not shown", "\n".join(named))
+    return TaskFiles((*whole.values(), *outlines, rest), tuple(whole))
+
+
+def _file_part(title: str, text: str) -> Part:
+    return Part(title, text, 4, data=True, rest="read_file gives it")
+
+
+def _text(context: SessionContext, path: str) -> str | None:
+    """The text of a file; None where it is missing, protected or not text."""
+    try:
+        return context.project.workspace.text(path)
+    except ToolRefused:
+        return None
+
+
+def _changed(context: SessionContext, session: Session) -> list[str]:
+    """The files that differ from the tree the component began with: source before tests before the rest, small first."""
+    component = session.tree.component(session.selected or "")
+    if component is None or component.base is None:
+        return []
+    repository = context.project.repository
+    changes = repository.changes(component.base, context.project.verifier.tree())
+    there = {c.path: c.after for c in changes if c.after and c.mode_after != GITLINK}
+    sizes = repository.blob_sizes(there.values())
+    paths = [p for p in there if not is_own_document(p, session.module)]
+    return sorted(paths, key=lambda p: (_ORDER[kind(p)], sizes.get(there[p], 0), p))
 
 
 def _warning(finding: Finding) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ AN_EXCEPTION = "an exception"
 Helpers = Mapping[str, Sequence[Check]]  # what each helper checks, by its name
 
 
-class Flow:
+class Flow(ABC):
     """A walk. Subclasses say what a call means; `checks`, `skips` and `rows` are what was found."""
 
     def __init__(self, source: ParsedFile, root: Node, helpers: Helpers) -> None:
@@ -46,9 +47,9 @@ class Flow:
         self._depth = 0
         self._local: dict[str, list[Check]] = {}  # what the functions in the root check, by name
 
+    @abstractmethod
     def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
         """Take note of a call. Return True if its parts need no walk of their own."""
-        raise NotImplementedError
 
     def callback(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
         """The place inside a function that is an argument of the link number `index`."""
