@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import time
@@ -11,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lopen.base.clock import FakeClock
 from lopen.base.events import Event, Notice
@@ -256,16 +253,6 @@ class TestHostileFiles:
             file.truncate(format_.MOST_FILE_BYTES + 1)
         with pytest.raises(UnreadableRecording, match="larger than"):
             load(path)
-
-    @given(data=st.binary(max_size=200), where=st.integers(0, 300))
-    def test_no_damage_raises_anything_else(
-        self, tmp_path_factory: pytest.TempPathFactory, data: bytes, where: int
-    ) -> None:
-        whole = member(GOOD_HEADER) + member(GOOD_LINE)
-        path = tmp_path_factory.mktemp("damaged") / "r"
-        path.write_bytes(whole[:where] + data + whole[where + len(data) :])
-        with contextlib.suppress(UnreadableRecording):
-            assert len(load(path).exchanges) <= 1 + len(data)
 
 
 def test_a_long_recording_is_read_in_good_time(tmp_path: Path) -> None:

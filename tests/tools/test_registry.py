@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lopen.llm.messages import ToolUse
 from lopen.llm.stream_parser import parse_input
@@ -137,28 +135,6 @@ def test_of_many_wrong_fields_the_first_are_named() -> None:
         "old_text",
         "new_text",
     ]
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(), v, max_size=3),
-    max_leaves=6,
-)
-FIELDS = st.sampled_from(["path", "content", "task_id", "status", "components", "tasks", "name", "command"])
-
-
-@given(
-    st.sampled_from([t.name for t in catalogue({})]) | st.text(),
-    st.dictionaries(FIELDS | st.text(max_size=3), JSON, max_size=4),
-    st.sampled_from(Step),
-)
-@settings(deadline=None)
-def test_no_input_whatever_crashes_it(name: str, given: dict[str, Any], step: Step) -> None:
-    answer = REGISTRY.parse(ToolUse("call", name, given), step)
-    if isinstance(answer, ToolResult):
-        assert json.loads(answer.text())["ok"] is False
-    else:
-        assert answer[0].name == name
 
 
 # What a result looks like
