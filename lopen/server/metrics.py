@@ -6,6 +6,7 @@ import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 from starlette.responses import PlainTextResponse, Response
 
+from lopen.base.errors import StoreUnreachable
 from lopen.base.events import IterationStarted, ToolEnded, TurnEnded, VerificationRan
 from lopen.limits.budgets.budget import ALERT_TYPES, PAUSE, BudgetState
 from lopen.limits.circuits.rules import RULES
@@ -82,9 +84,9 @@ class ProjectCounts:
     _seen: set[tuple[str, ...]] = field(default_factory=set)  # alerts and incidents
 
     def update(self, opened: OpenProject) -> None:
-        """Count what is new."""
+        """Count what is new; budgets and circuits stay as they were last read while their store is unreachable."""
         self._count_events(opened.store)
-        with opened.limits() as limits:
+        with suppress(StoreUnreachable), opened.limits() as limits:
             budgets = limits.budgets()
             self._count_budgets(budgets, limits)
             self._count_circuits({b.budget_id: b for b in budgets}, limits)

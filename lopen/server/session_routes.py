@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from lopen.application.limits import with_cost
 from lopen.application.open_store import store_with
 from lopen.application.session_report import archived_summary, module_object, session_object, session_summary
 from lopen.application.waiting import standstill
-from lopen.base.errors import ExitCode, LopenError
+from lopen.base.errors import ExitCode, LopenError, StoreUnreachable
 from lopen.documents.modules import find_modules
 from lopen.limits.admin_actions import NoSuch
 from lopen.server import session_models as models
@@ -55,13 +56,16 @@ async def list_modules(project: Chosen, offset: Offset = 0, limit: Limit = 100) 
 
     def work(opened: OpenProject) -> dict[str, Any]:
         names = find_modules(opened.root)
-        found = []
-        with opened.limits() as limits:
-            for name in page(names, offset, limit):
-                budget = next(iter(limits.budgets(f"module:{name}")), None)
-                counted = with_cost(limits, budget) if budget else None
-                worked_on = is_worked_on(opened.root, name)
-                found.append(module_object(opened.store, name, counted) | {"worked_on": worked_on})
+        shown, counted = page(names, offset, limit), {}
+        with suppress(StoreUnreachable), opened.limits() as limits:  # modules are shown without it too
+            for name in shown:
+                for budget in limits.budgets(f"module:{name}"):
+                    counted[name] = with_cost(limits, budget)
+        found = [
+            module_object(opened.store, name, counted.get(name))
+            | {"worked_on": is_worked_on(opened.root, name)}
+            for name in shown
+        ]
         return {"modules": found, "total": len(names)}
 
     return models.ModuleListResponse(**await project.run(work))

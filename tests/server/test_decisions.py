@@ -16,6 +16,7 @@ from lopen.workflow.session import Pause, Question, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, Task, TaskTree
 from tests.e2e.conftest import MakeProject
+from tests.limits.redis_server import RedisServer
 from tests.project import Project, specification
 from tests.server.browser import visiting
 from tests.server.serving import serving
@@ -124,6 +125,23 @@ def _store_waiting_sessions(project: Project) -> None:
     with closing(open_limits(Settings().budget, store.database)) as limits:
         limits.atomically(lambda rows: rows.put_circuit(tripped))
     store.database.close()
+
+
+def test_an_unreachable_store_of_budgets_hides_nothing_else(
+    make_project: MakeProject, browser: Browser, redis: RedisServer
+) -> None:
+    project = make_project(LOPEN_BUDGET__STORE=redis.url)
+    _store_waiting_sessions(project)
+    with serving(project) as server, visiting(browser, server) as person:
+        page = person.page
+        expect(page.get_by_role("banner")).to_contain_text("live")
+        redis.stop()
+        expect(page.get_by_role("banner")).to_contain_text("budgets and circuits cannot be read")
+        expect(page.get_by_role("region", name="Modules").first).to_contain_text("doubts")
+        assert "sqlite" in server.client.get("/api/budget").json()["hint"]
+        assert "# TYPE lopen_tool_iterations_total" in server.client.get("/metrics").text
+        redis.start()
+        expect(page.get_by_role("banner")).to_contain_text("live")
 
 
 def test_a_decision_reaches_the_project_on_whose_page_it_was_made(

@@ -63,8 +63,8 @@ function header() {
 function state() {
   const { problem } = board;
   const text = problem?.status === 401 ? "signed out: open the link that lopen serve --link prints"
-    : problem ? "the server does not answer; trying again" : streaming === false ? "reconnecting" : board.loaded ? "live" : "reading";
-  return h("span", { class: `connection ${text === "live" ? "good" : "warn"}`, role: "status" }, text);
+    : problem ? "the server does not answer; trying again" : board.unread ? "budgets and circuits cannot be read" : streaming === false ? "reconnecting" : board.loaded ? "live" : "reading";
+  return h("span", { class: `connection ${text === "live" ? "good" : "warn"}`, role: "status", title: board.unread || null }, text);
 }
 
 const THEMES = ["auto", "light", "dark"];

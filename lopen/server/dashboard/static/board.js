@@ -14,6 +14,7 @@ export const board = {
   allBudgets: 0, // on the server; `budgets` has at most 500 of a project
   circuits: [],
   alerts: [],
+  unread: "", // the reason why budgets and circuits cannot be read
   loaded: false,
   problem: null, // of the last reading
 };
@@ -65,7 +66,8 @@ async function read() {
     const { projects } = await get(["projects"]);
     const parts = await Promise.all(projects.map(({ project }) => readProject(project)));
     const allBudgets = parts.reduce((sum, part) => sum + part.allBudgets, 0);
-    Object.assign(board, { projects, allBudgets, problem: null, loaded: true });
+    const unread = parts.map((part) => part.unread).find(Boolean) ?? "";
+    Object.assign(board, { projects, allBudgets, unread, problem: null, loaded: true });
     for (const list of ["modules", "sessions", "budgets", "circuits", "alerts"]) {
       board[list] = parts.flatMap((part) => part[list]);
     }
@@ -76,15 +78,22 @@ async function read() {
 
 async function readProject(project) {
   const query = { project };
+  let unread = ""; // the reason why budgets and circuits cannot be read
+  const limits = (found, name) => found.catch((problem) => {
+    if (problem.status !== 503) throw problem;
+    unread = problem.message;
+    return { [name]: [], total: 0 };
+  });
   const [modules, sessions, budgets, circuits, alerts] = await Promise.all([
     get(["modules"], query),
     get(["sessions"], query),
-    get(["budget"], { ...query, limit: MOST_BUDGETS }),
-    get(["circuit"], query),
-    get(["budget", "alerts"], { ...query, acknowledged: "false" }),
+    limits(get(["budget"], { ...query, limit: MOST_BUDGETS }), "budgets"),
+    limits(get(["circuit"], query), "circuits"),
+    limits(get(["budget", "alerts"], { ...query, acknowledged: "false" }), "alerts"),
   ]);
   const own = (list) => list.map((entry) => ({ ...entry, project }));
   return {
+    unread,
     modules: own(modules.modules),
     sessions: own(sessions.sessions),
     budgets: own(budgets.budgets),
