@@ -8,6 +8,7 @@ from importlib import import_module
 from bench.rows import printed
 
 TABLES = (
+    "startup",
     "turns",
     "requests",
     "memory",

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
 import typer
 from typer.exceptions import TyperException
@@ -36,6 +36,7 @@ _STOPPED = {
     ExitCode.HUNG_UP: "the terminal was closed",
 }
 _DRIVING = frozenset({"run", "resume", "plan", "build", "spec", "approve"})  # what `lopen resume` continues
+_SHOWING = frozenset({"log", "show", "diff", "status", "modules", "diagram", "help", "config"})
 ISSUES = "please report it and attach that file"
 
 
@@ -49,9 +50,12 @@ def guarded(arguments: Sequence[str]) -> int:
 
         code = run(arguments, invocation)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as error:
+        # click makes an exit of a closed pipe
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
         discard(sys.stdout)
-        return ExitCode.FAILED
+        return ExitCode.OK if _only_shows(arguments) else ExitCode.FAILED
     except (Exception, Stopped, KeyboardInterrupt) as error:  # noqa: BLE001 - the top: every failure ends here
         if isinstance(error, CannotWrite):
             discard(error.stream)
@@ -60,6 +64,11 @@ def guarded(arguments: Sequence[str]) -> int:
         discard(sys.stdout)
         return ExitCode.FAILED
     return code
+
+
+def _only_shows(arguments: Sequence[str]) -> bool:
+    """Return True for a command that has done its work when its reader, such as `head`, has read enough."""
+    return not _SHOWING.isdisjoint(arguments[:3]) or not {"-h", "--help"}.isdisjoint(arguments)
 
 
 def _early_options(arguments: Sequence[str]) -> Invocation:
@@ -165,6 +174,7 @@ def catch_signals(*, resumable: bool) -> None:
     terminal that was closed.
     """
     stopping = False
+    modes = _terminal_modes()
 
     def stop(number: int, _frame: FrameType | None) -> None:
         nonlocal stopping
@@ -173,7 +183,7 @@ def catch_signals(*, resumable: bool) -> None:
             discard(sys.stdout)
             discard(sys.stderr)
         if stopping:
-            _show_cursor(sys.stdout)
+            _restore_terminal(modes)
             if resumable:
                 with suppress(OSError, ValueError):
                     os.write(sys.stderr.fileno(), b"lopen: stopped at once; continue with: lopen resume\n")
@@ -186,11 +196,24 @@ def catch_signals(*, resumable: bool) -> None:
             signal.signal(number, stop)
 
 
-def _show_cursor(stream: TextIO) -> None:
-    """Show the cursor again, which the live view hides."""
-    with suppress(OSError, ValueError):
-        if stream.isatty():
-            os.write(stream.fileno(), b"\x1b[?25h\n")
+def _terminal_modes() -> list[Any] | None:
+    """Return the modes of the terminal on standard output, None if it is not one."""
+    import termios
+
+    try:
+        return termios.tcgetattr(sys.stdout.fileno())
+    except (OSError, ValueError, termios.error):
+        return None
+
+
+def _restore_terminal(modes: list[Any] | None) -> None:
+    """Erase the live view's picture, show the cursor, and restore the modes that it changed."""
+    import termios
+
+    if modes is not None:
+        with suppress(OSError, ValueError, termios.error):
+            os.write(sys.stdout.fileno(), b"\r\x1b[J\x1b[?7h\x1b[?25h")
+            termios.tcsetattr(sys.stdout.fileno(), termios.TCSANOW, modes)
 
 
 class CannotWrite(LopenError):

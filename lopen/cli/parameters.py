@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ import typer
 from lopen.application.command_context import find_root
 
 Candidates = list[tuple[str, str]]
+SANDBOXES = ("auto", "bwrap", "landlock", "none")
 
 
 ProjectOption = Annotated[
@@ -58,6 +59,39 @@ def tasks(ctx: typer.Context, incomplete: str) -> Candidates:
     return _matching(_rows(_root(ctx), query), incomplete)
 
 
+def budget_ids(ctx: typer.Context, incomplete: str) -> Candidates:
+    """Complete the budgets of modules, sessions and tasks; none while they are kept in Redis."""
+    return _matching(_rows(_root(ctx), "SELECT budget_id, '' FROM budgets ORDER BY budget_id"), incomplete)
+
+
+def circuit_ids(ctx: typer.Context, incomplete: str) -> Candidates:
+    """Complete the circuits; none while they are kept in Redis."""
+    return _matching(_rows(_root(ctx), "SELECT circuit_id, '' FROM circuits ORDER BY circuit_id"), incomplete)
+
+
+def models(incomplete: str) -> Candidates:
+    """Complete the short names of models, with the models that they stand for."""
+    from lopen.settings.schema.models import ALIASES
+
+    return _matching([*ALIASES.items(), *((model, "") for model in ALIASES.values())], incomplete)
+
+
+def sandboxes(incomplete: str) -> Candidates:
+    """Complete the modes of the sandbox."""
+    return _matching([(mode, "") for mode in SANDBOXES], incomplete)
+
+
+def branches(ctx: typer.Context, incomplete: str) -> Candidates:
+    """Complete the local branches of the checkout, which lie as files below its git folder or packed in one."""
+    folder = _root(ctx) / ".git"
+    heads = folder / "refs" / "heads"
+    found = {str(p.relative_to(heads)) for p in heads.rglob("*") if p.is_file()}
+    with suppress(OSError):
+        packed = (folder / "packed-refs").read_text("utf-8", "replace").split()
+        found |= {ref.removeprefix("refs/heads/") for ref in packed if ref.startswith("refs/heads/")}
+    return _matching([(name, "") for name in sorted(found)], incomplete)
+
+
 ModuleArgument = Annotated[
     str, typer.Argument(help="Module: the name of its folder in specs/.", autocompletion=modules)
 ]
@@ -88,7 +122,12 @@ QuietOption = Annotated[
 NoColorOption = Annotated[bool, typer.Option("--no-color", help="Print no colours (also NO_COLOR).")]
 SandboxOption = Annotated[
     str,
-    typer.Option("--sandbox", metavar="MODE", help="Sandbox for commands: auto, bwrap, landlock or none."),
+    typer.Option(
+        "--sandbox",
+        metavar="MODE",
+        help="Sandbox for commands: auto, bwrap, landlock or none.",
+        autocompletion=sandboxes,
+    ),
 ]
 NetworkOption = Annotated[bool, typer.Option("--allow-network", help="Allow commands to use the network.")]
 
@@ -98,7 +137,13 @@ OPTIONS: dict[str, Any] = {
         str, typer.Option("-p", "--prompt", metavar="TEXT", help="Request to the model, in your own words.")
     ],
     "model": Annotated[
-        str, typer.Option("--model", metavar="NAME", help="Model for every phase, or replay:FILE.")
+        str,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="Model for every phase, or replay:FILE.",
+            autocompletion=models,
+        ),
     ],
     "unattended": Annotated[
         bool, typer.Option("--unattended", help="Answer the model's questions with their defaults.")

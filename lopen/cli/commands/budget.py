@@ -10,18 +10,24 @@ from lopen.application.command_context import CommandContext
 from lopen.application.limits import no_such, now, opened_limits, tell, the_one, with_cost
 from lopen.base.errors import ExitCode, WrongUsage
 from lopen.cli.command import command, group
-from lopen.cli.parameters import NO_REASON, ReasonOption
+from lopen.cli.parameters import NO_REASON, ReasonOption, budget_ids
 
 GRANTED = ("extension", "reset")
 app = group("Token budgets of modules, sessions and tasks.", default="show")
-BudgetId = Annotated[str, typer.Argument(help="module:NAME, session:ID or task:ID")]
+BudgetId = Annotated[
+    str, typer.Argument(help="module:NAME, session:ID or task:ID", autocompletion=budget_ids)
+]
 PausedBudget = Annotated[
     str | None,
     typer.Argument(
-        help="module:NAME, session:ID or task:ID; without it, the budget that is used up.", show_default=False
+        help="module:NAME, session:ID or task:ID; without it, the budget that is used up.",
+        show_default=False,
+        autocompletion=budget_ids,
     ),
 ]
-OneBudget = Annotated[str | None, typer.Argument(help="Only this budget.", show_default=False)]
+OneBudget = Annotated[
+    str | None, typer.Argument(help="Only this budget.", show_default=False, autocompletion=budget_ids)
+]
 TokensArgument = Annotated[
     int | None, typer.Argument(help="Additional tokens, 1 to 1,000,000.", show_default=False)
 ]

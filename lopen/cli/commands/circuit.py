@@ -10,14 +10,21 @@ from lopen.application.command_context import CommandContext
 from lopen.application.limits import no_such, now, opened_limits, resource_limits, tell, the_one
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command, group
+from lopen.cli.parameters import circuit_ids
 
 app = group("Circuit breakers.", default="status")
-CircuitId = Annotated[str, typer.Argument(help="session:ID")]
+CircuitId = Annotated[str, typer.Argument(help="session:ID", autocompletion=circuit_ids)]
 OpenCircuit = Annotated[
     str | None,
-    typer.Argument(help="session:ID; without it, the circuit that waits for a person.", show_default=False),
+    typer.Argument(
+        help="session:ID; without it, the circuit that waits for a person.",
+        show_default=False,
+        autocompletion=circuit_ids,
+    ),
 ]
-OneCircuit = Annotated[str | None, typer.Argument(help="Only this circuit.", show_default=False)]
+OneCircuit = Annotated[
+    str | None, typer.Argument(help="Only this circuit.", show_default=False, autocompletion=circuit_ids)
+]
 OneOwner = Annotated[
     str | None, typer.Argument(help="Only incidents of this circuit or budget.", show_default=False)
 ]

@@ -20,6 +20,19 @@ def _keys(incomplete: str) -> list[str]:
     return [name for name in keys() if name.startswith(incomplete)]
 
 
+def _values(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the values of a setting that allows only a few."""
+    from lopen.settings.keys import keys
+
+    key = keys().get(ctx.params.get("key") or "")
+    if key is None:
+        return []
+    schema = key.adapter.json_schema()
+    few = ["true", "false"] if schema.get("type") == "boolean" else schema.get("enum", [])
+    return [str(value) for value in few if str(value).startswith(incomplete)]
+
+
+ValueArgument = Annotated[str, typer.Argument(help="Value; a list as JSON.", autocompletion=_values)]
 KeyArgument = Annotated[str, typer.Argument(help="Key, such as budget.session_tokens.", autocompletion=_keys)]
 Prefix = Annotated[str, typer.Argument(help="Only keys with this prefix.", autocompletion=_keys)]
 ExplainOption = Annotated[bool, typer.Option("--explain", help="Also show meaning, range and default.")]
@@ -109,7 +122,7 @@ def schema(context: CommandContext) -> None:
 
 @app.command("set")
 @command
-def set_(context: CommandContext, key: KeyArgument, value: str, user: ForUser = False) -> None:
+def set_(context: CommandContext, key: KeyArgument, value: ValueArgument, user: ForUser = False) -> None:
     """Set one value in the project's file, or in your own with --user. Write lists as JSON."""
     from lopen.application.person_only import require_person
     from lopen.settings.sources import set_value

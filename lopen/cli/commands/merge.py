@@ -9,7 +9,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
-from lopen.cli.parameters import ModuleArgument
+from lopen.cli.parameters import ModuleArgument, branches
 
 if TYPE_CHECKING:
     from lopen.application.merging import PreparedMerge
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 IntoOption = Annotated[
     str | None,
     typer.Option(
-        "--into", metavar="BRANCH", help="Merge into this branch (default: where the module's began)."
+        "--into",
+        metavar="BRANCH",
+        help="Merge into this branch (default: where the module's began).",
+        autocompletion=branches,
     ),
 ]
 

@@ -7,24 +7,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
-from lopen.application.session_report import session_object
-from lopen.application.waiting import standstill, standstill_lines
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import UnfinishedModule
 from lopen.cli.rendering.lines import MARKS, step_title
-from lopen.limits.circuits.circuit import CircuitState
-from lopen.oracle.verdict import established, verdict_from_json
-from lopen.settings.schema import Settings
-from lopen.storage.sessions import SessionStore
 from lopen.workflow.assess import displayed_step, met_criteria, standing_work
 from lopen.workflow.pauses import FAILURES_TO_ASK
-from lopen.workflow.session import Session
 from lopen.workflow.steps import phase_of
 from lopen.workflow.task_tree import TaskTree, progress
 
 if TYPE_CHECKING:
     from lopen.application.limits import ProjectLimits
+    from lopen.limits.circuits.circuit import CircuitState
+    from lopen.settings.schema import Settings
+    from lopen.storage.sessions import SessionStore
+    from lopen.workflow.session import Session
 
 
 @command
@@ -33,6 +30,8 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
     from lopen.application.servers import running_servers
+    from lopen.application.session_report import session_object
+    from lopen.application.waiting import standstill
     from lopen.documents.modules import find_modules, require_known
     from lopen.storage.verifications import last_failure
 
@@ -77,6 +76,9 @@ def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
 
 def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
     """Return the status of a session as lines for a person."""
+    from lopen.application.waiting import standstill_lines
+    from lopen.oracle.verdict import established, verdict_from_json
+
     done, verdicts = progress(session.tree), store.verdicts(session.id)
     judged, standing = map(verdict_from_json, verdicts), standing_work(session)
     criteria = len(met_criteria(session) | (established(judged, standing) & session.criteria.keys()))
