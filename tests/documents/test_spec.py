@@ -7,14 +7,11 @@ import socket
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lopen.base.errors import ExitCode, WrongUsage
 from lopen.documents.modules import find_modules, module_name, spec_path
 from lopen.documents.source import MAX_BYTES, UnreadableSource
-from lopen.documents.spec import Problem, load_specification, parse_specification
-from tests.documents.markdown import anything
+from lopen.documents.spec import Problem, load_specification
 from tests.documents.specs import PATH, SOUND, changed, problems, read
 
 
@@ -167,19 +164,6 @@ def test_front_matter_values_are_text_on_one_line_and_make_no_objects() -> None:
     front = "---\nname: 2024-99-99\ndescription: >\n  Sells\n  things.\nother: !!python/name:os.system x\n<<: 3\n---\n"
     spec = read(changed(FRONT, front))
     assert (spec.name, spec.description, spec.problems) == ("2024-99-99", "Sells things.", ())
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.one_of(anything, st.text().map(lambda t: f"---\n{t}\n---\n"), anything.map(lambda t: SOUND + t)))
-def test_no_content_makes_parsing_fail_and_every_place_exists(text: str) -> None:
-    spec = parse_specification(text, module="m", path=PATH)
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
-    for problem in (*spec.problems, *spec.warnings):
-        assert 1 <= problem.line <= lines
-        assert "\n" not in str(problem)
-    if not spec.problems:
-        assert spec.criteria
-    assert len({c.id.casefold() for c in spec.criteria}) == len(spec.criteria) or spec.problems
 
 
 def test_problems_stand_in_the_order_of_the_file() -> None:

@@ -7,12 +7,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lopen.base.errors import LopenError
-from lopen.base.redaction import find_secrets, redact
+from lopen.base.redaction import find_secrets
 from lopen.claude_hooks import transcript
 from lopen.claude_hooks.event import Malformed
 from lopen.claude_hooks.event import parse as parse_event
@@ -247,13 +246,6 @@ def test_any_file_of_secrets_is_read_and_redacting_twice_changes_nothing(tmp_pat
     once = known.redact(text)
     assert known.redact(once) == once
     assert not any(value in once for value in known.values if "redacted" not in value)
-
-
-@pytest.mark.parametrize("sign", ["a", "=", "-", "/", ":", "eyJ", "://", "password=", "\n", "A1b2"])
-def test_long_texts_are_looked_over(sign: str) -> None:
-    text = sign * 100_000
-    find_secrets(text)
-    redact(text)
 
 
 @given(ANY_TEXT)
