@@ -252,25 +252,6 @@ def test_a_verification_that_was_cut_off_is_run_again_without_a_request(make_pro
     is_as_if_nothing_had_happened(project)
 
 
-def test_a_process_that_is_killed_as_soon_as_it_says_something_is_finished_in_the_end(
-    make_project: MakeProject,
-) -> None:
-    project = crashing(make_project)
-
-    for event in ("session_started", "plan_recorded", "tool_started", "verification_ran", "committed"):
-        process = begun(project, "--json")
-        assert process.stdout is not None
-        for line in process.stdout:
-            if f'"event": "{event}"' in line:
-                break
-        os.kill(process.pid, signal.SIGKILL)
-        ended(process)
-
-    on = project.lopen("resume")
-    assert on.code == 0, on.out + on.err
-    is_as_if_nothing_had_happened(project)
-
-
 def test_a_commit_that_is_not_the_intended_one_is_not_adopted(make_project: MakeProject) -> None:
     project = crashing(make_project)
     crashed(project, "KILL", "after:lopen.loop.module_branch:ModuleBranch.begin")
