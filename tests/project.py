@@ -183,6 +183,28 @@ class Project:
         return self.lopen("resume", "--json", *arguments, **variables)
 
 
+class Meanwhile:
+    """A turn during which the test does something to the process that waits for it."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[str] | None = None
+        self.seen: list[Any] = []
+
+    def run(self, project: Project, *arguments: str) -> Ran:
+        self.process = project.start(*arguments)
+        try:
+            out, err = self.process.communicate(timeout=TIMEOUT_S)
+        finally:
+            self.process.kill()
+            self.process.wait()
+        return Ran(self.process.returncode, out, err)
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+
 def billed(*turns: Mapping[str, Any]) -> int:
     """Return the tokens of `turn_ended` events as budgets count them."""
     return sum(

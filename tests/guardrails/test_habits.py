@@ -1,27 +1,19 @@
-"""The history of calls, its counters and the signatures of calls."""
+"""Wasteful habits: when they are found and what is told of them."""
 
 from __future__ import annotations
 
-import json
 from itertools import cycle, islice
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lopen.guardrails.call_history import (
-    CALLS_KEPT,
-    EDITED_KEPT,
-    FINDINGS_KEPT,
     CallEnd,
     CallHistory,
-    WastefulHabit,
 )
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
-from lopen.guardrails.signature import signature
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import dump, load
-from tests.guardrails.examples import TESTED, count, edit, ended, fed, notices, ran, read, turn, verified
+from tests.guardrails.examples import TESTED, edit, ended, fed, notices, ran, read, turn, verified
 
 
 def kinds(habits: CallHistory) -> list[tuple[str, int]]:
@@ -297,159 +289,3 @@ def test_failures_outlive_a_conversation_and_untested_edits_one_of_the_same_task
     edits = fed(*[edit(f"{i}") for i in range(4)], start=TESTED.conversation("t1"))
     assert kinds(fed(edit("4"), start=edits.conversation("t1"))) == [("untested_edits", 5)]
     assert fed(edit("4"), start=edits.conversation("t2")).findings == ()
-
-
-# Restarts and size
-
-
-def stored(calls: CallHistory) -> CallHistory:
-    """The history that the next process reads."""
-    return load(CircuitState, dump(CircuitState("session:s", calls=calls))).calls
-
-
-CALLS = st.one_of(
-    st.builds(read, st.sampled_from("abc"), st.sampled_from([None, "h1", "h2"])),
-    st.builds(ran, st.sampled_from(["x", "y"]), st.sampled_from([None, 0, 1]), st.sampled_from([None, "o"])),
-    st.builds(edit, st.sampled_from("abcdefgh")),
-    st.builds(verified, st.sampled_from([0, 1])),
-)
-
-
-@given(st.lists(CALLS, max_size=40), st.lists(CALLS, max_size=20))
-def test_a_restart_between_any_two_calls_changes_nothing(before: list[CallEnd], then: list[CallEnd]) -> None:
-    habits = fed(*before)
-    assert stored(habits) == habits
-    assert notices(*then, start=stored(habits)) == notices(*then, start=habits)
-
-
-@given(st.lists(CALLS, max_size=60))
-def test_nothing_is_told_twice_for_one_crossing(calls: list[CallEnd]) -> None:
-    habits = CallHistory()
-    told: set[tuple[str, str, int]] = set()
-    for call in calls:
-        habits, found = count(habits, call)
-        for finding in found:
-            told_as = (finding.kind, finding.resource, finding.count)
-            assert finding.count % {"untested_edits": 5}.get(finding.kind, 3) == 0
-            if told_as in told:  # only after its row was broken, and then from one again
-                told = {t for t in told if t[:2] != told_as[:2]}
-            told.add(told_as)
-    assert len(set(habits.findings)) == len(habits.findings)
-
-
-@given(st.lists(CALLS, max_size=60))
-def test_counts_agree_with_a_scan_over_the_whole_history(calls: list[CallEnd]) -> None:
-    """The circle rule told naively: the last known contents of a file, in a row the same."""
-    habits = fed(*calls)
-    for path in "abc":
-        seen = [c.content_hash for c in calls if c.tool == "read_file" and c.resource == path]
-        known = [h for h in seen if h is not None]
-        row = next((i for i, h in enumerate(reversed(known)) if h != known[-1]), len(known))
-        assert habits.unchanged_in_row(read(path).signature) == row
-
-
-@settings(max_examples=5, deadline=None)
-@given(st.integers(0, 3))
-def test_size_is_bounded_whatever_is_fed(seed: int) -> None:
-    habits = CallHistory()
-    for i in range(1_500):
-        long = f"{'deep/' * 100}{i + seed}.py"
-        habits = fed(read(long), ran(f"make {long}", 1), edit(long), start=habits)
-    assert len(habits.unchanged) == len(habits.failing) == CALLS_KEPT
-    assert len(habits.edited) <= EDITED_KEPT
-    assert len(habits.findings) <= FINDINGS_KEPT
-    assert len(dump(habits)) < 60_000
-
-
-def test_the_report_keeps_the_latest_findings() -> None:
-    habits = fed(*[read(f"{i}.py") for i in range(FINDINGS_KEPT) for _ in range(3)])
-    assert len(habits.findings) == FINDINGS_KEPT
-    assert habits.findings[-1].resource == f"{FINDINGS_KEPT - 1}.py"
-
-
-@pytest.mark.parametrize("name", ["unchanged", "failing", "findings"])
-@pytest.mark.parametrize("value", ["x", 3, {"a": 1}, [1]])
-def test_a_malformed_history_is_refused(name: str, value: object) -> None:
-    body = json.dumps({"circuit_id": "session:s", "calls": {name: value}})
-    with pytest.raises(ValueError, match="not a stored"):
-        load(CircuitState, body)
-
-
-def test_the_counts_of_an_older_row_are_read() -> None:
-    older = json.dumps({"circuit_id": "session:s", "iteration_count": 7, "history": ["a", "b"], "turn": 3})
-    state = load(CircuitState, older)
-    assert (state.calls.iteration_count, state.calls.history, state.turn) == (7, ("a", "b"), 3)
-
-
-def test_a_finding_is_stored_whole() -> None:
-    habits = fed(*[read()] * 3)
-    assert all(isinstance(f, WastefulHabit) for f in stored(habits).findings)
-    assert stored(habits).findings == habits.findings
-
-
-def test_a_change_that_no_call_reported_ends_a_row_of_failures() -> None:
-    habits = fed(ran("make", 1, tree="t1"), ran("make", 1, tree_before="t1", tree="t1"))
-    same, other = ran("make", 1, tree_before="t1", tree="t1"), ran("make", 1, tree_before="t2", tree="t2")
-    assert undisciplined(fed(same, start=habits), "", HabitLimits())
-    assert not undisciplined(fed(other, start=habits), "", HabitLimits())
-    assert not undisciplined(fed(same, edit("a.py"), start=habits), "", HabitLimits())
-
-
-def test_a_command_that_failed_last_is_known_until_it_passes() -> None:
-    habits = fed(ran("make", 1))
-    assert habits.failures_in_row(ran("make").signature) == 1
-    assert fed(ran("make", 0), start=habits).failing == {}
-
-
-def test_the_call_seen_longest_ago_is_forgotten() -> None:
-    habits = fed(*[read(f"{i}.py") for i in range(CALLS_KEPT)], read("0.py"), read("new.py"))
-    assert habits.unchanged_in_row(read("0.py").signature) == 2
-    assert habits.unchanged_in_row(read("1.py").signature) == 0
-    assert len(habits.unchanged) == CALLS_KEPT
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"path": "src/a.py"}, {"path": "./src/a.py"}),
-        ({"path": "src/a.py"}, {"path": "src/../src//a.py"}),
-        ({"command": "pytest -q tests/a.py"}, {"command": "  pytest  -q\ttests/./a.py\n"}),
-        (
-            {"command": "make", "description": "Build it", "timeout": 5_000, "run_in_background": True},
-            {"command": "make", "description": "Try again", "timeout_s": 9},
-        ),
-        ({"prompt": "look", "description": "one"}, {"prompt": "look", "description": "two"}),
-        ({"a": 1, "b": [1, " x  y "]}, {"b": [1.0, "x y"], "a": 1}),
-    ],
-)
-def test_calls_that_differ_in_blanks_and_spelling_of_paths_are_the_same(one: object, other: object) -> None:
-    assert signature("t", one) == signature("t", other)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"path": "src/a.py"}, {"path": "src/b.py"}),
-        ({"command": "pytest -q"}, {"command": "pytest"}),
-        ({"url": "https://a//b"}, {"url": "https://a/b"}),
-        ({"n": 1}, {"n": 2}),
-        ({"title": "bug", "description": "one"}, {"title": "bug", "description": "two"}),
-        ({"url": "a", "timeout": 1}, {"url": "a", "timeout": 2}),
-        ({"n": 1}, {"n": "1"}),
-    ],
-)
-def test_calls_that_differ_otherwise_are_not(one: object, other: object) -> None:
-    assert signature("t", one) != signature("t", other)
-
-
-def test_the_tool_counts_and_no_argument_can_be_read_back() -> None:
-    assert signature("a", {}) != signature("b", {})
-    assert "secret" not in signature("a", {"key": "secret"})
-
-
-def test_hostile_arguments_have_a_signature_too() -> None:
-    deep: list[object] = []
-    for _ in range(900):
-        deep = [deep]
-    assert signature("t", deep)
-    assert signature("t", {"x": "\ud800", "y": "z" * 1_000_000, "w": "/" * 10_000})

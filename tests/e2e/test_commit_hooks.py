@@ -1,0 +1,108 @@
+"""What must pass before a commit: the repository's own hooks and verify-commit."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from lopen.llm.fake_api.server import Answer
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import last_result, tools
+from tests.project import Project, build, code, plan, specification, verified
+
+SPEC = "specs/calc/SPECIFICATION.md"
+LOPEN = f"{sys.executable} -m lopen"
+
+
+def build_calls() -> list[tuple[str, dict[str, Any]]]:
+    """The calls that do the only task."""
+    return [*code(), *verified("calc-t1")]
+
+
+def spec_hash(project: Project) -> str:
+    """The hash that `lopen approve` shows when it refuses another one."""
+    refused = project.lopen("approve", "calc", "--expect", "0" * 32)
+    assert refused.code == 1
+    return refused.err.split("its hash is ")[1].split(",")[0]
+
+
+def hook(project: Project, name: str, *lines: str) -> None:
+    path = project.root / ".git" / "hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(("#!/bin/sh", *lines, "")))
+    path.chmod(0o755)
+
+
+def test_the_repository_s_hooks_may_refuse_and_may_change(make_project: MakeProject) -> None:
+    told: list[dict[str, Any]] = []
+
+    def retry(*calls: tuple[str, dict[str, Any]]) -> Any:
+        def turn(body: dict[str, Any]) -> Answer:
+            told.append(last_result(body, "update_task_status").data)
+            return tools(*calls, *verified("calc-t1"))
+
+        return turn
+
+    project = make_project(
+        [
+            plan(),
+            build("calc-t1"),
+            retry(("write_file", {"path": "LICENSE", "content": "Free.\n"})),
+            retry(),
+        ]
+    )
+    project.specify()
+    hook(
+        project,
+        "pre-commit",
+        "test -f LICENSE || { echo a licence is missing; exit 1; }",
+        "grep -q formatted calc.py || { echo '# formatted' >> calc.py; git add calc.py; }",
+    )
+    hook(project, "commit-msg", 'printf "Change-Id: I123\\n" >> "$1"')
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    refused, changed = told
+    assert refused["ok"] is False
+    assert "a licence is missing" in refused["output"]
+    assert changed["ok"] is False
+    assert "stale" in changed["error"]
+    assert project.read("calc.py").endswith("# formatted\n")
+    assert project.subjects()[2:] == ["feat(calc): complete Write it in core"]
+    body = project.git("log", "-1", "--format=%B")
+    assert "Lopen-Task: calc-t1\n" in body
+    assert "Change-Id: I123" in body
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_a_hook_changed_by_the_model_is_not_the_one_that_runs(make_project: MakeProject) -> None:
+    sneaky = ("run_command", {"command": "printf '#!/bin/sh\\ntouch ran-mine' > .git/hooks/pre-commit"})
+    project = make_project([plan(), tools(sneaky, *build_calls())])
+    project.specify()
+    hook(project, "pre-commit", "exit 0")
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert not (project.root / "ran-mine").exists()
+    assert "exit 0" in (project.root / ".git/hooks/pre-commit").read_text()
+
+
+def test_verify_commit_must_pass_before_each_commit(make_project: MakeProject) -> None:
+    told: list[dict[str, Any]] = []
+
+    def mended(body: dict[str, Any]) -> Answer:
+        told.append(last_result(body, "update_task_status").data)
+        return tools(("write_file", {"path": "LICENSE", "content": "Free.\n"}), *build_calls()[2:])
+
+    project = make_project([plan(), build("calc-t1"), mended])
+    project.specify(text=specification(commands={"verify-commit": "cat LICENSE"}))
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert told[0]["ok"] is False
+    assert "verify-commit failed" in told[0]["error"]
+    assert "LICENSE" in told[0]["output"]
+    assert len(project.subjects()) == 3

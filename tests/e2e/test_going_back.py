@@ -1,0 +1,189 @@
+"""Going back: reverted, vanished and rewritten work, and tasks that a person gives up."""
+
+from __future__ import annotations
+
+import pytest
+
+from lopen.llm.fake_api.server import Answer
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tools
+from tests.project import (
+    Project,
+    build,
+    code,
+    component,
+    plan,
+    specification,
+    task,
+    verified,
+)
+
+DATABASE = ".lopen/state.db"
+
+
+def second() -> Answer:
+    return tools(*code("other"), *verified("calc-t2"))
+
+
+@pytest.fixture
+def two_tasks(make_project: MakeProject) -> Project:
+    """A module of two tasks, both complete; scripted for doing the second one again."""
+    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), second(), second(), second()])
+    project.specify()
+    assert project.approved_run().code == 0
+    return project
+
+
+def test_revert_keeps_what_was_there_and_opens_the_tasks_again(two_tasks: Project) -> None:
+    project = two_tasks
+    head = project.git("rev-parse", "HEAD")
+    project.write("other.py", "spoiled\n")
+    project.write("mine.txt", "not committed\n")
+
+    back = project.lopen("revert", "calc", "--to", "calc-t1")
+
+    assert back.code == 0, back.err
+    backup = f"refs/lopen/backup/{project.status()['session']}/1"
+    assert backup in back.out
+    assert project.git("rev-parse", f"{backup}^") == head
+    assert project.git("show", f"{backup}:mine.txt") == "not committed"
+    assert project.git("show", f"{backup}:other.py") == "spoiled"
+    assert project.git("status", "--porcelain") == ""
+    assert project.subjects()[-1] == "feat(calc): complete Add in core"
+    shown = project.lopen("status").out
+    assert "verdict on task calc-t1: passed" in shown
+    assert "verdict on task calc-t2: passed" not in shown
+    assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "pending"]
+    assert "- [ ] **Say it**" in project.read(".lopen/modules/calc/plan.md")
+
+    on = project.lopen("resume")
+
+    assert on.code == 0, on.out + on.err
+    assert f"what was there is kept in {backup}" in str(project.requests[-1]["system"])
+    assert "Work in progress" not in str(project.requests[-1]["system"])
+    assert project.subjects()[2:] == [
+        "feat(calc): complete Add in core",
+        "feat(calc): complete Say it in core",
+    ]
+    project.write("mine.txt", "not committed\n")
+    back = project.lopen("revert")
+    assert back.code == 0
+    assert back.out.startswith("calc (session calc-")
+    assert not (project.root / "mine.txt").exists()
+    assert len(project.subjects()) == 4
+    wrong = project.lopen("revert", "--to", "calc-t9")
+    assert wrong.code == 1
+    assert "calc-t9 has no commit" in wrong.err
+
+
+def test_undo_restores_the_latest_backup_and_can_be_undone(two_tasks: Project) -> None:
+    project = two_tasks
+    nothing = project.lopen("revert", "--undo")
+    assert (nothing.code, "has no backup to restore" in nothing.err) == (1, True)
+    head = project.git("rev-parse", "HEAD")
+    project.write("other.py", "spoiled\n")
+    project.write("mine.txt", "not committed\n")
+    assert project.lopen("revert", "--to", "calc-t1").code == 0
+    reverted = project.git("rev-parse", "HEAD")
+    project.write("later.txt", "after the revert\n")
+
+    undone = project.lopen("revert", "--undo")
+
+    assert undone.code == 0, undone.err
+    assert "complete again: calc-t2" in undone.out
+    assert project.git("rev-parse", "HEAD") == head
+    assert (project.read("other.py"), project.read("mine.txt")) == ("spoiled\n", "not committed\n")
+    assert not (project.root / "later.txt").exists()
+    assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "complete"]
+
+    assert project.lopen("revert", "--undo").code == 0
+    assert project.git("rev-parse", "HEAD") == reverted
+    assert project.read("later.txt") == "after the revert\n"
+    assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "pending"]
+    assert project.lopen("revert", "--undo", "--to", "calc-t1").code == 2
+    on = project.lopen("resume")
+    assert on.code == 0, on.out + on.err
+
+
+def test_a_task_whose_commit_vanished_is_open_again(make_project: MakeProject) -> None:
+    project = make_project(
+        [plan(tasks=("Add", "Say it", "Print it")), build("calc-t1"), second(), second(), third()]
+    )
+    project.specify()
+    assert project.approved_run("calc", "--max-iterations", "3").code == 3
+    project.git("reset", "-q", "--hard", "HEAD^")
+
+    on = project.lopen("resume")
+
+    assert on.code == 0, on.out + on.err
+    assert "task calc-t2 is open again: its commit" in on.out
+    assert project.subjects()[2:] == [
+        "feat(calc): complete Add in core",
+        "feat(calc): complete Say it in core",
+        "feat(calc): complete Print it in core",
+    ]
+
+
+def third() -> Answer:
+    return tools(*code("third"), *verified("calc-t3"))
+
+
+def test_what_was_rewritten_or_merged_stays_complete(make_project: MakeProject) -> None:
+    project = make_project([plan(tasks=("Add", "Say it", "Print it")), build("calc-t1"), second(), third()])
+    project.specify()
+    assert project.approved_run("calc", "--max-iterations", "3").code == 3
+    project.git("commit", "-q", "--amend", "--date=2001-01-01T00:00:00", "--no-edit")
+    project.git("switch", "-q", "main")
+    assert project.git("status", "--porcelain") == ""
+    waiting = project.status()
+    elsewhere = project.lopen("resume")
+    assert elsewhere.code == 1
+    assert "HEAD is on main, not on lopen/calc" in elsewhere.err
+    assert "git switch lopen/calc" in elsewhere.err
+    assert len(project.requests) == 3
+    assert project.status() | {"ts": ""} == waiting | {"ts": ""}  # nothing was tried: it waits as it did
+    assert waiting["status"] == "paused"
+    assert "failed: HEAD is on main" in project.lopen("log").out
+    project.git("switch", "-q", "lopen/calc")
+    project.git("switch", "-q", "main")
+    project.git("merge", "-q", "--no-ff", "-m", "Merge", "lopen/calc")
+    project.git("branch", "-q", "-D", "lopen/calc")
+
+    on = project.lopen("resume", "--json")
+
+    assert on.code == 0, on.err
+    assert {e["task"] for e in on.named("task_changed")} == {"calc-t3"}
+    assert project.git("log", "--format=%s", "-2", "lopen/calc").splitlines() == [
+        "feat(calc): complete Print it in core",
+        "Merge",
+    ]
+
+
+def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_project: MakeProject) -> None:
+    first = plan(component("core", "AC-1"), component("report", "AC-2"), tasks=("One", "Two"))
+    other = tools(
+        ("select_component", {"name": "report", "reason": "core is given up"}),
+        ("record_tasks", {"component": "report", "tasks": [task("Report")]}),
+    )
+    project = make_project([first, second(), other, build("calc-t3", "third")])
+    project.specify(text=specification(criteria=("it adds", "it reports")))
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    assert project.lopen("plan", "calc").code == 0
+
+    skipped = project.lopen("skip", "calc-t1", "--reason", "not needed any more")
+    assert skipped.code == 0
+    assert "open criteria: AC-1" in skipped.out
+    on = project.lopen("resume")
+
+    assert on.code == 3, on.out + on.err
+    assert "open criteria: AC-1" in on.out
+    assert on.last_line == "next: lopen run calc --new"
+    assert "skipped: not needed any more" in project.lopen("status", "calc").out
+    assert project.subjects()[-2:] == [
+        "feat(calc): complete Two in core",  # the other tasks of the component go on
+        "feat(calc): complete Report in report",
+    ]
+    done = project.lopen("skip", "calc-t2", "--reason", "late")
+    assert done.code == 1
+    assert "is complete" in done.err
+    assert project.lopen("skip", "calc-t9", "--reason", "x").code == 1

@@ -1,0 +1,175 @@
+"""Drafting a specification, and the model's questions: who answers them, and when nobody does."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from lopen.llm.fake_api.server import Answer
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import last_result, text, tools
+from tests.project import Project, build, code, plan, specification, verified
+
+SPEC = "specs/calc/SPECIFICATION.md"
+LOPEN = f"{sys.executable} -m lopen"
+
+
+def build_calls() -> list[tuple[str, dict[str, Any]]]:
+    """The calls that do the only task."""
+    return [*code(), *verified("calc-t1")]
+
+
+def spec_hash(project: Project) -> str:
+    """The hash that `lopen approve` shows when it refuses another one."""
+    refused = project.lopen("approve", "calc", "--expect", "0" * 32)
+    assert refused.code == 1
+    return refused.err.split("its hash is ")[1].split(",")[0]
+
+
+def test_run_with_a_prompt_drafts_a_specification_and_stops_at_the_gate(make_project: MakeProject) -> None:
+    seen: list[Any] = []
+
+    def mended(body: dict[str, Any]) -> Answer:
+        seen.append(last_result(body, "write_spec").data)
+        return tools(("write_spec", {"content": specification()}))
+
+    unfit = specification().replace("## Overview", "## Over")
+    project = make_project([tools(("write_spec", {"content": unfit})), mended, plan(), build("calc-t1")])
+    nothing = project.lopen("run", "calc")
+    assert nothing.code == 1
+    assert "SPECIFICATION.md does not exist" in nothing.err
+
+    ran = project.lopen("run", "calc", "-p", "A module that adds numbers.")
+
+    assert (ran.code, ran.last_line) == (3, "next: lopen approve calc --run")
+    assert "A module that adds numbers." in str(project.requests[0]["system"])
+    assert "draft_specification" in str(project.requests[0]["system"])
+    assert any("`## Overview` is missing" in problem for problem in seen[0]["problems"])
+    assert project.read(SPEC) == specification()
+    on = project.lopen("approve", "calc", "--yes", "--run")
+    assert on.code == 0, on.out + on.err
+
+
+def test_a_review_ends_with_its_turn_where_the_specification_passes(make_project: MakeProject) -> None:
+    project = make_project([text("Nothing is missing. The rounding could be said more clearly.")])
+    project.specify()
+
+    ran = project.lopen("spec", "calc", "-p", "Is anything missing?")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert ran.last_line == "next: lopen approve calc --run"
+    assert len(project.requests) == 1
+
+
+def test_a_question_while_drafting_waits_and_the_request_is_kept(make_project: MakeProject) -> None:
+    question = {"question": "Whole numbers only?", "options": ["yes", "no"], "default": "yes"}
+    project = make_project(
+        [
+            tools(("ask_user", question)),
+            tools(("ask_user", {**question, "question": "Negative ones?"})),
+            tools(("write_spec", {"content": specification()})),
+        ]
+    )
+
+    ran = project.lopen("run", "calc", "-p", "A module that adds numbers.")
+
+    session = project.status()["session"]
+    assert (ran.code, ran.last_line) == (3, f"next: lopen answer {session} yes")
+    assert "Whole numbers only?" in ran.out
+    assert "Whole numbers only?" in project.lopen("resume").out  # asking again costs nothing
+    assert len(project.requests) == 1
+    for nothing in ("", "  "):
+        empty = project.lopen("answer", session, nothing)
+        assert empty.code == 2
+        assert f"lopen answer {session} yes" in empty.err
+    key = "ghp_" + "a1B2" * 9
+    assert project.lopen("answer", session, f"maybe {key}").code == 0
+    assert project.lopen("answer", session, "no").code == 0  # nothing took the first one up
+    assert project.lopen("status").last_line == f"next: lopen resume {session}"
+    assert "question: Whole numbers only? [yes / no]; answered: no" in project.lopen("log").out
+    log = project.lopen("log", "--json").named("question_asked")
+    assert [asked["answer"].partition(" ")[0] for asked in log] == ["", "maybe", "no"]
+    assert key not in str(log)
+    second = project.lopen("resume")
+    assert second.code == 3
+    assert "Negative ones?" in second.out
+    told = str(project.requests[1]["system"])
+    assert "Whole numbers only? The person answered: no" in told
+    assert "maybe" not in told
+    assert "A module that adds numbers." in told
+    assert project.lopen("answer", session, "yes").code == 0
+    third = project.lopen("resume")
+    assert project.lopen("answer", session, "no").code == 1
+    assert (third.code, third.last_line) == (3, "next: lopen approve calc --run")
+
+
+def test_a_model_that_writes_no_specification_is_said_to_have_drafted_nothing(
+    make_project: MakeProject,
+) -> None:
+    project = make_project([text("An adder, then.")] * 3)
+
+    ran = project.lopen("spec", "calc", "-p", "A module that adds numbers.")
+
+    assert ran.code == 1
+    assert "the model drafted nothing" in ran.err
+    assert "SPECIFICATION.md does not exist" in ran.err
+
+
+def test_planning_may_ask_once_and_then_assumes_also_after_a_resume(make_project: MakeProject) -> None:
+    asked: list[Any] = []
+
+    def planned(body: dict[str, Any]) -> Answer:
+        asked.append(last_result(body, "ask_user").data)
+        return plan()
+
+    project = make_project(
+        [
+            tools(("ask_user", {"question": "Which name?", "default": "calc"})),
+            tools(("ask_user", {"question": "Which style?", "default": "plain"})),
+            planned,
+            build("calc-t1"),
+        ]
+    )
+    project.specify()
+
+    ran = project.approved_run()
+    session = project.status()["session"]
+    assert (ran.code, ran.last_line) == (3, f"next: lopen answer {session} calc")
+    assert project.lopen("answer", session, "sums").code == 0
+    on = project.lopen("resume")
+
+    assert on.code == 0, on.out + on.err
+    assert "Which name? The person answered: sums" in str(project.requests[1]["system"])
+    assert asked == [{"ok": True, "answer": "plain", "assumed": True}]
+    assert "Which style? Assumed: plain" in on.out
+    assert "Which style? Assumed: plain" in project.read(".lopen/modules/calc/plan.md")
+    assert project.status()["assumptions"] == ["Which style? Assumed: plain"]
+
+
+def test_unattended_every_question_gets_its_default(make_project: MakeProject) -> None:
+    answers: list[Any] = []
+
+    def answered(*then: Answer) -> Any:
+        def turn(body: dict[str, Any]) -> Answer:
+            answers.append(last_result(body, "ask_user").data["assumed"])
+            return then[0]
+
+        return turn
+
+    project = make_project(
+        [
+            tools(("ask_user", {"question": "Which name?", "default": "calc"})),
+            answered(tools(("write_spec", {"content": specification()}))),
+            tools(("ask_user", {"question": "Which style?", "default": "plain"})),
+            answered(plan()),
+            build("calc-t1"),
+        ]
+    )
+
+    drafted = project.lopen("run", "calc", "-p", "adds", "--unattended")
+    assert (drafted.code, drafted.last_line) == (3, "next: lopen approve calc --run")
+    ran = project.approved_run("calc", "--unattended")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert answers == [True, True]
+    assert project.status()["assumptions"] == ["Which name? Assumed: calc", "Which style? Assumed: plain"]

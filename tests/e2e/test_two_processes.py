@@ -1,0 +1,99 @@
+"""Two processes on one module: whose turn it is, and what a dead one leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+from typing import Any
+
+from lopen.llm.fake_api.server import Answer
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tools
+from tests.project import (
+    Meanwhile,
+    build,
+    code,
+    plan,
+    specification,
+    verified,
+)
+
+DATABASE = ".lopen/state.db"
+
+
+def second() -> Answer:
+    return tools(*code("other"), *verified("calc-t2"))
+
+
+def test_a_second_process_is_told_whose_turn_it_is(make_project: MakeProject) -> None:
+    meanwhile = Meanwhile()
+
+    def busy(_: dict[str, Any]) -> Answer:
+        project.specify("tax", specification("tax"))
+        session = project.lopen("status", "calc", "--json").named("status")[0]["session"]
+        meanwhile.seen += [
+            project.lopen(*arguments)
+            for arguments in (
+                ("run", "calc", "--new"),
+                ("resume",),
+                ("run", "tax"),
+                ("revert", "calc"),
+                ("answer", session, "yes"),
+                ("confirm", session),
+            )
+        ]
+        meanwhile.seen.append(project.lopen("log", "--json"))
+        return plan(tasks=("Add",))
+
+    project = make_project([busy, build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+
+    ran = meanwhile.run(project, "run", "calc")
+
+    assert ran.code == 0, ran.out + ran.err
+    *refused, log = meanwhile.seen
+    for other in refused:
+        assert other.code == 1
+        assert f"process {meanwhile.pid} on {socket.gethostname()}" in other.err
+    assert log.code == 0
+    assert log.named("session_started")
+    assert [s["session"] for s in project.lopen("session", "list", "--json").events] == [
+        project.status()["session"]
+    ]
+
+
+def test_a_dead_process_s_lock_is_taken_over(make_project: MakeProject) -> None:
+    meanwhile = Meanwhile()
+
+    def killed(_: dict[str, Any]) -> Answer:
+        os.kill(meanwhile.pid, signal.SIGKILL)
+        return plan()
+
+    project = make_project([killed, plan(), build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    assert meanwhile.run(project, "run", "calc").code == -signal.SIGKILL
+
+    assert project.lopen("resume").code == 0
+    # A number that was used before does not make this process a part of that session.
+    holder = project.root / ".lopen/locks/module-calc.holder"
+    holder.write_text(json.dumps({"pid": os.getpid(), "started": 1, "host": socket.gethostname()}))
+    assert project.lopen("approve", "calc", "--yes").code == 0
+
+
+def test_sessions_are_numbered_by_module_and_day_and_new_begins_another(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.lopen("run", "calc").code == 3
+    assert project.lopen("run", "calc").code == 3
+    assert project.lopen("run", "calc", "--new").code == 3
+
+    ids = [event["session"] for event in project.lopen("session", "list", "--json").events]
+
+    assert [re.sub(r"\d{8}", "DAY", i) for i in ids] == ["calc-DAY-2", "calc-DAY-1"]
+    assert project.approved_run("calc").code == 0
+    assert project.status()["session"] == ids[0]
