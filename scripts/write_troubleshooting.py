@@ -24,6 +24,11 @@ REFUSALS = (400, 401, 402, 403, 404, 413, 429, 500, 529)
 NOT_SHOWN = {"ScriptedModel", "IllegalTransition", "IllegalMove"}  # faults of lopen's own
 AFTER_A_PATH = {"UnreadableSource", "MissingSource"}  # their message begins with the path that they are given
 SPOKEN = re.compile(r"[a-z]{2,} ")
+USUAL_COMMANDS = {
+    "question": "lopen answer … TEXT",
+    "confirmation": "lopen confirm …",
+    "budget": "lopen budget extend",
+}
 GAP = "…"  # in place of what a message names: a path, a number, another program's words
 
 SECTIONS = {
@@ -122,7 +127,9 @@ class Code:
                 if place is None or len(call.args) <= place:
                     continue
                 command = _text(call.args[2], texts) if name == "Pause" else f"lopen confirm {GAP}"
-                found.add(Message(_text(call.args[place], texts), "" if command == GAP else command, 3))
+                if command == GAP:
+                    command = USUAL_COMMANDS.get(_text(call.args[0], texts), "")
+                found.add(Message(_text(call.args[place], texts), command, 3))
         return {message for message in found if SPOKEN.search(message.text)}
 
     def diagnostics(self) -> set[str]:
