@@ -25,6 +25,7 @@ NOT_SHOWN = {"ScriptedModel", "IllegalTransition", "IllegalMove"}  # faults of l
 AFTER_A_PATH = {"UnreadableSource", "MissingSource"}  # their message begins with the path that they are given
 SPOKEN = re.compile(r"[a-z]{2,} ")
 USUAL_COMMANDS = {
+    "gate": "lopen approve … --run",
     "question": "lopen answer … TEXT",
     "confirmation": "lopen confirm …",
     "budget": "lopen budget extend",
@@ -123,12 +124,12 @@ class Code:
         found = set()
         for tree in self.trees.values():
             for call, name, texts in _calls(tree):
-                place = {"Pause": 1, "confirmation_pause": 3}.get(name)
+                place = {"Pause": 1, "gate_pause": 1, "confirmation_pause": 3}.get(name)
                 if place is None or len(call.args) <= place:
                     continue
-                command = _text(call.args[2], texts) if name == "Pause" else f"lopen confirm {GAP}"
-                if command == GAP:
-                    command = USUAL_COMMANDS.get(_text(call.args[0], texts), "")
+                kind = _text(call.args[0], texts) if name == "Pause" else name.removesuffix("_pause")
+                command = _text(call.args[2], texts) if name == "Pause" else GAP
+                command = USUAL_COMMANDS.get(kind, "") if command == GAP else command
                 found.add(Message(_text(call.args[place], texts), command, 3))
         return {message for message in found if SPOKEN.search(message.text)}
 
