@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.errors import StorageError
-from lopen.storage.lock import Locked, exclusive_lock, lock_holder
+from lopen.storage.lock import Locked, exclusive_lock, is_running, lock_holder
 
 CODE = """
 import sys
@@ -69,9 +69,10 @@ def test_it_is_let_go_at_the_end_and_after_an_exception(tmp_path: Path) -> None:
         exclusive_lock(tmp_path, "module-calc", "module calc"),
         exclusive_lock(tmp_path, "checkout", "this checkout"),
     ):
-        pass
+        assert is_running(lock_holder(tmp_path, "module-calc"))
+    assert not is_running(lock_holder(tmp_path, "module-calc"))  # though this process lives on
     with another_process(tmp_path):
-        pass
+        assert is_running(lock_holder(tmp_path, "module-calc"))
 
 
 def test_a_holder_that_cannot_be_read_is_nobody(tmp_path: Path) -> None:
