@@ -281,7 +281,7 @@ def test_no_program_ends_the_run_of_its_tests(make_project: MakeProject) -> None
         "\n    def test_wrong(self):\n        import os\n        os._exit(0)\n"
     )
     script = [plan(), tools(*code(), checking(test), *verified("calc-t1"))]
-    runs = (UNITTEST, f"{sys.executable} -m pytest -q", f"{sys.executable} -m pytest")
+    runs = (UNITTEST, f"{sys.executable} -m pytest -q")
     for number, line in enumerate(runs):
         project = make_project(script, name=f"project{number}")
         project.specify(text=specification(commands={"verify-tests": line}))
