@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from lopen.base import events as e
 from lopen.base.escape import clipped, exact, inert
-from lopen.cli.rendering import mode_for, subscriber
+from lopen.cli.rendering import mode_for, safe_json, subscriber
 from lopen.cli.rendering.lines import STEP_TITLES, STEPS, line
-from lopen.cli.rendering.plain import safe_json
 from lopen.workflow.steps import Step, number
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -124,7 +124,7 @@ class TestInAScratchClone:
         assert "gives the same tree" in whole.out
 
     def test_another_tree_and_a_missing_recording_are_said(self, make_project: MakeProject) -> None:
-        project = make_project([plan(), build("calc-t1")])
+        project = make_project([plan(tasks=["Add", "Test"]), build("calc-t1"), build("calc-t2", "calc2")])
         project.specify()
         assert project.lopen("run", "calc").code == 3
         early = project.lopen("replay", "calc")
@@ -132,6 +132,12 @@ class TestInAScratchClone:
         assert "was never approved" in early.err
 
         assert project.approved_run().code == 0
+        assert project.lopen("revert", "--to", "calc-t1").code == 0
+        reverted = project.lopen("replay", "calc")
+        assert (reverted.code, "lopen revert calc --undo" in reverted.err) == (1, True), reverted.err
+        assert project.lopen("revert", "calc", "--undo").code == 0
+        assert project.lopen("replay", "calc").code == 0
+
         project.write("calc.py", "def add(a, b):\n    return b + a\n")
         project.git("commit", "-q", "-a", "--amend", "--no-edit")
         changed = project.lopen("replay", "calc")

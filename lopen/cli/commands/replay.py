@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import RunOptions
 from lopen.base.errors import ExitCode, LopenError
+from lopen.base.events import Committed, Event, Reverted
 from lopen.cli import parameters as o
 from lopen.cli.command import command
 from lopen.cli.parameters import NetworkOption, SessionArgument
@@ -67,10 +68,22 @@ def replay(
     with tempfile.TemporaryDirectory(prefix="lopen-replay-") as folder:
         scratch = stage(context, store, found, Path(folder).resolve(), clock=clock)
         recorded = last_tree(Repository.open(context.root, clock=clock), found)
-        result = rebuilt(scratch, loaded, options, found, tuple(store.events(found.id)))
+        events = tuple(store.events(found.id))
+        result = rebuilt(scratch, loaded, options, found, events)
         copy = Repository.open(scratch.context.root, clock=clock)
         now = last_tree(copy, result)
-        return _report(context, found, Comparison(recorded, now, differing(copy.changes(recorded, now))))
+        compared = Comparison(recorded, now, differing(copy.changes(recorded, now)))
+        return _report(context, found, compared, _reverted_to([r.event for r in events]))
+
+
+def _reverted_to(events: Sequence[Event]) -> str:
+    """Return the commit to which the session was last reverted; "" where that was undone, or built upon."""
+    for event in reversed(events):
+        if isinstance(event, Reverted):
+            return "" if event.restored else event.to
+        if isinstance(event, Committed):
+            return ""
+    return ""
 
 
 def no_recording(session: Session) -> LopenError:
@@ -113,7 +126,7 @@ def _tip(repository: Repository, session: Session) -> str:
     return branch if branch is not None and repository.branch_tip(branch) is not None else "HEAD"
 
 
-def _report(context: CommandContext, session: Session, compared: Comparison) -> ExitCode:
+def _report(context: CommandContext, session: Session, compared: Comparison, reverted_to: str) -> ExitCode:
     same = not compared.changes
     first = compared.changes[0] if compared.changes else None
     context.emit(
@@ -135,5 +148,8 @@ def _report(context: CommandContext, session: Session, compared: Comparison) -> 
     more = f", and {len(compared.changes) - 1} more" if len(compared.changes) > 1 else ""
     raise LopenError(
         f"{session.id}: the replay gives a different tree: {first.path} {difference[first.kind]}{more}",
-        hint=f"recorded {compared.recorded[:12]}, rebuilt {compared.rebuilt[:12]}; files changed by hand or reverted are not in a recording",
+        hint=f"the session was reverted to {reverted_to[:12]}, and a replay builds what was there before; to restore it:"
+        f" lopen revert {session.module} --undo"
+        if reverted_to
+        else f"recorded {compared.recorded[:12]}, rebuilt {compared.rebuilt[:12]}; files changed by hand are not in a recording",
     )

@@ -6,10 +6,13 @@ Use the result of `subscriber` as a context manager: closing the live view resto
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TextIO, assert_never
 
-from lopen.application.command_context import View
+from lopen.application.command_context import SilentView, View
+from lopen.base import events as e
+from lopen.cli.rendering.lines import rows
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot
@@ -57,12 +60,66 @@ def subscriber(
                 keys=keys,
             )
         case "plain" | "quiet":
-            from lopen.cli.rendering.plain import PlainView
-
             return PlainView(out, redact=redact, quiet=mode == "quiet", verbose=verbose)
         case "json":
-            from lopen.cli.rendering.plain import JsonView
-
             return JsonView(out, redact=redact)
         case _:
             assert_never(mode)
+
+
+class LineWriter(SilentView):
+    """Writes redacted lines to a stream and flushes each one; it holds nothing of the terminal."""
+
+    def __init__(self, out: TextIO, redact: Callable[[str], str]) -> None:
+        self._out = out
+        self._redact = redact
+
+    def write(self, line: str) -> None:
+        """Write one line."""
+        self._out.write(self._redact(line) + "\n")
+        self._out.flush()
+
+
+class PlainView(LineWriter):
+    """One line per event with the time of day, and the model's text below its turn.
+
+    In quiet mode: only the end of the run, alerts, questions and warnings.
+    """
+
+    def __init__(
+        self, out: TextIO, *, redact: Callable[[str], str] = str, quiet: bool = False, verbose: bool = False
+    ) -> None:
+        super().__init__(out, redact)
+        self._quiet = quiet
+        self._verbose = verbose
+
+    def __call__(self, recorded: e.Recorded) -> None:
+        if not self._quiet or _shown_when_quiet(recorded.event):
+            for row in rows(recorded, verbose=self._verbose):
+                self.write(row)
+
+
+def _shown_when_quiet(event: e.Event) -> bool:
+    if isinstance(event, e.Notice):
+        return event.level != "info"
+    shown = e.SessionPaused | e.SessionFailed | e.SessionComplete | e.AlertRaised | e.QuestionAsked
+    return isinstance(event, shown)
+
+
+# Written as escapes, which mean the same in JSON: a terminal obeys C1 and bidirectional controls, some readers
+# break lines at U+0085, U+2028 and U+2029, and half of a surrogate pair cannot be encoded.
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+
+
+def safe_json(recorded: e.Recorded) -> str:
+    """Return the event as one line of JSON that is safe to show anywhere."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", recorded.to_json())
+
+
+class JsonView(LineWriter):
+    """Every event as one line of JSON, streamed text included; a tool's input comes whole, with its call."""
+
+    def __call__(self, recorded: e.Recorded) -> None:
+        if isinstance(recorded.event, e.ModelInput):
+            return
+        self.write(safe_json(recorded))

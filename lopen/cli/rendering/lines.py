@@ -22,6 +22,16 @@ STEP_TITLES = {
     Step.REPEAT: "checking for remaining components",
     Step.COMPLETE: "complete",
 }
+TEXT_LINES = 40  # of the model's text per turn; -v shows all
+# Tools whose success has an event of its own: the end of the call adds nothing.
+TOOLS_WITH_EVENTS = (
+    "log_research",
+    "record_",
+    "report_progress",
+    "select_component",
+    "update_task_status",
+    "verify_",
+)
 _COUNTS = re.compile(r"\b(\d+) (passed|failed|skipped|errors?|passing|failing)\b")
 _UNITTEST = re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE)
 _UNITTEST_BAD = re.compile(r"\b(failures|errors|skipped)=(\d+)")
@@ -191,3 +201,53 @@ def test_counts(output: str) -> str:
 
 def _after(separator: str, text: str) -> str:
     return separator + text if text else ""
+
+
+def rows(recorded: e.Recorded, *, verbose: bool = False) -> list[str]:
+    """Return the event's line with the time of day, and the lines below it; none for an event that repeats another."""
+    event = recorded.event
+    if _is_repeated(event) and not verbose:
+        return []
+    text = line(event)
+    shown_by = _shown_by(event) if verbose else ""
+    head = [] if text is None else [f"{recorded.ts.astimezone():%H:%M:%S} {text}{shown_by}"]
+    return [*head, *(f"         | {row}" for row in _details(event, verbose=verbose))]
+
+
+def _shown_by(event: e.Event) -> str:
+    """Return the name by which `lopen show` shows what the event tells of."""
+    match event:
+        case e.ToolEnded(number=number) if number:
+            return f" [call-{number}]"
+        case e.VerificationRan(number=number) if number:
+            return f" [verification-{number}]"
+        case e.VerdictGiven(evidence_hash=digest) if digest:
+            return f" [verdict-{digest[:8]}]"
+        case _:
+            return ""
+
+
+def _details(event: e.Event, *, verbose: bool) -> list[str]:
+    """Return the lines below an event: the model's text, and the end of what a command printed."""
+    match event:
+        case e.TurnEnded(purpose="turn", text=text):
+            return _first_lines(text, None if verbose else TEXT_LINES)
+        case e.VerificationRan(output=output) if verbose:
+            return _first_lines(output, None)
+        case e.SessionPaused(output=output):
+            return _first_lines(output, None)
+        case _:
+            return []
+
+
+def _is_repeated(event: e.Event) -> bool:
+    return (
+        isinstance(event, e.ToolEnded) and event.outcome == "ok" and event.tool.startswith(TOOLS_WITH_EVENTS)
+    )
+
+
+def _first_lines(text: str, limit: int | None) -> list[str]:
+    lines = inert(text, lines=True).strip("\n").split("\n") if text.strip() else []
+    if limit is None or len(lines) <= limit:
+        return lines
+    return [*lines[:limit], f"… {len(lines) - limit} more lines: lopen log -v"]

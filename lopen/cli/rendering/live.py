@@ -24,7 +24,7 @@ from lopen.base.escape import inert
 from lopen.cli.rendering.board import Board
 from lopen.cli.rendering.frame import Snapshot, Styled, frame
 from lopen.cli.rendering.keyboard import Keyboard, in_foreground
-from lopen.cli.rendering.plain import rows
+from lopen.cli.rendering.lines import rows
 
 PERIOD_S = 0.1
 CLOSE_S = 5.0

@@ -1,0 +1,81 @@
+"""`lopen answer`, `confirm`, `skip` and `pause`: a person decides on a session."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import ExitCode
+from lopen.cli.command import command
+from lopen.cli.parameters import NO_REASON, OptionalSession, ReasonOption, SessionArgument, TaskArgument
+
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="Your answer.")]
+NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note for the model's next prompt.")]
+
+
+@command
+def answer(context: CommandContext, session: SessionArgument, text: TextArgument) -> ExitCode:
+    """Answer the question that a session waits for. Until `lopen resume`, a new answer replaces it."""
+    from lopen.application import decisions
+    from lopen.application.open_store import open_store
+    from lopen.application.person_only import require_person
+
+    require_person("answer", context.root)
+    question = decisions.answer(context, open_store(context), session, text)
+    instead = "" if question.answer is None else f" (replaces: {question.answer})"
+    context.say(f"answered: {question.text}{instead}")
+    context.emit("answered", session=session, question=question.text, answer=text)
+    context.say(f"next: lopen resume {session}")
+    return ExitCode.OK
+
+
+@command
+def confirm(context: CommandContext, session: SessionArgument, note: NoteOption = "") -> ExitCode:
+    """Confirm that a session may continue; `lopen resume` continues it."""
+    from lopen.application import decisions
+    from lopen.application.open_store import open_store
+    from lopen.application.person_only import require_person
+
+    require_person("confirm", context.root)
+    pause = decisions.confirm(context, open_store(context), session, note)
+    context.say(f"confirmed: {pause.message}")
+    context.emit("confirmed", session=session, subject=pause.subject, note=note)
+    context.say(f"next: lopen resume {session}")
+    return ExitCode.OK
+
+
+@command
+def skip(context: CommandContext, task: TaskArgument, reason: ReasonOption = NO_REASON) -> ExitCode:
+    """Skip a task. Its criteria stay open, and the report says so. A running session does it after its turn."""
+    from lopen.application import decisions
+    from lopen.application.open_store import open_store
+    from lopen.application.person_only import require_person
+
+    require_person("skip", context.root)
+    session, found, done = decisions.skip(context, open_store(context), task, reason)
+    owner = session.tree.owner(task)
+    criteria = ", ".join(owner.criteria) if owner else ""
+    when = "skipped" if done else "the running session will skip"
+    context.say(f"{when} {task} ({found.name}); open criteria: {criteria or 'none'}")
+    context.emit("skipped", session=session.id, task=task, reason=reason, done=done)
+    if done:
+        context.say(f"next: lopen resume {session.id}")
+    return ExitCode.OK
+
+
+@command
+def pause(context: CommandContext, session: OptionalSession = None) -> ExitCode:
+    """Stop a running session at its next safe point; it ends with exit code 3, and `lopen resume` continues it."""
+    from lopen.application.decisions import ask_to_pause
+    from lopen.application.open_store import one_session, open_store
+    from lopen.application.person_only import require_person
+
+    require_person("pause", context.root)
+    store = open_store(context)
+    found = ask_to_pause(context, store, one_session(store, session).id)
+    context.say(f"{found.id} stops at its next safe point, after the current turn")
+    context.emit("pause_requested", session=found.id)
+    context.say(f"to continue it: lopen resume {found.id}")
+    return ExitCode.OK
