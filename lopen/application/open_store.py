@@ -58,6 +58,7 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
         kept = quarantine_file(path, path.parent)
         context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}")
         store = SessionStore(Database(path))
+    store.warn = context.warn
     _rebuild(context, store)
     _settle(context, store)
     return store
@@ -141,10 +142,10 @@ def cleaned(context: CommandContext) -> CleanupResult:
 
 def store_with(store: SessionStore, session_id: str) -> SessionStore:
     """Return the store with the session: the project's, or its archive, read into memory (writes are lost)."""
-    if session_id in store.ids():
-        return store
-    from lopen.storage.archives import open_archive
+    from lopen.storage.archives import archive_path, open_archive
 
+    if session_id in store.ids() or archive_path(store.archives, session_id) is None:
+        return store  # which says why, where it has no such session
     return open_archive(store.archives, session_id)
 
 

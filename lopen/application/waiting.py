@@ -6,13 +6,16 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from lopen.base.errors import LopenError
 from lopen.base.events import SessionFailed, from_fields
 from lopen.storage.lock import is_worked_on
 from lopen.storage.sessions import SessionStore
 from lopen.storage.verifications import last_failure
 from lopen.workflow.session import Session
 
+APPROVED = "the specification is approved by now"
 INTERRUPTED = "the last run was interrupted; everything up to then is saved"
 
 
@@ -28,15 +31,48 @@ class Standstill:
 def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
     """Return what a session waits for; None if it is complete or a process works on it."""
     command = f"lopen resume {session.id}"
+    if session.pause is not None and session.pause.kind == "gate" and _approved(root, store, session):
+        return Standstill(APPROVED, "", command)
     if session.pause is not None:
         return Standstill(session.pause.message, "", session.pause.command)
     if session.status == "failed":
         return Standstill(*_last_failure(store, session.id), command)
     if session.status == "paused":  # by a revert or a skip
         return Standstill("", "", command)
-    if session.finished or is_worked_on(root, session.module):
+    if shown_status(root, session) != "interrupted":
         return None
     return Standstill(INTERRUPTED, "", command)
+
+
+def shown_status(root: Path, session: Session) -> str:
+    """Return the session's status; "interrupted" where it should run and no process works on it."""
+    if session.status == "running" and not is_worked_on(root, session.module):
+        return "interrupted"
+    return session.status
+
+
+def present_state(root: Path, store: SessionStore, session: Session) -> dict[str, Any]:
+    """Return what has become of a session's record by now: its status, and what it waits for."""
+    found, pause = standstill(root, store, session), session.pause
+    kind = pause.kind if pause is not None else shown_status(root, session)
+    waiting = None if found is None else {"kind": kind, "message": found.cause, "command": found.command}
+    return {"status": shown_status(root, session), "waiting": waiting}
+
+
+def _approved(root: Path, store: SessionStore, session: Session) -> bool:
+    """Return True if a person approved the specification as it is now, after the run had stopped for that."""
+    from lopen.documents.drift import section_hashes, spec_hash
+    from lopen.documents.modules import spec_path
+    from lopen.documents.spec import load_specification
+
+    given = store.approval(session.module)
+    if given is None:
+        return False
+    try:
+        spec = load_specification(spec_path(root, session.module), module=session.module)
+    except LopenError:
+        return False
+    return given.spec_hash == spec_hash(section_hashes(spec))
 
 
 def _last_failure(store: SessionStore, session_id: str) -> tuple[str, str]:

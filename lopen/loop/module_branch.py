@@ -124,7 +124,7 @@ class ModuleBranch:
         if now not in (None, branch):
             return now
         module = self.journal.session.module
-        earlier = (self.store.load(i).start_branch for i in self.store.ids(module=module))
+        earlier = (s.start_branch for s in self.store.readable(self.store.ids(module=module)))
         return next((name for name in earlier if name), None)
 
     def _first_commit(self, module: str, branch: str, parent: str) -> str:

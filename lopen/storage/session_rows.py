@@ -16,7 +16,7 @@ from functools import cache
 from pydantic import TypeAdapter
 
 from lopen.base.owner_seal import holds, owner, sealed
-from lopen.workflow.session import Approval
+from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 
 
@@ -33,6 +33,11 @@ def _task() -> TypeAdapter[Task]:
 @cache
 def _tasks() -> TypeAdapter[list[Task]]:
     return TypeAdapter(list[Task])
+
+
+@cache
+def _session() -> TypeAdapter[Session]:
+    return TypeAdapter(Session)
 
 
 @cache
@@ -188,3 +193,17 @@ def highest_task_number(module: str, tasks: Iterable[str]) -> int:
     """Return the highest number among task ids `<module>-t<n>`; 0 if there are none."""
     stem = f"{module}-t"
     return max((int(n) for task in tasks if (n := task.removeprefix(stem)).isdigit()), default=0)
+
+
+def parse_session(connection: sqlite3.Connection, session_id: str, body: str) -> Session:
+    """Return the session with its tree, its approval only if this user gave it. Raises `ValueError`, `TypeError`."""
+    session = replace(_session().validate_json(body), tree=load_tree(connection, session_id))
+    approval = session.approval
+    if approval is None or is_authentic(connection, session.module, approval):
+        return session
+    return replace(session, approval=None)
+
+
+def dump_session(session: Session) -> str:
+    """Return the session as its row holds it: without its tree, which has rows of its own."""
+    return _session().dump_json(replace(session, tree=TaskTree())).decode()

@@ -7,16 +7,12 @@ so that saving costs the same with ten tasks and with ten thousand.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from lopen.base.errors import StorageError
 from lopen.base.events import Event, Recorded, from_fields
@@ -30,13 +26,12 @@ from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import TaskTree
 
 
-@cache
-def _adapter() -> TypeAdapter[Session]:
-    return TypeAdapter(Session)
-
-
 class NoSuchSession(StorageError):
     """The session does not exist."""
+
+
+class UnreadableSession(UnreadableDatabase):
+    """A session's rows say nothing that this version can read; the other sessions do not depend on them."""
 
 
 class SessionStore:
@@ -48,23 +43,17 @@ class SessionStore:
         self.archives = database.path.parent / ARCHIVES_FOLDER if archives is None else archives
         self._saved: dict[str, TaskTree] = {}  # the trees in the rows, so that only changes are written
         self._loaded: tuple[tuple[int, int], Session] | None = None  # database version, last session read
+        self.warn: Callable[[str], None] = lambda line: None  # told of each session that is set aside
 
     def save(self, session: Session, at: datetime) -> None:
         """Write the session, and the changes in its tree since this store last read or wrote it."""
-        body = _adapter().dump_json(replace(session, tree=TaskTree())).decode()
+        body, created = session_rows.dump_session(session), session.created_at.isoformat()
         with self.database.transaction() as connection:
             connection.execute(
                 "INSERT INTO sessions (id, module, status, created_at, updated_at, body)"
                 " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
                 " status=excluded.status, updated_at=excluded.updated_at, body=excluded.body",
-                (
-                    session.id,
-                    session.module,
-                    session.status,
-                    session.created_at.isoformat(),
-                    at.isoformat(),
-                    body,
-                ),
+                (session.id, session.module, session.status, created, at.isoformat(), body),
             )
             before = self._saved.get(session.id)
             if before is None:
@@ -99,11 +88,17 @@ class SessionStore:
         ).fetchone()
         if row is None:
             raise NoSuchSession(f"there is no session {session_id}", hint="lopen session list shows them")
-        with self._readable(f"session {session_id}"), not_collecting():
-            session = replace(
-                _adapter().validate_json(row["body"]), tree=load_tree(self.database.connection, session_id)
-            )
-            session = self._with_authentic_approval(session)
+        try:
+            with not_collecting():
+                session = session_rows.parse_session(self.database.connection, session_id, row["body"])
+        except (ValueError, TypeError) as error:
+            with suppress(StorageError):  # another process writes; the next reader tries
+                self.database.write("UPDATE sessions SET status='unreadable' WHERE id=?", (session_id,))
+            reason = str(error).partition("\n")[0]
+            raise UnreadableSession(
+                f"cannot read session {session_id}, which is set aside: {reason}",
+                hint="its rows stay in .lopen/state.db; the other sessions go on without it",
+            ) from error
         self._saved[session_id] = session.tree
         if not self.database.connection.in_transaction:  # an open transaction may still be rolled back
             self._loaded = (version, session)
@@ -123,7 +118,7 @@ class SessionStore:
         `module` selects one module. `unfinished` leaves out complete sessions, and those that are older than a
         complete session of their module.
         """
-        where = ["1=1"]
+        where = ["status <> 'unreadable'"]
         values: list[str] = []
         if module is not None:
             where.append("module=?")
@@ -146,8 +141,17 @@ class SessionStore:
 
     def latest(self, *, module: str | None = None, unfinished: bool = False) -> Session | None:
         """Return the newest session that `ids` selects, or None."""
-        ids = self.ids(module=module, unfinished=unfinished)
-        return self.load(ids[0]) if ids else None
+        return next(self.readable(self.ids(module=module, unfinished=unfinished)), None)
+
+    def readable(self, ids: Iterable[str]) -> Iterator[Session]:
+        """Load the sessions one by one; one that cannot be read is left out, and said."""
+        for session_id in ids:
+            try:
+                session = self.load(session_id)
+            except UnreadableSession as error:
+                self.warn(error.message)
+            else:
+                yield session
 
     def new_id(self, module: str, at: datetime) -> str:
         """Return `<module>-YYYYMMDD-<n>` with the first number of that day that no session had."""
@@ -223,12 +227,6 @@ class SessionStore:
         with self._readable(f"the approval of {module}"):
             approvals = (parse_approval(row["body"]) for row in rows)
             return next((a for a in approvals if is_authentic(connection, module, a)), None)
-
-    def _with_authentic_approval(self, session: Session) -> Session:
-        approval = session.approval
-        if approval is None or is_authentic(self.database.connection, session.module, approval):
-            return session
-        return replace(session, approval=None)
 
     def known_criteria(self, module: str) -> dict[str, str]:
         """Return the recorded criteria of a module: text → id."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from tests.e2e.conftest import MakeProject
@@ -162,3 +164,52 @@ def test_a_module_that_is_not_there_is_named_as_such(make_project: MakeProject) 
     assert refused.code == 1
     assert "no module named clac" in refused.err
     assert "did you mean calc?" in refused.err
+
+
+def test_a_killed_run_shows_as_interrupted_and_an_approval_as_given(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.lopen("run", "calc").code == 3
+    assert project.status()["waiting"]["command"] == "lopen approve calc --run"
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    waiting = project.status()["waiting"]
+    assert waiting["message"] == "the specification is approved by now"
+    assert (
+        project.ended_at(
+            "after:lopen.loop.model_calls:ModelCalls._settle", *waiting["command"].split()[1:]
+        ).code
+        < 0
+    )
+
+    [(session, shown)] = sessions(project).items()
+    assert shown == "interrupted"
+    status = project.status()
+    assert (status["status"], status["waiting"]["command"]) == ("interrupted", f"lopen resume {session}")
+    for told in (project.lopen("status").out, project.lopen("session", "show", session).out):
+        assert f"calc: interrupted (session {session})" in told
+        assert f"next: lopen resume {session}" in told
+    assert "calc: interrupted, " in project.lopen("modules").out
+    assert project.lopen("resume").code == 0
+    assert sessions(project) == {session: "complete"}
+
+
+def test_a_session_that_cannot_be_read_is_set_aside_with_a_line(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1"), plan(), again("calc-t2")])
+    project.specify()
+    assert project.approved_run().code == 0
+    [first] = sessions(project)
+    project.git("merge", "-q", "lopen/calc")
+    with closing(sqlite3.connect(project.root / ".lopen" / "state.db")) as database, database:
+        database.execute("UPDATE sessions SET body='{}'")
+
+    listed = project.lopen("status")
+    assert listed.code == 0
+    assert f"cannot read session {first}, which is set aside" in listed.err
+    assert "pydantic" not in listed.err
+    for command in (["session", "list"], ["modules"], ["status"], ["log"], ["memory", "report"], ["check"]):
+        ran = project.lopen(*command)
+        assert "cannot read" not in ran.err, command
+    named = project.lopen("session", "show", first)
+    assert (named.code, "its rows stay in .lopen/state.db" in named.err) == (1, True)
+    assert project.lopen("run", "calc").code == 0, "the next session goes on without it"
+    assert set(sessions(project).values()) == {"complete"}

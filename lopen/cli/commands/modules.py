@@ -13,6 +13,7 @@ def modules(context: CommandContext) -> ExitCode:
     """List every module that has a specification, with its progress."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
+    from lopen.application.waiting import shown_status
     from lopen.base.money import cost_text
     from lopen.documents.modules import find_modules
     from lopen.workflow.task_tree import progress
@@ -24,7 +25,7 @@ def modules(context: CommandContext) -> ExitCode:
     for name in names:
         session = store_of(store, name).latest(module=name)
         approved = store.approval(name) is not None
-        state = session.status if session else ("approved" if approved else "specified")
+        state = shown_status(context.root, session) if session else ("approved" if approved else "specified")
         done = progress(session.tree) if session else None
         budget = budgets.get(f"module:{name}")
         used = {"tokens": 0, "cost_usd": 0.0, "unpriced_tokens": 0}

@@ -33,23 +33,22 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Also delete an unfinishe
 def listing(context: CommandContext) -> ExitCode:
     """List sessions, newest first; archived ones last."""
     from lopen.application.open_store import open_store
+    from lopen.application.waiting import shown_status
     from lopen.storage.archives import archived_sessions
     from lopen.workflow.task_tree import progress
 
     store = open_store(context)
-    for session_id in store.ids():
-        session = store.load(session_id)
+    for session in store.readable(store.ids()):
         done = progress(session.tree)
         context.emit(
             "session",
             session=session.id,
             module=session.module,
-            status=session.status,
+            status=shown_status(context.root, session),
             step=displayed_step(session).value,
         )
-        context.say(
-            f"{session.id}: {session.status}, {displayed_step(session).value}, {done.tasks_done}/{done.tasks} tasks"
-        )
+        state = f"{shown_status(context.root, session)}, {displayed_step(session).value}"
+        context.say(f"{session.id}: {state}, {done.tasks_done}/{done.tasks} tasks")
     in_archive = archived_sessions(store.database)
     for old in in_archive:
         fields = {
@@ -72,17 +71,19 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_with
     from lopen.application.session_report import session_object
+    from lopen.application.waiting import present_state
     from lopen.cli.commands.status import lines
 
     store = store_with(open_store(context), session)
     found = store.load(session)
+    state = present_state(context.root, store, found)
     if context.json:
-        context.emit("session", **session_object(store, found))
+        context.emit("session", **session_object(store, found) | state)
     elif format == "md":
         limits = looked_up(context, store.database)
         context.say("\n".join(["# " + found.id, "", *lines(context, store, found, limits)]))
     else:
-        whole = session_object(store, found)
+        whole = session_object(store, found) | state
         if format == "json":
             context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str))
         else:

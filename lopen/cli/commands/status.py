@@ -31,7 +31,7 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
     from lopen.application.open_store import open_store, store_of
     from lopen.application.servers import running_servers
     from lopen.application.session_report import session_object
-    from lopen.application.waiting import standstill
+    from lopen.application.waiting import present_state, standstill
     from lopen.documents.modules import find_modules, require_known
     from lopen.storage.verifications import last_failure
 
@@ -54,7 +54,7 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
         failed = None if session.finished else last_failure(store.database, session.id)
         context.emit(
             "status",
-            **session_object(store, session),
+            **session_object(store, session) | present_state(context.root, store, session),
             failure=None if still is None else asdict(still),
             failed_verification=None if failed is None else asdict(failed),
             counters=counted,
@@ -69,20 +69,20 @@ def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
     if module is not None:
         found = store.latest(module=module)
         return [found] if found else []
-    unfinished = [store.load(i) for i in store.ids(unfinished=True)]
+    unfinished = list(store.readable(store.ids(unfinished=True)))
     newest = store.latest()
     return unfinished or ([newest] if newest else [])
 
 
 def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
     """Return the status of a session as lines for a person."""
-    from lopen.application.waiting import standstill_lines
+    from lopen.application.waiting import shown_status, standstill_lines
     from lopen.oracle.verdict import established, verdict_from_json
 
     done, verdicts = progress(session.tree), store.verdicts(session.id)
     judged, standing = map(verdict_from_json, verdicts), standing_work(session)
     criteria = len(met_criteria(session) | (established(judged, standing) & session.criteria.keys()))
-    told = [f"{session.module}: {session.status} (session {session.id})"]
+    told = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
     if not session.finished:
         step = displayed_step(session)
         told.append(f"{step_title(step)} ({phase_of(step).replace('_', ' ')})")
