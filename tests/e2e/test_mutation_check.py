@@ -94,3 +94,134 @@ def test_tests_that_notice_no_mutant_are_refused_then_mended(make_project: MakeP
     assert f"verification-{second['number']} mutation_check" in verdict
     assert " mutants (" in project.lopen("show", f"verification-{second['number']}").out
     assert project.git("status", "--porcelain") == ""
+
+
+GOOD = done(write("prices.py", PRICES), write("test_prices.py", ASSERTS))
+BLIND = done(write("prices.py", PRICES), write("test_prices.py", ASSERTS_NOTHING))
+ONE_TEST = (
+    "import unittest\n\n\nclass Test(unittest.TestCase):\n    def test(self):\n        self.assertTrue(1)\n"
+)
+HARMLESS: dict[str, tuple[Call, ...]] = {
+    "constants": (write("rates.py", "RATES = {1: 2, 3: 4, 5: 6, 7: 8}\nLIMIT = 3 + 4 * 5\nDEBUG = True\n"),),
+    "documentation": (
+        write("GUIDE.md", "# Guide\n\n```python\ndef f(a):\n    return a + 1 + 2 + 3 + 4\n```\n"),
+    ),
+    "configuration": (
+        write("settings.toml", "a = 1\n"),
+        write("setup.py", f"def f():\n    return 1 + 2 + 3\n{PRICES}"),
+    ),
+    "another language": (write("prices.rb", "def price(a, b)\n  a * b + 1 - 2\nend\n"),),
+    "few places": (write("add.py", "def add(a, b):\n    return a + b\n"),),
+}
+
+
+@pytest.mark.parametrize("what", sorted(HARMLESS))
+def test_work_without_enough_mutants_is_not_refused(make_project: MakeProject, what: str) -> None:
+    project = started(make_project, done(*HARMLESS[what], write("test_it.py", ONE_TEST)))
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert all(check["passed"] for check in checks(ran))
+    assert bool(checks(ran)) == (what == "few places")
+
+
+def test_code_whose_tests_come_with_a_later_task_passes_its_own(make_project: MakeProject) -> None:
+    turns = (
+        tools(write("prices.py", PRICES), *verified("calc-t1")),
+        tools(write("test_prices.py", ASSERTS_NOTHING), *verified("calc-t2")),
+        done(write("test_prices.py", ASSERTS), task_id="calc-t3"),
+    )
+    project = make_project([plan(tasks=("Write it", "Test it")), *turns], **ON)
+    project.specify()
+    project.write("test_it.py", ONE_TEST)
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Add a test")
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    shown = project.lopen("show", "calc-t1").out
+    assert "passed (high confidence)" in shown
+    assert "warning: prices.py:2: the tests notice none of" in shown
+    added = [e for e in ran.named("task_changed") if e["task"] == "calc-t3"]
+    assert added, "the component is refused: no test notices anything, whichever task it came with"
+
+
+@pytest.mark.parametrize(
+    ("constant", "says"), [("LONGEST_TESTS_S", "mutants are tried where"), ("TOTAL_S", "was over")]
+)
+def test_a_check_that_takes_too_long_is_left_out_with_a_word(
+    make_project: MakeProject, constant: str, says: str
+) -> None:
+    project = started(make_project, BLIND)
+
+    ran = project.lopen(
+        "approve", "calc", "--yes", "--run", "--json",
+        arrange=[["tests.crash.faults:replace", f"lopen.tools.mutation:{constant}", 0.0]],
+    )  # fmt: skip
+
+    assert ran.code == 0, ran.err
+    (check,) = checks(ran)
+    assert check["passed"]
+    assert says in check["output"]
+    assert says in json.dumps(project.oracle_requests[0]["messages"])
+
+
+def test_the_check_can_be_switched_off_by_the_person_alone(make_project: MakeProject) -> None:
+    project = started(make_project, BLIND, LOPEN_ORACLE__MUTATION="off")
+    assert checks(project.drive()) == []
+
+    own = started(make_project, BLIND, name="own")
+    own.write(".lopen/config.toml", '[oracle]\nmutation = "off"\n')
+    told = own.lopen("config", "get", "oracle.mutation")
+    assert (told.code, "may not be set by a project" in told.err) == (2, True), told.err
+
+
+def test_a_killed_check_begins_again_and_a_finished_one_does_not(make_project: MakeProject) -> None:
+    again = tools(*verified("calc-t1"))  # a call that was cut off is answered as interrupted
+    project = started(make_project, GOOD, again, again, again)
+    approved = project.lopen("approve", "calc", "--yes")
+    assert approved.code == 0, approved.err
+    killed = project.lopen(
+        "run",
+        "calc",
+        arrange=[["tests.crash.faults:die", "lopen.tools.mutation:did_not_compile", "before", 4]],
+    )
+    assert killed.code == -9, killed.err
+
+    stopped = project.lopen(
+        "resume", "--json",
+        arrange=[["tests.crash.faults:die", "lopen.tools.mutation:did_not_compile", "before", 4, "SIGINT"]],
+    )  # fmt: skip
+    assert stopped.code == 130, stopped.err
+    assert checks(stopped) == []
+    judging = project.lopen(
+        "resume", "--json", arrange=[["tests.crash.faults:die", "lopen.loop.oracle_calls:judge", "before"]]
+    )
+    assert judging.code == -9
+    assert len(checks(judging)) == 1
+
+    ran = project.resume()
+
+    assert ran.code == 0, ran.err
+    assert checks(ran) == []
+    assert "the tests notice " in json.dumps(project.oracle_requests[0]["messages"])
+    assert " mutants (" in project.lopen("pr", "--print").out
+
+
+def test_a_mutant_that_hangs_is_noticed_and_ended(make_project: MakeProject) -> None:
+    counting = "def count(most):\n    n = 0\n    while n < most:\n        n += 1\n    return n\n"
+    test = (
+        ASSERTS_NOTHING.replace("prices", "calc")
+        .replace("price(11, 2)", "count(2)")
+        .replace("price", "count")
+    )
+    project = started(make_project, done(write("calc.py", counting), write("test_calc.py", test)))
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    (check,) = checks(ran)
+    assert "calc.py:4: `+=` -> `-=`" not in check["output"], "the loop never ends: that is noticed"
+    assert check["seconds"] < 40

@@ -1,0 +1,103 @@
+"""Which mutants a change has, by language (docs/reference/mutation.md)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lopen.test_integrity import FileChange
+from lopen.test_integrity.mutants import MOST, did_not_compile, mutants
+from tests.test_integrity.test_corpus import ENTRIES
+
+# path, source, the edits as `was -> now` in their order
+CASES = {
+    "python": (
+        "calc.py",
+        "def f(a, b):\n    if not a:\n        return 0\n    if b:\n        log.info('%d', 7)\n        return a + 2\n"
+        "    return a < b and True\n\n\nLIMIT = 1 + 2\n",
+        ["not a -> (a)", "0 -> 1", "b -> not (b)", "a + 2 -> None", "+ -> -", "2 -> 3", "a < b and True -> None",
+         "< -> >=", "and -> or", "True -> False"],
+    ),
+    "javascript": (
+        "calc.js",
+        "export const f = (a) => a * 2;\nexport function g(a) { if (a.ok) { return a === 1; } return !a; }\n",
+        ["a * 2 -> undefined", "* -> /", "2 -> 3", "a.ok -> !(a.ok)", "a === 1 -> undefined", "=== -> !==", "1 -> 2",
+         "!a -> (a)"],
+    ),
+    "typescript": (
+        "calc.tsx",
+        "function f(a: number): number { return a - 1; }\n",
+        ["a - 1 -> (undefined as never)", "- -> +", "1 -> 2"],
+    ),
+    "go": (
+        "calc.go",
+        "package calc\n\nfunc F(a int) (string, error) {\n\tif a >= 3 {\n\t\treturn name(a), nil\n\t}\n\treturn \"\", nil\n}\n",
+        [">= -> <", "3 -> 4", "name(a) -> *new(string)"],
+    ),
+    "rust": (
+        "src/lib.rs",
+        "pub fn f(a: i32) -> i32 {\n    if a > 2 { return 1; }\n    a + 1\n}\n"
+        "#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { assert_eq!(super::f(1), 1 + 1); }\n}\n",
+        ["> -> <=", "2 -> 3", "1 -> Default::default()", "a + 1 -> Default::default()", "+ -> -", "1 -> 2"],
+    ),
+    "java": (
+        "src/main/java/A.java",
+        "class A {\n  int f(int a) { return a % 2; }\n  boolean g() { return ok(); }\n  String n() { return name; }\n}\n",
+        ["a % 2 -> 0", "% -> *", "2 -> 3", "ok() -> !(ok())", "name -> null"],
+    ),
+    "a test": ("tests/test_calc.py", "def test_f():\n    assert f(1) == 2\n", []),
+    "configuration": ("vite.config.ts", "export default () => ({ port: 1 + 2 });\n", []),
+    "no function": ("calc.py", "A = 1 + 2\n", []),
+    "unreadable": ("calc.py", "def f(:\n    return 1 + 2\n", []),
+    "another language": ("calc.rb", "def f(a)\n  a + 1\nend\n", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", sorted(CASES))
+def test_every_language_has_its_mutants(what: str) -> None:
+    path, text, expected = CASES[what]
+
+    found = mutants([FileChange(path, None, text)], most=50)
+
+    assert [f"{m.was} -> {m.now}" for m in found] == expected
+    for mutant in found:
+        edited = mutant.applied(text.encode()).decode()
+        assert edited != text
+        assert len(edited) - len(text) == len(mutant.now) - (mutant.end - mutant.start)
+        assert mutant.line == text.encode()[: mutant.start].count(b"\n") + 1
+
+
+def test_only_changed_functions_are_mutated_and_each_gets_its_turn() -> None:
+    many = "".join(f"def f{n}(a):\n    return a + {n} - a * {n}\n\n\n" for n in range(10))
+    changed = many.replace("a + 3", "a  +  (3)").replace("a + 7", "a - 7")
+
+    assert mutants([FileChange("calc.py", many, f"# A comment\n{many}")]) == ()
+    assert {m.line for m in mutants([FileChange("calc.py", many, changed)])} == {14, 30}
+    whole = mutants([FileChange("calc.py", None, many)])
+    assert len(whole) == MOST
+    assert len({m.line for m in whole}) == 10
+    assert whole == mutants([FileChange("calc.py", None, many)])
+
+
+def test_a_mutant_that_the_compiler_refuses_tells_nothing() -> None:
+    outputs = {
+        "a.go": "FAIL\tcalc [build failed]",
+        "a.rs": "error[E0308]: mismatched types",
+        "A.java": "[ERROR] COMPILATION ERROR :",
+        "a.ts": "a.ts:1:1 - error TS2322: no",
+    }
+    assert [path for path, output in outputs.items() if not did_not_compile(path, output)] == []
+    assert not did_not_compile("a.rs", "error: test failed, to rerun pass `--lib`")
+    assert not did_not_compile("a.py", "error[E0308]")
+
+
+@settings(max_examples=100)
+@given(st.sampled_from([change for entry in ENTRIES for change in entry.changes]), st.data())
+def test_any_text_has_its_mutants_without_error(change: FileChange, data: st.DataObject) -> None:
+    text = change.after or change.before or ""
+    end = data.draw(st.integers(0, len(text)))
+    name = f"code.{change.path.rpartition('.')[2]}"
+
+    for mutant in mutants([FileChange(name, change.before, text[:end])]):
+        assert mutant.applied(text[:end].encode()) != text[:end].encode()
