@@ -37,6 +37,7 @@ def test_a_person_answers_confirms_acknowledges_and_skips(
         person.press("Answer")
         expect(page.get_by_role("dialog")).to_contain_text("Round up or down?")
         expect(page.get_by_label("Answer", exact=True)).to_have_value("down")
+        person.require_accessible()
         person.write("Answer", "up")
         person.press("Only answer")
         expect(page.get_by_text("asks: The session can go on")).to_be_visible()
