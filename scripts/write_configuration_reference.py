@@ -92,6 +92,8 @@ def _table(of_section: list[Key]) -> Iterator[str]:
 
 def _type(annotation: Any) -> str:
     """Return the type as TOML calls it; an optional one is the type that can be written down."""
+    if get_origin(annotation) is dict:
+        return "table"
     if get_origin(annotation) is list:
         return f"list of {_type(get_args(annotation)[0])}s"
     options = [t for t in get_args(annotation) if t is not type(None)]

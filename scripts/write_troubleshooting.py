@@ -36,7 +36,7 @@ SECTIONS = {
     "Command line and settings": ("cli", "settings", "base", "application"),
     "Specifications and templates": ("documents", "prompts", "workflow"),
     "The model and its endpoint": ("llm",),
-    "Runs": ("loop", "tools", "oracle", "guardrails"),
+    "Runs": ("loop", "tools", "mcp", "oracle", "guardrails"),
     "Git and work trees": ("git", "workspace"),
     "Sandbox": ("sandbox",),
     "State, budgets and circuits": ("storage", "limits", "retention"),

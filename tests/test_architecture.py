@@ -21,7 +21,7 @@ GRAPH = figures.import_graph(MODULES)
 ROOMS = [
     *["lopen", "base"],
     *["settings", "workflow", "documents", "guardrails", "llm", "prompts", "oracle", "test_integrity"],
-    *["storage", "limits", "retention", "git", "workspace", "sandbox", "tools"],
+    *["storage", "limits", "retention", "git", "workspace", "sandbox", "tools", "mcp"],
     *["loop", "example", "claude_hooks", "application", "server", "cli", "__main__"],
 ]
 PURE = ["workflow", "documents", "guardrails", "prompts", "oracle", "test_integrity"]  # values in, values out
@@ -51,6 +51,8 @@ LIBRARIES = {
     "uvicorn": ["lopen.server."],
     "h11": ["lopen.server.running"],
     "opentelemetry": ["lopen.application.tracing"],
+    "mcp": ["lopen.mcp.sdk"],
+    "anyio": ["lopen.mcp.sdk"],
     "jinja2": ["lopen.server.dashboard."],
     "prometheus_client": ["lopen.server.metrics"],
     # Validation of what comes from outside: configuration, the model's tool calls and verdicts, stored rows, requests

@@ -83,6 +83,8 @@ def run_detached(context: CommandContext, module: str, arguments: Sequence[str])
     """Start a run in a process of its own and tell how to follow it, or what it printed if it has ended."""
     run = start_detached(context, module, arguments)
     if run.code is not None:
+        if context.json:
+            sys.stdout.write(f"{run.printed}\n")  # lines of JSON, as the process wrote them
         context.say(run.printed)
         return run.code
     context.emit("detached", module=module, pid=run.pid, output=str(run.output))

@@ -22,6 +22,8 @@ def default_text(key: Key) -> str:
         return f"unset ({own})" if own else "unset"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, dict):
+        return "none"
     if isinstance(value, list):
         return "`[" + ", ".join(f'"{item}"' for item in value) + "]`"
     return f'`"{value}"`' if isinstance(value, str) else f"`{value:,}`".replace(",", "_")

@@ -25,7 +25,7 @@ from lopen.application.session_model import REPLAY, session_model
 from lopen.application.tracing import traced
 from lopen.application.work_trees import workplace_of
 from lopen.base.clock import Clock, SystemClock
-from lopen.base.events import Recorded, SessionFailed, SessionPaused, Subscriber
+from lopen.base.events import Notice, Recorded, SessionFailed, SessionPaused, Subscriber
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.opening import open_ledger, open_limits
 from lopen.llm.messages import Model
@@ -59,6 +59,7 @@ from lopen.storage.project_documents import Specifications, write_plan
 from lopen.storage.sessions import SessionStore
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
+from lopen.tools.registry import Tool
 from lopen.tools.verification import Verifier
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Person, Project
@@ -105,9 +106,7 @@ def wired(
     with ExitStack() as stack:
         running: list[SessionContext] = []
         view = stack.enter_context(context.presentation.view(context, options, secrets.redact, running))
-        subscribers = (
-            _hearing(context, settings, store, session, clock, view, secrets.redact) if heard else ()
-        )
+        subscribers = _hearing(context, settings, store, session, clock, view, secrets) if heard else ()
         subscribers += stack.enter_context(traced(settings.telemetry.endpoint if heard else ""))
         journal = Journal(store, session, clock, redact=secrets.redact, subscribers=subscribers)
         model = session_model(stack, settings, options, journal, clock, context, secrets)
@@ -136,9 +135,34 @@ def wired(
             committer=Committer(repository, hook_runner(commands, root), project_cache_folder(root, HOOKS)),
             branch=ModuleBranch(place, journal, store, settings.git),
             asked=RunRequest(options.prompt, draft, session.iterations),
+            more_tools=_server_tools(stack, context, settings, options, journal, secrets),
         )
         running.append(loop)
         yield Wired(context, loop, view)
+
+
+def _server_tools(
+    stack: ExitStack,
+    context: CommandContext,
+    settings: Settings,
+    options: ResumeOptions,
+    journal: Journal,
+    secrets: KnownSecrets,
+) -> Callable[[], tuple[Tool, ...]]:
+    """Return the tools of the person's MCP servers, which start when they are asked for; `stack` ends them.
+
+    A recording is replayed without them: it would not have the same ones.
+    """
+    if not settings.mcp.servers or options.model.startswith(REPLAY):
+        return tuple
+    from lopen.mcp.server_tools import ServerTools
+
+    def warn(text: str) -> None:
+        journal.tell(Notice("warning", text))
+
+    tools = ServerTools(settings.mcp.servers, context.root, secrets.redact, warn)
+    stack.callback(tools.close)
+    return tools
 
 
 def _record(
@@ -161,9 +185,10 @@ def _hearing(
     session: Session,
     clock: Clock,
     view: View,
-    hide: Callable[[str], str],
+    secrets: KnownSecrets,
 ) -> tuple[Subscriber, ...]:
     """Return the subscribers of the session: the view, the log, the upkeep of `.lopen/`."""
+    hide = secrets.redact
     policy, state = retention_policy(settings), context.root / ".lopen"
     log = StructuredLog(state / "logs", policy.logs, redact=hide, warn=context.warn)
     upkeep = Upkeep(store, state, policy, clock, warn=context.warn, session=session)

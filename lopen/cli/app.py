@@ -148,6 +148,12 @@ COMMANDS: tuple[CommandEntry, ...] = (
         "serve", "lopen.cli.commands.serve:serve", "Serve the REST API, the dashboard and metrics", INSPECT
     ),
     CommandEntry(
+        "mcp",
+        "lopen.cli.commands.mcp:mcp",
+        "Serve status, check, run and show to other agents over MCP",
+        INSPECT,
+    ),
+    CommandEntry(
         "diagram", "lopen.cli.commands.diagram:diagram", "Print the workflow as a Mermaid diagram", INSPECT
     ),
     CommandEntry("budget", "lopen.cli.commands.budget:app", "Show, extend or reset budgets", GUARD),

@@ -20,7 +20,7 @@ from lopen.storage.conversations import ConversationStore
 from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
 from lopen.tools.catalogue import catalogue
-from lopen.tools.registry import Registry
+from lopen.tools.registry import Registry, Tool
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Person, Project
 from lopen.workflow.steps import Step, phase_of
@@ -116,6 +116,7 @@ class SessionContext:
     committer: Committer
     branch: ModuleBranch
     asked: RunRequest = RunRequest()
+    more_tools: Callable[[], tuple[Tool, ...]] = tuple
 
     def model_for(self, step: Step) -> str:
         """Return the model that does this step's phase."""
@@ -127,8 +128,8 @@ class SessionContext:
 
     @property
     def registry(self) -> Registry:
-        """The tools, with those that run the approved verify commands."""
-        return _registry(tuple(self.project.verifier.commands.items()))
+        """The tools, with those that run the approved verify commands, and those of the person's servers."""
+        return _registry(tuple(self.project.verifier.commands.items()), self.more_tools())
 
     def take_commands(self, commands: Mapping[str, str | None]) -> None:
         """Use these as the approved verify commands from now on."""
@@ -159,5 +160,5 @@ class SessionContext:
 
 
 @lru_cache(maxsize=8)
-def _registry(commands: tuple[tuple[str, str | None], ...]) -> Registry:
-    return Registry(catalogue(dict(commands)))
+def _registry(commands: tuple[tuple[str, str | None], ...], more: tuple[Tool, ...]) -> Registry:
+    return Registry((*catalogue(dict(commands)), *more))

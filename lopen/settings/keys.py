@@ -100,7 +100,9 @@ def json_schema() -> dict[str, Any]:
         for part in path:
             table = table["properties"].setdefault(part, _table())
         default = {} if key.default is None else {"default": key.default}
-        table["properties"][leaf] = {**key.adapter.json_schema(), "description": key.meaning, **default}
+        found = key.adapter.json_schema()
+        whole.setdefault("$defs", {}).update(found.pop("$defs", {}))
+        table["properties"][leaf] = {**found, "description": key.meaning, **default}
     return whole
 
 
@@ -159,8 +161,12 @@ def shown(name: str, value: Value, *, limit: int = SHOWN_CHARACTERS) -> str:
     leaf = name.rsplit(".", 1)[-1].lower()
     if isinstance(value, str) and leaf.endswith(("key", "token", "secret", "password")):
         return '"…"'
-    text = _USERINFO.sub("//…@", json.dumps(value, default=str))
+    text = _USERINFO.sub("//…@", json.dumps(value, default=_plain))
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _plain(value: object) -> object:
+    return value.model_dump() if isinstance(value, BaseModel) else str(value)
 
 
 def _in_words(schema: Mapping[str, Any]) -> str:

@@ -257,9 +257,9 @@ def _from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterat
 
 
 def _parsed(setting: _Setting) -> _Setting:
-    """Return the setting with a list's text read as JSON; text that is not JSON stays for the check to refuse."""
+    """Return the setting with the text of a list or table read as JSON; text that is not JSON stays for the check to refuse."""
     key = keys().get(setting.name)
-    if key is None or get_origin(key.field.annotation) is not list:
+    if key is None or get_origin(key.field.annotation) not in (list, dict):
         return setting
     try:
         return replace(setting, value=json.loads(setting.value))

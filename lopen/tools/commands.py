@@ -61,13 +61,16 @@ class Commands:
             return run(command)
 
     @contextmanager
-    def guarded(self) -> Iterator[Runs]:
-        """Yield what runs commands, also side by side; at its end do for all of them what `run` does for one."""
+    def guarded(self, *, confined: bool = True) -> Iterator[Runs]:
+        """Yield what runs commands, also side by side; at its end do for all of them what `run` does for one.
+
+        `confined`: nothing else but commands in the sandbox changes files meanwhile.
+        """
         self.restored = ()
         started = time.time_ns()
         files = self.protected.snapshot()
         # Under bubblewrap .git is read-only, and a command can only add a specification.
-        protects_git = self.sandbox.name == "bwrap"
+        protects_git = confined and self.sandbox.name == "bwrap"
         state = (
             None
             if protects_git and not self.repository.has_several_git_folders()

@@ -33,6 +33,12 @@ class NoInput(Input):
     """No input."""
 
 
+class AnyInput(Input):
+    """Whatever a tool that lopen does not know takes: its server checks it."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
 class ReadFile(Input):
     path: Path
     offset: Annotated[int, Field(ge=1, description="first line to read, 1-based")] | None = None

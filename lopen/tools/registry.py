@@ -6,8 +6,8 @@ lopen's own failures (a full disk, a lost repository) propagate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +41,13 @@ class Tool:
     steps: frozenset[Step]
     run: Callable[[Workbench, Any], ToolResult]
     read_only: bool = False
+    schema: Mapping[str, Any] | None = field(default=None, compare=False)  # in place of the input's own
 
     @cached_property
     def spec(self) -> ToolSpec:
         """The tool's definition for the model."""
-        return ToolSpec(self.name, self.description, plain_schema(self.input.model_json_schema()))
+        schema = self.input.model_json_schema() if self.schema is None else dict(self.schema)
+        return ToolSpec(self.name, self.description, plain_schema(schema))
 
 
 class Registry:

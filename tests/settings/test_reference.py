@@ -70,6 +70,8 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_the_page_has_a_row_for_every_setting() -> None:
     rows = re.findall(
-        r"^\| `([a-z_.]+)` \| (?:boolean|integer|number|string|list of strings) \|", page(), re.MULTILINE
+        r"^\| `([a-z_.]+)` \| (?:boolean|integer|number|string|table|list of strings) \|",
+        page(),
+        re.MULTILINE,
     )
     assert rows == list(keys())

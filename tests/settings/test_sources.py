@@ -196,7 +196,7 @@ def test_a_dotenv_file_is_not_read(project: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_project_may_not_set_what_is_the_person_s(project: Path, theirs: Write, name: str) -> None:
     section, leaf = name.rsplit(".", 1)
     value = keys()[name].default
-    sample = {bool: "true", str: f'"{value}"', list: "[]"}.get(type(value), str(value or 1))
+    sample = {bool: "true", str: f'"{value}"', list: "[]", dict: "{}"}.get(type(value), str(value or 1))
     path = theirs(f"[{section}]\n{leaf} = {sample}\n")
     with pytest.raises(WrongUsage) as caught:
         _load(project)

@@ -12,6 +12,7 @@ from pydantic import Field
 from lopen.settings.schema.limits import Budget, Circuit, Memory, Resources
 from lopen.settings.schema.machine import (
     Hooks,
+    Mcp,
     Notify,
     RecordingSettings,
     SandboxSettings,
@@ -43,6 +44,7 @@ class Settings(SettingsSection):
     circuit: Circuit = Field(default_factory=Circuit)
     resources: Resources = Field(default_factory=Resources)
     memory: Memory = Field(default_factory=Memory)
+    mcp: Mcp = Field(default_factory=Mcp)
     hooks: Hooks = Field(default_factory=Hooks)
     notify: Notify = Field(default_factory=Notify)
     recording: RecordingSettings = Field(default_factory=RecordingSettings)

@@ -6,7 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from lopen.settings.schema.parts import LOWER, RAISE, USER_ONLY, Positive, SettingsSection, path_in_project
+from lopen.settings.schema.parts import (
+    LOWER,
+    RAISE,
+    USER_ONLY,
+    Allowed,
+    Positive,
+    SettingsSection,
+    path_in_project,
+)
 
 
 class SandboxSettings(SettingsSection):
@@ -86,6 +94,33 @@ class Verify(SettingsSection):
         ),
         USER_ONLY,
     ] = Field(default_factory=list)
+
+
+class McpServer(SettingsSection):
+    """One MCP server: a program whose tools the model is given."""
+
+    command: Annotated[str, Field(min_length=1)]
+    args: list[str] = Field(default_factory=list)
+    env: list[str] = Field(
+        default_factory=list
+    )  # names of variables that it is given besides HOME, PATH and the like
+    read_only: bool = True  # only tools that it declares read-only are offered
+    timeout_s: Annotated[float, Field(gt=0, le=600)] = 60.0  # of one call
+
+
+class Mcp(SettingsSection):
+    """Servers of the Model Context Protocol."""
+
+    servers: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")], McpServer],
+        Field(
+            description="MCP servers whose tools the model is given; a table `[mcp.servers.NAME]` for each, see the page MCP."
+        ),
+        USER_ONLY,
+        Allowed(
+            "tables with `command`, and optionally `args`, `env` (names of variables), `read_only` and `timeout_s`"
+        ),
+    ] = Field(default_factory=dict)
 
 
 class Hooks(SettingsSection):

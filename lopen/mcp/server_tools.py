@@ -1,0 +1,187 @@
+"""Tools of the person's own MCP servers for the model, named `mcp__SERVER__TOOL`.
+
+A server is a program of the person's: it runs outside the sandbox, with their rights, in their home folder. What it
+changes in protected places is put back like after a command. Only tools that the server declares read-only are offered,
+unless the settings say otherwise.
+
+See docs/reference/mcp.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lopen.base.errors import LopenError
+from lopen.base.hashing import content_hash
+from lopen.base.trusted_programs import find_on_path
+from lopen.settings.schema.machine import McpServer
+from lopen.tools.inputs import AnyInput
+from lopen.tools.registry import BUILDING, EVERYWHERE, Tool
+from lopen.tools.results import ToolResult, done, failed
+from lopen.tools.workbench import Workbench
+
+if TYPE_CHECKING:
+    from lopen.mcp.sdk import Connection, RemoteTool
+
+START_TIMEOUT_S = 20.0
+MOST_STARTS = 3  # of one server in one run
+MOST_TOOLS = 100  # of one server
+MOST_CHARS = 30_000  # of one result: its head and its tail
+DESCRIPTION_CHARS = 1_000
+SCHEMA_CHARS = 10_000
+_INVALID = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 128  # that the Messages API allows
+
+
+@dataclass
+class RunningServer:
+    """One server of the settings, started where a tool of it is needed."""
+
+    name: str
+    settings: McpServer
+    project: Path
+    connection: Connection | None = None
+    starts: int = 0
+
+    def connected(self) -> Connection:
+        """Return the connection, starting the server if it does not run.
+
+        Raises:
+            LopenError: it does not start, the SDK is not installed, or it was started too often.
+        """
+        if self.connection is None:
+            self.connection = self._started()
+        return self.connection
+
+    def _started(self) -> Connection:
+        if self.starts >= MOST_STARTS:
+            raise LopenError(f"it was started {self.starts} times and ended each time")
+        program = find_on_path(self.settings.command, self.project)
+        if program is None:
+            raise LopenError(f"{self.settings.command} is not on PATH outside of the project")
+        try:
+            from lopen.mcp.sdk import Connection
+        except ImportError as error:
+            raise LopenError("the MCP SDK is not installed: pip install 'lopen[mcp]'") from error
+        self.starts += 1
+        return Connection(
+            [program, *self.settings.args],
+            variables={name: os.environ[name] for name in self.settings.env if name in os.environ},
+            folder=Path.home(),
+            start_timeout_s=START_TIMEOUT_S,
+        )
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """Call a tool of the server; its failures are results."""
+        from lopen.mcp.sdk import ServerFailed
+
+        try:
+            result = self.connected().call(tool, arguments, self.settings.timeout_s)
+        except ServerFailed as ended:
+            self.close()
+            left = MOST_STARTS - self.starts
+            then = "it is started again for the next call" if left else "it is not started again in this run"
+            return failed(f"the MCP server {self.name} failed: {ended.message}", then)
+        except LopenError as error:
+            return failed(f"the MCP server {self.name} cannot be used: {error.message}", "go on without it")
+        if not result.ok:
+            return failed(_shortened(result.text) or "the tool failed", f"as the server {self.name} says")
+        text = _shortened(result.text)
+        cut = {"truncated": True} if text != result.text else {}
+        return done(raw=text, content_hash=content_hash(result.text), **cut)
+
+    def close(self) -> None:
+        """End the server."""
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()
+
+
+@dataclass
+class ServerTools:
+    """The tools of all servers, asked for once. `redact` removes secrets, `warn` tells of what cannot be used."""
+
+    servers: Mapping[str, McpServer]
+    project: Path
+    redact: Callable[[str], str]
+    warn: Callable[[str], None]
+    _running: list[RunningServer] = field(default_factory=list)
+    _tools: tuple[Tool, ...] | None = None
+
+    def __call__(self) -> tuple[Tool, ...]:
+        """Return the tools, starting the servers at the first call. A server that does not start is left out."""
+        if self._tools is None:
+            self._tools = tuple(self._found())
+        return self._tools
+
+    def close(self) -> None:
+        """End all servers."""
+        for server in self._running:
+            server.close()
+
+    def _found(self) -> Iterator[Tool]:
+        taken: set[str] = set()
+        for name, settings in sorted(self.servers.items()):
+            server = RunningServer(name, settings, self.project)
+            self._running.append(server)
+            try:
+                tools = server.connected().tools
+            except LopenError as error:
+                self.warn(f"the MCP server {name} is not used: {self.redact(error.message)}")
+                continue
+            self.warn(f"the MCP server {name} runs outside the sandbox, with your rights")
+            offered = [tool for tool in tools if tool.read_only or not settings.read_only]
+            if left_out := len(tools) - len(offered):
+                self.warn(f"{left_out} tools of the MCP server {name} are not declared read-only: left out")
+            for tool in sorted(offered, key=lambda tool: tool.name)[:MOST_TOOLS]:
+                found = self._tool(server, tool)
+                if found.name not in taken and len(json.dumps(found.schema)) <= SCHEMA_CHARS:
+                    taken.add(found.name)
+                    yield found
+                else:
+                    self.warn(
+                        f"the tool {tool.name[:60]} of the MCP server {name} is left out: its name or size"
+                    )
+
+    def _tool(self, server: RunningServer, remote: RemoteTool) -> Tool:
+        said = self.redact(" ".join(remote.description.split())[:DESCRIPTION_CHARS])
+        return Tool(
+            _INVALID.sub("_", f"mcp__{server.name}__{remote.name}")[:_LONGEST_NAME],
+            f"From the MCP server {server.name}, a program of the person's. At most 30,000 characters of its answer are shown. {said}".strip(),
+            AnyInput,
+            EVERYWHERE if remote.read_only else BUILDING,
+            partial(self._call, server, remote.name),
+            schema=remote.schema,
+        )
+
+    def _call(self, server: RunningServer, tool: str, bench: Workbench, given: AnyInput) -> ToolResult:
+        """Call the tool, and put back what the server changed in protected places meanwhile."""
+        commands = bench.project.commands
+        with commands.guarded(confined=False):
+            result = server.call(tool, given.model_extra or {})
+        bench.project.verifier.touch()  # what a server declares binds nobody
+        if commands.restored:
+            return failed(
+                f"protected paths were changed and put back: {', '.join(commands.restored)}",
+                outcome="refused",
+            )
+        hidden = {
+            name: self.redact(value) if isinstance(value, str) else value
+            for name, value in result.fields.items()
+        }
+        raw = None if result.raw is None else self.redact(result.raw)
+        return ToolResult(result.ok, hidden, raw, result.outcome, result.content_hash)
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= MOST_CHARS:
+        return text
+    half = MOST_CHARS // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
