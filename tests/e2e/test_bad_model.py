@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from lopen.llm.messages import Usage
+from lopen.loop import conversation
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import ToolResult, last_result, text, tool_results, tools
 from tests.project import Project, build, code, plan, verified
@@ -143,17 +144,23 @@ def test_ten_megabytes_that_cost_little_are_not_sent_back(make_project: MakeProj
     assert len(json.dumps(project.requests[2])) < 1_000_000
 
 
+def plan_in_ten_turns() -> None:
+    """Let a planning step have ten turns, not forty."""
+    conversation.MAX_PLANNING_TURNS = 10
+
+
 def test_a_planner_that_only_reads_is_stopped(make_project: MakeProject) -> None:
     numbers = iter(range(1_000))
     project = make_project(lambda _: tools(("search_files", {"pattern": f"word{next(numbers)}"})))
     project.specify()
 
-    ran = project.drive()
+    arranged = [["tests.e2e.test_bad_model:plan_in_ten_turns"]]
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json", arrange=arranged)
 
     assert ran.code == 3, ran.err
     assert ran.named("session_paused")[0]["kind"] == "confirmation"
-    assert "40 turns brought no result of the step" in ran.out
-    assert len(project.requests) == 3 * 40
+    assert "10 turns brought no result of the step" in ran.out
+    assert len(project.requests) == 3 * 10
 
 
 def test_reading_tools_of_one_turn_run_side_by_side_and_answer_in_order(make_project: MakeProject) -> None:
