@@ -67,3 +67,8 @@ def json_lines(text: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in text.splitlines()]
     assert all({"ts", "event", "session"} <= set(line) for line in lines)
     return lines
+
+
+def doctor_report(lopen: Lopen, *arguments: str, env: dict[str, str] | None = None) -> dict[str, str]:
+    lines = json_lines(lopen("doctor", "--json", *arguments, env=env).stdout)
+    return {line["check"]: line["status"] for line in lines}

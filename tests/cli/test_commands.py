@@ -1,150 +1,19 @@
-"""`init`, `check`, `config`, `doctor` and `diagram`, as a person runs them."""
+"""`check`, `config` and `diagram`, as a person runs them."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from lopen.cli.commands.demo import NOTE
 from lopen.cli.commands.replay import no_recording
-from lopen.tools.verify_programs import programs
 from lopen.workflow.session import Approval, Session
-from tests.cli.conftest import Lopen, json_lines
+from tests.cli.conftest import Lopen, doctor_report, json_lines
 from tests.project import specification
 
 SPEC = "specs/calc/SPECIFICATION.md"
-
-
-def test_init_lays_out_a_project_once(lopen: Lopen, project: Path) -> None:
-    (project / "Cargo.toml").write_text("")
-    first = lopen("init", "calc")
-    assert first.returncode == 0
-    assert [line for line in first.stdout.splitlines() if line.startswith("wrote")] == [
-        "wrote .lopen/.gitignore",
-        "wrote .lopen/config.toml",
-        f"wrote {SPEC}",
-    ]
-    assert (project / ".lopen" / ".gitignore").read_text() == "*\n!.gitignore\n!config.toml\n"
-    assert "- **verify-tests**: `cargo test`" in (project / SPEC).read_text()
-    (project / ".lopen" / "config.toml").write_text("# mine\n")
-    second = lopen("init", "calc")
-    assert "wrote" not in second.stdout
-    assert (project / ".lopen" / "config.toml").read_text() == "# mine\n"
-
-
-def test_git_sees_of_lopen_s_folder_only_what_may_be_committed(
-    lopen: Lopen, project: Path, surroundings: dict[str, str]
-) -> None:
-    lopen("init")
-    (project / ".lopen" / "state.db").write_text("")
-    shown = subprocess.run(
-        ["git", "status", "--porcelain", "-uall"],
-        cwd=project,
-        env=surroundings,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert shown.stdout.split() == ["??", ".lopen/.gitignore", "??", ".lopen/config.toml"]
-
-
-def test_init_says_what_is_missing(lopen: Lopen) -> None:
-    done = lopen("init")
-    assert "no test runner found" in done.stderr
-    assert "no linter found" in done.stderr
-
-
-def test_init_says_that_there_is_no_repository_and_how_to_make_one(lopen: Lopen, tmp_path: Path) -> None:
-    folder = tmp_path / "plain"
-    folder.mkdir()
-    done = lopen("init", "calc", cwd=folder)
-    assert done.returncode == 0
-    [said] = [line for line in done.stderr.splitlines() if "git repository" in line]
-    assert said.endswith(f"create one: git -C {folder} init")
-    subprocess.run(["git", "-C", str(folder), "init", "-q"], check=True)
-    assert "git" not in lopen("init", "calc", cwd=folder).stderr
-    subprocess.run(["rm", "-r", str(folder / ".git")], check=True)
-    assert "git" not in lopen("init", "calc", cwd=folder, env={"LOPEN_GIT__ENABLED": "false"}).stderr
-
-
-def test_the_configuration_that_init_writes_is_a_right_one(lopen: Lopen) -> None:
-    lopen("init")
-    assert lopen("config", "show").returncode == 0
-
-
-def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
-    lopen("init", "calc")
-    done = lopen("check", "calc")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems, 6 warnings")
-    said = [
-        line for line in (done.stdout + done.stderr).splitlines() if "still as lopen init wrote it" in line
-    ]
-    assert len(said) == 5  # description, two sections, two criteria
-    assert all(f"{SPEC}:" in line for line in said)
-    approved = lopen("approve", "calc", "--yes")
-    assert approved.returncode == 0
-    assert [line for line in approved.stderr.splitlines() if "still as lopen init wrote it" in line] == [
-        "warning: " + line.replace("warning: ", "") for line in said
-    ]
-    last = json_lines(lopen("check", "--json").stdout)[-1]
-    assert (last["event"], last["problems"], last["warnings"]) == ("check", 0, 6)
-
-
-def test_the_pre_commit_hook_stops_a_commit_that_fails(
-    lopen: Lopen, project: Path, surroundings: dict[str, str]
-) -> None:
-    (project / "Makefile").write_text("lint:\n\t@true\ntest:\n\t@test -e good && true\n")
-    assert "wrote .git/hooks/pre-commit" in lopen("init", "--pre-commit-hook").stdout
-    commit = ["git", "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "m"]
-    assert subprocess.run(commit, cwd=project, env=surroundings, capture_output=True, check=False).returncode
-    (project / "good").write_text("")
-    subprocess.run(commit, cwd=project, env=surroundings, capture_output=True, check=True)
-
-
-def test_an_existing_hook_is_left_alone(lopen: Lopen, project: Path) -> None:
-    (project / "Makefile").write_text("test:\n\ttrue\n")
-    hook = project / ".git" / "hooks" / "pre-commit"
-    hook.write_text("#!/bin/sh\n")
-    assert "kept .git/hooks/pre-commit (exists)" in lopen("init", "--pre-commit-hook").stdout
-    assert hook.read_text() == "#!/bin/sh\n"
-
-
-def test_a_hooks_folder_outside_the_repository_is_left_alone(
-    lopen: Lopen, project: Path, tmp_path: Path, surroundings: dict[str, str]
-) -> None:
-    (project / "Makefile").write_text("test:\n\ttrue\n")
-    subprocess.run(
-        ["git", "config", "core.hooksPath", str(tmp_path / "hooks")],
-        cwd=project,
-        env=surroundings,
-        check=True,
-    )
-    done = lopen("init", "--pre-commit-hook")
-    assert "no pre-commit hook" in done.stderr
-    assert not (tmp_path / "hooks").exists()
-
-
-@pytest.mark.parametrize("linked", [".lopen", "specs"])
-def test_init_follows_no_link_out_of_the_project(
-    lopen: Lopen, project: Path, tmp_path: Path, linked: str
-) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (project / linked).symlink_to(tmp_path / "elsewhere")
-    done = lopen("init", "calc")
-    assert done.returncode in (1, 2)
-    assert "symbolic link" in done.stderr
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["../x", "a/b", "", "-x", ".hidden"])
-def test_a_module_s_name_is_no_path(lopen: Lopen, project: Path, name: str) -> None:
-    assert lopen("init", "--", name).returncode == 2
-    assert not (project / "specs").exists()
 
 
 def test_check_names_every_problem_with_its_line(lopen: Lopen, project: Path) -> None:
@@ -368,106 +237,8 @@ def test_a_file_where_specifications_belong_is_named(lopen: Lopen, project: Path
         first, hint, *_ = done.stderr.splitlines()
         assert first == f"lopen: {project}/specs is not a folder"
         assert "rename or remove it" in hint
-    report = _report(lopen)
+    report = doctor_report(lopen)
     assert (report["verify commands"], report["database"]) == ("fail", "ok")
-
-
-def _report(lopen: Lopen, *arguments: str, env: dict[str, str] | None = None) -> dict[str, str]:
-    lines = json_lines(lopen("doctor", "--json", *arguments, env=env).stdout)
-    return {line["check"]: line["status"] for line in lines}
-
-
-def test_doctor_tries_what_it_says(lopen: Lopen, project: Path, surroundings: dict[str, str]) -> None:
-    (project / "Makefile").write_text("test:\n\ttrue\nlint:\n\ttrue\n")
-    identity = dict.fromkeys(("GIT_COMMITTER_NAME", "GIT_AUTHOR_NAME"), "n")
-    identity |= dict.fromkeys(("GIT_COMMITTER_EMAIL", "GIT_AUTHOR_EMAIL"), "e@x")
-    whole = lopen("doctor", env=identity).stdout
-    assert "the check failed" not in whole
-    before = whole.splitlines()
-    found = next(at for at, line in enumerate(before) if line.startswith("warn  repository: "))
-    assert "no commit yet" in before[found]
-    assert "git add -A && git commit" in before[found + 1]
-    commit = ["git", "commit", "-q", "--allow-empty", "-m", "Begin"]
-    subprocess.run(commit, cwd=project, env=surroundings | identity, check=True)
-    report = _report(lopen, env=identity)
-    for check in ("configuration", "git", "repository", "identity", "models", "disk", "database"):
-        assert report[check] == "ok", check
-
-
-def test_doctor_fails_where_something_essential_does(
-    lopen: Lopen, tmp_path: Path, surroundings: dict[str, str]
-) -> None:
-    bare = tmp_path / "bare"
-    (bare / ".lopen").mkdir(parents=True)
-    (bare / ".lopen" / "config.toml").write_text("x = 1\n")
-    (bare / ".lopen" / "state.db").write_text("this is no database, whatever it says")
-    (tmp_path / "home" / ".gitconfig").write_text("[user]\nuseConfigOnly = true\n")
-    done = lopen("doctor", cwd=bare)
-    assert done.returncode == 1
-    for failed in ("configuration", "repository", "identity", "database"):
-        assert any(line.startswith(f"fail  {failed}: ") for line in done.stdout.splitlines()), failed
-    assert "→ git init" in done.stdout
-
-
-def test_doctor_without_git_says_so(lopen: Lopen, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    report = _report(lopen, env={"PATH": str(tmp_path / "empty")})
-    assert report["git"] == "fail"
-    assert report["disk"] == "ok"
-
-
-def test_doctor_names_programs_that_are_not_there(lopen: Lopen, project: Path) -> None:
-    (project / "go.mod").write_text("")
-    (project / ".golangci.yml").write_text("")
-    done = lopen("doctor", env={"PATH": "/usr/bin:/bin"})
-    assert "golangci-lint not found" in done.stdout
-
-
-def test_doctor_reads_the_commands_of_the_specifications(lopen: Lopen, project: Path) -> None:
-    lopen("init", "calc")
-    text = (project / SPEC).read_text()
-    lines = {
-        "verify-build": "cd sub && CI=1 no-such-tool build | tee out",
-        "verify-tests": "true && echo fine",
-        "verify-lint": "./lint.sh",
-    }
-    for name, command in lines.items():
-        text = re.sub(rf"- \*\*{name}\*\*: .*", f"- **{name}**: `{command}`", text)
-    (project / SPEC).write_text(text)
-    (project / "specs" / "bad").mkdir()
-    (project / "specs" / "bad" / "SPECIFICATION.md").write_bytes(b"\xff")
-    done = lopen("doctor")
-    said = done.stdout.splitlines()
-    broken = next(i for i, line in enumerate(said) if "calc: verify-build" in line)
-    assert said[broken].endswith("no-such-tool not found")
-    assert said[broken + 1].strip() == f"→ install no-such-tool, or correct the command in {SPEC}"
-    assert "ok    calc: verify-tests: true && echo fine: found, not tried before it is approved" in said
-    assert any(line.endswith("./lint.sh not found") for line in said)
-    assert any("bad: verify commands" in line and "not UTF-8" in line for line in said)
-
-
-@pytest.mark.parametrize(
-    ("command", "started"),
-    [
-        ("pytest -q", ["pytest"]),
-        ("A=1 B='x y' make -C sub && npm test", ["make", "npm"]),
-        ("cd web && ./run.sh; /usr/bin/env x", ["/usr/bin/env"]),
-        ("if test -f a; then b c; else d; fi", ["b", "d"]),
-        ("for f in *; do lint $f; done", ["lint"]),
-        ("(a; b) > out 2>&1 || c", ["a", "b", "c"]),
-        ("$TOOL x", []),
-        ("a 'unclosed", []),
-        ("echo 'a && b' | grep b", ["grep"]),
-    ],
-)
-def test_the_programs_of_a_command(command: str, started: list[str]) -> None:
-    assert list(programs(command)) == started
-
-
-def test_doctor_never_prints_the_key(lopen: Lopen) -> None:
-    done = lopen("doctor", env={"ANTHROPIC_API_KEY": "sk-ant-very-secret"})
-    assert "ok    key: ANTHROPIC_API_KEY is set" in done.stdout
-    assert "very-secret" not in done.stdout + done.stderr
 
 
 def test_diagram_prints_the_table(lopen: Lopen) -> None:

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base import events as e
-from lopen.base.escape import clipped, exact, inert
 from lopen.cli.rendering import mode_for, safe_json, subscriber
 from lopen.cli.rendering.lines import STEP_TITLES, STEPS, line
 from lopen.workflow.steps import Step, number
@@ -181,39 +180,6 @@ def test_no_event_is_without_a_golden_line() -> None:
     assert {type(event) for event, _ in GOLDEN} == set(e.EVENTS.values())
 
 
-@given(st.text())
-def test_inert_text_holds_no_control_character(text: str) -> None:
-    kinds = {unicodedata.category(c) for c in inert(text, lines=True) if c != "\n"}
-    assert not kinds & {"Cc", "Cs"}
-    assert "\n" not in inert(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b]0;title\x07", "␛]0;title␇"),
-        ("true \x1b]0;; rm -rf ~", "true ␛]0;; rm -rf ~"),
-        ("a\x9b31mb", "a\ufffd31mb"),
-        ("ab\x08\x08cd", "ab␈␈cd"),
-        ("user\u202egnp.exe", "user\ufffdgnp.exe"),
-        ("zero\u200bwidth", "zero\ufffdwidth"),
-        ("a\r\nb\rc\u2028d", "a b c d"),
-        ("tab\there", "tab    here"),
-        ("half \ud83d", "half \ufffd"),
-        ("family 👩‍👩‍👧 é 漢", "family 👩‍👩‍👧 é 漢"),
-        ("[bold]not markup[/bold]", "[bold]not markup[/bold]"),
-    ],
-)
-def test_control_characters_become_visible(text: str, shown: str) -> None:
-    assert inert(text) == shown
-
-
-def test_clipping_says_that_something_is_missing() -> None:
-    assert clipped("abcdef", 4) == "abc…"
-    assert clipped("abc", 4) == "abc"
-
-
 def _sample(cls: type[e.Event], text: str) -> e.Event:
     values = {
         f.name: {
@@ -314,18 +280,3 @@ def test_the_mode_follows_from_stream_and_options(
 ) -> None:
     stream = _Terminal() if terminal else io.StringIO()
     assert mode_for(stream, json=json_wanted, quiet=quiet, environ={"TERM": term}) == mode
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("pytest -q", "pytest -q"),
-        ("a" + " " * 4_000 + "; rm x", "a<4000 spaces>; rm x"),
-        (" a ", "<1 spaces>a<1 spaces>"),
-        ("a\tb\r\x1b[2K\u2028c", "a<U+0009>b<U+000D><U+001B>[2K<U+2028>c"),
-        ("a\u200b\u202e\u00a0\u2800\u3164\ufe0fb", "a<U+200B><U+202E><U+00A0><U+2800><U+3164><U+FE0F>b"),
-        ("größe 日本", "größe 日本"),
-    ],
-)
-def test_a_command_is_shown_with_every_character_visible(text: str, shown: str) -> None:
-    assert exact(text) == shown

@@ -172,3 +172,28 @@ def test_q_hands_the_run_over_to_the_background(make_project: MakeProject) -> No
     told = project.lopen("attach")
     assert told.code == 0, told.out + told.err
     assert project.status()["status"] == "complete"
+
+
+def test_attach_shows_what_a_detached_run_has_spent_and_q_only_leaves(make_project: MakeProject) -> None:
+    held, asked = threading.Event(), threading.Event()
+
+    def waiting(_: dict[str, Any]) -> Answer:
+        asked.set()
+        held.wait(TIMEOUT_S / 4)
+        return build("calc-t1")
+
+    project = _approved(make_project, [plan(), waiting])
+    assert project.lopen("run", "calc", "--detach", "--max-cost", "4").code == 0
+    try:
+        assert asked.wait(TIMEOUT_S)
+        with _screen(project, "attach") as screen:
+            rows = screen.until(lambda rows: any(" of $4.00, " in row for row in rows))
+            assert any(row.startswith("0 of 1 tasks done") for row in rows)
+            assert not any(row.startswith("$0.00 ") for row in rows)
+            screen.type("q")
+            assert screen.until_end() == 0
+            assert any("goes on. To follow it again: lopen attach" in row for row in screen.shown())
+        assert project.status()["status"] == "running"
+    finally:
+        held.set()
+    assert project.lopen("attach").code == 0

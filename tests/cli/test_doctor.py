@@ -1,0 +1,107 @@
+"""`lopen doctor` proves what it says by trying it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lopen.tools.verify_programs import programs
+from tests.cli.conftest import Lopen, doctor_report
+
+SPEC = "specs/calc/SPECIFICATION.md"
+
+
+def test_doctor_tries_what_it_says(lopen: Lopen, project: Path, surroundings: dict[str, str]) -> None:
+    (project / "Makefile").write_text("test:\n\ttrue\nlint:\n\ttrue\n")
+    identity = dict.fromkeys(("GIT_COMMITTER_NAME", "GIT_AUTHOR_NAME"), "n")
+    identity |= dict.fromkeys(("GIT_COMMITTER_EMAIL", "GIT_AUTHOR_EMAIL"), "e@x")
+    whole = lopen("doctor", env=identity).stdout
+    assert "the check failed" not in whole
+    before = whole.splitlines()
+    found = next(at for at, line in enumerate(before) if line.startswith("warn  repository: "))
+    assert "no commit yet" in before[found]
+    assert "git add -A && git commit" in before[found + 1]
+    commit = ["git", "commit", "-q", "--allow-empty", "-m", "Begin"]
+    subprocess.run(commit, cwd=project, env=surroundings | identity, check=True)
+    report = doctor_report(lopen, env=identity)
+    for check in ("configuration", "git", "repository", "identity", "models", "disk", "database"):
+        assert report[check] == "ok", check
+
+
+def test_doctor_fails_where_something_essential_does(
+    lopen: Lopen, tmp_path: Path, surroundings: dict[str, str]
+) -> None:
+    bare = tmp_path / "bare"
+    (bare / ".lopen").mkdir(parents=True)
+    (bare / ".lopen" / "config.toml").write_text("x = 1\n")
+    (bare / ".lopen" / "state.db").write_text("this is no database, whatever it says")
+    (tmp_path / "home" / ".gitconfig").write_text("[user]\nuseConfigOnly = true\n")
+    done = lopen("doctor", cwd=bare)
+    assert done.returncode == 1
+    for failed in ("configuration", "repository", "identity", "database"):
+        assert any(line.startswith(f"fail  {failed}: ") for line in done.stdout.splitlines()), failed
+    assert "→ git init" in done.stdout
+
+
+def test_doctor_without_git_says_so(lopen: Lopen, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    report = doctor_report(lopen, env={"PATH": str(tmp_path / "empty")})
+    assert report["git"] == "fail"
+    assert report["disk"] == "ok"
+
+
+def test_doctor_names_programs_that_are_not_there(lopen: Lopen, project: Path) -> None:
+    (project / "go.mod").write_text("")
+    (project / ".golangci.yml").write_text("")
+    done = lopen("doctor", env={"PATH": "/usr/bin:/bin"})
+    assert "golangci-lint not found" in done.stdout
+
+
+def test_doctor_reads_the_commands_of_the_specifications(lopen: Lopen, project: Path) -> None:
+    lopen("init", "calc")
+    text = (project / SPEC).read_text()
+    lines = {
+        "verify-build": "cd sub && CI=1 no-such-tool build | tee out",
+        "verify-tests": "true && echo fine",
+        "verify-lint": "./lint.sh",
+    }
+    for name, command in lines.items():
+        text = re.sub(rf"- \*\*{name}\*\*: .*", f"- **{name}**: `{command}`", text)
+    (project / SPEC).write_text(text)
+    (project / "specs" / "bad").mkdir()
+    (project / "specs" / "bad" / "SPECIFICATION.md").write_bytes(b"\xff")
+    done = lopen("doctor")
+    said = done.stdout.splitlines()
+    broken = next(i for i, line in enumerate(said) if "calc: verify-build" in line)
+    assert said[broken].endswith("no-such-tool not found")
+    assert said[broken + 1].strip() == f"→ install no-such-tool, or correct the command in {SPEC}"
+    assert "ok    calc: verify-tests: true && echo fine: found, not tried before it is approved" in said
+    assert any(line.endswith("./lint.sh not found") for line in said)
+    assert any("bad: verify commands" in line and "not UTF-8" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("command", "started"),
+    [
+        ("pytest -q", ["pytest"]),
+        ("A=1 B='x y' make -C sub && npm test", ["make", "npm"]),
+        ("cd web && ./run.sh; /usr/bin/env x", ["/usr/bin/env"]),
+        ("if test -f a; then b c; else d; fi", ["b", "d"]),
+        ("for f in *; do lint $f; done", ["lint"]),
+        ("(a; b) > out 2>&1 || c", ["a", "b", "c"]),
+        ("$TOOL x", []),
+        ("a 'unclosed", []),
+        ("echo 'a && b' | grep b", ["grep"]),
+    ],
+)
+def test_the_programs_of_a_command(command: str, started: list[str]) -> None:
+    assert list(programs(command)) == started
+
+
+def test_doctor_never_prints_the_key(lopen: Lopen) -> None:
+    done = lopen("doctor", env={"ANTHROPIC_API_KEY": "sk-ant-very-secret"})
+    assert "ok    key: ANTHROPIC_API_KEY is set" in done.stdout
+    assert "very-secret" not in done.stdout + done.stderr

@@ -1,0 +1,139 @@
+"""`lopen init`: what it lays out, and what it leaves alone."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Lopen, json_lines
+
+SPEC = "specs/calc/SPECIFICATION.md"
+
+
+def test_init_lays_out_a_project_once(lopen: Lopen, project: Path) -> None:
+    (project / "Cargo.toml").write_text("")
+    first = lopen("init", "calc")
+    assert first.returncode == 0
+    assert [line for line in first.stdout.splitlines() if line.startswith("wrote")] == [
+        "wrote .lopen/.gitignore",
+        "wrote .lopen/config.toml",
+        f"wrote {SPEC}",
+    ]
+    assert (project / ".lopen" / ".gitignore").read_text() == "*\n!.gitignore\n!config.toml\n"
+    assert "- **verify-tests**: `cargo test`" in (project / SPEC).read_text()
+    (project / ".lopen" / "config.toml").write_text("# mine\n")
+    second = lopen("init", "calc")
+    assert "wrote" not in second.stdout
+    assert (project / ".lopen" / "config.toml").read_text() == "# mine\n"
+
+
+def test_git_sees_of_lopen_s_folder_only_what_may_be_committed(
+    lopen: Lopen, project: Path, surroundings: dict[str, str]
+) -> None:
+    lopen("init")
+    (project / ".lopen" / "state.db").write_text("")
+    shown = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"],
+        cwd=project,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout.split() == ["??", ".lopen/.gitignore", "??", ".lopen/config.toml"]
+
+
+def test_init_says_what_is_missing(lopen: Lopen) -> None:
+    done = lopen("init")
+    assert "no test runner found" in done.stderr
+    assert "no linter found" in done.stderr
+
+
+def test_init_says_that_there_is_no_repository_and_how_to_make_one(lopen: Lopen, tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    done = lopen("init", "calc", cwd=folder)
+    assert done.returncode == 0
+    [said] = [line for line in done.stderr.splitlines() if "git repository" in line]
+    assert said.endswith(f"create one: git -C {folder} init")
+    subprocess.run(["git", "-C", str(folder), "init", "-q"], check=True)
+    assert "git" not in lopen("init", "calc", cwd=folder).stderr
+    subprocess.run(["rm", "-r", str(folder / ".git")], check=True)
+    assert "git" not in lopen("init", "calc", cwd=folder, env={"LOPEN_GIT__ENABLED": "false"}).stderr
+
+
+def test_the_configuration_that_init_writes_is_a_right_one(lopen: Lopen) -> None:
+    lopen("init")
+    assert lopen("config", "show").returncode == 0
+
+
+def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
+    lopen("init", "calc")
+    done = lopen("check", "calc")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems, 6 warnings")
+    said = [
+        line for line in (done.stdout + done.stderr).splitlines() if "still as lopen init wrote it" in line
+    ]
+    assert len(said) == 5  # description, two sections, two criteria
+    assert all(f"{SPEC}:" in line for line in said)
+    approved = lopen("approve", "calc", "--yes")
+    assert approved.returncode == 0
+    assert [line for line in approved.stderr.splitlines() if "still as lopen init wrote it" in line] == [
+        "warning: " + line.replace("warning: ", "") for line in said
+    ]
+    last = json_lines(lopen("check", "--json").stdout)[-1]
+    assert (last["event"], last["problems"], last["warnings"]) == ("check", 0, 6)
+
+
+def test_the_pre_commit_hook_stops_a_commit_that_fails(
+    lopen: Lopen, project: Path, surroundings: dict[str, str]
+) -> None:
+    (project / "Makefile").write_text("lint:\n\t@true\ntest:\n\t@test -e good && true\n")
+    assert "wrote .git/hooks/pre-commit" in lopen("init", "--pre-commit-hook").stdout
+    commit = ["git", "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "m"]
+    assert subprocess.run(commit, cwd=project, env=surroundings, capture_output=True, check=False).returncode
+    (project / "good").write_text("")
+    subprocess.run(commit, cwd=project, env=surroundings, capture_output=True, check=True)
+
+
+def test_an_existing_hook_is_left_alone(lopen: Lopen, project: Path) -> None:
+    (project / "Makefile").write_text("test:\n\ttrue\n")
+    hook = project / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\n")
+    assert "kept .git/hooks/pre-commit (exists)" in lopen("init", "--pre-commit-hook").stdout
+    assert hook.read_text() == "#!/bin/sh\n"
+
+
+def test_a_hooks_folder_outside_the_repository_is_left_alone(
+    lopen: Lopen, project: Path, tmp_path: Path, surroundings: dict[str, str]
+) -> None:
+    (project / "Makefile").write_text("test:\n\ttrue\n")
+    subprocess.run(
+        ["git", "config", "core.hooksPath", str(tmp_path / "hooks")],
+        cwd=project,
+        env=surroundings,
+        check=True,
+    )
+    done = lopen("init", "--pre-commit-hook")
+    assert "no pre-commit hook" in done.stderr
+    assert not (tmp_path / "hooks").exists()
+
+
+@pytest.mark.parametrize("linked", [".lopen", "specs"])
+def test_init_follows_no_link_out_of_the_project(
+    lopen: Lopen, project: Path, tmp_path: Path, linked: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (project / linked).symlink_to(tmp_path / "elsewhere")
+    done = lopen("init", "calc")
+    assert done.returncode in (1, 2)
+    assert "symbolic link" in done.stderr
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "-x", ".hidden"])
+def test_a_module_s_name_is_no_path(lopen: Lopen, project: Path, name: str) -> None:
+    assert lopen("init", "--", name).returncode == 2
+    assert not (project / "specs").exists()
