@@ -73,6 +73,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "replay": ("lopen replay calc-20260301-1", "lopen replay calc-20260301-1 --quiet"),
     "serve": ("lopen serve", "lopen serve --open", "lopen serve --port 0 --link"),
+    "mcp": ("lopen mcp", "lopen mcp -C ~/src/project"),
     "diagram": ("lopen diagram", "lopen diagram > workflow.mmd"),
     "budget": ("lopen budget", "lopen budget extend --tokens 100000"),
     "budget show": ("lopen budget show", "lopen budget show session:calc-20260301-1"),
