@@ -14,7 +14,7 @@ from tests.e2e.behaviours import numbered, run
 from tests.e2e.conftest import MakeProject
 from tests.e2e.stores import kept_in
 from tests.endpoint import Turn, text, tools
-from tests.project import Project, build, code, plan, verified
+from tests.project import Project, build, plan
 from tests.ran import Ran
 
 __all__ = ["kept_in"]  # a fixture
@@ -113,21 +113,6 @@ def test_cooldowns_climb_until_the_fifth_asks_a_person(make_project: MakeProject
     acknowledged(project, ran)
     resumed = project.resume()
     assert resumed.code == 0, resumed.out[-2000:] + resumed.err
-
-
-def test_a_probe_that_asks_the_oracle_is_not_kept_waiting_by_itself(make_project: MakeProject) -> None:
-    missing = numbered(lambda n: [("read_file", {"path": f"missing{n}.py"})])
-    judged = verified("calc-t1")
-    script = then(plan(), tools(*code(), judged[0]), *[missing] * 4, tools(*judged[1:]))
-    project = make_project(script, **FAST)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.out[-2000:] + ran.err
-    assert opened(ran) == ["tool_failure"]
-    assert sum(waits(ran)) <= 0.1
-    assert len(project.oracle_requests) == 1
 
 
 def researching(body: Any) -> bool:

@@ -70,18 +70,6 @@ def test_six_agents_at_once_are_held_apart_and_the_oldest_makes_room(
     assert sixth.ended == "a0"
 
 
-def test_six_agents_within_ten_turns_trip_the_circuit(make_meter: MakeMeter, clock: FakeClock) -> None:
-    meter = make_meter()
-    answers = []
-    for i in range(6):
-        clock.advance(10)
-        answers.append(meter.gate.spawn_agent(f"a{i}", i))
-        meter.gate.agent_done(f"a{i}")
-    assert [isinstance(a, ToolPass) for a in answers] == [True] * 5 + [False]
-    assert isinstance(answers[-1], ToolTrip)
-    assert answers[-1].rule == "agent_spawn"
-
-
 def test_a_session_starts_ten_agents_then_asks_a_person(
     make_meter: MakeMeter, store: LimitsStore, clock: FakeClock
 ) -> None:
@@ -98,17 +86,6 @@ def test_a_session_starts_ten_agents_then_asks_a_person(
     assert len(store.incidents("session:s1")) == 1
     admin_actions.acknowledge_circuit(store, "session:s1", clock.now())
     assert isinstance(meter.gate.spawn_agent("a10", 210), ToolPass)
-
-
-def test_sudo_parallel_lifts_the_spawn_limits_and_is_logged(
-    make_meter: MakeMeter, store: LimitsStore
-) -> None:
-    meter = make_meter()
-    assert meter.gate.lift_spawn_limits("please be quick") == ()
-    [notice] = meter.gate.lift_spawn_limits("build it, SUDO PARALLEL")
-    assert "SUDO PARALLEL" in str(notice)
-    assert all(isinstance(meter.gate.spawn_agent(f"a{i}", 1), ToolPass) for i in range(20))
-    assert store.incidents("session:s1")[-1].rule == "override"
 
 
 def test_what_a_probe_itself_asks_for_belongs_to_it(

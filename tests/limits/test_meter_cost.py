@@ -119,9 +119,3 @@ def test_a_limit_on_cost_that_does_not_hold_for_a_model_is_said_once(
     [said] = other.reserve(10, 2_000, "oracle").events
     assert isinstance(said, Notice)
     assert "resources.cost_block_usd ($5.00)" in said.message
-
-
-def test_unknown_models_count_in_tokens_and_are_said(make_meter: MakeMeter) -> None:
-    meter = make_meter()
-    spend(meter, 500, None)
-    assert [(s.unpriced_tokens, s.cost_usd) for s in meter.states()] == [(500, 0.0)] * 3
