@@ -19,7 +19,7 @@ from lopen.tools.dependency_files import is_manifest
 from lopen.tools.verification import tool_name
 from lopen.tools.verify_programs import start_failure
 from lopen.workflow.assess import displayed_step
-from lopen.workflow.pauses import answer_command, review_pause
+from lopen.workflow.pauses import question_pause, review_pause
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import State
 
@@ -163,11 +163,7 @@ def _question(context: SessionContext) -> Pause | None:
         else context.people.person.ask(question.text, question.options, question.default)
     )
     if answer is None:
-        return Pause(
-            "question",
-            f"the model asks: {question.text} (default: {question.default})",
-            answer_command(session.id, question.default),
-        )
+        return question_pause(session, question)
     line = f"{question.text} Assumed: {answer}"
     context.record.journal.change(
         QuestionAsked(question.text, question.options, question.default, answer, assumed),

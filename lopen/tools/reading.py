@@ -15,8 +15,8 @@ from lopen.tools import inputs
 from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 from lopen.workflow.assess import scope_of
-from lopen.workflow.pauses import answer_command
-from lopen.workflow.session import Pause, Question
+from lopen.workflow.pauses import question_pause
+from lopen.workflow.session import Question
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Task, selectable
 from lopen.workspace.text_files import READ_CHARACTERS
@@ -151,12 +151,7 @@ def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
     bench.journal.change(
         QuestionAsked(wanted.question, options, wanted.default), question=question, clarifications=asked
     )
-    pause = Pause(
-        "question",
-        f"the model asks: {wanted.question} (default: {wanted.default})",
-        answer_command(session.id, wanted.default),
-    )
-    return replace(done(answer=None, assumed=False, waiting=True), pause=pause)
+    return replace(done(answer=None, assumed=False, waiting=True), pause=question_pause(session, question))
 
 
 def _assume(bench: Workbench, wanted: inputs.AskUser, options: tuple[str, ...], asked: int) -> ToolResult:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lopen.workflow.assess import Scope
-from lopen.workflow.session import Pause, Session
+from lopen.workflow.session import Pause, Question, Session
 from lopen.workflow.task_tree import Component
 
 
@@ -43,9 +43,15 @@ def confirmation_pause(session: Session, subject: str, level: int, reason: str) 
     return Pause("confirmation", reason, confirm_command(session), subject=subject, level=level)
 
 
-def answer_command(session: str, default: str) -> str:
-    """Return the command that answers a question, with its default: it can be pasted, and shows where the answer goes."""
-    return f"lopen answer {session} {shlex.quote(' '.join(default.split()) or 'TEXT')}"
+def question_pause(session: Session, question: Question) -> Pause:
+    """Return the pause for the model's question; the command answers with the default, so that it can be pasted."""
+    choice = f" [{' / '.join(question.options)}]" if question.options else ""
+    given = shlex.quote(" ".join(question.default.split()) or "TEXT")
+    return Pause(
+        "question",
+        f"the model asks: {question.text}{choice} (default: {question.default})",
+        f"lopen answer {session.id} {given}",
+    )
 
 
 def confirm_command(session: Session) -> str:

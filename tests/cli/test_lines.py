@@ -144,7 +144,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.QuestionAsked("Round?", ("up", "down"), "up"),
-        "question: Round? [up / down]; default: up",
+        None,
     ),
     (
         e.QuestionAsked("Round?", (), "up", "up", assumed=True),

@@ -25,6 +25,7 @@ STEP_TITLES = {
 TEXT_LINES = 40  # of the model's text per turn; -v shows all
 # Tools whose success has an event of its own: the end of the call adds nothing.
 TOOLS_WITH_EVENTS = (
+    "ask_user",
     "log_research",
     "record_",
     "report_progress",
@@ -108,10 +109,9 @@ def _model(event: e.Event) -> str | None:
             return f"{tool}{_after(' ', summary)}: {outcome}, {seconds:.1f} s{_after(': ', error)}"
         case e.ProgressReported(message):
             return f"progress: {message}"
-        case e.QuestionAsked(question, options, default, answer, assumed):
+        case e.QuestionAsked(question, options, _, answer, assumed) if answer:  # else the pause tells it
             choice = f" [{' / '.join(options)}]" if options else ""
-            given = f"{'assumed' if assumed else 'answered'}: {answer}" if answer else f"default: {default}"
-            return f"question: {question}{choice}; {given}"
+            return f"question: {question}{choice}; {'assumed' if assumed else 'answered'}: {answer}"
         case _:
             return None
 
