@@ -181,3 +181,9 @@ def cleanup_line(counts: dict[str, int]) -> str:
 
 def _size(size: int) -> str:
     return f"{size / MB:.1f} MB" if size >= MB else f"{size / KB:.0f} KB"
+
+
+def memory_line(folder: Path, policy: RetentionPolicy) -> str:
+    """What the state folder takes of what it may, in a line."""
+    used, most = footprint(folder).counted, policy.state_bytes
+    return f"Memory: {used // 1024:,} KB / {most // 2**20} MB limit ({100 * used / most:.1f}% used)"

@@ -60,7 +60,7 @@ COMPLETION = {"_LOPEN_COMPLETE": "complete_bash", "COMP_WORDS": "lopen status ",
 @pytest.mark.parametrize(
     ("arguments", "completion", "shown", "others"),
     [
-        (["status"], {}, "calc: running", {"filelock", "markdown_it"}),
+        (["status"], {}, "calc: interrupted", {"filelock", "markdown_it"}),
         (["log"], {}, "half way", {"filelock", "markdown_it"}),
         (["modules"], {}, "calc", {"filelock"}),
         (["check"], {}, "", {"filelock", "transitions"}),

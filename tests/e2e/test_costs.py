@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -150,3 +152,34 @@ def test_a_task_budget_shortens_the_answer_and_then_pauses(make_project: MakePro
     assert project.lopen(*command).code == 0
     resumed = project.resume()
     assert resumed.code == 0, resumed.err
+
+
+def test_external_calls_that_cost_too_much_are_held_on_a_loopback_endpoint_too(
+    make_project: MakeProject,
+) -> None:
+    dear = replace(verdict(), usage=Usage(300_000, 100))  # $0.03 and more, by the price of its model
+    project = make_project(
+        [
+            plan(tasks=("Write it", "Mend it")),
+            build("calc-t1"),
+            tools(*code(value="b + a"), *verified("calc-t2")),
+            tools(*verified("calc-t2")),
+        ],
+        oracle=[dear, verdict(), verdict()],
+        LOPEN_RESOURCES__COST_WARN_USD="0.01",
+        LOPEN_RESOURCES__COST_BLOCK_USD="0.02",
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 3, ran.err
+    assert [a["message"] for a in ran.named("alert") if "sub-agents and external calls" in a["message"]]
+    assert len(project.oracle_requests) == 1
+    command = shlex.split(ran.named("session_paused")[0]["command"])
+    assert command[:3] == ["lopen", "circuit", "ack"]
+    shown = project.lopen("status").out
+    assert "sub-agents and external calls have cost $0.02 or more" in shown
+    assert re.search(r"^Memory: \d+ KB / 5 MB limit \(\d+\.\d% used\)$", shown, re.MULTILINE)
+    assert project.lopen(*command[1:]).code == 0
+    assert project.resume().code == 0

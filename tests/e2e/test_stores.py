@@ -144,6 +144,25 @@ def test_a_database_that_is_locked_when_an_answer_comes_loses_neither_it_nor_its
     assert len(ran.named("turn_ended")) == 3
 
 
+def test_two_projects_of_one_name_are_apart_in_one_redis(
+    redis: RedisServer, make_project: MakeProject
+) -> None:
+    found = {}
+    for name, more in (("one", 0), ("two", 500)):
+        told = text("Soon.", usage=Usage(1_000 + more, 10))
+        project = make_project([plan(), told, build("calc-t1")], name=name, LOPEN_BUDGET__STORE=redis.url)
+        project.specify()
+        ran = project.drive()
+        assert ran.code == 0, ran.err
+        found[name] = (sum(map(billed, ran.named("turn_ended"))), project)
+    for used, project in found.values():
+        assert {k: b["tokens_used"] for k, b in budgets(project).items() if k != "task"} == {
+            "module": used,
+            "session": used,
+        }
+    assert found["one"][0] != found["two"][0]
+
+
 def test_what_needs_no_limits_is_shown_while_redis_is_gone(
     redis: RedisServer, make_project: MakeProject
 ) -> None:

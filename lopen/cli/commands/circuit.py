@@ -39,7 +39,7 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
     from lopen.limits.circuits.circuit import cooled
     from lopen.limits.circuits.rules import rule_book
     from lopen.retention.policy import retention_policy
-    from lopen.retention.space import footprint
+    from lopen.retention.report import memory_line
 
     with opened_limits(context) as (store, settings):
         at = now().timestamp()
@@ -58,8 +58,7 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
         context.emit("circuit", **report.circuit_object(state), resources=resources, incidents_24h=counts)
         lines += report.circuit_lines(state, present)
         lines += report.resource_lines(theirs, state, limits, present, rate)
-    used, most = footprint(context.root / ".lopen").counted, retention_policy(settings).state_bytes
-    memory = f"Memory: {used // 1024:,} KB / {most // 2**20} MB limit ({100 * used / most:.1f}% used)"
+    memory = memory_line(context.root / ".lopen", retention_policy(settings))
     tell(context, [*lines, memory, *report.incident_lines(happened, present)])
     return ExitCode.OK
 

@@ -137,6 +137,8 @@ def limits_lines(
 ) -> list[str]:
     """Return budgets, circuits and counters against their limits."""
     from lopen.limits.report import budget_lines, circuit_lines
+    from lopen.retention.policy import retention_policy
+    from lopen.retention.report import memory_line
 
     task = session.task
     wanted = {f"module:{session.module}", f"session:{session.id}", f"task:{task.id}" if task else ""}
@@ -144,7 +146,13 @@ def limits_lines(
     circuits = [c for c in limits.circuits if c.circuit_id == f"session:{session.id}"]
     told = [*limits.lines, *(budget_lines(budgets) if budgets else [])]
     counted = [f"  {line}" for line in session_counters(context, store, session, limits)]
-    return [*told, *(line for c in circuits for line in circuit_lines(c, datetime.now(UTC))), *counted]
+    memory = memory_line(context.root / ".lopen", retention_policy(context.load().settings))
+    return [
+        *told,
+        *(line for c in circuits for line in circuit_lines(c, datetime.now(UTC))),
+        memory,
+        *counted,
+    ]
 
 
 def session_counters(
