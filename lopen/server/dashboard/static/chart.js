@@ -4,9 +4,9 @@ import { h } from "./dom.js";
 
 const WIDTH = 720;
 const HEIGHT = 180;
-const LEFT = 44;
+const LEFT = 54;
 const BOTTOM = 20;
-const TOP = 8;
+const TOP = 14;
 const RIGHT = 8;
 const FEWEST_PERIODS = 24; // so that the first periods are not as wide as the chart
 

@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { redraw, refresh, several } from "./board.js";
 import { short } from "./chart.js";
 import { h } from "./dom.js";
-import { ask, bar, button, chip, decided, empty, panel, scrollTable, tone, words } from "./parts.js";
+import { ask, bar, button, chip, decided, empty, panel, scrollTable, tone, unit, words } from "./parts.js";
 import { ago } from "./time.js";
 
 const LARGEST_EXTENSION = 1_000_000;
@@ -80,7 +80,7 @@ export function budgetsPanel(budgets, total = budgets.length) {
     h("th", { scope: "row" }, h("span", { class: "faint" }, `${budget.budget_type} `), named(budget.budget_id),
       several() ? h("small", null, budget.project) : null,
       budget.task_description ? h("small", null, budget.task_description) : null),
-    h("td", { class: "number" }, `${short(budget.tokens_used)} / ${budget.max_tokens ? short(budget.max_tokens) : "∞"}`),
+    h("td", { class: "number" }, `${short(budget.tokens_used)} / ${budget.max_tokens ? short(budget.max_tokens) : "∞"}`, unit("tokens")),
     h("td", { class: "wide" }, budgetBar(budget)),
     h("td", { class: "number extra" }, budget.max_tokens ? percent(budget.utilization) : ""),
     h("td", null, chip(budget.status)),
@@ -119,8 +119,8 @@ export function circuitsPanel(circuits) {
       circuit.trip_reason ? h("small", null, circuit.trip_reason) : null),
     h("td", null, chip(circuit.state), circuit.cooldown_until && circuit.state === "open"
       ? h("small", null, "until ", ago(circuit.cooldown_until)) : null),
-    h("td", { class: "number" }, `${circuit.iteration_count}/${circuit.max_iterations}`),
-    h("td", { class: "number" }, `${circuit.duplicate_call_count}/${circuit.duplicate_threshold ?? 5}`),
+    h("td", { class: "number" }, `${circuit.iteration_count}/${circuit.max_iterations}`, unit("calls")),
+    h("td", { class: "number" }, `${circuit.duplicate_call_count}/${circuit.duplicate_threshold ?? 5}`, unit("duplicates")),
     h("td", { class: "extra" }, ago(circuit.last_updated)),
     h("td", { class: "actions" }, circuit.state === "closed" ? null : [
       circuit.state === "open"

@@ -6,7 +6,7 @@ import { barChart, short } from "./chart.js";
 import { h } from "./dom.js";
 import { alertsPanel, budgetsPanel, circuitsPanel } from "./limits.js";
 import { needsPanel, waiting } from "./needs.js";
-import { bar, chip, doing, empty, panel, scrollTable, words } from "./parts.js";
+import { bar, chip, doing, empty, panel, scrollTable, unit, words } from "./parts.js";
 import { link } from "./routes.js";
 
 const SPEND_MS = 5000;
@@ -79,8 +79,8 @@ function modulesPanel() {
     h("td", null, chip(m.worked_on ? "running" : m.state === "running" ? "interrupted" : m.state)),
     h("td", { class: "extra" }, m.step && m.state !== "complete" ? doing(m.step) : ""),
     h("td", { class: "wide" }, m.tasks ? bar(m.tasks_done / m.tasks, { label: `${m.module}: ${m.tasks_done} of ${m.tasks} tasks`, tone: m.state === "complete" ? "good" : "busy" }) : null),
-    h("td", { class: "number" }, m.tasks ? `${m.tasks_done}/${m.tasks}` : "–"),
-    h("td", { class: "number" }, m.tokens ? short(m.tokens) : "–"),
+    h("td", { class: "number" }, m.tasks ? [`${m.tasks_done}/${m.tasks}`, unit("tasks")] : "–"),
+    h("td", { class: "number" }, m.tokens ? [short(m.tokens), unit("tokens")] : "–"),
     h("td", { class: "number extra" }, m.cost_usd ? `$${m.cost_usd.toFixed(2)}` : "–")));
   const none = empty("No module has a specification yet. To start one, in a terminal:", "lopen init MODULE");
   const head = ["Module", "State", "Step*", "Progress", "Tasks#", "Tokens#", "Cost#*"];

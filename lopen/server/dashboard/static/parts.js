@@ -95,6 +95,11 @@ export function scrollTable(label, head, rows) {
       h("tbody", null, rows)));
 }
 
+/** Return a unit that stands behind a number where the table is too narrow for its head. */
+export function unit(name) {
+  return h("span", { class: "unit faint" }, ` ${name}`);
+}
+
 function column(name) {
   const kind = `${name.includes("#") ? "number " : ""}${name.endsWith("*") ? "extra" : ""}`;
   return h("th", { scope: "col", class: kind }, name.replace(/[#*]+$/, "") || h("span", { class: "unseen" }, "Actions"));
