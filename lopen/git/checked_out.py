@@ -74,14 +74,15 @@ def _require_work_tree_path(path: str) -> str:
     return path
 
 
-_ATTRIBUTES = ("working-tree-encoding", "ident", "eol")
+_ATTRIBUTES = ("working-tree-encoding", "ident", "filter", "eol")
 _OFF = frozenset({"unspecified", "unset"})
 
 
 def conversions(private: PrivateFolder, tree: str, paths: Iterable[str]) -> Mapping[tuple[str, str], str]:
     """Return (path, attribute) → value where an attribute of the tree lets a checkout write other bytes than the blob's.
 
-    An `ident` counts whether or not the file has a `$Id$`, `eol` only as `crlf`.
+    An `ident` counts whether or not the file has a `$Id$`, a `filter` whether or not one is configured here, `eol` only
+    as `crlf`.
     """
     listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
     if not listed:

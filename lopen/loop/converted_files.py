@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
@@ -20,14 +21,19 @@ def converted_files(
 ) -> Iterator[Finding]:
     """Yield a finding for each file that a checkout converts: an error if the change has brought the rule.
 
-    Line ends of CRLF are a warning. `files` is the change from `base` to `tree`.
+    Line ends of CRLF are a warning. `files` is the change from `base` to `tree`. Each severity is bounded by itself.
     """
     rules = any(PurePosixPath(change.path).name.casefold() == ".gitattributes" for change in files)
     paths = list(repository.entries(tree)) if rules else [c.path for c in files if c.after is not None]
     found = repository.conversions(tree, paths)
     before = repository.conversions(base, [path for path, _ in found])
-    for (path, name), value in sorted(found.items())[:MOST_TOLD]:
+    touched = {change.path for change in files}
+    told: Counter[Severity] = Counter()
+    for (path, name), value in sorted(found.items()):
         known = before.get((path, name)) == value
         severity: Severity = "warning" if known or name == "eol" else "error"
-        if not (known and rules and all(path != change.path for change in files)):
+        if known and rules and path not in touched:
+            continue
+        told[severity] += 1
+        if told[severity] <= MOST_TOLD:
             yield Finding(severity, CONVERTED.format(name=name, value=value), path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -18,6 +18,7 @@ from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.test_integrity import FileChange, find_tampering, looks_like_test, tests_by_file
 from lopen.test_integrity.suite import words
+from lopen.tools.judged_tree import SEARCHED_BYTES
 from lopen.tools.mutation import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
@@ -25,6 +26,7 @@ from lopen.workflow.session import Session
 
 LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
 UNCOMPARED = "the file is too large to be searched for weakened tests"
+UNREADABLE = f"the file is too large to be judged: the judge reads at most {SEARCHED_BYTES:,} bytes of one"
 SOURCE_SUFFIXES = words(
     ".bash .c .cc .clj .cpp .cs .css .dart .ex .exs .go .gradle .h .hpp .hs .html .java .jl .js .jsx .kt .kts "
     ".lua .m .mjs .ml .php .pl .proto .ps1 .py .pyi .r .rb .rs .scala .scss .sh .sql .svelte .swift .tf .ts .tsx "
@@ -214,12 +216,13 @@ def kind(path: str) -> FileKind:
     return "source" if PurePosixPath(path).suffix.lower() in SOURCE_SUFFIXES else "other"
 
 
-def _uncompared(change: _Change) -> tuple[Finding, ...]:
-    return tuple(
-        Finding("warning", UNCOMPARED, c.path)
-        for c in change.files
-        if max(change.size(b) for b, _ in _sides(c)) > LARGEST_COMPARED
-    )
+def _uncompared(change: _Change) -> Iterator[Finding]:
+    """Yield an error for each new content that the judge could not even search, a warning for other large files."""
+    for c in change.files:
+        if change.size(c.after) > SEARCHED_BYTES:
+            yield Finding("error", UNREADABLE, c.path)
+        elif max(change.size(b) for b, _ in _sides(c)) > LARGEST_COMPARED:
+            yield Finding("warning", UNCOMPARED, c.path)
 
 
 def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from lopen.prompts.sizes import units
 
 FINDINGS_SHOWN = 40  # of each severity
 LONGEST_FINDING = 500
+KIND_WORDS = 4  # of a finding's message
 LONGEST_NOTE = 2_000
 
 # Largest share of the whole that each group may take. The diff and the source get all that is left.
@@ -120,9 +122,11 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
 
 
 def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """One line a finding; each severity is bounded by itself, so that warnings push no error out."""
+    """One line a finding; each severity is bounded by itself, and of each kind the first ones come first, so that many
+    of one kind push out none of another.
+    """
     for severity in ("error", "warning", "info"):
-        ours = [finding for finding in findings if finding.severity == severity]
+        ours = _by_turns([finding for finding in findings if finding.severity == severity])
         for finding in ours[:FINDINGS_SHOWN]:
             place = f" {quoted(finding.path)}" if finding.path else ""
             place += f":{finding.line}" if finding.line else ""
@@ -131,6 +135,18 @@ def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
             yield f"{severity}: {len(ours) - FINDINGS_SHOWN} more of this severity are not listed"
     if not findings:
         yield "(nothing)"
+
+
+def _by_turns(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the first finding of every kind, then the second ones, and so on. Names and numbers make no kind."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for finding in findings:
+        words = [word for word in finding.message.split() if word.isalpha()]
+        kind = " ".join(words[:KIND_WORDS])
+        turns.append(seen[kind])
+        seen[kind] += 1
+    return [finding for _, finding in sorted(zip(turns, findings, strict=True), key=lambda pair: pair[0])]
 
 
 def _add_results(group: EvidenceGroup, results: Sequence[VerifyResult]) -> None:

@@ -352,6 +352,18 @@ def test_a_warning_that_lopen_found_leaves_the_word_to_the_oracle() -> None:
     assert found in result.verdict.findings
 
 
+def test_many_warnings_push_out_none_of_another_kind() -> None:
+    many = [Finding("warning", f"the file is number {n}", f"a{n}.txt") for n in range(80)]
+    real = Finding("warning", "git ignores this file", "z.py")
+    endpoint = Endpoint(answer(PASSED))
+
+    judged(replace(EVIDENCE, tampering=(*many, real)), endpoint)
+
+    shown = endpoint.texts[0]
+    assert "git ignores this file" in shown
+    assert "41 more of this severity" in shown
+
+
 def test_findings_of_lopen_are_not_doubled_by_remembering() -> None:
     memory = Memory()
     evidence = replace(EVIDENCE, tampering=(Finding("error", "gone"),))
