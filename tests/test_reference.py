@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +19,8 @@ from lopen.limits.circuits.rules import RULES
 from lopen.sandbox.choice import Mode
 from lopen.tools.catalogue import FIXED
 from lopen.workflow.steps import TRANSITIONS
-from scripts import write_troubleshooting
+from scripts import write_man_page, write_troubleshooting
+from tests.needs import lacking
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -70,6 +73,18 @@ def test_the_page_of_messages_is_current() -> None:
     assert write_troubleshooting.page() == write_troubleshooting.PAGE.read_text("utf-8"), (
         "run: python -m scripts.write_troubleshooting"
     )
+
+
+def test_the_man_page_is_current_and_reads_without_a_warning() -> None:
+    assert write_man_page.page() == write_man_page.PAGE.read_text("utf-8"), (
+        "run: python -m scripts.write_man_page"
+    )
+    if shutil.which("groff") is None:
+        lacking("groff")
+    command = ["groff", "-man", "-ww", "-Tascii", str(write_man_page.PAGE)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stderr == ""
+    assert "lopen merge module" in re.sub(r".\x08", "", ran.stdout)  # bold is printed twice
 
 
 def test_every_page_that_the_repository_mentions_exists() -> None:

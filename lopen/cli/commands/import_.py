@@ -39,9 +39,9 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
     """
     from lopen.application.verify_detection import command_lines, detect, listing
     from lopen.cli.commands.init import write_new
-    from lopen.documents.foreign_specs import gaps, imported, specification
     from lopen.documents.modules import spec_path
     from lopen.documents.spec import parse_specification
+    from lopen.documents.spec_import import gaps, imported, specification
 
     files, name = _issue(context, source) if _ISSUE.fullmatch(source) else _markdown(Path(source))
     module = module or _module_of(name)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.documents.foreign_specs import gaps, imported, specification
 from lopen.documents.spec import Specification, parse_specification
+from lopen.documents.spec_import import gaps, imported, specification
 
 COMMANDS = ["- **verify-tests**: `pytest -q`"]
 
