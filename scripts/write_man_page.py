@@ -58,7 +58,8 @@ def _commands(group: Any, context: Any, words: str = "") -> Iterator[tuple[str, 
 
 
 def _usage(words: str, command: Any, context: Any) -> str:
-    operands = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    pieces = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    operands = [piece.strip("{}").upper() for piece in pieces]
     return _text(" ".join(["lopen", words, *operands])).replace('"', "")
 
 
