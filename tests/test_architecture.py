@@ -261,3 +261,7 @@ def test_help_and_version_load_no_library_but_the_one_that_shows_them(argument: 
 
 def test_the_code_refers_to_no_document_outside_the_repository() -> None:
     assert figures.outside_references(ROOT) == []
+
+
+def test_one_class_name_has_one_meaning() -> None:
+    assert figures.defined_twice(figures.modules()) == {}

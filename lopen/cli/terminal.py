@@ -21,7 +21,7 @@ from lopen.workflow.task_tree import TaskTree
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot
-    from lopen.cli.rendering.live import Key
+    from lopen.cli.rendering.live import ViewKey
     from lopen.workflow.session import Session
 
 DIFF_LINES = 200
@@ -131,9 +131,9 @@ def view_for(
 
 def _keys(
     context: CommandContext, running: list[SessionContext], detach: Callable[[], None]
-) -> dict[str, Key]:
+) -> dict[str, ViewKey]:
     """Return the keys of a run's live view. A demo cannot be paused: nothing could continue it."""
-    from lopen.cli.rendering.live import Key
+    from lopen.cli.rendering.live import ViewKey
 
     def session() -> Session:
         if not running:
@@ -145,10 +145,10 @@ def _keys(
         detach()
         return "after the current turn the run goes on in the background"
 
-    keys = {"d": Key("diff", lambda: diff_text(context, session()))}
+    keys = {"d": ViewKey("diff", lambda: diff_text(context, session()))}
     if context.resumable:
-        keys["p"] = Key("pause", lambda: request_pause(context, session()))
-        keys["q"] = Key("detach", leave)
+        keys["p"] = ViewKey("pause", lambda: request_pause(context, session()))
+        keys["q"] = ViewKey("detach", leave)
     return keys
 
 

@@ -20,7 +20,7 @@ from lopen.llm.recorder import result_fields
 from lopen.llm.request_body import can_stand_last, cut_call, sendable
 from lopen.loop.model_calls import CallPaused, ModelAccess
 from lopen.loop.refusals import failed_calls, still_refused
-from lopen.loop.transcript import Counts, Resumed, Transcript, say
+from lopen.loop.transcript import Resumed, Transcript, TurnCounts, say
 from lopen.storage.conversations import ConversationStore
 from lopen.storage.person_requests import pause_requested
 from lopen.tools.results import ToolResult, tool_result
@@ -60,7 +60,7 @@ class Conversation:
     runner: ToolRunner
     transcript: Transcript
     subject: str  # the task in progress, or the step, as the conversation began
-    counts: Counts = field(default_factory=Counts)
+    counts: TurnCounts = field(default_factory=TurnCounts)
     resumed: Resumed | None = None  # the conversation is continued: its last response may not be answered yet
 
     def run(self) -> Outcome:

@@ -20,7 +20,7 @@ from lopen.loop.oracle_calls import answer
 from lopen.loop.project_context import surroundings
 from lopen.loop.reconcile import observe
 from lopen.loop.research import research
-from lopen.loop.transcript import Counts, Resumed, Transcript, opening_of
+from lopen.loop.transcript import Resumed, Transcript, TurnCounts, opening_of
 from lopen.oracle.verdict import Scope
 from lopen.prompts.prompt import build
 from lopen.tools.results import ToolResult
@@ -271,6 +271,6 @@ def conversation_of(
         runner,
         Transcript(store, messages),
         session.task.id if session.task else session.step.value,
-        resumed.counts if resumed else Counts(),
+        resumed.counts if resumed else TurnCounts(),
         resumed,
     )

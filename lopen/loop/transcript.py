@@ -15,7 +15,7 @@ from lopen.workflow.session import Session
 
 
 @dataclass
-class Counts:
+class TurnCounts:
     """The counts that bound a conversation, stored with its steps."""
 
     turn: int = 0
@@ -36,7 +36,7 @@ class Resumed:
 
     request: Request
     messages: tuple[Json, ...]
-    counts: Counts
+    counts: TurnCounts
     response: Response | None
     results: dict[str, Json]
     cut_off: frozenset[str]
@@ -51,7 +51,7 @@ class Transcript:
     store: ConversationStore
     messages: list[Json]
 
-    def keep(self, response: Response, counts: Counts) -> None:
+    def keep(self, response: Response, counts: TurnCounts) -> None:
         """Add a whole response, before the first of its tools runs."""
         content = sendable(response.content)
         say(self.messages, "assistant", content)
@@ -59,7 +59,7 @@ class Transcript:
         body = {"content": content, "stop_reason": response.stop_reason, "uses": uses}
         self.store.add("assistant", body | {"counts": asdict(counts)})
 
-    def say(self, text: str, counts: Counts) -> None:
+    def say(self, text: str, counts: TurnCounts) -> None:
         """Add text of lopen's own."""
         content = [text_block(text)]
         say(self.messages, "user", content)
@@ -106,7 +106,7 @@ def rebuilt(
     response: Response | None = None
     results: dict[str, Json] = {}
     running: set[str] = set()
-    counts = Counts()
+    counts = TurnCounts()
     evidence: dict[str, Any] = {}
     for entry in stored.entries:
         match entry.kind:
@@ -115,13 +115,13 @@ def rebuilt(
                     _answer(messages, response, results)
                 response, results, running = _response(entry.body, opening["model"]), {}, set()
                 say(messages, "assistant", entry.body["content"])
-                counts = Counts(**entry.body["counts"])
+                counts = TurnCounts(**entry.body["counts"])
             case "user":
                 if response is not None:
                     _answer(messages, response, results)
                 response = None
                 say(messages, "user", entry.body["content"])
-                counts = Counts(**entry.body["counts"])
+                counts = TurnCounts(**entry.body["counts"])
             case "started":
                 running.add(entry.body["id"])
             case "stopped":  # the call waited for a model that could not be asked: it runs again

@@ -54,7 +54,7 @@ class RemoteResult:
     ok: bool
 
 
-class Connection:
+class McpConnection:
     """A server process and the connection to it. Thread-safe; `close` ends the process."""
 
     def __init__(

@@ -28,7 +28,7 @@ from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 
 if TYPE_CHECKING:
-    from lopen.mcp.sdk import Connection, RemoteTool
+    from lopen.mcp.sdk import McpConnection, RemoteTool
 
 START_TIMEOUT_S = 20.0
 MOST_STARTS = 3  # of one server in one run
@@ -41,16 +41,16 @@ _LONGEST_NAME = 128  # that the Messages API allows
 
 
 @dataclass
-class RunningServer:
+class StartedServer:
     """One server of the settings, started where a tool of it is needed."""
 
     name: str
     settings: McpServer
     project: Path
-    connection: Connection | None = None
+    connection: McpConnection | None = None
     starts: int = 0
 
-    def connected(self) -> Connection:
+    def connected(self) -> McpConnection:
         """Return the connection, starting the server if it does not run.
 
         Raises:
@@ -60,18 +60,18 @@ class RunningServer:
             self.connection = self._started()
         return self.connection
 
-    def _started(self) -> Connection:
+    def _started(self) -> McpConnection:
         if self.starts >= MOST_STARTS:
             raise LopenError(f"it was started {self.starts} times and ended each time")
         program = find_on_path(self.settings.command, self.project)
         if program is None:
             raise LopenError(f"{self.settings.command} is not on PATH outside of the project")
         try:
-            from lopen.mcp.sdk import Connection
+            from lopen.mcp.sdk import McpConnection
         except ImportError as error:
             raise LopenError("the MCP SDK is not installed: pip install 'lopen[mcp]'") from error
         self.starts += 1
-        return Connection(
+        return McpConnection(
             [program, *self.settings.args],
             variables={name: os.environ[name] for name in self.settings.env if name in os.environ},
             folder=Path.home(),
@@ -112,7 +112,7 @@ class ServerTools:
     project: Path
     redact: Callable[[str], str]
     warn: Callable[[str], None]
-    _running: list[RunningServer] = field(default_factory=list)
+    _running: list[StartedServer] = field(default_factory=list)
     _tools: tuple[Tool, ...] | None = None
 
     def __call__(self) -> tuple[Tool, ...]:
@@ -129,7 +129,7 @@ class ServerTools:
     def _found(self) -> Iterator[Tool]:
         taken: set[str] = set()
         for name, settings in sorted(self.servers.items()):
-            server = RunningServer(name, settings, self.project)
+            server = StartedServer(name, settings, self.project)
             self._running.append(server)
             try:
                 tools = server.connected().tools
@@ -150,7 +150,7 @@ class ServerTools:
                         f"the tool {tool.name[:60]} of the MCP server {name} is left out: its name or size"
                     )
 
-    def _tool(self, server: RunningServer, remote: RemoteTool) -> Tool:
+    def _tool(self, server: StartedServer, remote: RemoteTool) -> Tool:
         said = self.redact(" ".join(remote.description.split())[:DESCRIPTION_CHARS])
         return Tool(
             _INVALID.sub("_", f"mcp__{server.name}__{remote.name}")[:_LONGEST_NAME],
@@ -161,7 +161,7 @@ class ServerTools:
             schema=remote.schema,
         )
 
-    def _call(self, server: RunningServer, tool: str, bench: Workbench, given: AnyInput) -> ToolResult:
+    def _call(self, server: StartedServer, tool: str, bench: Workbench, given: AnyInput) -> ToolResult:
         """Call the tool, and put back what the server changed in protected places meanwhile."""
         commands = bench.project.commands
         with commands.guarded(confined=False):

@@ -12,7 +12,7 @@ from lopen.cli.parameters import NoColorOption, OptionalSession
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot
-    from lopen.cli.rendering.live import Key
+    from lopen.cli.rendering.live import ViewKey
     from lopen.storage.sessions import SessionStore
     from lopen.workflow.session import Session
 
@@ -91,9 +91,9 @@ class Shown:
             self._taken, self.stale = snapshot_of(session.tree, own, limit), False
         return self._taken
 
-    def keys(self) -> dict[str, Key]:
+    def keys(self) -> dict[str, ViewKey]:
         """Return the keys; their actions run in the view's thread, so with a connection of their own."""
-        from lopen.cli.rendering.live import Key
+        from lopen.cli.rendering.live import ViewKey
         from lopen.cli.terminal import diff_text, request_pause
 
         def load() -> Session:
@@ -106,9 +106,9 @@ class Shown:
                 store.database.close()
 
         return {
-            "d": Key("diff", lambda: diff_text(self._context, load())),
-            "p": Key("pause", lambda: request_pause(self._context, load())),
-            "q": Key("detach", self._leave),
+            "d": ViewKey("diff", lambda: diff_text(self._context, load())),
+            "p": ViewKey("pause", lambda: request_pause(self._context, load())),
+            "q": ViewKey("detach", self._leave),
         }
 
     def _leave(self) -> str:

@@ -16,7 +16,7 @@ from lopen.cli.rendering.lines import rows
 
 if TYPE_CHECKING:
     from lopen.cli.rendering.frame import Snapshot
-    from lopen.cli.rendering.live import Key
+    from lopen.cli.rendering.live import ViewKey
 
 Mode = Literal["live", "plain", "quiet", "json"]
 
@@ -40,7 +40,7 @@ def subscriber(
     redact: Callable[[str], str] = str,
     color: bool = True,
     verbose: bool = False,
-    keys: Mapping[str, Key] | None = None,
+    keys: Mapping[str, ViewKey] | None = None,
 ) -> View:
     """Return the view for a mode, writing to `out`.
 

@@ -64,7 +64,7 @@ _COUNTED = (
 )
 
 
-class Key(NamedTuple):
+class ViewKey(NamedTuple):
     """A key of the live view: what it does in one word, and the action, which returns what is to be shown."""
 
     label: str
@@ -108,7 +108,7 @@ class LiveView:
         redact: Callable[[str], str] = str,
         color: bool = True,
         clock: Clock | None = None,
-        keys: Mapping[str, Key] | None = None,
+        keys: Mapping[str, ViewKey] | None = None,
     ) -> None:
         self._out = out
         self._color = color
@@ -117,7 +117,7 @@ class LiveView:
         self._take_snapshot = snapshot
         self._redact = redact
         self._keyboard = Keyboard(out)
-        own = {"l": Key("log details", self._switch_details)}
+        own = {"l": ViewKey("log details", self._switch_details)}
         self._keys = {**(keys or {}), **own} if self._keyboard.readable else {}
         self._board, self._snapshot = Board(), Snapshot()
         self._detailed = False
