@@ -53,10 +53,28 @@ class Imported:
 
 
 def imported(files: Mapping[str, str]) -> Imported:
-    """Read the Markdown files of one feature: name → text. The first of `MAIN_FILES`, else the first, is the main one."""
+    """Read the Markdown files of one feature: name → text. The first of `MAIN_FILES`, else the first, is the main one.
+
+    Files named `…/spec.md` are an OpenSpec change's requirements for single capabilities.
+    """
     main = next((name for name in MAIN_FILES if name in files), next(iter(files)))
     outline = parse_outline(files[main])
     result = Imported(_title(outline, main))
+    _sections(result, outline)
+    deltas = [name for name in files if name.endswith("/spec.md")]
+    for name in deltas:
+        _sections(result, parse_outline(files[name]))
+    for name in DESIGN_FILES:
+        if name in files and name != main:
+            _design(result, name, files[name])
+    for name in sorted(set(files) - {main, *DESIGN_FILES, *deltas}):
+        reason = "lopen plans its own tasks" if name == "tasks.md" else "read it, and add what matters"
+        result.left_out.append(f"{name}: {reason}")
+    return result
+
+
+def _sections(result: Imported, outline: Outline) -> None:
+    """Take the sections of a file: what lopen has a place for, the rest as behaviour, and the criteria of all."""
     requirement = ""
     for section in outline.sections:
         body = outline.text[section.body : section.end]
@@ -70,13 +88,6 @@ def imported(files: Mapping[str, str]) -> Imported:
         elif body.strip() and not result.overview:
             result.overview = body.strip()
         _criteria(result, section, body, requirement)
-    for name in DESIGN_FILES:
-        if name in files and name != main:
-            _design(result, name, files[name])
-    for name in sorted(set(files) - {main, *DESIGN_FILES}):
-        reason = "lopen plans its own tasks" if name == "tasks.md" else "read it, and add what matters"
-        result.left_out.append(f"{name}: {reason}")
-    return result
 
 
 def specification(source: Imported, module: str, commands: Sequence[str], origin: str) -> str:

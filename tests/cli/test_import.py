@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tests.cli.conftest import Lopen
-from tests.documents.test_spec_import import ISSUE, KIRO, SPEC_KIT
+from tests.documents.test_spec_import import CHANGE, ISSUE, KIRO, SPEC_KIT
 
 
 def test_a_folder_a_file_and_an_issue_are_imported(lopen: Lopen, project: Path, tmp_path: Path) -> None:
@@ -24,6 +24,17 @@ def test_a_folder_a_file_and_an_issue_are_imported(lopen: Lopen, project: Path, 
     (project / "requirements.md").write_text(KIRO["requirements.md"])
     assert lopen("import", "requirements.md", "--module", "signin").returncode == 0
     assert lopen("check", "signin").returncode == 0
+
+    for name, text in CHANGE.items():
+        (project / "openspec/changes/add-2fa" / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / "openspec/changes/add-2fa" / name).write_text(text)
+    assert lopen("import", "openspec/changes/add-2fa").returncode == 0
+    assert "nobody is signed in" in (project / "specs/add-2fa/SPECIFICATION.md").read_text()
+    assert lopen("check", "add-2fa").returncode == 0
+
+    (project / "notes.md").write_bytes(b"# Notes \xff\n\nnot UTF-8\n")
+    broken = lopen("import", "notes.md")
+    assert (broken.returncode, "Traceback" in broken.stderr, "notes.md" in broken.stderr) == (1, False, True)
 
     programs = tmp_path / "bin"
     programs.mkdir()

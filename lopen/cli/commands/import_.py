@@ -75,7 +75,9 @@ def _markdown(source: Path) -> tuple[Mapping[str, str], str]:
             raise LopenError(
                 f"{source} contains no Markdown file", hint="name the folder with spec.md or requirements.md"
             )
-        return {path.name: read_source(path) for path in paths}, source.resolve().name
+        deltas = sorted(source.glob("specs/*/spec.md"))[:MAX_FILES]  # of an OpenSpec change
+        read = {path.relative_to(source).as_posix(): read_source(path) for path in (*paths, *deltas)}
+        return read, source.resolve().name
     generic = source.name in ("spec.md", "requirements.md", "proposal.md", "README.md")
     return {source.name: read_source(source)}, source.resolve().parent.name if generic else source.stem
 
