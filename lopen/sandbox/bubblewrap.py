@@ -1,6 +1,6 @@
 """The strong sandbox: bubblewrap (bwrap(1)) with separate namespaces for everything.
 
-A command sees the parts of the system that programs need (`system_view.py`), tools, and the project. This collects
+A command sees the parts of the system that programs need (`bubblewrap_policy.py`), tools, and the project. This collects
 them and the paths to protect into a policy, runs bwrap under it, and ends the command's process namespace afterwards
 (`namespace.py`).
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lopen.base.trusted_programs import find_program
 from lopen.sandbox import folders
-from lopen.sandbox.bubblewrap_policy import BubblewrapPolicy, bwrap_argv
+from lopen.sandbox.bubblewrap_policy import BubblewrapPolicy, bwrap_argv, library_folders, system_view
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, InstallNetwork, Room, SandboxFailed
 from lopen.sandbox.environment import (
     VERIFY,
@@ -32,7 +32,6 @@ from lopen.sandbox.kernel_filter import filter_file, filter_program
 from lopen.sandbox.namespace import Namespace, Pipes
 from lopen.sandbox.protected import specifications
 from lopen.sandbox.supervision import spawn, supervise
-from lopen.sandbox.system_view import library_folders, system_view
 
 ROOM_HOME = Path("/tmp/home")  # noqa: S108 - the HOME of a command in a room, in its private /tmp
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin")

@@ -35,8 +35,8 @@ class Unconfined(ProjectSandbox):
 
     name = "none"
     warning = (
-        "commands run without a sandbox: they can read and change everything you can, your terminal, your keys and "
-        "other programs' memory included, and reach the network; what clears its environment stays if lopen is killed"
+        "commands run without a sandbox: they can read and change everything you can, your terminal, your keys, "
+        "lopen's seal and server token and other programs' memory included, and reach the network; what clears its environment stays if lopen is killed"
     )
 
     def run(self, command: Command) -> CommandResult:

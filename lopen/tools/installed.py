@@ -230,7 +230,8 @@ def remove_unused(rooms: Path, *, project: Path | None = None) -> int:
 
     Return the bytes of what was installed in them. `rooms` has a folder for each project.
     """
-    found = {folder: read_record(folder) for folder in rooms.glob("*/room-*")}
+    folders = (*rooms.glob("*/room-*"), *rooms.glob("*/beside/room-*"))
+    found = {folder: read_record(folder) for folder in folders}
     left, freed = sum(int(body.get("bytes", 0)) for body in found.values()), 0
     for folder in sorted(found, key=last_use):
         size = int(found[folder].get("bytes", 0))

@@ -11,9 +11,8 @@ import pytest
 
 from lopen.sandbox import bubblewrap
 from lopen.sandbox.bubblewrap import Bubblewrap, find_bwrap
-from lopen.sandbox.bubblewrap_policy import BubblewrapPolicy, bwrap_argv
+from lopen.sandbox.bubblewrap_policy import BubblewrapPolicy, SystemView, bwrap_argv
 from lopen.sandbox.command import Command, SandboxFailed
-from lopen.sandbox.system_view import SystemView
 from tests.needs import require_sandbox
 from tests.sandbox.world import SESSION, World
 

@@ -37,7 +37,7 @@ REPOSITORY = Path(__file__).parents[2]
 CREDENTIALS = (
     ".ssh/id_rsa", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".config/lopen/token", ".docker/config.json",
     ".kube/config", ".npmrc", ".pypirc", ".git-credentials", ".gnupg/secring", ".cargo/credentials.toml",
-    ".claude.json", ".claude/.credentials.json", ".bash_history", "private.txt",
+    ".claude.json", ".claude/.credentials.json", ".local/share/lopen/seal.key", ".local/share/lopen/token", ".bash_history", "private.txt",
 )  # fmt: skip
 SECRET_VARIABLES = {
     "ANTHROPIC_API_KEY": "CANARY-1",
