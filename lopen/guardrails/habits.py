@@ -107,7 +107,7 @@ def _same_failures(calls: CallHistory, end: CallEnd, limits: HabitLimits) -> Was
         names,
         worst,
         f"{names} failed in {worst} test runs in a row, whatever you changed. Stop editing: find the cause first. Read the "
-        "code that the test reaches, print what it gets, and say what all attempts have in common.",
+        "code that the test reaches, print what it gets, and look for what all attempts have in common.",
     )
 
 

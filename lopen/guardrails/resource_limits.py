@@ -180,5 +180,5 @@ def _reason(circuit: OpenCircuit) -> str:
 def _correction(circuit: OpenCircuit) -> str:
     return (
         f"The circuit breaker {circuit.rule} tripped: {one_line(circuit.reason)}. The call that tripped it "
-        "was not executed. Do not repeat what led there: say what you know, then take a different next step."
+        "was not executed. Do not repeat what led there: take another next step."
     )

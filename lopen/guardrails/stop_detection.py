@@ -99,7 +99,7 @@ def _meant(before: str, after: str, phrase: Phrase) -> bool:
 
 
 OBSERVATIONS: Mapping[StopKind, str] = {
-    "permission": "you turned to a person{said}. Nobody answers here and no permission is needed: go on",
+    "permission": "you asked for permission{said}; no permission is needed: go on",
     "question": "you ended on a question{said}. Nobody reads the end of a turn",
     "status": "you reported or announced instead of acting{said}. Do it now, in this turn",
     "claim": "you claimed that work is done{said}. Only recorded and verified work counts",

@@ -58,7 +58,7 @@ FIXED: tuple[Tool, ...] = (
     ),
     Tool(
         "run_command",
-        "Run a shell command in the project (timeout 120 s, at most 600; output at most 30,000 characters, its middle left out: redirect to a file and read that for the rest). What verify-setup installed is there, read-only. In planning the project is read-only.",
+        "Run a shell command in the project (timeout 120 s, at most 600; output at most 30,000 characters, its middle left out: redirect to a file and read that for the rest). What verify-setup installed is there, read-only. Before step 6 the project is read-only.",
         inputs.RunCommand,
         RESEARCHING,
         file_tools.run_command,
@@ -118,7 +118,7 @@ FIXED: tuple[Tool, ...] = (
     ),
     Tool(
         "ask_user",
-        "Ask the person one question, with the answer that holds if nobody answers.",
+        "Ask the person one question; `default` is the answer where nobody answers.",
         inputs.AskUser,
         PLANNING_AND_BEFORE,
         reading.ask_user,

@@ -108,7 +108,7 @@ class ReportProgress(Input):
 class AskUser(Input):
     question: Text
     options: list[str] | None = None
-    default: Annotated[str, Field(description="the answer that holds where no person answers")]
+    default: str
 
 
 class WriteSpec(Input):

@@ -204,7 +204,7 @@ BEHAVIOURS: Sequence[Behaviour] = (
     ),
     Behaviour(
         "edits file after file without a test",
-        numbered(lambda n: [write(f"part{n}.py", f"N = {n}\n")]),
+        numbered(lambda n: [write(f"test_part{n}.py", f"N = {n}\n")]),
         51,
         [DISCIPLINE, CIRCUIT],
         "circuit",

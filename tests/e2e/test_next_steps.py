@@ -183,7 +183,7 @@ def test_building_wants_a_plan(make_project: MakeProject) -> None:
 def test_a_specification_that_is_missing_is_asked_for_by_its_name(make_project: MakeProject) -> None:
     asked = tools(("read_spec", {}))
     project = make_project([asked, status(400, "no more")])
-    assert "lopen spec calc -p TEXT" in project.lopen("run", "calc").err
+    assert "lopen spec calc -p 'what it should do'" in project.lopen("run", "calc").err
     project.lopen("spec", "calc", "-p", "Make it")
     told = json.dumps(project.requests[1]["messages"])
     assert "does not exist" in told
