@@ -16,6 +16,7 @@ TABLES = (
     "documents",
     "guardrails",
     "integrity",
+    "mutation",
     "limits",
     "day",
     "sandbox",
