@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lopen.documents.sections import normalise_name
-from lopen.documents.spec import OPTIONAL, REQUIRED, Specification
+from lopen.documents.spec import OPTIONAL, OVERVIEW, REQUIRED, Specification
 from lopen.oracle.verdict import Scope
 from lopen.prompts.prompt import named, outermost
 from lopen.workflow.session import Session
@@ -18,11 +18,12 @@ def described(session: Session, spec: Specification, scope: Scope, subject: str,
     """Return base tree (the `present` one where no work began), description, sections and criteria of a subject."""
     tree = session.tree
     if scope == "module":
-        names = ", ".join(c.name for c in tree.components)
+        overview = spec.outline.get(OVERVIEW)
+        about = ((overview.address, spec.outline.full_text(overview)),) if overview is not None else ()
         return (
             _first_base(tree.components) or present,
-            f"Module {subject}: {names}",
-            _sections(spec, _all_sections(tree)),
+            "\n".join([f"Module {subject}:", *map(_component_text, tree.components)]),
+            (*about, *_sections(spec, _all_sections(tree))),
             _criteria(spec),
         )
     if scope == "component":
@@ -30,7 +31,7 @@ def described(session: Session, spec: Specification, scope: Scope, subject: str,
         assert component is not None
         return (
             component.base or present,
-            f"Component {component.name}: {component.description}",
+            _component_text(component),
             _sections(spec, component.spec_sections, _all_sections(tree)),
             _criteria(spec, component.criteria),
         )
@@ -43,6 +44,12 @@ def described(session: Session, spec: Specification, scope: Scope, subject: str,
         _sections(spec, task.spec_sections, owner.spec_sections, _all_sections(tree)),
         _criteria(spec, owner.criteria_of(task)),
     )
+
+
+def _component_text(component: Component) -> str:
+    """The component, with its task where it has one alone: no narrower verdict tells of that."""
+    text = f"Component {component.name}: {component.description}"
+    return f"{text}\n{_task_text(component.tasks[0], component)}" if len(component.tasks) == 1 else text
 
 
 def _task_text(task: Task, owner: Component) -> str:

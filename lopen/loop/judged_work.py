@@ -25,6 +25,8 @@ from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 
 LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
+MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
+_PATH_WORD = re.compile(r"\b[\w-]+(?:/[\w.-]+)*\.\w{1,8}\b|\b[A-Z]{4,}[\w-]*|\b(?:Make|Docker|Just)file\b")
 UNCOMPARED = "the file is too large to be searched for weakened tests"
 UNREADABLE = f"the file is too large to be judged: the judge reads at most {SEARCHED_BYTES:,} bytes of one"
 SOURCE_SUFFIXES = words(
@@ -95,8 +97,11 @@ def evidence_for(
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
     mutation = _mutation(bench, base, tree, compared, results)
     nothing = mutation.finding(blocks=scope != "task" or _touches_tests(compared)) if mutation else None
-    shown = _found_done(repository, tree, session, scope, subject, {c.path for c in change.files})
-    source = (*(_source(change, in_gaps) if wide else ()), *shown)
+    source = _source(change, in_gaps) if wide else ()
+    stated = "\n".join((description, *(text for _, text in criteria)))
+    whole = {c.path for c in change.files if c.kind == "added"} | {file.path for file in source}
+    shown = _named_files(repository, tree, _found_done(session, scope, subject), stated, whole)
+    source = (*source, *shown)
     removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
     own = [
         *find_tampering(compared, removals.reason),
@@ -126,6 +131,7 @@ def evidence_for(
         tests=tuple(sorted(tests_by_file(_texts(change)).items())) if scope != "task" else (),
         mutation=mutation,
         refused=tuple(refused),
+        earlier=_earlier(verdicts, scope, subject),
         removals=tuple(sorted(removals.given)),
     )
 
@@ -149,31 +155,46 @@ def _touches_tests(changes: Sequence[FileChange]) -> bool:
 def _files(change: _Change, shown: Sequence[SourceFile]) -> tuple[ChangedFile, ...]:
     """The files that changed, and the others that are shown, with their sizes in bytes."""
     changed = [(c.path, change.size(c.after) if c.after else None) for c in change.files]
-    others = [(f.path, len(f.text.encode("utf-8", "replace"))) for f in shown]
+    known = {path for path, _ in changed}
+    others = [(f.path, len(f.text.encode("utf-8", "replace"))) for f in shown if f.path not in known]
     return tuple(ChangedFile(path, size, kind(path)) for path, size in (*changed, *others))
 
 
-def _found_done(
-    repository: Checkout, tree: str, session: Session, scope: Scope, subject: str, changed: Container[str]
+def _named_files(
+    repository: Checkout, tree: str, names: Sequence[str], stated: str, shown: Container[str]
 ) -> list[SourceFile]:
-    """The unchanged files that step 3 named as evidence for components it found done."""
-    done = [c for c in session.tree.components if c.found == "done" and not c.tasks]
-    named = [p.strip("/") for c in done if scope == "module" or c.id == subject for p in c.evidence]
-    if not named:
-        return []
-    entries = repository.entries(tree)
+    """The files at and below `names`, and those that the work's own words name, but for those `shown` whole."""
+    entries = repository.entries(tree) if names or _PATH_WORD.search(stated) else {}
+    spoken = {word.strip("./").casefold() for word in _PATH_WORD.findall(stated)}
+    by_name: dict[str, list[str]] = {}
+    for path in entries:
+        base = PurePosixPath(path.casefold())
+        for name in {str(base), base.name, base.stem if "/" not in path else base.name}:
+            by_name.setdefault(name, []).append(path)
+    told = [by_name[word][0] for word in sorted(spoken) if len(by_name.get(word, "")) == 1][:MOST_NAMED]
     wanted = {
         path: entry.blob
         for path, entry in entries.items()
-        if path not in changed and any(path == name or path.startswith(f"{name}/") for name in named)
+        if path not in shown
+        and (path in told or any(path == name or path.startswith(f"{name}/") for name in names))
+        and entry.mode != GITLINK
     }
     sizes = repository.blob_sizes(wanted.values())
     contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
-    return [
-        SourceFile(path, contents[blob].decode("utf-8", "replace"))
-        for path, blob in wanted.items()
-        if blob in contents
-    ]
+    texts = {p: contents[blob].decode("utf-8", "replace") for p, blob in wanted.items() if blob in contents}
+    return [SourceFile(path, text) for path, text in texts.items()]
+
+
+def _found_done(session: Session, scope: Scope, subject: str) -> list[str]:
+    """The files and folders that step 3 named as evidence for components it found done."""
+    done = [c for c in session.tree.components if c.found == "done" and not c.tasks]
+    return [p.strip("/") for c in done if scope == "module" or c.id == subject for p in c.evidence]
+
+
+def _earlier(verdicts: Sequence[Verdict], scope: Scope, subject: str) -> tuple[Finding, ...]:
+    """What the last verdict on this work found, if it did not pass."""
+    ours = [v for v in verdicts if (v.scope, v.subject) == (scope, subject)]
+    return ours[-1].findings if ours and not accepted(ours[-1]) else ()
 
 
 def _established(

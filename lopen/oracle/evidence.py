@@ -66,11 +66,12 @@ class Evidence:
     (heading path, text) and `criteria` (id, text) of the specification. `base_tree` and `tree` are the git tree ids
     between which the work was done; `files` are the files that differ between them. `diff` is what no accepted
     verdict covers of it; `source` is the final text of the files that accepted verdicts cover (`established`), and of those
-    that step 3 named for a component it found done; `files` lists these, too.
+    that the work's words name, or step 3 for a component it found done; `files` lists these, too.
     `answers` are (question, answer) of the person. `note` is a claim of the builder. `tests` are (path, names).
     `removals` are the reasons for which removed tests are no error of lopen's own.
     `mutation` is what the tests notice of small faults in the changed functions, None where there are none to make.
-    `refused` are lopen's findings that fail the work without a judge.
+    `refused` are lopen's findings that fail the work without a judge. `earlier` are the findings of the last verdict on
+    the same work, where it did not pass.
     """
 
     scope: Scope
@@ -92,6 +93,7 @@ class Evidence:
     tests: tuple[tuple[str, tuple[str, ...]], ...] = ()
     mutation: MutationCheck | None = None
     refused: tuple[Finding, ...] = ()
+    earlier: tuple[Finding, ...] = ()
     removals: tuple[str, ...] = ()
 
 

@@ -21,6 +21,7 @@ LONGEST_NOTE = 2_000
 SHARES = {
     "findings": 0.12,
     "mutation": 0.04,
+    "earlier": 0.04,
     "results": 0.15,
     "description": 0.06,
     "criteria": 0.10,
@@ -108,6 +109,11 @@ def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
         note = _group("The builder's note: a claim, not evidence", "note", whole)
         note.add_lines("note", visible(evidence.note[:LONGEST_NOTE]).split("\n"))
         yield note
+    if evidence.earlier:
+        title = "Found by the last verdict on this work: see whether each is mended now"
+        earlier = _group(title, "earlier", whole)
+        earlier.add_lines("earlier", list(_finding_lines(evidence.earlier)))
+        yield earlier
     if evidence.established:
         table = _group("Accepted verdicts on narrower pieces of this work", "established", whole)
         table.add_lines("verdicts", list(_established_lines(evidence)))
@@ -196,7 +202,7 @@ def file_groups(evidence: Evidence, unshown: EvidenceGroup, room: int) -> Iterat
     )
     for path in sorted(diffs, key=order):
         diff.add(path, diffs[path])
-    which = "that the verdicts covered" if covered else "that step 3 named as evidence"
+    which = "that the verdicts covered" if covered else "that the work names"
     final = EvidenceGroup(f"Final source of the files {which}", diff.room)
     for path in sorted(source, key=order):
         final.add(path, source[path])

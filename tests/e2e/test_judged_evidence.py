@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.e2e.conftest import MakeProject
 from tests.e2e.test_drift import Edited, system
-from tests.endpoint import tools
-from tests.project import build, code, component, specification, task, verified
+from tests.endpoint import tools, verdict
+from tests.project import build, code, component, plan, specification, task, verified
 
 
 def shown(request: dict[str, Any]) -> str:
@@ -66,7 +66,35 @@ def test_a_component_found_done_is_judged_on_the_files_named(make_project: MakeP
 
     assert ran.code == 0, ran.err
     asked = shown(project.oracle_requests[0])
-    files = asked.partition("# Final source of the files that step 3 named as evidence")[2]
+    files = asked.partition("# Final source of the files that the work names")[2]
     assert "return a + b" in files
     assert "ASSERTED = True" in files
     assert "UNNAMED" not in asked
+
+
+def test_the_judge_sees_files_named_its_earlier_findings_and_the_task(make_project: MakeProject) -> None:
+    wrong = {"severity": "error", "message": "the sum is off by one", "path": "calc.py", "line": 2}
+    turns = [tools(*code(value=value), *verified("calc-t1")) for value in ("a + b + 0", "a + b")]
+    project = make_project(
+        [plan(component("core", "AC-1", "AC-2")), *turns], oracle=[verdict(findings=[wrong]), verdict()]
+    )
+    criteria = ("add(1, 2) is 3, as the README says", "usage.md and pkg/other.py stay as they are")
+    project.write("docs/usage.md", "UNCHANGED USAGE\n")
+    project.write("pkg/other.py", "OTHER = 1\n")
+    project.write("pkg/unnamed.py", "UNNAMED = 1\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "Before")
+    project.specify(text=specification(criteria=criteria))
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    first, second = map(shown, project.oracle_requests)
+    assert "off by one" not in first
+    assert "off by one" in second.partition("# Found by the last verdict on this work")[2]
+    for asked in (first, second):
+        named = asked.partition("# Final source of the files that the work names")[2]
+        assert all(text in named for text in ("A project.", "UNCHANGED USAGE", "OTHER = 1"))
+        assert "UNNAMED" not in asked
+        assert "Write it, with its tests." in asked, "the task of a module with one task"
+        assert "It computes." in asked, "the specification's overview"
