@@ -98,7 +98,9 @@ def load(path: Path) -> Recording:
         UnreadableRecording: the content is not valid; the message names the line.
     """
     lines = enumerate((text for text, _ in read_members(path)), start=1)
-    number, first = next(lines, (1, b""))
+    number, first = next(lines, (0, b""))
+    if not number:
+        raise UnreadableRecording(f"{path} is empty: no exchange was recorded")
     header = _object(path, number, first)
     if header.get("lopen_recording") != VERSION or not isinstance(header.get("module"), str):
         raise UnreadableRecording(

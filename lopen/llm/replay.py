@@ -94,6 +94,8 @@ class ReplayModel:
 
     def _matching(self, request: Request) -> RecordedExchange:
         candidates = self._candidates(request)
+        if not self._left and not self._followed:
+            raise RecordingEnded("the recording has no exchange: its run ended before the first answer")
         if not candidates:
             raise RecordingEnded(
                 f"the recording has ended, but there is another request ({request.purpose})",

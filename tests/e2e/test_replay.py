@@ -123,6 +123,26 @@ class TestInAScratchClone:
         assert whole.code == 0, _said(whole)
         assert "gives the same tree" in whole.out
 
+    def test_a_killed_session_is_replayed_as_far_as_it_came(
+        self, make_project: MakeProject, tmp_path: Path
+    ) -> None:
+        project = make_project([status(400, "no"), plan(), build("calc-t1")])
+        project.specify()
+        assert project.approved_run().code == 1
+        session, file = project.status()["session"], tmp_path / "none.gz"
+        nothing = project.lopen("replay", session)
+        assert (nothing.code, "gives the same tree" in nothing.out) == (0, True)
+        assert project.lopen("session", "export", session, "--recording", str(file)).code == 0
+        other = make_project(name="another")
+        other.specify()
+        unplayed = other.approved_run("calc", "--model", f"replay:{file}")
+        assert (unplayed.code, "the recording has no exchange" in unplayed.err) == (1, True)
+        for _ in range(2):  # after the plan, and within the task
+            killed = project.ended_at("after:lopen.loop.model_calls:ModelCalls._settle", "resume", session)
+            assert killed.code < 0
+            replayed = project.lopen("replay", session)
+            assert (replayed.code, "gives the same tree" in replayed.out) == (0, True), _said(replayed)
+
     def test_another_tree_and_a_missing_recording_are_said(self, make_project: MakeProject) -> None:
         project = make_project([plan(tasks=["Add", "Test"]), build("calc-t1"), build("calc-t2", "calc2")])
         project.specify()

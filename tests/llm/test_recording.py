@@ -192,7 +192,7 @@ class TestHostileFiles:
     @pytest.mark.parametrize(
         ("data", "said"),
         [
-            (b"", "r:1"),
+            (b"", "r is empty: no exchange was recorded"),
             (b"plain text", "r:1: damaged"),
             (member({"lopen_recording": 2, "module": "m"}), "r:1: not a recording that this version of lopen reads"),
             (member({"module": "m"}), "r:1"),
