@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lopen import __version__
-from lopen.application import span_names as names
 from lopen.base.errors import LopenError
 from lopen.base.events import (
     IterationEnded,
@@ -31,6 +30,38 @@ from lopen.workflow.steps import Step, phase_of
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
+
+# Names of OpenTelemetry's semantic conventions for generative AI, and lopen's own
+# (https://opentelemetry.io/docs/specs/semconv/gen-ai/)
+SERVICE = "lopen"
+INVOKE_WORKFLOW, INVOKE_AGENT, CHAT, EXECUTE_TOOL = "invoke_workflow", "invoke_agent", "chat", "execute_tool"
+PROVIDER, FUNCTION = "anthropic", "function"
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER_NAME = "gen_ai.provider.name"
+CONVERSATION_ID = "gen_ai.conversation.id"
+WORKFLOW_NAME = "gen_ai.workflow.name"
+AGENT_NAME = "gen_ai.agent.name"
+REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_MODEL = "gen_ai.response.model"
+MAX_TOKENS = "gen_ai.request.max_tokens"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITE_TOKENS = "gen_ai.usage.cache_creation.input_tokens"
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_TYPE = "gen_ai.tool.type"
+TOOL_CALL_ID = "gen_ai.tool.call.id"
+ERROR_TYPE = "error.type"
+
+MODULE = "lopen.module"
+STEP = "lopen.step"
+ITERATION = "lopen.iteration"
+TURN = "lopen.turn"
+TASK = "lopen.task"
+OUTCOME = "lopen.outcome"
+COST_USD = "lopen.cost_usd"
 
 PATH = "/v1/traces"
 EXPORT_TIMEOUT_S = 5
@@ -58,11 +89,11 @@ def traced(endpoint: str) -> Iterator[tuple[Subscriber, ...]]:
             f"telemetry.endpoint is set, and {error.name} is not installed", hint="pip install 'lopen[otel]'"
         ) from error
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it has no say in a run's output
-    resource = Resource.create({"service.name": names.SERVICE, "service.version": __version__})
+    resource = Resource.create({"service.name": SERVICE, "service.version": __version__})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     exporter = OTLPSpanExporter(endpoint=endpoint.rstrip("/") + PATH, timeout=EXPORT_TIMEOUT_S)
     provider.add_span_processor(BatchSpanProcessor(exporter))
-    spans = SessionSpans(provider.get_tracer(names.SERVICE, __version__))
+    spans = SessionSpans(provider.get_tracer(SERVICE, __version__))
     try:
         yield (spans,)
     finally:
@@ -83,32 +114,32 @@ class SessionSpans:
         match recorded.event:
             case SessionStarted(module, step, resumed):
                 own = {
-                    names.WORKFLOW_NAME: module,
-                    names.MODULE: module,
-                    names.STEP: step,
+                    WORKFLOW_NAME: module,
+                    MODULE: module,
+                    STEP: step,
                     "lopen.resumed": resumed,
                 }
-                own[names.CONVERSATION_ID] = recorded.session
-                self._begin("session", f"{names.INVOKE_WORKFLOW} {module}", at, names.INVOKE_WORKFLOW, own)
+                own[CONVERSATION_ID] = recorded.session
+                self._begin("session", f"{INVOKE_WORKFLOW} {module}", at, INVOKE_WORKFLOW, own)
             case IterationStarted(number, step, model, _, task):
                 agent = "builder" if phase_of(Step(step)) == "building" else "planner"
-                own = {names.AGENT_NAME: agent, names.STEP: step, names.ITERATION: number, names.TASK: task}
-                own |= {names.REQUEST_MODEL: model, names.CONVERSATION_ID: recorded.session}
-                self._begin("iteration", f"{names.INVOKE_AGENT} {agent}", at, names.INVOKE_AGENT, own)
+                own = {AGENT_NAME: agent, STEP: step, ITERATION: number, TASK: task}
+                own |= {REQUEST_MODEL: model, CONVERSATION_ID: recorded.session}
+                self._begin("iteration", f"{INVOKE_AGENT} {agent}", at, INVOKE_AGENT, own)
             case TurnStarted(turn, _, _):
-                self._begin("turn", f"turn {turn}", at, "", {names.TURN: turn})
+                self._begin("turn", f"turn {turn}", at, "", {TURN: turn})
             case TurnEnded() as ended:
                 self._request(ended, at)
             case ToolEnded() as ended:
                 self._tool(ended, at)
             case IterationEnded(_, outcome, _):
-                self._end("iteration", at, {names.OUTCOME: outcome})
+                self._end("iteration", at, {OUTCOME: outcome})
             case SessionPaused(kind, _, _):
-                self._end("session", at, {names.OUTCOME: f"paused: {kind}"})
+                self._end("session", at, {OUTCOME: f"paused: {kind}"})
             case SessionComplete():
-                self._end("session", at, {names.OUTCOME: "complete"})
+                self._end("session", at, {OUTCOME: "complete"})
             case SessionFailed():
-                self._end("session", at, {names.OUTCOME: "failed", names.ERROR_TYPE: "failed"})
+                self._end("session", at, {OUTCOME: "failed", ERROR_TYPE: "failed"})
 
     def _begin(self, kind: str, name: str, at: datetime, operation: str, own: dict[str, Any]) -> None:
         self._end(kind, at, {})
@@ -121,7 +152,7 @@ class SessionSpans:
         from opentelemetry.trace import SpanKind, set_span_in_context
 
         parent = set_span_in_context(self._open[-1][1]) if self._open else None
-        attributes = own | ({names.OPERATION: operation} if operation else {})
+        attributes = own | ({OPERATION: operation} if operation else {})
         kind = SpanKind.CLIENT if call else SpanKind.INTERNAL
         return self._tracer.start_span(name, parent, kind, attributes, start_time=_ns(at))
 
@@ -139,29 +170,29 @@ class SessionSpans:
 
     def _request(self, ended: TurnEnded, at: datetime) -> None:
         own: dict[str, Any] = {
-            names.PROVIDER_NAME: names.PROVIDER,
-            names.REQUEST_MODEL: ended.model,
-            names.RESPONSE_MODEL: ended.model,
-            names.FINISH_REASONS: (ended.stop_reason,),
-            names.INPUT_TOKENS: ended.input_tokens + ended.cache_read_tokens + ended.cache_write_tokens,
-            names.OUTPUT_TOKENS: ended.output_tokens,
-            names.CACHE_READ_TOKENS: ended.cache_read_tokens,
-            names.CACHE_WRITE_TOKENS: ended.cache_write_tokens,
+            PROVIDER_NAME: PROVIDER,
+            REQUEST_MODEL: ended.model,
+            RESPONSE_MODEL: ended.model,
+            FINISH_REASONS: (ended.stop_reason,),
+            INPUT_TOKENS: ended.input_tokens + ended.cache_read_tokens + ended.cache_write_tokens,
+            OUTPUT_TOKENS: ended.output_tokens,
+            CACHE_READ_TOKENS: ended.cache_read_tokens,
+            CACHE_WRITE_TOKENS: ended.cache_write_tokens,
         }
         if ended.cost_usd is not None:
-            own[names.COST_USD] = ended.cost_usd
-        name = f"{names.CHAT} {ended.model}"
+            own[COST_USD] = ended.cost_usd
+        name = f"{CHAT} {ended.model}"
         begun = at - timedelta(seconds=ended.seconds)
-        self._span(name, begun, names.CHAT, own, call=True).end(_ns(at))
+        self._span(name, begun, CHAT, own, call=True).end(_ns(at))
 
     def _tool(self, ended: ToolEnded, at: datetime) -> None:
-        own = {names.TOOL_NAME: ended.tool, names.TOOL_TYPE: names.FUNCTION, names.TOOL_CALL_ID: ended.call}
-        own[names.OUTCOME] = ended.outcome
+        own = {TOOL_NAME: ended.tool, TOOL_TYPE: FUNCTION, TOOL_CALL_ID: ended.call}
+        own[OUTCOME] = ended.outcome
         if ended.outcome != "ok":
-            own[names.ERROR_TYPE] = ended.outcome
-        name = f"{names.EXECUTE_TOOL} {ended.tool}"
+            own[ERROR_TYPE] = ended.outcome
+        name = f"{EXECUTE_TOOL} {ended.tool}"
         begun = at - timedelta(seconds=ended.seconds)
-        self._span(name, begun, names.EXECUTE_TOOL, own).end(_ns(at))
+        self._span(name, begun, EXECUTE_TOOL, own).end(_ns(at))
 
     def close(self) -> None:
         """End what is open."""
