@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from lopen.sandbox.choice import Mode
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools
 from tests.needs import require_sandbox
-from tests.project import code, plan, specification, verified
+from tests.project import Project, code, plan, specification, verified
 
 MODES: tuple[Mode, ...] = ("bwrap", "landlock", "none")
 SETUP = f"""set -e
@@ -69,3 +70,23 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
     assert mode == "none" or "written" not in spoilt.text, spoilt.text
     assert not os.path.lexists(project.root / ".venv")
     assert not os.path.lexists(project.root / "node_modules")
+    if mode == "bwrap":
+        _stays_while_it_is_whole(project)
+
+
+def _stays_while_it_is_whole(project: Project) -> None:
+    """Processes that verify again, as `lopen doctor` does, install nothing again until something is spoilt."""
+    (room,) = Path(project.environment()["XDG_CACHE_HOME"]).glob("lopen/rooms/*/room-*")
+    made = room / "home/.local/made"
+    first = made.read_text()
+    assert sorted(path.name for path in (room / "files").iterdir()) == [".venv", "node_modules"]
+
+    project.lopen("doctor")
+    again = made.read_text()
+    (room / "files/node_modules/.bin/checker").write_text("spoilt")
+    project.lopen("doctor")
+
+    assert first == again != made.read_text()
+    assert "spoilt" not in (room / "files/node_modules/.bin/checker").read_text()
+    assert project.lopen("memory", "clean", "--json").named("memory_cleaned")[0]["installed_bytes_freed"] > 0
+    assert not room.exists()
