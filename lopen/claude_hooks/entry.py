@@ -63,11 +63,11 @@ def main(
         disarm = _arm(settings["hooks.timeout_s"])
         answer, plain = answered(argv[0], stdin, root, settings, attempt, leaving)
     except HookTimedOut:
-        answer, plain = Answer(log=("the hook took too long; the call is allowed",)), False
+        answer, plain = Answer(log=("the hook took too long; nothing is held back",)), False
     except Malformed as error:
-        answer, plain = Answer(log=(f"{error}; the call is allowed",)), False
+        answer, plain = Answer(log=(f"{error}; nothing is held back",)), False
     except Exception as error:  # noqa: BLE001 - a fault of the guard itself must not stop anyone's work
-        answer, plain = Answer(log=(f"{type(error).__name__}: {error}; the call is allowed",)), False
+        answer, plain = Answer(log=(f"{type(error).__name__}: {error}; nothing is held back",)), False
     finally:
         disarm()
     lines = (*answer.log, *attempt.owe(root))
@@ -128,7 +128,7 @@ def answered(
     try:
         return _guarded(name, event, settings, attempt, root, leaving), event.plain
     except LopenError as error:
-        return Answer(log=(f"{error.message}; the call is allowed",)), event.plain
+        return Answer(log=(f"{error.message}; nothing is held back",)), event.plain
 
 
 def _guarded(

@@ -117,7 +117,7 @@ def circuit_lines(state: CircuitState, now: datetime) -> list[str]:
         return [f"{state.circuit_id}: all limits OK ({count})"]
     left = max(0.0, state.cooldown_until - now.timestamp())
     if state.state == "half_open":
-        how = "HALF OPEN (the next call is the probe)"
+        how = f"HALF OPEN ({'one call is being tried' if state.probe else 'one call will be tried'})"
     elif state.needs_ack:
         how = f"OPEN (waits for a person: lopen circuit ack {state.circuit_id})"
     else:

@@ -34,7 +34,7 @@ def test_a_malformed_event_allows_the_call_and_is_logged(project: HookedProject,
     for event, told in (("pre-tool-use", True), ("post-tool-use", False)):  # the person, once
         answered = project.raw(event, BAD[what])
         assert answered.code == 0
-        assert ("the call is allowed" in answered.told) is told
+        assert ("nothing is held back" in answered.told) is told
     log = (project.root / ".lopen" / "logs" / "hooks.jsonl").read_text().splitlines()
     assert [json.loads(line)["level"] for line in log] == ["warning"] * 2
 
@@ -160,7 +160,7 @@ def test_the_hooks_count_in_redis_where_the_person_says_so(project: HookedProjec
         server.stop()
     assert (answered.code, state.budget_id, state.tokens_used) == (0, "session:abc", 5_000)
     gone = project.before("Read", {"file_path": "a"})
-    assert (gone.code, "the call is allowed" in gone.err) == (0, True)
+    assert (gone.code, "nothing is held back" in gone.err) == (0, True)
     assert not (project.root / ".lopen" / "state.db").exists()
 
 
@@ -174,7 +174,7 @@ def test_usage_that_a_gone_redis_missed_is_counted_with_the_next_prompt(
         server.stop()
         for _ in range(2):
             missed = project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=usage)
-            assert (missed.code, "the call is allowed" in missed.err) == (0, True)
+            assert (missed.code, "nothing is held back" in missed.err) == (0, True)
         server.start()
         assert "10,000 / 2,000,000" in project.send("user-prompt-submit", prompt="on").context
         assert "10,000 / 2,000,000" in project.send("user-prompt-submit", prompt="on").context
