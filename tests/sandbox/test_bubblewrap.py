@@ -13,6 +13,7 @@ from lopen.sandbox import bubblewrap
 from lopen.sandbox.bubblewrap import Bubblewrap, find_bwrap
 from lopen.sandbox.bubblewrap_policy import BubblewrapPolicy, SystemView, bwrap_argv
 from lopen.sandbox.command import Command, SandboxFailed
+from lopen.sandbox.environment import command_home
 from tests.needs import require_sandbox
 from tests.sandbox.world import SESSION, World
 
@@ -160,6 +161,42 @@ def test_a_cache_folder_that_is_a_link_is_replaced(tmp_path: Path) -> None:
     Bubblewrap(tmp_path / "p").run(Command("echo x > $HOME/x", tmp_path / "p"))
     assert os.listdir(tmp_path / "out") == []
     assert (tmp_path / "p/.lopen/cache/home/x").exists()
+
+
+@needs_bwrap
+@pytest.mark.parametrize("writable", [True, False])
+def test_what_is_shown_stands_read_only_at_its_place(tmp_path: Path, writable: bool) -> None:
+    root, kept, outside = (tmp_path / name for name in ("project", "kept", "outside"))
+    for file in (
+        root / "src.py",
+        kept / "node_modules/dep.js",
+        kept / "bin/tool",
+        kept / "pnp.cjs",
+        outside / "x",
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(file.name)
+    home = command_home(root)
+    shown = (
+        (kept / "node_modules", root / "node_modules"),
+        (kept / "pnp.cjs", root / "pnp.cjs"),
+        (kept / "bin", home / ".local/bin"),
+    )
+    line = "cat node_modules/dep.js pnp.cjs ~/.local/bin/tool /tmp/home/.local/bin/tool; " + (
+        "touch node_modules/x; echo >> pnp.cjs; rm -f ~/.local/bin/tool; mv node_modules x"
+    )
+    sandbox = Bubblewrap(root)
+
+    seen = sandbox.run(Command(line, root, writable=writable, shown=shown)).output
+
+    assert seen.startswith("dep.jspnp.cjstooltool")
+    assert sorted(os.listdir(root)) == [".lopen", "src.py"]
+    assert list(home.iterdir()) == []
+    assert sorted(p.name for p in kept.rglob("*")) == ["bin", "dep.js", "node_modules", "pnp.cjs", "tool"]
+    (home / ".local").symlink_to(outside)  # by an earlier command: nothing is made or shown there
+    (root / "node_modules").symlink_to(outside)
+    assert "dep.js" not in sandbox.run(Command("cat node_modules/*", root, shown=shown)).output
+    assert os.listdir(outside) == ["x"]
 
 
 @needs_bwrap
