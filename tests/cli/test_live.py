@@ -120,11 +120,13 @@ def test_the_whole_picture_of_a_resumed_session() -> None:
         "✗ Printer 0/1",
         "  ✗ T6 Colours",
         "run_command pytest -q (87 s)",
-        "2 of 6 tasks done, tests: 12 passed, 1 skipped",
+        "2 of 6 tasks done, last test run: 12 passed, 1 skipped",
         "$1.50 of $5.00, 400,000 of 500,000 tokens, claude-sonnet-5-5",
         "d diff",
     ]
     assert [line.style for line in picture[-2:]] == ["yellow", "dim"]
+    narrow = _lines(board, Snapshot(TREE), width=60)
+    assert narrow[1] == "calc, step 6 of 7: working through the tasks, 0:01:30"
 
 
 def test_the_remaining_time_is_a_range_once_two_tasks_are_done() -> None:

@@ -81,14 +81,13 @@ def _title(board: Board, width: int, now: datetime) -> Styled:
     parts = [board.module or "lopen"]
     if board.step:
         parts.append(step_title(board.step))
-    if board.iteration:
-        parts.append(f"iteration {board.iteration}")
     if board.started:
         parts.append(_elapsed(now - board.started))
-    if board.step in STEP_TITLES:
-        phase = phase_of(Step(board.step)).replace("_", " ")
-        if len(", ".join((*parts, phase))) + 2 <= width:  # else left out: the step implies it
-            parts.insert(1, phase)
+    phase = phase_of(Step(board.step)).replace("_", " ") if board.step in STEP_TITLES else ""
+    iteration = f"iteration {board.iteration}" if board.iteration else ""
+    for at, part in ((1, phase), (-1, iteration)):  # left out where there is no room
+        if part and len(", ".join((*parts, part))) <= width:
+            parts.insert(at, part)
     return Styled(clipped(", ".join(parts), width), "bold")
 
 
@@ -117,7 +116,7 @@ def _progress(board: Board, snapshot: Snapshot, width: int) -> list[Styled]:
     if left := remaining(board.task_seconds, snapshot.tree):
         parts.append(left)
     if board.tests:
-        parts.append(f"tests: {board.tests}")
+        parts.append(f"last test run: {board.tests}")
     return [Styled(clipped(", ".join(parts), width))] if parts else []
 
 
