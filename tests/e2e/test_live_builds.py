@@ -197,3 +197,28 @@ def test_attach_shows_what_a_detached_run_has_spent_and_q_only_leaves(make_proje
     finally:
         held.set()
     assert project.lopen("attach").code == 0
+
+
+def test_ctrl_z_leaves_the_terminal_to_the_shell_and_fg_goes_on(make_project: MakeProject) -> None:
+    held, asked = threading.Event(), threading.Event()
+
+    def waiting(_: dict[str, Any]) -> Answer:
+        asked.set()
+        held.wait(TIMEOUT_S / 4)
+        return build("calc-t1")
+
+    project = _approved(make_project, [plan(), waiting])
+    shell = Screen(project.root, ["bash", "--norc", "-i"], project.environment(), width=100)
+    with shell as screen:
+        screen.type(f"{sys.executable} -m lopen run calc; echo EXIT $?\n")
+        assert asked.wait(TIMEOUT_S)
+        screen.until(lambda rows: any("q detach" in row for row in rows))
+        screen.type("C-z")
+        screen.until(lambda rows: any("Stopped" in row for row in rows))
+        screen.type("stty -a | grep -o ' echo '; fg\n")
+        rows = screen.until(lambda rows: any("q detach" in row for row in rows))
+        assert " echo" in rows
+        assert sum(row.startswith(RULE) for row in rows) == 1
+        held.set()
+        screen.until(lambda rows: any("calc is complete" in row for row in rows))
+        assert not any(row.startswith("───") for row in screen.everything())
