@@ -91,26 +91,22 @@ def evidence_for(
     narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v) and v.tree]
     gaps = uncovered(base, tree, narrower)
     parts = _established(session, scope, subject, narrower)
-    wide = bool(parts) and gaps != ((base, tree),)
-    if not wide:
+    if not (wide := bool(parts) and gaps != ((base, tree),)):
         gaps, parts = ((base, tree),), ()
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
-    mutation = _mutation(bench, base, tree, compared, results)
-    nothing = mutation.finding(blocks=scope != "task" or _touches_tests(compared)) if mutation else None
-    source = _source(change, in_gaps) if wide else ()
-    stated = "\n".join((description, *(text for _, text in criteria)))
-    whole = {c.path for c in change.files if c.kind == "added"} | {file.path for file in source}
+    mutation, told = _mutation(bench, base, tree, compared, results, scope)
+    covered = _source(change, in_gaps) if wide else ()
+    whole = {c.path for c in change.files if c.kind == "added"} | {file.path for file in covered}
+    stated = [description, *(text for _, text in criteria)]
     shown = _named_files(repository, tree, _found_done(session, scope, subject), stated, whole)
-    source = (*source, *shown)
     removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
-    own = [
+    own = (
         *find_tampering(compared, removals.reason),
         *_uncompared(change),
         *converted_files(repository, base, tree, change.files),
         *untested_code(bench, compared),
         *left_out(bench),
-    ]
-    refused = [nothing] if nothing and nothing.severity == "error" else []
+    )
     return Evidence(
         scope=scope,
         subject=subject,
@@ -121,31 +117,39 @@ def evidence_for(
         diff=diff,
         files=_files(change, shown),
         results=tuple(r.as_evidence() for r in results),
-        tampering=(*own, *([nothing] if nothing and not refused else [])),
+        tampering=own + tuple(f for f in told if f.severity != "error"),
         base_tree=base,
         tree=tree,
         answers=session.answers,
         note=note,
         established=parts,
-        source=source,
+        source=(*covered, *shown),
         tests=tuple(sorted(tests_by_file(_texts(change)).items())) if scope != "task" else (),
         mutation=mutation,
-        refused=tuple(refused),
+        refused=tuple(f for f in told if f.severity == "error"),
         earlier=_earlier(verdicts, scope, subject),
         removals=tuple(sorted(removals.given)),
     )
 
 
 def _mutation(
-    bench: Workbench, base: str, tree: str, changes: Sequence[FileChange], results: Sequence[Verified]
-) -> MutationCheck | None:
-    """What the tests notice of mutants, where every verify command passed on the tree."""
+    bench: Workbench,
+    base: str,
+    tree: str,
+    changes: Sequence[FileChange],
+    results: Sequence[Verified],
+    scope: Scope,
+) -> tuple[MutationCheck | None, tuple[Finding, ...]]:
+    """What the tests notice of mutants, where every verify command passed on the tree, and what is told of it."""
     tests = next((r for r in results if r.tool == "verify_tests"), None)
     off = bench.settings.oracle.mutation == "off"
     if off or tests is None or base == tree or not all(r.passed and r.tree == tree for r in results):
-        return None
+        return None, ()
     run = TestRun(tests.command, tree, tests.seconds)
-    return bench.project.verifier.mutants.check(base, changes, run)
+    found = bench.project.verifier.mutants.check(base, changes, run)
+    blocks = scope != "task" or _touches_tests(changes)  # a task's tests may come with another task
+    told = found.finding(blocks=blocks) if found else None
+    return found, (told,) if told else ()
 
 
 def _touches_tests(changes: Sequence[FileChange]) -> bool:
@@ -161,11 +165,11 @@ def _files(change: _Change, shown: Sequence[SourceFile]) -> tuple[ChangedFile, .
 
 
 def _named_files(
-    repository: Checkout, tree: str, names: Sequence[str], stated: str, shown: Container[str]
+    repository: Checkout, tree: str, names: Sequence[str], stated: Sequence[str], shown: Container[str]
 ) -> list[SourceFile]:
     """The files at and below `names`, and those that the work's own words name, but for those `shown` whole."""
-    entries = repository.entries(tree) if names or _PATH_WORD.search(stated) else {}
-    spoken = {word.strip("./").casefold() for word in _PATH_WORD.findall(stated)}
+    spoken = {word.strip("./").casefold() for text in stated for word in _PATH_WORD.findall(text)}
+    entries = repository.entries(tree) if names or spoken else {}
     by_name: dict[str, list[str]] = {}
     for path in entries:
         base = PurePosixPath(path.casefold())

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lopen.oracle.verdict import Finding
+from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity import pytest_configuration
 from lopen.test_integrity.pytest_configuration import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
@@ -90,6 +90,20 @@ def _entries(value: str) -> list[str]:
     return re.findall(r"[\"'`]([^\"'`]+)[\"'`]|(/[^/\n]+/)", value) and [
         a or b for a, b in re.findall(r"[\"'`]([^\"'`]+)[\"'`]|(/[^/\n]+/)", value)
     ]
+
+
+def npm_findings(change: FileChange) -> Iterator[Finding]:
+    """`.npmrc`: the shell that scripts run in, and options of every node process."""
+    for key, value in re.findall(
+        r"^[ \t]*(script-shell|node-options)[ \t]*=[ \t]*(.+)$", change.after or "", re.MULTILINE
+    ):
+        if value in (change.before or ""):
+            continue
+        shell = key == "script-shell" and not re.search(r"(?:^|/)(?:ba|da|z)?sh$", value.strip())
+        if key == "script-shell" and not shell:
+            continue
+        severity: Severity = "error" if shell else "warning"
+        yield Finding(severity, f"npm now runs scripts with {key} {value.strip()[:80]}", change.path)
 
 
 def cargo_findings(change: FileChange) -> Iterator[Finding]:
@@ -175,6 +189,7 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     ),
     (re.compile(r"^conftest\.py$"), conftest_findings),
     (re.compile(r"^package\.json$"), package_findings),
+    (re.compile(r"^\.npmrc$"), npm_findings),
     (
         re.compile(r"^(?:jest|vitest|vite|karma|playwright|cypress)\.config\.\w+$|^\.mocharc\.\w+$"),
         javascript_findings,

@@ -16,8 +16,11 @@ from lopen.test_integrity.suite import FileChange, words
 
 _DESELECTING = re.compile(
     r"^(?:-k|-m|--deselect|--ignore|--ignore-glob|--co|--collect-only|--lf|--last-failed|--setup-only|--setup-plan"
-    r"|--noconftest|--sw|--stepwise|--pyargs|--rootdir|-c)(?:=|$)|^-[km]."
+    r"|--noconftest|--sw|--stepwise|--pyargs|--rootdir|-c)(?:=|$)|^-[km].|^@"
 )
+_LEFT_OUT_WITH = frozenset(
+    {"python", "unittest", "doctest", "nose", "main", "runner", "session", "terminal"}
+)  # pytest's own
 _VALUED = words(
     "-k -m --deselect --ignore --ignore-glob -p -c -o -n -W --override-ini --rootdir --cov --confcutdir"
 )
@@ -96,7 +99,10 @@ def options(line: Sequence[str]) -> list[str]:
     found = []
     for index, word in enumerate(line):
         earlier = line[index - 1] if index else ""
-        if _DESELECTING.match(word) and earlier not in _VALUED:
+        plugin = word if earlier == "-p" else word.removeprefix("-p") if word.startswith("-pno:") else ""
+        if plugin.removeprefix("no:") in _LEFT_OUT_WITH and plugin.startswith("no:"):
+            found.append(f"-p {plugin}")
+        elif _DESELECTING.match(word) and earlier not in _VALUED:
             following = line[index + 1 : index + 2] if word in _VALUED else []
             found.append(" ".join([word, *following]))
         elif _OVERRIDDEN.match(word) and (earlier in {"-o", "--override-ini"} or word[0] == "-"):

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
+from lopen.test_integrity.pytest_configuration import options
 from lopen.test_integrity.suite import FileChange, words
 
 RUNNER = re.compile(
@@ -14,9 +15,9 @@ RUNNER = re.compile(
     r"|\bnode\s+--test|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw)\b.{0,100}\b(?:test|verify|check)\b"
 )
 _TOLERANT = re.compile(
-    r"\|\|\s*(?:true\b|:|exit\s+0|echo\b|printf\b|/bin/true)|;\s*(?:true|:|exit\s+0|echo\b.*)\s*;?$|^\s*@?-|=\s*-\s+\w"
+    r"\|\|\s*(?:true\b|:|exit\s+0|echo\b|printf\b|/bin/true)|;\s*(?:true|:|exit\s+0|echo\b.*)\s*;?[\"']?$|^\s*@?-|=\s*-\s+\w"
     r"|\bset\s+\+e\b|(?<!\|)\|\s*(?:tee|cat|head|tail|grep|sed|awk|xargs)\b|(?:^|\bif\s+|\s)!\s+\w|(?<!&)&\s*$"
-    r"|\bsuccess_codes\s*=|-Dmaven\.test\.failure\.ignore|\s(?:-fn|--fail-never|--exit-zero)\b|\bexit\s+0\s*$"
+    r"|\bsuccess_codes\s*=|-Dmaven\.test\.failure\.ignore|\s(?:-fn|--fail-never|--exit-zero)\b|\bexit\s+0\s*[\"']?$"
 )
 _LEAVING_OUT = re.compile(
     r"(?<=\s)(?:--(?:deselect|ignore|ignore-glob|skip|exclude|testPathIgnorePatterns|passWithNoTests|pass-with-no-tests|collect-only"
@@ -46,6 +47,10 @@ _SETTING = re.compile(r"\binstall\b|^\s*(?:import|from)\b|^\[|^\w[\w-]*\s*=\s*\"
 _VARIABLE = re.compile(r"^(?:export\s+)?(?P<name>[\w.]+)\s*[:?+]?=\s*(?P<value>.*)$")
 _TARGET = re.compile(r"^(?P<names>[\w./ -]+?)\s*::?(?!=)\s*(?P<needs>[^;#=]*)(?:;\s*(?P<recipe>.*))?$")
 _TEST_TARGET = re.compile(r"^(?:test|tests|check|verify|ci|all)$|test|spec|unit|integration|e2e")
+_MARKED = r"(?:(?:export|override|private)[ \t]+)*"
+_SHELLS = r"[ \t]*(?:(?:/usr)?(?:/local)?/bin/(?:env[ \t]+)?)?(?:ba|da|z|k|a)?sh\b|[ \t]*\$\(shell[ \t][^)\n]*sh\b|[ \t]*(?:pwsh|cmd)\b"
+_INCLUDED = re.compile(r"^(?:-|s)?include[ \t]+(.+)$", re.MULTILINE)
+_ADDED_OPTIONS = re.compile(r"\bPYTEST_ADDOPTS[\"']?[ \t]*[:+?]?[=:][ \t]*(.*)$", re.MULTILINE)
 
 
 def script_findings(change: FileChange) -> Iterator[Finding]:
@@ -63,6 +68,7 @@ def script_findings(change: FileChange) -> Iterator[Finding]:
         yield Finding("error", f"`{first}` is gone: the tests are no longer run", change.path)
     elif re.search(r"[Mm]akefile$|\.mk$", change.path):
         yield from _make_findings(change)
+    yield from _environment_findings(change)
     if "ignore_outcome" in (change.after or "") and "ignore_outcome" not in (change.before or ""):
         yield Finding("error", "tox passes even if tests fail (ignore_outcome)", change.path)
 
@@ -120,10 +126,7 @@ def _paths(command: str) -> list[str]:
     if runner is None:
         return []
     rest = re.split(r"&&|\|\||[;|]", _LAUNCHER.sub("", command)[runner.end() :])[0]
-    try:
-        parts = shlex.split(rest)
-    except ValueError:
-        parts = rest.split()
+    parts = _split(rest)
     return [
         part
         for index, part in enumerate(parts)
@@ -143,12 +146,14 @@ def _make_findings(change: FileChange) -> Iterator[Finding]:
     for pattern, why in (
         (r"^\.IGNORE\s*:.*$", "ignores failures"),
         (
-            r"^(?:MAKEFLAGS|GNUMAKEFLAGS)\s*[:+?]?=.*(?:\s|=|^)-?\w*[intq]\w*\b.*$|^MAKEFLAGS.*--(?:ignore-errors|dry-run|touch).*$",
+            rf"^{_MARKED}(?:GNU)?MAKEFLAGS[ \t]*[:+?]?=(?:.*(?:[ \t]|=)-?\w*[intq]\w*\b.*"
+            r"|.*--(?:ignore-errors|dry-run|just-print|touch|question).*)$",
             "passes even if tests fail",
         ),
         (
-            r"^(?:override\s+)?SHELL\s*[:?]?=.*\b(?:true|echo|:)\s*$|^\.SHELLFLAGS\s*[:?+]?=(?!.*c\s*$).*$",
-            "runs no command",
+            rf"^{_MARKED}(?:[\w.-]+[ \t]*:[ \t]*)?SHELL[ \t]*:*[?]?=(?!{_SHELLS}).*$"
+            r"|^\.SHELLFLAGS[ \t]*[:?+]?=(?!.*c[ \t]*$).*$",
+            "runs no command, or through a program that is not a shell",
         ),
     ):
         known = re.findall(pattern, before, re.MULTILINE)
@@ -156,6 +161,7 @@ def _make_findings(change: FileChange) -> Iterator[Finding]:
             if found.group() not in known:
                 line = after.count("\n", 0, found.start()) + 1
                 yield Finding("error", f"`{found.group().strip()[:80]}` {why}", change.path, line)
+    yield from _other_files(change)
     old, new = _targets(before), _targets(after)
     for name, (needs, recipe) in old.items():
         if not _TEST_TARGET.search(name):
@@ -174,19 +180,60 @@ def _make_findings(change: FileChange) -> Iterator[Finding]:
             yield Finding("error", f"the target {name} no longer runs the tests", change.path)
 
 
+def _other_files(change: FileChange) -> Iterator[Finding]:
+    """Make files that are now read too, or in place of another: what a target runs may be written there."""
+    known = set(_INCLUDED.findall(change.before or ""))
+    for names in _INCLUDED.findall(change.after or ""):
+        if names not in known:
+            yield Finding(
+                "warning",
+                f"make now reads {names.strip()[:80]} too, which can change what targets run",
+                change.path,
+            )
+    if re.search(r"^\.ONESHELL\b", change.after or "", re.MULTILINE) and ".ONESHELL" not in (
+        change.before or ""
+    ):
+        message = "make now runs each recipe as one script (.ONESHELL), of which the last command's exit code counts"
+        yield Finding("warning", message, change.path)
+    if change.before is None and change.path.rpartition("/")[2] == "GNUmakefile":
+        yield Finding("warning", "make reads GNUmakefile in place of Makefile, if there is one", change.path)
+
+
+def _environment_findings(change: FileChange) -> Iterator[Finding]:
+    """Options that pytest takes from its environment, where a file sets it."""
+    known = _ADDED_OPTIONS.findall(change.before or "")
+    for found in _ADDED_OPTIONS.finditer(change.after or ""):
+        left_out = options(_split(found[1].strip("\"' ")))
+        if left_out and found[1] not in known:
+            line = (change.after or "").count("\n", 0, found.start()) + 1
+            message = f"PYTEST_ADDOPTS has {left_out[0]}, which leaves tests out"
+            yield Finding("error", message, change.path, line)
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
 def _targets(text: str) -> Mapping[str, tuple[Sequence[str], str]]:
-    """Targets of a make file: what each needs, and its recipe."""
+    """Targets of a make file: what each needs, and its recipe: the last one, but for rules with two colons."""
     found: dict[str, tuple[Sequence[str], str]] = {}
     names: list[str] = []
+    earlier: set[str] = set()  # whose recipe is of a rule above
     for line in _expanded(text):
         if line.startswith("\t"):
-            if not _NOT_RUN.match(line):
-                for name in names:
-                    found[name] = (found[name][0], f"{found[name][1]}\n{line}")
+            for name in names:
+                recipe = "" if name in earlier else found[name][1]
+                found[name] = (found[name][0], recipe if _NOT_RUN.match(line) else f"{recipe}\n{line}")
+            earlier.difference_update(names)
         elif target := _TARGET.match(line):
             names = target["names"].split()
             for name in names:
                 needs, recipe = found.get(name, ((), ""))
+                if recipe.strip() and "::" not in line:
+                    earlier.add(name)
                 found[name] = ([*needs, *target["needs"].split()], f"{recipe}\n{target['recipe'] or ''}")
         elif line.strip() and not line.startswith((" ", "#")):
             names = []
