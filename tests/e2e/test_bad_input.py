@@ -284,7 +284,8 @@ def test_without_git_the_work_stays_in_the_folder_and_tree_ids_are_recorded(tmp_
             "test_calc.py",
             "test_other.py",
         ]
-        assert "+half = 1" in prompts[0]
+        assert "half = 1" in prompts[0]
+        assert "New files, shown above: " in prompts[0]
         assert "calc.py b/calc.py" not in prompts[0]
         assert "git" not in prompts[0].replace(".git", "").replace("--git", "").replace("diff --git", "")
         diff = str(endpoint.oracle_requests[1]["messages"]).partition("# Diff since the work began")[2]
