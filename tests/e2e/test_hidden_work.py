@@ -101,7 +101,7 @@ def test_the_judge_comes_across_all_of_the_work(make_project: MakeProject) -> No
         0,
         0,
     ]
-    shown = project.oracle_requests[0]["messages"][0]["content"][0]["text"]
+    shown = "\n".join(part["text"] for part in project.oracle_requests[0]["messages"][0]["content"])
     listed, found, read = tool_results(project.oracle_requests[-1])
     committed = project.git("ls-tree", "-r", "-z", "--name-only", "lopen/calc").split("\0")
     there = {file["path"] for file in listed.data["files"]}
@@ -146,3 +146,15 @@ def test_what_cannot_be_shown_is_refused(make_project: MakeProject, attributes: 
     assert [f["path"] for f in found["findings"] if f["severity"] == "error"] == [
         attributes.split("\n")[-1].split(" ")[0]
     ], found
+
+
+def test_a_file_that_the_judge_could_not_search_is_refused(make_project: MakeProject) -> None:
+    work = tools(("run_command", {"command": "truncate -s 50000001 data.bin"}), *code(), *verified("calc-t1"))
+    project = make_project([plan(), work])
+    project.specify()
+
+    project.drive()
+
+    assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
+    (found,) = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
+    assert [f["path"] for f in found["findings"] if f["severity"] == "error"] == ["data.bin"], found
