@@ -1,0 +1,52 @@
+"""Code that can tell that it is being tested, or changes what tests it: its tests then prove nothing of its use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from lopen.oracle.verdict import Finding, Severity
+from lopen.test_integrity.suite import FileChange
+
+_SOURCE = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|java|rb|php|kt|cs|sh)$")
+_NO_CODE = re.compile(r"^\s*(?:#|//|\*|/\*)")
+_RULES: tuple[tuple[re.Pattern[str], Severity, str], ...] = (
+    (re.compile(r"\bLOPEN_UNDER_SESSION\b"), "error", "reads a mark of lopen's own"),
+    (
+        re.compile(
+            r"\b(?:unittest\.)?TestCase\.(?:assert\w+|run|debug|fail\w*)\s*=(?!=)"
+            r"|\b(?:unittest\.(?:main|TestResult(?:\.\w+)?|TextTestRunner)|pytest\.(?:main|fail|raises))\s*=(?!=)"
+            r"|\bsetattr\(\s*(?:unittest\b|pytest\b|TestCase\b)"
+        ),
+        "error",
+        "changes the test runner",
+    ),
+    (
+        re.compile(
+            r"\bPYTEST_(?:CURRENT_TEST|VERSION|XDIST_WORKER)\b|[\"'](?:pytest|unittest|_pytest)[\"']\s+(?:not\s+)?in\s+sys\.modules"
+            r"|\bsys\.modules\.get\(\s*[\"']_?(?:pytest|unittest)|\b(?:JEST_WORKER_ID|VITEST(?:_WORKER_ID)?)\b|import\.meta\.vitest"
+            r"|\btesting\.Testing\(\)|\bNODE_ENV\b\W{0,4}\s*[!=]==?\s*[\"']test[\"']"
+        ),
+        "warning",
+        "asks if it is being tested",
+    ),
+    (
+        re.compile(r"\bos\._exit\(\s*0?\s*\)"),
+        "warning",
+        "ends the process with success, whatever its tests found",
+    ),
+)
+
+
+def under_test_findings(changes: Sequence[FileChange], tests: Sequence[str]) -> Iterator[Finding]:
+    """Yield a finding for each rule that a changed source file newly meets. `tests` are the paths of test files."""
+    for change in changes:
+        if change.after is None or change.path in tests or not _SOURCE.search(change.path):
+            continue
+        known = {line.strip() for line in (change.before or "").splitlines()}
+        for pattern, severity, what in _RULES:
+            for number, line in enumerate(change.after.splitlines(), 1):
+                if line.strip() not in known and not _NO_CODE.match(line) and pattern.search(line[:2_000]):
+                    message = f"this code {what}: `{line.strip()[:80]}`"
+                    yield Finding(severity, message, change.path, number)
+                    break
