@@ -50,6 +50,7 @@ _DUBIOUS = re.compile(r"detected dubious ownership")
 _NO_IDENTITY = re.compile(
     r"empty ident name|[Pp]lease tell me who you are|no (email|name) was given|auto-detection is disabled"
 )
+_NOT_WRITTEN = re.compile(r"No space left|quota exceeded|Read-only file system|Input/output error")
 _NO_REPOSITORY = re.compile(r"not a git repository")
 _NO_WORK_TREE = re.compile(r"must be run in a work tree")
 _NAME_TAKEN = re.compile(r"cannot lock ref '.*?': '(?P<ref>refs/[^']+)' exists; cannot create")
@@ -112,7 +113,8 @@ def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> G
             hint=f"create one: git -C {shlex.quote(folder)} init",
             stderr=stderr,
         )
-    return GitError(f"git {subcommand} failed ({exit_code}): {_tail(stderr)}", stderr=stderr)
+    place = f" in {folder}" if _NOT_WRITTEN.search(stderr) else ""
+    return GitError(f"git {subcommand} failed{place} ({exit_code}): {_tail(stderr)}", stderr=stderr)
 
 
 def _tail(stderr: str) -> str:

@@ -170,6 +170,8 @@ def test_the_known_empty_trees_are_right(root: Path) -> None:
 
 
 def test_an_unknown_failure_keeps_gits_own_words() -> None:
+    full = translate("frob", 3, "fatal: No space left on device\n", folder="/x")
+    assert full.message == "git frob failed in /x (3): fatal: No space left on device"
     error = translate("frob", 3, "fatal: odd\n", folder="/x")
     assert error.message == "git frob failed (3): fatal: odd"
     assert error.stderr == "fatal: odd\n"
