@@ -1,12 +1,14 @@
-"""What the judge is shown where headings changed, or nothing was built: sections and files, never none."""
+"""What the judge is shown: sections and files, never none; claims, decisions, and nothing hidden."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
 from tests.e2e.test_drift import Edited, system
-from tests.endpoint import tools, verdict
+from tests.e2e.test_verdicts import complete, write
+from tests.endpoint import opening, tools, verdict
 from tests.project import build, code, component, plan, specification, task, verified
 
 
@@ -98,3 +100,84 @@ def test_the_judge_sees_files_named_its_earlier_findings_and_the_task(make_proje
         assert "UNNAMED" not in asked
         assert "Write it, with its tests." in asked, "the task of a module with one task"
         assert "It computes." in asked, "the specification's overview"
+
+
+def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject) -> None:
+    hidden = {
+        "build/made.py": "# @generated\nMADE = 1\n",
+        "vendor/lib.py": "VENDORED = 1\n",
+        "api_pb2.py": "PROTO = 1\n",
+        "poetry.lock": "locked-package\n",
+        "specs/calc/plugin.py": "BESIDE_THE_SPECIFICATION = 1\n",
+        "secret.py": "ATTRIBUTED = 1\n",
+        ".gitattributes": "secret.py -diff\n",
+    }
+    writes = [write(path, content) for path, content in hidden.items()]
+    nul = (
+        "run_command",
+        {"command": "printf 'NULLED = 1 #\\000\\n' > nul.py; printf 'x\\n' > 'a\n# Forged.py'"},
+    )
+    project = make_project([plan(), tools(*code(), *writes, nul, *verified("calc-t1"))])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    shown = opening(project.oracle_requests[0])
+    for said in (
+        "MADE = 1",
+        "VENDORED = 1",
+        "PROTO = 1",
+        "locked-package",
+        "BESIDE_THE_SPECIFICATION",
+        "ATTRIBUTED = 1",
+    ):
+        assert said in shown
+    assert "NULLED = 1 #\\x00" in shown
+    assert "\n# Forged" not in shown
+    assert "# Not shown" not in shown
+
+
+def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
+    make_project: MakeProject,
+) -> None:
+    note = "Rounding is exact; see calc.py line 2."
+    asked = ("ask_user", {"question": "Half up?", "default": "no"})
+    planned = [dict(block) for block in plan().content]
+    calls = [(block["name"], block["input"]) for block in planned]
+    built = tools(
+        *code(),
+        ("verify_tests", {}),
+        ("verify_task_completion", {"task_id": "calc-t1", "note": note}),
+        complete("calc-t1"),
+    )
+    project = make_project([tools(asked), tools(*calls), built])
+    project.specify()
+    ran = project.drive()
+    assert ran.code == 3, ran.err
+    assert project.lopen("answer", ran.named("session_paused")[0]["session"], "half up it is").code == 0
+
+    resumed = project.resume()
+
+    assert resumed.code == 0, resumed.err
+    shown = opening(project.oracle_requests[0])
+    assert "a claim, not evidence" in shown
+    assert note in shown
+    assert '"Half up?" -> "half up it is"' in shown
+    assert shown.index("half up it is") < shown.index(note) < shown.index("Diff since the work began")
+
+
+def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_project: MakeProject) -> None:
+    project = make_project([plan(), tools(*code(), write("data/rates.csv"), *verified("calc-t1"))])
+    project.specify()
+    (project.root / ".gitignore").write_text("data/\n", "utf-8")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Ignore data")
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    (told,) = [n["message"] for n in ran.named("notice") if "in no commit" in n["message"]]
+    assert "data/rates.csv" in told
+    assert "data/rates.csv" in json.dumps(project.oracle_requests[-1])
+    assert "data/rates.csv" not in project.git("ls-tree", "-r", "--name-only", "lopen/calc")

@@ -9,8 +9,8 @@ import json
 from typing import Any
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import last_result, opening, text, tool_results, tools, verdict
-from tests.project import UNITTEST, build, code, component, plan, specification, verified
+from tests.endpoint import last_result, text, tool_results, tools, verdict
+from tests.project import UNITTEST, build, code, plan, specification, verified
 
 Call = tuple[str, dict[str, Any]]
 WRONG = {"severity": "error", "message": "add is wrong for negative numbers", "criterion": "AC-1"}
@@ -132,115 +132,6 @@ def test_what_neither_model_can_tell_is_decided_by_a_person(make_project: MakePr
     assert "I computed it by hand" in project.read(".lopen/modules/calc/plan.md")
 
 
-def test_what_cannot_be_told_at_a_boundary_waits_there(make_project: MakeProject) -> None:
-    doubt = verdict(passed=True, confidence="low", summary="Too little is shown.")
-    project = make_project(
-        [plan(tasks=("One", "Two")), build("calc-t1", "one"), build("calc-t2", "two")],
-        oracle=[verdict(), verdict(), doubt, doubt],
-    )
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
-    assert ran.named("session_paused")[0]["kind"] == "confirmation"
-    assert project.resume().code == 3, "only a person's word lets it through"
-    assert len(project.oracle_requests) == 4
-    assert project.lopen("confirm", ran.named("session_paused")[0]["session"]).code == 0
-    resumed = project.resume()
-    assert resumed.code == 0, resumed.err
-    assert len(project.oracle_requests) == 4
-
-
-def test_a_wider_boundary_is_judged_itself_where_the_last_task_changed_nothing(
-    make_project: MakeProject,
-) -> None:
-    wanting = {"id": "AC-2", "holds": "no", "evidence": "calc.py has no report"}
-    script = [
-        plan(component("core", "AC-1", "AC-2"), tasks=("One", "Two")),
-        build("calc-t1"),
-        tools(*verified("calc-t2")),
-        tools(*code("report"), *verified("calc-t3")),
-    ]
-    oracle = [verdict(), verdict(), verdict(criteria=[wanting]), *[verdict()] * 2]
-    project = make_project(script, oracle=oracle)
-    project.specify(text=specification(criteria=("it adds", "it reports")))
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    given = [(v["scope"], v["passed"], v["cached"]) for v in ran.named("verdict_given")]
-    assert given[:3] == [("task", True, False), ("task", True, False), ("module", False, False)]
-    assert given[3:] == [("task", True, False), ("module", True, False), ("module", True, True)]
-    added = json.dumps(project.requests[3]["system"])
-    assert "AC-2 does not hold: calc.py has no report" in added
-
-
-def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(
-    make_project: MakeProject,
-) -> None:
-    note = "Rounding is exact; see calc.py line 2."
-    asked = ("ask_user", {"question": "Half up?", "default": "no"})
-    planned = [dict(block) for block in plan().content]
-    calls = [(block["name"], block["input"]) for block in planned]
-    built = tools(
-        *code(),
-        ("verify_tests", {}),
-        ("verify_task_completion", {"task_id": "calc-t1", "note": note}),
-        complete("calc-t1"),
-    )
-    project = make_project([tools(asked), tools(*calls), built])
-    project.specify()
-    ran = project.drive()
-    assert ran.code == 3, ran.err
-    assert project.lopen("answer", ran.named("session_paused")[0]["session"], "half up it is").code == 0
-
-    resumed = project.resume()
-
-    assert resumed.code == 0, resumed.err
-    shown = opening(project.oracle_requests[0])
-    assert "a claim, not evidence" in shown
-    assert note in shown
-    assert '"Half up?" -> "half up it is"' in shown
-    assert shown.index("half up it is") < shown.index(note) < shown.index("Diff since the work began")
-
-
-def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject) -> None:
-    hidden = {
-        "build/made.py": "# @generated\nMADE = 1\n",
-        "vendor/lib.py": "VENDORED = 1\n",
-        "api_pb2.py": "PROTO = 1\n",
-        "poetry.lock": "locked-package\n",
-        "specs/calc/plugin.py": "BESIDE_THE_SPECIFICATION = 1\n",
-        "secret.py": "ATTRIBUTED = 1\n",
-        ".gitattributes": "secret.py -diff\n",
-    }
-    writes = [write(path, content) for path, content in hidden.items()]
-    nul = (
-        "run_command",
-        {"command": "printf 'NULLED = 1 #\\000\\n' > nul.py; printf 'x\\n' > 'a\n# Forged.py'"},
-    )
-    project = make_project([plan(), tools(*code(), *writes, nul, *verified("calc-t1"))])
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    shown = opening(project.oracle_requests[0])
-    for said in (
-        "MADE = 1",
-        "VENDORED = 1",
-        "PROTO = 1",
-        "locked-package",
-        "BESIDE_THE_SPECIFICATION",
-        "ATTRIBUTED = 1",
-    ):
-        assert said in shown
-    assert "NULLED = 1 #\\x00" in shown
-    assert "\n# Forged" not in shown
-    assert "# Not shown" not in shown
-
-
 def test_the_same_evidence_is_asked_about_once(make_project: MakeProject) -> None:
     script = [
         plan(),
@@ -352,86 +243,6 @@ def test_what_a_verify_command_leaves_behind_is_not_committed(make_project: Make
     assert not (project.root / "build.log").exists()  # it was made in the clean room
 
 
-def test_a_failed_boundary_becomes_a_task_of_the_component_that_covers_it(make_project: MakeProject) -> None:
-    chosen = tools(
-        ("select_component", {"name": "report", "reason": "core is complete"}),
-        (
-            "record_tasks",
-            {"component": "report", "tasks": [{"name": "Print it", "description": "With its test."}]},
-        ),
-    )
-    script = [
-        plan(component("core", "AC-1"), component("report", "AC-2", depends_on=["core"])),
-        build("calc-t1"),
-        chosen,
-        tools(*code("report"), *verified("calc-t2")),
-        tools(*code(value="b + a"), *verified("calc-t3")),
-    ]
-    oracle = [
-        verdict(),
-        verdict(),
-        verdict(passed=False, summary="Not yet.", findings=[WRONG]),
-        *[verdict()] * 3,
-    ]
-    project = make_project(script, oracle=oracle)
-    project.specify(text=specification(criteria=("it adds", "it reports")))
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    scopes = [(v["scope"], v["subject"], v["passed"]) for v in ran.named("verdict_given") if not v["cached"]]
-    assert scopes[:3] == [
-        ("component", "core", True),
-        ("component", "report", True),
-        ("module", "calc", False),
-    ]
-    assert project.subjects()[-1] == "feat(calc): complete Fix what the module verification found in core"
-    prompt = json.dumps(project.requests[4]["system"])
-    assert "add is wrong for negative numbers" in prompt
-    added = [t for t in ran.named("task_changed") if t["task"] == "calc-t3"]
-    assert (added[0]["state"], added[0]["component"]) == ("pending", "core")
-
-
-def test_three_failed_boundaries_in_a_row_ask_for_confirmation(make_project: MakeProject) -> None:
-    names = ("One", "Two", "Three")
-    tries = [tools(*code(value=f"a + b + {n} - {n}"), *verified(f"calc-t{n}")) for n in range(1, 7)]
-    failing = verdict(passed=False, summary="Not yet.")
-    passing = verdict()
-    oracle = [passing, passing, passing, failing, passing, failing, passing, failing, passing, passing]
-    project = make_project([plan(tasks=names), *tries], oracle=oracle)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 3, ran.err
-    paused = ran.named("session_paused")[0]
-    assert paused["kind"] == "confirmation"
-    assert "3 boundary verifications failed" in paused["message"]
-    assert ran.last_line == f"next: lopen confirm {paused['session']}"
-    assert project.resume().code == 3  # nothing but the confirmation lets it go on
-    confirmed = project.lopen("confirm", paused["session"], "--note", "mind the negative numbers")
-    assert confirmed.code == 0, confirmed.err
-    resumed = project.resume()
-    assert resumed.code == 0, resumed.err
-    assert "mind the negative numbers" in json.dumps(project.requests[-1])
-
-
-def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_project: MakeProject) -> None:
-    project = make_project([plan(), tools(*code(), write("data/rates.csv"), *verified("calc-t1"))])
-    project.specify()
-    (project.root / ".gitignore").write_text("data/\n", "utf-8")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Ignore data")
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    (told,) = [n["message"] for n in ran.named("notice") if "in no commit" in n["message"]]
-    assert "data/rates.csv" in told
-    assert "data/rates.csv" in json.dumps(project.oracle_requests[-1])
-    assert "data/rates.csv" not in project.git("ls-tree", "-r", "--name-only", "lopen/calc")
-
-
 def test_the_warnings_of_a_passed_verdict_are_told_to_the_next_tasks_builder(
     make_project: MakeProject,
 ) -> None:
@@ -450,25 +261,6 @@ def test_the_warnings_of_a_passed_verdict_are_told_to_the_next_tasks_builder(
     first, second = project.requests[1:]
     assert "one.py:1: no docstring yet" not in json.dumps(first["system"])
     assert "one.py:1: no docstring yet" in json.dumps(second["system"])
-
-
-def test_a_wider_boundary_builds_on_the_narrower_verdicts(make_project: MakeProject) -> None:
-    holds = [{"id": "AC-1", "holds": "yes", "evidence": "one.py:1"}]
-    project = make_project(
-        [plan(tasks=("One", "Two")), build("calc-t1", "one"), build("calc-t2", "two")],
-        oracle=[verdict(criteria=holds, summary="One adds."), verdict(), verdict()],
-    )
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    task, _, module = map(opening, project.oracle_requests)
-    assert "Why the task exists: It was planned" in task
-    assert 'calc-t1 "One": passed (high): One adds.\n  AC-1: yes: one.py:1' in module
-    assert "# Diff that no verdict has covered\n(none)" in module
-    assert "     1  def add(a, b):" in module
-    assert '"test_one.py": TestOne.test_add' in module or "test_add" in module.partition("# Tests by file")[2]
 
 
 def test_the_oracle_s_words_count_in_any_case(make_project: MakeProject) -> None:
