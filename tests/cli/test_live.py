@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from lopen.base import events as e
 from lopen.cli.rendering.board import Board
-from lopen.cli.rendering.frame import Snapshot, frame, remaining
-from lopen.cli.rendering.live import scrolls, style_of
+from lopen.cli.rendering.frame import Snapshot, frame, remaining, style_of
+from lopen.cli.rendering.live import scrolls
 from lopen.workflow.task_tree import Component, State, Task, TaskTree
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

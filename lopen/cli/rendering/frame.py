@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from lopen.base import events as e
 from lopen.base.escape import clipped
 from lopen.base.money import dollars
 from lopen.cli.rendering.board import Board
@@ -20,6 +21,20 @@ RULE_WIDTH = 40
 TIMED_TASKS = 2  # before that, a remaining time would be guessed
 ASCII_MARKS = {State.PENDING: "o", State.IN_PROGRESS: ">", State.COMPLETE: "+", State.FAILED: "x"}
 STYLES = {State.PENDING: "dim", State.IN_PROGRESS: "bold cyan", State.COMPLETE: "green", State.FAILED: "red"}
+_STYLES: dict[type[e.Event], str] = {
+    e.IterationEnded: "yellow",
+    e.Committed: "green",
+    e.ComponentComplete: "green",
+    e.SessionComplete: "bold green",
+    e.SessionFailed: "bold red",
+    e.SessionPaused: "bold yellow",
+    e.StepEntered: "bold",
+    e.GuardrailRaised: "yellow",
+    e.AlertRaised: "yellow",
+    e.DriftFound: "yellow",
+    e.ModelRetry: "yellow",
+    e.ModelFallback: "yellow",
+}
 
 
 class Styled(NamedTuple):
@@ -193,3 +208,18 @@ def _task(task: Task, width: int, marks: dict[State, str]) -> Styled:
     given_up = " (skipped)" if task.given_up else ""
     label = clipped(f"{task.id} {task.name}", max(4, width - 4 - len(given_up)))
     return Styled(f"  {marks[task.state]} {label}{given_up}", STYLES[task.state])
+
+
+def style_of(event: e.Event) -> str:
+    """Return the style of an event's line."""
+    match event:
+        case e.VerificationRan() | e.VerdictGiven():
+            return "green" if event.passed else "red"
+        case e.ToolEnded():
+            return "" if event.outcome == "ok" else "yellow"
+        case e.IterationEnded(outcome="recorded"):
+            return "dim"
+        case e.Notice():
+            return "" if event.level == "info" else "yellow"
+        case _:
+            return _STYLES.get(type(event), "")

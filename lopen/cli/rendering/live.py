@@ -7,6 +7,7 @@ character, so that erasing everything below it removes the whole picture, howeve
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -22,7 +23,7 @@ from lopen.base.clock import Clock, SystemClock
 from lopen.base.errors import LopenError
 from lopen.base.escape import inert
 from lopen.cli.rendering.board import Board
-from lopen.cli.rendering.frame import Snapshot, Styled, frame
+from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of
 from lopen.cli.rendering.keyboard import Keyboard, in_foreground
 from lopen.cli.rendering.lines import rows
 
@@ -31,25 +32,10 @@ CLOSE_S = 5.0
 # ECMA-48 and DEC private modes, see docs/reference/command-line.md
 _ERASE_BELOW = "\r\x1b[J"
 _SHOW_CURSOR, _HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
-_BREAK = "\n"
 _WRAP, _NO_WRAP = "\x1b[?7h", "\x1b[?7l"
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # drawn at once; terminals without it ignore it
 _ATTRIBUTES = {"bold": "1", "dim": "2", "italic": "3"}
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_STYLES: dict[type[e.Event], str] = {
-    e.IterationEnded: "yellow",
-    e.Committed: "green",
-    e.ComponentComplete: "green",
-    e.SessionComplete: "bold green",
-    e.SessionFailed: "bold red",
-    e.SessionPaused: "bold yellow",
-    e.StepEntered: "bold",
-    e.GuardrailRaised: "yellow",
-    e.AlertRaised: "yellow",
-    e.DriftFound: "yellow",
-    e.ModelRetry: "yellow",
-    e.ModelFallback: "yellow",
-}
 # After these, the snapshot has changed.
 _COUNTED = (
     e.SessionStarted,
@@ -69,21 +55,6 @@ class ViewKey(NamedTuple):
 
     label: str
     action: Callable[[], str]
-
-
-def style_of(event: e.Event) -> str:
-    """Return the style of an event's line."""
-    match event:
-        case e.VerificationRan() | e.VerdictGiven():
-            return "green" if event.passed else "red"
-        case e.ToolEnded():
-            return "" if event.outcome == "ok" else "yellow"
-        case e.IterationEnded(outcome="recorded"):
-            return "dim"
-        case e.Notice():
-            return "" if event.level == "info" else "yellow"
-        case _:
-            return _STYLES.get(type(event), "")
 
 
 def scrolls(event: e.Event) -> bool:
@@ -126,13 +97,15 @@ class LiveView:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._drawn: list[str] = []
-        self._held = self._closing = False
+        self._held = self._closing = self._gone = False  # gone: the terminal was closed
         self._failure: BaseException | None = None
         self._at_stop: signal._HANDLER = signal.SIG_DFL
 
     def __call__(self, recorded: e.Recorded) -> None:
         if self._failure is not None:
             raise self._failure
+        if self._gone:
+            return
         recorded = replace(recorded, event=self._without_secrets(recorded.event))
         self._board = self._board.after(recorded)
         if isinstance(recorded.event, e.ModelText | e.ModelInput):
@@ -180,7 +153,12 @@ class LiveView:
                         self._obey(self._keyboard.pressed())
                         self._draw()
         except BaseException as error:  # noqa: BLE001 - raised where the next event is published
-            self._failure = error
+            self._stop_drawing(error)
+
+    def _stop_drawing(self, error: BaseException) -> None:
+        """Keep the failure; a terminal that was closed is none: SIGHUP follows, unless it is ignored."""
+        self._gone = isinstance(error, OSError) and error.errno == errno.EIO
+        self._failure = None if self._gone else error
 
     def _obey(self, pressed: str) -> None:
         for letter in dict.fromkeys(pressed):
@@ -207,7 +185,7 @@ class LiveView:
             return
         printed = "".join(self._painted(line) + "\n" for line in lines)
         up = f"\x1b[{len(picture) - 1}A\r" if len(picture) > 1 else "\r"
-        below = f"{_NO_WRAP}{_BREAK.join(picture)}{_WRAP}{up}" if picture else ""
+        below = _NO_WRAP + "\n".join(picture) + _WRAP + up if picture else ""
         self._write(f"{_BEGIN}{_HIDE_CURSOR if picture else ''}{_ERASE_BELOW}{printed}{below}{_END}")
         self._drawn = picture
 
@@ -241,7 +219,10 @@ class LiveView:
         erased = _ERASE_BELOW if self._drawn else ""
         self._drawn = []
         self._keyboard.close()
-        self._write(f"{erased}{printed}{_SHOW_CURSOR}")
+        try:
+            self._write(f"{erased}{printed}{_SHOW_CURSOR}")
+        except OSError as error:
+            self._stop_drawing(error)
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -275,7 +256,7 @@ class LiveView:
         with suppress(ValueError):
             signal.signal(signal.SIGTSTP, self._at_stop)
         with self._lock:
-            if self._failure is None:
+            if self._failure is None and not self._gone:
                 self._leave()
             else:
                 self._keyboard.close()
