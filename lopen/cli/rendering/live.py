@@ -27,6 +27,7 @@ from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of
 from lopen.cli.rendering.keyboard import Keyboard, in_foreground
 from lopen.cli.rendering.lines import rows
 
+_CLOSED = (errno.EIO, errno.ENOTTY)  # ENOTTY: the handler of SIGHUP has put something else in its place
 PERIOD_S = 0.1
 CLOSE_S = 5.0
 # ECMA-48 and DEC private modes, see docs/reference/command-line.md
@@ -157,7 +158,7 @@ class LiveView:
 
     def _stop_drawing(self, error: BaseException) -> None:
         """Keep the failure; a terminal that was closed is none: SIGHUP follows, unless it is ignored."""
-        self._gone = isinstance(error, OSError) and error.errno == errno.EIO
+        self._gone = isinstance(error, OSError) and error.errno in _CLOSED
         self._failure = None if self._gone else error
 
     def _obey(self, pressed: str) -> None:
