@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -229,7 +230,12 @@ class CannotWrite(LopenError):
 
 
 class _Stream(io.TextIOWrapper):
-    """A standard stream that raises `CannotWrite`: an `OSError` alone does not name the file."""
+    """A standard stream that raises `CannotWrite`: an `OSError` alone does not name the file.
+
+    A terminal that was closed becomes the null device: SIGHUP follows, unless it is ignored.
+    """
+
+    is_terminal = False
 
     def write(self, text: str, /) -> int:
         with _writing_to(self):
@@ -247,7 +253,9 @@ def _writing_to(stream: _Stream) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise CannotWrite(stream, error) from error
+        if not (stream.is_terminal and error.errno == errno.EIO):
+            raise CannotWrite(stream, error) from error
+        discard(stream)
 
 
 def prepare_streams() -> None:
@@ -268,13 +276,16 @@ def _prepared(stream: TextIO | None) -> TextIO:
     if type(stream) is not io.TextIOWrapper:  # replaced already, or unknown
         return stream
     encoding, buffering, through = stream.encoding, stream.line_buffering, stream.write_through
-    return _Stream(
+    is_terminal = stream.isatty()
+    prepared = _Stream(
         stream.detach(),
         encoding=encoding,
         errors="backslashreplace",
         line_buffering=buffering,
         write_through=through,
     )
+    prepared.is_terminal = is_terminal
+    return prepared
 
 
 def discard(stream: TextIO) -> None:

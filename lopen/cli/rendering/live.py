@@ -27,7 +27,7 @@ from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of
 from lopen.cli.rendering.keyboard import Keyboard, in_foreground
 from lopen.cli.rendering.lines import rows
 
-_CLOSED = (errno.EIO, errno.ENOTTY)  # ENOTTY: the handler of SIGHUP has put something else in its place
+_CLOSED = (errno.EIO, errno.ENOTTY)  # ENOTTY: the null device is in its place
 PERIOD_S = 0.1
 CLOSE_S = 5.0
 # ECMA-48 and DEC private modes, see docs/reference/command-line.md
@@ -220,10 +220,7 @@ class LiveView:
         erased = _ERASE_BELOW if self._drawn else ""
         self._drawn = []
         self._keyboard.close()
-        try:
-            self._write(f"{erased}{printed}{_SHOW_CURSOR}")
-        except OSError as error:
-            self._stop_drawing(error)
+        self._write(f"{erased}{printed}{_SHOW_CURSOR}")
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
