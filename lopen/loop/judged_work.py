@@ -94,7 +94,7 @@ def evidence_for(
     if not (wide := bool(parts) and gaps != ((base, tree),)):
         gaps, parts = ((base, tree),), ()
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
-    mutation, told = _mutation(bench, base, tree, compared, results, scope)
+    mutation, told = _mutation(bench, base, tree, compared, results, scope, first=bool(narrower))
     covered = _source(change, in_gaps) if wide else ()
     whole = {c.path for c in change.files if c.kind == "added"} | {file.path for file in covered}
     stated = [description, *(text for _, text in criteria)]
@@ -139,6 +139,8 @@ def _mutation(
     changes: Sequence[FileChange],
     results: Sequence[Verified],
     scope: Scope,
+    *,
+    first: bool,
 ) -> tuple[MutationCheck | None, tuple[Finding, ...]]:
     """What the tests notice of mutants, where every verify command passed on the tree, and what is told of it."""
     tests = next((r for r in results if r.tool == "verify_tests"), None)
@@ -146,7 +148,7 @@ def _mutation(
     if off or tests is None or base == tree or not all(r.passed and r.tree == tree for r in results):
         return None, ()
     run = TestRun(tests.command, tree, tests.seconds)
-    found = bench.project.verifier.mutants.check(base, changes, run)
+    found = bench.project.verifier.mutants.check(base, changes, run, first=first)
     blocks = scope != "task" or _touches_tests(changes)  # a task's tests may come with another task
     told = found.finding(blocks=blocks) if found else None
     return found, (told,) if told else ()

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event, Lock
 
 from lopen.base.clock import Clock
+from lopen.base.events import Notice
 from lopen.oracle.mutation import MutantOutcome, MutationCheck, mutation_from_json
 from lopen.sandbox.command import Command, CommandResult
 from lopen.storage.audit import AuditTrail
@@ -33,6 +34,7 @@ MOST_FILES = 40_000  # of all rooms together
 UNREADABLE = b"lopen: this file cannot be read (\n"
 UNSTABLE = "the tests do not pass a second time on the same files, so a failure tells nothing"
 SLOW = f"the tests took {{:.0f}} s; mutants are tried where they take less than {LONGEST_TESTS_S:.0f} s"
+ENOUGH = "the tests notice faults; the verdicts on the tasks tell how many"
 OUT_OF_TIME = f"the time of the check, {TOTAL_S:.0f} s, was over"
 NOT_COMPILED = "the compiler refused them"
 
@@ -60,8 +62,13 @@ class MutationRunner:
     clock: Clock
     network: bool
 
-    def check(self, base: str, changes: Sequence[FileChange], tests: TestRun) -> MutationCheck | None:
-        """Return what the tests notice of mutants of `changes`, as stored or by running them; None without mutants."""
+    def check(
+        self, base: str, changes: Sequence[FileChange], tests: TestRun, *, first: bool = False
+    ) -> MutationCheck | None:
+        """Return what the tests notice of mutants of `changes`, as stored or by running them; None without mutants.
+
+        With `first`, stop when one is noticed.
+        """
         chosen = mutants(changes)
         if not chosen:
             return None
@@ -72,7 +79,10 @@ class MutationRunner:
         if tests.seconds >= LONGEST_TESTS_S:
             found = MutationCheck(len(chosen), reason=SLOW.format(tests.seconds))
         else:
-            found = self._run(chosen, tests)
+            self.journal.tell(
+                Notice("info", f"trying the tests on {len(chosen)} mutants, {TOTAL_S:.0f} s at most")
+            )
+            found = self._run(chosen, tests, first=first)
         task = self.journal.session.task
         record = VerificationRecord(
             0, None, task.id if task else None, TOOL, tests.command, not found.nothing_noticed,
@@ -83,10 +93,11 @@ class MutationRunner:
         keep_record(self.journal, self.audit, record)
         return found
 
-    def _run(self, chosen: Sequence[Mutant], tests: TestRun) -> MutationCheck:
-        rooms = self.room.beside(self._room_count(tests.tree, len(chosen)))
+    def _run(self, chosen: Sequence[Mutant], tests: TestRun, *, first: bool) -> MutationCheck:
+        # With `first`, one after another: which ones ran must not depend on which was faster.
+        rooms = self.room.beside(1 if first else self._room_count(tests.tree, len(chosen)))
         with self.commands.guarded() as run:
-            batch = _Batch(self, tests, run, self.clock.monotonic() + TOTAL_S)
+            batch = _Batch(self, tests, run, self.clock.monotonic() + TOTAL_S, first)
             same, *results = batch.results(rooms, [{}, *({m.path: m} for m in chosen)])
             if same is not False:
                 return MutationCheck(len(chosen), reason=OUT_OF_TIME if same is None else UNSTABLE)
@@ -95,7 +106,7 @@ class MutationRunner:
                 for m, noticed in zip(chosen, results, strict=True)
                 if noticed is not None
             ]
-            left = OUT_OF_TIME if batch.out_of_time else NOT_COMPILED if len(ran) < len(chosen) else ""
+            left = batch.left_out if len(ran) < len(chosen) else ""
             found = MutationCheck(len(chosen), tuple(ran), left)
             if found.nothing_noticed and rooms == [self.room]:
                 # Without a mount, an installed package may lead the tests to the project instead of to the room.
@@ -116,9 +127,16 @@ class _Batch:
     tests: TestRun
     run: Runs
     deadline: float
+    first: bool  # stop when a mutant is noticed
     out_of_time: bool = False
+    noticed: bool = False
     cancelled: Event = field(default_factory=Event)
     _taking: Lock = field(default_factory=Lock)
+
+    @property
+    def left_out(self) -> str:
+        """Why not all mutants ran."""
+        return OUT_OF_TIME if self.out_of_time else ENOUGH if self.first and self.noticed else NOT_COMPILED
 
     def results(self, rooms: Sequence[CleanRoom], jobs: Sequence[Edits]) -> list[bool | None]:
         """Return for each job if the tests failed; None where they did not run, or only the compiler complained."""
@@ -136,12 +154,13 @@ class _Batch:
     def _work(
         self, room: CleanRoom, pending: Iterator[tuple[int, Edits]], results: list[bool | None]
     ) -> None:
-        while not self.cancelled.is_set():
+        while not (self.cancelled.is_set() or (self.first and self.noticed)):
             with self._taking:
                 number, edits = next(pending, (-1, {}))
             if number < 0:
                 return
             results[number] = self._noticed(room, edits)
+            self.noticed |= bool(edits and results[number])
 
     def _noticed(self, room: CleanRoom, edits: Edits) -> bool | None:
         seconds = self.tests.seconds
