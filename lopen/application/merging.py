@@ -18,6 +18,7 @@ from lopen.base.clock import SystemClock
 from lopen.base.errors import LopenError
 from lopen.git.branches import unfinished_operation
 from lopen.git.creation import add_detached_work_tree, forget_work_tree
+from lopen.git.errors import GitError, RefMoved
 from lopen.git.refs import HEADS
 from lopen.git.repository import Repository
 from lopen.sandbox.known_secrets import KnownSecrets
@@ -95,11 +96,9 @@ def check_clean(repository: Repository, merge: PreparedMerge) -> None:
     touched = {c.path: c.after for c in repository.changes(repository.tree_of(head.commit), merge.tree)}
 
     def harmless(path: str) -> bool:
-        if path.startswith(".lopen/"):
-            return True
-        if path not in touched:
-            return path.startswith("specs/")
-        return repository.blobs([path]).get(path) == touched[path]
+        if path in touched:
+            return repository.blobs([path]).get(path) == touched[path]
+        return path.startswith((".lopen/", "specs/"))
 
     if dirty := repository.dirty(harmless):
         raise MergeRefused(
@@ -144,22 +143,31 @@ def merge_result(
 def accept(repository: Repository, merge: PreparedMerge) -> None:
     """Move the target branch to the merge; a work tree that is on one of the two branches goes with it.
 
+    The branch moves after the files: a killed merge is completed by the next one, which leaves files alone that are
+    already as it makes them. If the branch cannot move, the files become what they were.
+
     Raises:
         RefMoved: somebody moved the target branch meanwhile.
     """
+    if repository.branch_tip(merge.target) != merge.target_tip:
+        raise RefMoved(f"{merge.target} moved meanwhile: nothing was merged", hint="merge again")
     check_clean(repository, merge)
     head = repository.head()
-    goes_along = head.branch in (merge.branch, merge.target) and head.commit is not None
-    if goes_along:
-        before = repository.tree_of(head.commit or "")
-        repository.restore(merge.tree, [c.path for c in repository.changes(before, merge.tree)])
-    repository.references.move(
-        HEADS + merge.target, merge.commit, merge.target_tip, f"merge {merge.branch} into {merge.target}"
-    )
-    if goes_along:
-        if head.branch != merge.target:
-            repository.references.attach_head(merge.target)
-        repository.align_index()
+    reason = f"merge {merge.branch} into {merge.target}"
+    if head.branch not in (merge.branch, merge.target) or head.commit is None:
+        repository.references.move(HEADS + merge.target, merge.commit, merge.target_tip, reason)
+        return
+    before = repository.tree_of(head.commit)
+    paths = [change.path for change in repository.changes(before, merge.tree)]
+    try:
+        repository.restore(merge.tree, paths)
+        repository.references.move(HEADS + merge.target, merge.commit, merge.target_tip, reason)
+    except GitError:
+        repository.restore(before, paths)
+        raise
+    if head.branch != merge.target:
+        repository.references.attach_head(merge.target)
+    repository.align_index()
 
 
 def open_repository(context: CommandContext, loaded: Loaded) -> Repository:

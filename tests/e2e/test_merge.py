@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Mapping
 
 import pytest
@@ -19,10 +20,18 @@ def built(make_project: MakeProject, commands: Mapping[str, str] | None = None, 
 
 
 def seen(project: Project) -> list[str]:
-    """All that a refused merge leaves alone: HEAD, the branches, the index and the files."""
+    """All that a refused merge leaves alone: HEAD, the branches, the index, and the files with their content."""
     heads = project.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
-    status = project.git("status", "--porcelain", "--untracked-files=all", "--", ":!.lopen")
-    return [(project.root / ".git/HEAD").read_text(), heads, status, project.git("worktree", "list")]
+    status = project.git("status", "--porcelain", "--untracked-files=all")
+    files = project.git("ls-files", "--cached", "--others", "--exclude-standard").splitlines()
+    content = [path + project.read(path) for path in files if (project.root / path).is_file()]
+    return [
+        (project.root / ".git/HEAD").read_text(),
+        heads,
+        status,
+        project.git("worktree", "list"),
+        *content,
+    ]
 
 
 def commit_on_main(project: Project, path: str, text: str) -> None:
@@ -84,6 +93,7 @@ def test_the_result_is_what_is_verified_and_committed(make_project: MakeProject)
     [
         ("conflict", (), "lopen/calc and main conflict in calc.py"),
         ("dirty", (), "uncommitted work: README.md"),
+        ("settings", (), "uncommitted work: .lopen/config.toml"),
         ("", ("--into", "elsewhere"), "there is no branch elsewhere"),
         ("elsewhere", (), "main is checked out in another work tree"),
     ],
@@ -96,6 +106,9 @@ def test_a_refused_merge_changes_nothing(
         commit_on_main(project, "calc.py", "mine = 1\n")
     elif arrange == "dirty":
         project.write("README.md", "half a sentence\n")
+    elif arrange == "settings":
+        commit_on_main(project, ".lopen/config.toml", "# theirs\n")
+        project.write(".lopen/config.toml", "# mine\n")
     elif arrange == "elsewhere":
         project.git("worktree", "add", "-q", str(project.root.parent / "beside"), "main")
     before = seen(project)
@@ -119,9 +132,29 @@ def test_an_unfinished_module_is_not_merged(make_project: MakeProject) -> None:
 def test_work_of_a_linked_work_tree_is_merged(make_project: MakeProject) -> None:
     project = built(make_project, LOPEN_GIT__ISOLATION="worktree")
     assert project.git("symbolic-ref", "--short", "HEAD") == "main"
+    with (project.root / ".lopen/locks/checkout.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        busy = project.lopen("merge", "calc")
+    assert "is working on this checkout" in busy.err
 
     ran = project.lopen("merge", "calc")
 
     assert ran.code == 0, ran.err
     assert "return a + b" in project.read("calc.py")
     assert project.git("status", "--porcelain", "--", ":!.lopen") == ""
+
+
+def test_a_killed_merge_is_completed_by_the_next(make_project: MakeProject) -> None:
+    project = built(make_project)
+    commit_on_main(project, "README.md", "welcome\n")
+    killed = project.lopen(
+        "merge", "calc", arrange=[["tests.crash.faults:die", "lopen.git.refs:References.move", "before"]]
+    )
+    assert (killed.code, project.read("README.md")) == (-9, "welcome\n")
+
+    ran = project.lopen("merge", "calc")
+
+    assert ran.code == 0, ran.err
+    assert project.git("symbolic-ref", "--short", "HEAD") == "main"
+    assert project.git("status", "--porcelain", "--", ":!.lopen") == ""
+    assert project.git("rev-parse", "main^2") == project.git("rev-parse", "lopen/calc")

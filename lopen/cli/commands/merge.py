@@ -37,13 +37,12 @@ def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = No
     from lopen.application import merging
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
-    from lopen.application.work_trees import apart
     from lopen.storage.lock import module_lock
 
     require_person("merge", context.root)
     store, session = complete_session(open_store(context), module)
     loaded = context.load()
-    with module_lock(context.root, module, checkout=not apart(loaded.settings)):
+    with module_lock(context.root, module, checkout=True):
         repository = merging.open_repository(context, loaded)
         found = merging.prepare(repository, session, into)
         if found is None:
