@@ -6,8 +6,11 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import closing
 from typing import Any
 
+from lopen.storage.database import Database
+from lopen.storage.sessions import SessionStore
 from tests.e2e.conftest import MakeProject, make_project
 from tests.project import Project, build, plan
 
@@ -23,7 +26,7 @@ async def _asked(
         name: value for name, value in project.environment().items() if name in VISIBLE or is_own(name)
     }
     server = StdioServerParameters(
-        command=sys.executable, args=["-m", "lopen", "mcp"], env=variables, cwd=project.root
+        command=sys.executable, args=["-P", "-m", "lopen", "mcp"], env=variables, cwd=project.root
     )
     async with Client(server, read_timeout_seconds=100) as client:
         listed = await client.list_tools()
@@ -47,11 +50,13 @@ def asked(project: Project, *calls: tuple[str, dict[str, Any]]) -> tuple[dict[st
 def test_another_agent_follows_a_build_and_opens_no_gate(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.specify()
+    project.write("lopen.py", "raise SystemExit('the project has run its own code')\n")
 
     hints, (checked, gated, option) = asked(
         project, ("check", {"module": "calc"}), ("run", {"module": "calc"}), ("show", {"name": "--help"})
     )
 
+    (project.root / "lopen.py").unlink()
     assert hints == {"status": True, "check": True, "show": True, "run": False}
     assert checked.startswith("exit code 0\n")
     assert json.loads(checked.splitlines()[-1])["problems"] == 0
@@ -61,11 +66,18 @@ def test_another_agent_follows_a_build_and_opens_no_gate(make_project: MakeProje
     assert "Usage" not in option
 
     assert project.lopen("approve", "calc", "--yes").code == 0
-    _, (started,) = asked(project, ("run", {"module": "calc", "max_cost_usd": 5}))
+    assert project.lopen("config", "set", "budget.max_cost_usd", "2").code == 0
+    limits = [("run", {"module": "calc", "max_cost_usd": usd}) for usd in (0, 5)]
+    _, (unlimited, started) = asked(project, *limits)
+    assert unlimited == "exit code 2\nmax_cost_usd must be above 0"
     first = started.splitlines()
     assert first[0] == "exit code 0", started
     assert project.lopen("attach").code == 0
     _, (status, shown) = asked(project, ("status", {"module": "calc"}), ("show", {"name": "calc-t1"}))
     assert '"status": "complete"' in status
+    with closing(Database(project.root / ".lopen/state.db")) as database:
+        session = SessionStore(database).latest(module="calc")
+    assert session is not None
+    assert session.max_cost_usd == 2
     assert "return a + b" in shown
     assert os.path.exists(project.root / "calc.py")

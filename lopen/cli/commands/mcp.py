@@ -59,15 +59,36 @@ class ServedCommands:
     def run(self, module: str, max_cost_usd: float | None = None) -> str:
         """Build a module in the background: up to the person's approval, and from there to the end. It costs money.
 
-        Questions of the model get their defaults. Follow it with `status`.
+        Questions of the model get their defaults. Follow it with `status`. `max_cost_usd`, above 0, can only lower the
+        limit that the person has set.
         """
-        limit = [] if max_cost_usd is None else ["--max-cost", str(max_cost_usd)]
+        limit: list[str] = []
+        if max_cost_usd is not None:
+            if not max_cost_usd > 0:  # 0 would be no limit
+                return f"exit code {ExitCode.USAGE:d}\nmax_cost_usd must be above 0"
+            limit = ["--max-cost", str(min(max_cost_usd, self._persons_limit(module) or max_cost_usd))]
         return self._answer("run", [module], "--detach", "--unattended", *limit)
+
+    def _persons_limit(self, module: str) -> float:
+        """Return the limit in US dollars that holds for a run without one of the client's; 0: none."""
+        from lopen.application.open_store import open_store
+        from lopen.settings.sources import load
+
+        settings = load(self._root).settings
+        store = open_store(CommandContext(self._root))  # warns on standard error
+        try:
+            session = store.latest(module=module, unfinished=True)
+        finally:
+            store.database.close()
+        if session is not None and session.max_cost_usd is not None and settings.session.auto_resume:
+            return session.max_cost_usd
+        return settings.budget.max_cost_usd
 
     def _answer(self, name: str, operands: Sequence[str], *options: str) -> str:
         """Return what the command printed, with its exit code on the first line. Operands are no options."""
         argv = [
             sys.executable,
+            "-P",  # not a `lopen` in the current folder
             "-m",
             "lopen",
             name,
