@@ -173,7 +173,7 @@ def _plain(node: Any, *, names: bool = False) -> Any:
         node = {**given, **{k: v for k, v in node.items() if k != "anyOf"}}
     idle = {"title", "pattern"} | ({"description"} if "properties" in node else set())  # a docstring
     return {
-        key: _plain(value, names=key in ("properties", "$defs"))
+        key: _plain(value, names=not names and key in ("properties", "$defs"))
         for key, value in node.items()
         if names or not (key in idle or (key, value) in _IDLE)
     }

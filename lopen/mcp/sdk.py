@@ -9,7 +9,6 @@ import asyncio
 import json
 import logging
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
@@ -28,6 +27,8 @@ from lopen.base.errors import LopenError
 MOST_PAGES = 50  # of a server's list of tools
 STOP_S = 10.0  # the SDK closes standard input, waits, and ends the whole process group
 ERRORS_SHOWN = 500  # bytes of what the server wrote to standard error
+LAST_WORDS_S = 0.5  # for reading them after its end
+CHUNK = 65_536
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # failures come as values; nothing else is printed
 
@@ -69,7 +70,7 @@ class McpConnection:
             command=argv[0], args=list(argv[1:]), env=dict(variables), cwd=folder
         )
         self._timeout_s = start_timeout_s
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
+        self._errors = _Errors()
         self._loop = asyncio.new_event_loop()
         self._started: Future[list[RemoteTool]] = Future()
         self._client: Client | None = None
@@ -77,15 +78,13 @@ class McpConnection:
         self._thread = threading.Thread(target=self._run, name="mcp", daemon=True)
         self._thread.start()
         try:
-            # The SDK asks in two ways, one after the other, and then for the tools.
-            self.tools = self._started.result(3 * start_timeout_s)
+            self.tools = self._started.result(start_timeout_s)
         except BaseException as error:
-            said = self._said()
             self.close()
             if not isinstance(error, Exception):
                 raise
             reason = "no answer in time" if isinstance(error, TimeoutError) else _reason(error)
-            raise ServerFailed(reason + said) from None
+            raise ServerFailed(reason + self._errors.said()) from None
 
     def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> RemoteResult:
         """Call a tool and return its result.
@@ -95,15 +94,18 @@ class McpConnection:
         """
         client = self._client
         if client is None or not self._thread.is_alive():
-            raise ServerFailed("it has ended" + self._said())
-        answer = asyncio.run_coroutine_threadsafe(
-            client.call_tool(tool, dict(arguments), read_timeout_seconds=timeout_s), self._loop
-        )
+            raise ServerFailed("it has ended" + self._errors.said())
+        request = client.call_tool(tool, dict(arguments), read_timeout_seconds=timeout_s)
+        try:
+            answer = asyncio.run_coroutine_threadsafe(request, self._loop)
+        except RuntimeError:  # the loop has closed meanwhile
+            request.close()
+            raise ServerFailed("it has ended" + self._errors.said()) from None
         try:
             result = answer.result(timeout_s + STOP_S)
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                raise ServerFailed("it has ended" + self._said()) from None
+                raise ServerFailed("it has ended" + self._errors.said()) from None
             if error.code == REQUEST_TIMEOUT:
                 return RemoteResult(f"no answer within {timeout_s:g} s", ok=False)
             return RemoteResult(error.message, ok=False)
@@ -119,8 +121,7 @@ class McpConnection:
         with suppress(RuntimeError):  # the loop is closed already
             self._loop.call_soon_threadsafe(self._end)
         self._thread.join(STOP_S)
-        if not self._thread.is_alive():
-            self._errors.close()
+        self._errors.close()
 
     def _run(self) -> None:
         try:
@@ -134,7 +135,7 @@ class McpConnection:
 
     async def _serve(self) -> None:
         """Hold the connection until `close`, which may also come during the start."""
-        transport = stdio_client(self._parameters, errlog=self._errors)
+        transport = stdio_client(self._parameters, errlog=self._errors.file)
         with anyio.CancelScope() as self._open:
             async with Client(transport, read_timeout_seconds=self._timeout_s, cache=None) as client:
                 await self._ready(client)
@@ -157,15 +158,32 @@ class McpConnection:
         self._client = client
         self._started.set_result(tools)
 
-    def _said(self) -> str:
-        """Return the end of what the server wrote to standard error, as a part of a message."""
-        try:
-            written = self._errors.fileno()
-            start = max(0, os.fstat(written).st_size - ERRORS_SHOWN)
-            lines = " ".join(os.pread(written, ERRORS_SHOWN, start).decode("utf-8", "replace").split())
-        except (OSError, ValueError):
-            return ""
+
+class _Errors:
+    """The end of what a server writes to standard error: a thread reads it, so that it fills neither disk nor pipe."""
+
+    def __init__(self) -> None:
+        source, target = os.pipe()
+        self.file = os.fdopen(target, "w")
+        self._end = b""
+        self._thread = threading.Thread(target=self._read, args=(source,), name="mcp-errors", daemon=True)
+        self._thread.start()
+
+    def _read(self, source: int) -> None:
+        with os.fdopen(source, "rb", buffering=0) as stream:
+            while part := stream.read(CHUNK):
+                self._end = (self._end + part)[-ERRORS_SHOWN:]
+
+    def said(self) -> str:
+        """Return the end as a part of a message. The server has ended, or is about to."""
+        self.close()
+        self._thread.join(LAST_WORDS_S)
+        lines = " ".join(self._end.decode("utf-8", "replace").split())
         return f" (it says: {lines})" if lines else ""
+
+    def close(self) -> None:
+        """Close lopen's end of the pipe; the thread ends with the last process that holds the other."""
+        self.file.close()
 
 
 def _described(tool: Any) -> RemoteTool:

@@ -131,23 +131,24 @@ class ServerTools:
         for name, settings in sorted(self.servers.items()):
             server = StartedServer(name, settings, self.project)
             self._running.append(server)
+            self.warn(f"starting the MCP server {name}: it runs outside the sandbox, with your rights")
             try:
                 tools = server.connected().tools
             except LopenError as error:
                 self.warn(f"the MCP server {name} is not used: {self.redact(error.message)}")
                 continue
-            self.warn(f"the MCP server {name} runs outside the sandbox, with your rights")
             offered = [tool for tool in tools if tool.read_only or not settings.read_only]
             if left_out := len(tools) - len(offered):
-                self.warn(f"{left_out} tools of the MCP server {name} are not declared read-only: left out")
+                tools_are = "1 tool is" if left_out == 1 else f"{left_out} tools are"
+                self.warn(f"of the MCP server {name} {tools_are} left out: not declared read-only")
             for tool in sorted(offered, key=lambda tool: tool.name)[:MOST_TOOLS]:
                 found = self._tool(server, tool)
-                if found.name not in taken and len(json.dumps(found.schema)) <= SCHEMA_CHARS:
+                if found.name not in taken and _sendable(tool.schema):
                     taken.add(found.name)
                     yield found
                 else:
                     self.warn(
-                        f"the tool {tool.name[:60]} of the MCP server {name} is left out: its name or size"
+                        f"the tool {tool.name[:60]} of the MCP server {name} is left out: its name, size or schema"
                     )
 
     def _tool(self, server: StartedServer, remote: RemoteTool) -> Tool:
@@ -178,6 +179,12 @@ class ServerTools:
         }
         raw = None if result.raw is None else self.redact(result.raw)
         return ToolResult(result.ok, hidden, raw, result.outcome, result.content_hash)
+
+
+def _sendable(schema: Mapping[str, Any]) -> bool:
+    """Return True for a schema of bounded size that the Messages API takes: at its top level a plain object."""
+    plain = schema.get("type") == "object" and schema.keys().isdisjoint(("anyOf", "oneOf", "allOf"))
+    return plain and len(json.dumps(schema)) <= SCHEMA_CHARS
 
 
 def _shortened(text: str) -> str:

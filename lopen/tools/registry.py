@@ -46,8 +46,8 @@ class Tool:
     @cached_property
     def spec(self) -> ToolSpec:
         """The tool's definition for the model."""
-        schema = self.input.model_json_schema() if self.schema is None else dict(self.schema)
-        return ToolSpec(self.name, self.description, plain_schema(schema))
+        own = plain_schema(self.input.model_json_schema()) if self.schema is None else dict(self.schema)
+        return ToolSpec(self.name, self.description, own)
 
 
 class Registry:

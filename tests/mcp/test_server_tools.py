@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from lopen.mcp.sdk import McpConnection, ServerFailed
 from tests.e2e.conftest import MakeProject, make_project
 from tests.endpoint import tools
 from tests.project import build, plan
@@ -66,10 +70,13 @@ def test_read_only_tools_work_like_lopen_s_own(make_project: MakeProject, tmp_pa
     ran = project.drive()
 
     assert ran.code == 0, ran.err
-    names = ["mcp__weather__almanac", "mcp__weather__fail", "mcp__weather__forecast"]
+    names = [f"mcp__weather__{name}" for name in ("almanac", "fail", "forecast", "station")]
     assert [offered(request) for request in project.requests] == [names] * 3
-    [schema] = [t["input_schema"] for t in project.requests[0]["tools"] if t["name"] == names[2]]
+    schema, foreign = (t["input_schema"] for t in project.requests[0]["tools"] if t["name"] in names[2:])
     assert schema["required"] == ["city"]
+    kinds = [{"type": "integer"}, {"type": "string"}, {"type": "null"}]
+    assert foreign["properties"]["which"]["anyOf"] == kinds
+    assert foreign["properties"]["title"]["pattern"] == "^[a-z]+$"
     sunny, long, failed, unknown = (b["content"] for b in project.requests[1]["messages"][-1]["content"][:4])
     assert sunny.startswith('{"ok": true}\nsunny in Oslo, asked with ')
     assert KEY not in str(project.requests)
@@ -80,9 +87,12 @@ def test_read_only_tools_work_like_lopen_s_own(make_project: MakeProject, tmp_pa
     assert "no such weather: gently" in failed
     assert "there is no tool" in unknown
     told = [event["message"] for event in ran.named("notice")]
-    assert "the MCP server weather runs outside the sandbox, with your rights" in told
+    assert "starting the MCP server weather: it runs outside the sandbox, with your rights" in told
+    assert any("the tool either of the MCP server weather is left out" in line for line in told)
     assert any("absent is not used" in line and "there is no weather today" in line for line in told)
-    assert any("1 tools of the MCP server weather are not declared read-only" in line for line in told)
+    assert any(
+        "of the MCP server weather 1 tool is left out: not declared read-only" in line for line in told
+    )
     [log] = Path(variables["WEATHER_LOG"]).read_text().splitlines()
     assert ended(int(log.split()[0]))
     recorded = project.lopen("log", "--json").out
@@ -138,6 +148,15 @@ def test_a_server_that_stalls_or_crashes_stops_no_run(make_project: MakeProject,
     crashed, again = (b["content"] for b in project.requests[2]["messages"][-1]["content"][:2])
     assert "the barometer broke" in crashed
     assert "sunny in Bergen" in again
+
+
+def test_a_silent_server_is_given_one_deadline(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    with pytest.raises(ServerFailed, match="no answer in time"):
+        McpConnection(
+            [sys.executable, str(SERVER), "silent"], variables={}, folder=tmp_path, start_timeout_s=2
+        )
+    assert time.monotonic() - begun < 5
 
 
 def test_a_repository_names_no_server(make_project: MakeProject) -> None:
