@@ -277,12 +277,15 @@ def _text(parsed: ParsedFile, node: Node) -> str:
     return parsed.text[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
+# Only the lines that a compiler or its build tool writes: what a test or the program prints must not look like one
 _COMPILER = {
-    "go": r"\[build failed\]|\[setup failed\]",
-    "rust": r"^error(?:\[E\d+\])?: (?!test failed)|could not compile",
-    "java": r"COMPILATION ERROR|[Cc]ompilation failed|^\S+\.java:\d+: error:|^> Task :compile\w*Java FAILED",
-    "typescript": r"error TS\d+|\bTS\d{4}\b",
+    "go": r"^FAIL[\t ]+\S+ \[(?:build|setup) failed\]\s*$",
+    "rust": r"^error\[E\d+\]: |^error: could not compile `",
+    "java": r"^\[ERROR\] COMPILATION ERROR|^> Compilation failed; see the compiler|^> Task :(?:\S+:)?compile\w*Java FAILED"
+    r"|^[ \t]*(?:\[javac\] )?\S+\.java:\d+: error: ",
+    "typescript": r"^[^\n]*\.[cm]?tsx?(?:\(\d+,\d+\):|:\d+:\d+ -) error TS\d+: |^(?:error: )?TS\d+ \[ERROR\]: ",
 }
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _COMPILER["tsx"] = _COMPILER["typescript"]
 
 
@@ -295,4 +298,4 @@ def _compiler(language: str) -> re.Pattern[str] | None:
 def did_not_compile(path: str, output: str) -> bool:
     """Return whether a run failed because its compiler refused the mutant: then the tests have noticed nothing."""
     pattern = _compiler(language_of(path) or "")
-    return pattern is not None and pattern.search(output) is not None
+    return pattern is not None and pattern.search(_COLOUR.sub("", output)) is not None
