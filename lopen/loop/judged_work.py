@@ -26,7 +26,9 @@ from lopen.workflow.session import Session
 
 LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
-_PATH_WORD = re.compile(r"\b[\w-]+(?:/[\w.-]+)*\.\w{1,8}\b|\b[A-Z]{4,}[\w-]*|\b(?:Make|Docker|Just)file\b")
+_WORD = re.compile(r"[\w./-]+")
+_LONGEST_PATH = 255  # characters; longer words name no file
+_NAMES = frozenset({"Makefile", "Dockerfile", "Justfile"})  # files without a suffix that a sentence names
 UNCOMPARED = "the file is too large to be searched for weakened tests"
 UNREADABLE = f"the file is too large to be judged: the judge reads at most {SEARCHED_BYTES:,} bytes of one"
 SOURCE_SUFFIXES = words(
@@ -166,11 +168,28 @@ def _files(change: _Change, shown: Sequence[SourceFile]) -> tuple[ChangedFile, .
     return tuple(ChangedFile(path, size, kind(path)) for path, size in (*changed, *others))
 
 
+def spoken_names(text: str) -> Iterator[str]:
+    """Yield the words that can name a file: with a short suffix, in capitals (README), or a well-known name.
+
+    A model writes the text: the time is in proportion to its length.
+    """
+    for word in _WORD.findall(text):
+        path = word.strip("./-") if len(word) <= _LONGEST_PATH else ""
+        name = path.rpartition("/")[2]
+        stem, _, suffix = name.rpartition(".")
+        if stem and len(suffix) <= 8 and "-" not in suffix:
+            yield path
+        elif name in _NAMES or (
+            name[:4].isascii() and name[:4].isupper() and name[:4].isalpha() and name[3:]
+        ):
+            yield name
+
+
 def _named_files(
     repository: Checkout, tree: str, names: Sequence[str], stated: Sequence[str], shown: Container[str]
 ) -> list[SourceFile]:
     """The files at and below `names`, and those that the work's own words name, but for those `shown` whole."""
-    spoken = {word.strip("./").casefold() for text in stated for word in _PATH_WORD.findall(text)}
+    spoken = {name.casefold() for text in stated for name in spoken_names(text)}
     entries = repository.entries(tree) if names or spoken else {}
     by_name: dict[str, list[str]] = {}
     for path in entries:
