@@ -38,9 +38,9 @@ SOURCE_SUFFIXES = words(
 )
 
 
-def is_own_document(path: str, module: str) -> bool:
-    """Return whether `path` is a document that lopen keeps for the module: its specification or logged research."""
-    return re.fullmatch(rf"specs/{re.escape(module)}/(SPECIFICATION|RESEARCH-[^/]*)\.md", path) is not None
+def is_specification(path: str, module: str) -> bool:
+    """Return whether `path` is the module's specification, which the judge gets as such."""
+    return path == f"specs/{module}/SPECIFICATION.md"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class _Change:
 
 
 def _change(repository: Checkout, base: str, tree: str, module: str) -> _Change:
-    files = tuple(c for c in repository.changes(base, tree) if not is_own_document(c.path, module))
+    files = tuple(c for c in repository.changes(base, tree) if not is_specification(c.path, module))
     blobs = [b for c in files for b, mode in _sides(c) if b is not None and mode != GITLINK]
     sizes = repository.blob_sizes(blobs)
     contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
@@ -238,7 +238,7 @@ def _diff(
     """The diff over `gaps`, every file as text, and the paths of the files that it adds whole."""
     texts, added = [], set()
     for before, after in gaps:
-        changed = [c for c in repository.changes(before, after) if not is_own_document(c.path, module)]
+        changed = [c for c in repository.changes(before, after) if not is_specification(c.path, module)]
         sizes = repository.blob_sizes(b for c in changed for b, mode in _sides(c) if b and mode != GITLINK)
         paths = [c.path for c in changed if max(sizes.get(b or "", 0) for b, _ in _sides(c)) <= largest]
         added |= {c.path for c in changed if c.kind == "added"}

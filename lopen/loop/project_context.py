@@ -14,7 +14,7 @@ from lopen.guardrails.completion import advice, missing_gates
 from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits.rules import RuleBook
 from lopen.loop.context import SessionContext
-from lopen.loop.judged_work import is_own_document, kind
+from lopen.loop.judged_work import is_specification, kind
 from lopen.loop.oracle_calls import verdicts_of, warnings_for_builder
 from lopen.loop.toolchains import installed, languages
 from lopen.oracle.verdict import Finding, established
@@ -107,7 +107,7 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
     tree = context.project.verifier.tree()
     begun = session.task.base if session.task else None
     base = context.committed_tree() if context.commits else begun or tree
-    changed = [c for c in repository.changes(base, tree) if not is_own_document(c.path, session.module)]
+    changed = [c for c in repository.changes(base, tree) if not is_specification(c.path, session.module)]
     new = [c.path for c in changed if c.kind == "added" and c.path in shown]
     paths = [c.path for c in changed if c.path not in new]
     diff = repository.diff(base, tree, paths=paths, max_chars=DIFF_CHARS) if paths else ""
@@ -177,7 +177,7 @@ def _changed(context: SessionContext, session: Session) -> list[str]:
     changes = repository.changes(component.base, context.project.verifier.tree())
     there = {c.path: c.after for c in changes if c.after and c.mode_after != GITLINK}
     sizes = repository.blob_sizes(there.values())
-    paths = [p for p in there if not is_own_document(p, session.module)]
+    paths = [p for p in there if not is_specification(p, session.module)]
     return sorted(paths, key=lambda p: (_ORDER[kind(p)], sizes.get(there[p], 0), p))
 
 

@@ -27,6 +27,7 @@ HIDING: dict[str, str | tuple[str, str, int]] = {
     "poetry.lock": "x = '@'\n",
     "specs/calc/conftest.py": "x = '@'\n",
     "specs/calc/notes.md": "@\n",
+    "specs/calc/RESEARCH-x.md": "@\n",
     "specs/calc/RESEARCH-x.md.py": "x = '@'\n",
     "undiffed.py": "x = '@'\n",
     "binary.py": "x = '@'\n",
