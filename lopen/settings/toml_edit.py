@@ -11,7 +11,7 @@ from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import InlineTable
+from tomlkit.items import InlineTable, Whitespace
 
 from lopen.base.errors import WrongUsage
 
@@ -70,8 +70,9 @@ def _move_before_comments(table: Any, leaf: str) -> None:
     while goal and body[goal - 1][0] is None:
         goal -= 1
     if goal < at < len(body) - 1:  # `append` has put a blank line between the new value and the next table
-        following = body[at + 1][1].trivia
-        following.indent = following.indent.removeprefix("\n")
+        following = body[at + 1][1]
+        if not isinstance(following, Whitespace):
+            following.trivia.indent = following.trivia.indent.removeprefix("\n")
     body.insert(goal, body.pop(at))
 
 

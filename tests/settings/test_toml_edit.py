@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base.errors import WrongUsage
+from lopen.cli.commands.init import CONFIG
 from lopen.settings.toml_edit import with_value
 from lopen.settings.toml_text import lines
 
@@ -140,3 +142,11 @@ def test_inline_tables_and_arrays_of_tables_have_their_lines() -> None:
     text = 'model = {provider = "a", base_url = "b"}\n\n[[hooks]]\nname = 1\n[[hooks]]\nname = 2\n'
     found = {"model": 1, "model.provider": 1, "model.base_url": 1, "hooks": 3, "hooks.name": 4}
     assert lines(text) == found
+
+
+def test_the_file_that_init_writes_can_be_set_key_by_key() -> None:
+    for line in CONFIG.splitlines():
+        if found := re.match(r"# (\w+) = ", line):
+            table = CONFIG.partition(line)[0].rpartition("[")[2].partition("]")[0]
+            changed = tomllib.loads(with_value(CONFIG, f"{table}.{found[1]}", 7))
+            assert changed[table] == {found[1]: 7}
