@@ -167,23 +167,25 @@ def mount_points(shown: Iterable[tuple[Path, Path]], *tops: Path) -> Iterator[li
         for source, place in shown:
             top = next(top for top in tops if folders.inside(place, top))
             above = [place.parents[n] for n in reversed(range(len(place.relative_to(top).parts) - 1))]
-            for folder in above:
-                if not os.path.lexists(folder):
-                    folder.mkdir(mode=0o755)
-                    made.append(folder)
-            if not all(stat.S_ISDIR(os.lstat(folder).st_mode) for folder in above):
-                continue
             wanted = stat.S_IFDIR if source.is_dir() else stat.S_IFREG
-            if not os.path.lexists(place):
-                place.mkdir(mode=0o755) if wanted == stat.S_IFDIR else place.touch()
-                made.append(place)
-            if stat.S_IFMT(os.lstat(place).st_mode) == wanted:
-                usable.append((source, place))
+            with contextlib.suppress(OSError):  # a place that cannot be made, or that another process changes
+                if all(_stands(folder, stat.S_IFDIR, made) for folder in above) and _stands(
+                    place, wanted, made
+                ):
+                    usable.append((source, place))
         yield usable
     finally:
         for place in reversed(made):
             with contextlib.suppress(OSError):
                 place.rmdir() if place.is_dir() else _unlink_empty(place)
+
+
+def _stands(place: Path, wanted: int, made: list[Path]) -> bool:
+    """Return True if an entry of the `wanted` type is at `place`; make it, and note it in `made`, if nothing is there."""
+    if not os.path.lexists(place):
+        place.mkdir(mode=0o755) if wanted == stat.S_IFDIR else place.touch()
+        made.append(place)
+    return stat.S_IFMT(os.lstat(place).st_mode) == wanted
 
 
 def _unlink_empty(place: Path) -> None:

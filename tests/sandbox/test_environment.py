@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base.redaction import looks_secret_name, looks_secret_value
-from lopen.sandbox.environment import command_environment, search_path
+from lopen.sandbox.environment import command_environment, mount_points, search_path
 
 HOME = Path("/p/.lopen/cache/home")
 
@@ -52,6 +53,30 @@ def test_a_tool_that_finds_itself_by_its_home_is_told_where_it_is(tmp_path: Path
     got = command_environment({"HOME": str(tmp_path)}, {}, home=HOME)
     assert got["RUSTUP_HOME"] == str(tmp_path / ".rustup")
     assert "NVM_DIR" not in got
+
+
+@pytest.mark.parametrize(
+    "between", ["a file", "a dangling link", "a link to a folder", "a file at the place"]
+)
+def test_nothing_is_mounted_below_a_file_or_a_link(tmp_path: Path, between: str) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    for folder in (outside, root, source := tmp_path / "installed"):
+        folder.mkdir()
+    if between == "a file at the place":
+        (root / "a/b").mkdir(parents=True)
+        (root / "a/b/node_modules").write_text("mine")
+    elif between == "a file":
+        (root / "a").write_text("mine")
+    else:
+        (root / "a").symlink_to(outside if "folder" in between else tmp_path / "nowhere")
+    other = (source, root / "c/d/node_modules")
+
+    with mount_points([(source, root / "a/b/node_modules"), other], root) as usable:
+        assert usable == [other]
+        assert other[1].is_dir()
+
+    assert list(outside.iterdir()) == []
+    assert [path.name for path in root.iterdir()] == ["a"]
 
 
 @given(
