@@ -8,7 +8,7 @@ session. What a command does to the room is undone after it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lopen.git.checkout import Checkout
@@ -137,15 +137,16 @@ class CleanRoom:
         """Return (source, place) of what is installed, for commands in the project: paths that git ignores, and HOME's."""
         made_for = (self.set_up_for, self.set_up_on)
         if self._shown[0] != made_for:
-            files = self._installed.in_files
-            # A path in the folder, because git does not take one that is not there for a folder.
-            probes = {f"{p}/x" if (self._files.top / p).is_dir() else p: p for p in files}
-            ignored = self._repository.ignored(probes) if probes else ()
             root, user = self._repository.root, command_home(self._repository.root)
-            pairs = [(self._files.top / probes[p], root / probes[p]) for p in ignored]
+            pairs = [(self._files.top / p, root / p) for p in self._ignored(self._installed.in_files)]
             pairs += [(self._user.top / p, user / p) for p in self._installed.in_home]
             self._shown = (made_for, tuple(pairs))
         return self._shown[1]
+
+    def _ignored(self, paths: Iterable[str]) -> tuple[str, ...]:
+        # A path in the folder, because git does not take one that is not there for a folder.
+        probes = {f"{p}/x" if (self._files.top / p).is_dir() else p: p for p in paths}
+        return tuple(probes[p] for p in self._repository.ignored(probes)) if probes else ()
 
     def variables(self) -> dict[str, str]:
         """Return the variables by which commands in the project find what is installed."""
@@ -182,7 +183,8 @@ class CleanRoom:
         found = self._files.tidy(wanted=wanted, remove_added=not install)
         at_home = self._user.tidy(remove_added=not install)
         if install:
-            self._installed.take([p for p in found.added if p not in found.contents], at_home.added)
+            added = [p for p in found.added if p not in found.contents]
+            self._installed.take(added, at_home.added, self._ignored)
             for path in found.contents:
                 remove(str(self._files.top / path))
         elif not self._mounted:
@@ -201,6 +203,7 @@ class CleanRoom:
             }
         self._unplace()
         self._tree = None  # until all is written
+        self._installed.make_way(path for path, entry in wanted.items() if entry is not None)
         for batch in self._batches(wanted):
             self._files.change(batch)
         self._tree = tree

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -23,7 +23,7 @@ from lopen.base.atomic_files import replace_file
 from lopen.base.owner_seal import holds, sealed
 from lopen.sandbox.environment import search_path
 from lopen.storage.temporary import last_use, remove_unheld
-from lopen.workspace.plain_files import FileState, remove, state_at
+from lopen.workspace.plain_files import FileState, entries_in, remove, state_at
 from lopen.workspace.room_files import RoomFiles
 
 # What builds and tests write anew: it does not belong to what verify-setup installed.
@@ -56,6 +56,7 @@ MOST_BYTES = 10_000_000_000  # of all rooms that no process holds
 _INTERPRETERS = ("python3", "python", "node", "ruby", "go", "cargo", "java", "php", "dotnet")
 
 _States = Mapping[str, FileState]
+Ignored = Callable[[Iterable[str]], Iterable[str]]  # returns those of the given paths that git ignores
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,9 @@ class Installed:
                         path = project / (found[1] or "").lstrip("/")
                         yield path.parent if file.suffix == ".py" else path
 
-    def take(self, files: Iterable[str], user: Iterable[str]) -> None:
+    def take(self, files: Iterable[str], user: Iterable[str], ignored: Ignored) -> None:
         """Keep the paths that verify-setup added, but for what is made anew."""
+        files = _told_apart(self._files.top, files, ignored)
         self._taken = tuple(self._kept(self._files, files)), tuple(self._kept(self._user, user, _SHARED))
         for path in self.paths():
             for name in CACHES_INSIDE.get(path.name, ()):
@@ -163,6 +165,13 @@ class Installed:
             replace_file(
                 self._place.folder / RECORD, json.dumps([text, sealed("installed", text)]).encode("ascii")
             )
+
+    def make_way(self, paths: Iterable[str]) -> None:
+        """Remove what is installed if a tree has one of `paths` at, above or below it."""
+        above = {str(folder) for path in self.in_files for folder in (path, *PurePosixPath(path).parents)}
+        below = tuple(f"{path}/" for path in self.in_files)
+        if below and any(path in above or path.startswith(below) for path in paths):
+            self.drop()
 
     def check(self) -> None:
         """Remove what is installed if a command changed it; delete the caches that it left inside."""
@@ -213,6 +222,28 @@ class Installed:
             else:
                 room.keep(path)
                 yield path
+
+
+def _told_apart(top: Path, paths: Iterable[str], ignored: Ignored) -> Iterator[str]:
+    """Yield `paths`; of a folder that git does not ignore but in which it ignores folders, what is in it.
+
+    So the folder of a package, which a task may write later, is not taken for something that was installed.
+    """
+    paths = list(paths)
+    apart: set[str] = set()
+    level = [path for path in paths if (top / path).is_dir() and not (top / path).is_symlink()]
+    while level := [path for path in level if PurePosixPath(path).name not in MADE_ANEW]:
+        venvs = {path for path in level if (top / path / "pyvenv.cfg").is_file()}
+        ends = venvs | {path for path in level if f"/{path}".endswith("/node_modules")} | {*ignored(level)}
+        apart |= {str(above) for path in ends for above in PurePosixPath(path).parents}
+        found = ((path, e) for path in level if path not in ends for e in entries_in(f"{top}/{path}"))
+        level = [f"{path}/{e.name}" for path, e in found if e.is_dir(follow_symlinks=False)]
+    while paths:
+        path = paths.pop(0)
+        if path in apart:
+            paths[:0] = [f"{path}/{name}" for name in sorted(os.listdir(top / path))]
+        else:
+            yield path
 
 
 def read_record(folder: Path) -> dict[str, Any]:

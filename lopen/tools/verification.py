@@ -194,7 +194,9 @@ class Verifier:
         return result
 
     def _needs_setup(self, command: str) -> bool:
-        return self.room.set_up_for != self.room.setup_key(self.tree(), command)
+        # First, because it brings the room to the tree, which may remove what is installed.
+        key = self.room.setup_key(self.tree(), command)
+        return self.room.set_up_for != key
 
     def _set_up(self, command: str) -> Verified:
         if self.setup_approval.holds(self.tree(), command):

@@ -22,7 +22,7 @@ def remove(place: str) -> None:
         if not stat.S_ISDIR(os.lstat(place).st_mode):
             os.unlink(place)
             return
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     try:
         shutil.rmtree(place)

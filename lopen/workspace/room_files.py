@@ -100,10 +100,11 @@ class RoomFiles:
         self._add(path)
 
     def drop(self, paths: Iterable[str]) -> None:
-        """Remove kept paths."""
+        """Remove kept paths, but no file that is to be there."""
         for path in paths:
             self.kept.discard(path)
-            self._remove(path)
+            if path not in self.files and path not in self._names:
+                self._remove(path)
 
     def clear(self) -> None:
         """Remove everything but the kept paths."""

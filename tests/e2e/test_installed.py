@@ -74,6 +74,50 @@ def test_commands_see_what_is_installed_and_cannot_change_it(make_project: MakeP
         _stays_while_it_is_whole(project)
 
 
+BELOW = f"""set -e
+mkdir -p backend
+{sys.executable} -m venv --without-pip backend/.venv
+test -f web || mkdir -p web/app/node_modules
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_model_writes_where_verify_setup_made_folders(make_project: MakeProject, mode: Mode) -> None:
+    """A file beside what is installed, and one in place of a folder above something installed."""
+    require_sandbox(mode)
+    look = "ls backend/.venv/pyvenv.cfg web/app" if mode == "bwrap" else 'ls "$VIRTUAL_ENV/pyvenv.cfg"'
+    write: tuple[str, dict[str, str]] = ("write_file", {"path": "backend/x.txt", "content": "1\n"})
+    turns = [
+        plan(),
+        tools(*code(), ("verify_tests", {}), ("run_command", {"command": look})),
+        tools(write, ("verify_task_completion", {"task_id": "calc-t1"})),
+        tools(
+            ("edit_file", {"path": "backend/x.txt", "old_text": "1", "new_text": "2"}),
+            ("write_file", {"path": "web", "content": "mine\n"}),
+            ("run_command", {"command": look.replace(" web/app", "")}),
+        ),
+        tools(*verified("calc-t1")),
+    ]
+    project = make_project(turns, LOPEN_SANDBOX__MODE=mode, LOPEN_SANDBOX__NETWORK="true")
+    project.write(".gitignore", "__pycache__/\n.venv/\nnode_modules/\n")
+    project.write("setup.sh", BELOW)
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Add a set-up script")
+    tests = f"test -f backend/.venv/pyvenv.cfg && {sys.executable} -m unittest -q"
+    project.specify(text=specification(commands={"verify-setup": "sh setup.sh", "verify-tests": tests}))
+
+    ran = project.approved_run()
+
+    assert ran.code == 0, ran.out + ran.err
+    results = tool_results(project.requests[-1])
+    assert [r.data["exit_code"] for r in results if r.tool == "run_command"] == [0, 0]
+    assert project.git("show", "HEAD:backend/x.txt") == "2"
+    assert project.git("ls-tree", "-r", "--name-only", "HEAD", "backend", "web").split() == [
+        "backend/x.txt",
+        "web",
+    ]
+
+
 def _stays_while_it_is_whole(project: Project) -> None:
     """Processes that verify again, as `lopen doctor` does, install nothing again until something is spoilt."""
     (room,) = Path(project.environment()["XDG_CACHE_HOME"]).glob("lopen/rooms/*/room-*")

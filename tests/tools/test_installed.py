@@ -55,6 +55,53 @@ def test_a_later_session_finds_it_alone(enter: Callable[[], CleanRoom], root: Pa
     assert list((root.parent / "rooms/calc").iterdir()) == []
 
 
+BELOW = ("backend/.venv/pyvenv.cfg", "backend/dep.lock", "web/app/node_modules/dep/index.js", "gen/a/b.py")
+# What the model writes → the installed paths that stay; None: verify-setup is to run again
+WRITES: dict[str, list[str] | None] = {
+    "backend/x.txt": ["backend/.venv", "backend/dep.lock", "gen", "web/app/node_modules"],
+    "backend/dep.lock": None,
+    "gen/a/c.py": None,
+    "web": None,
+    "web/app/node_modules": None,
+}
+
+
+@pytest.mark.parametrize("written", WRITES)
+def test_a_folder_that_a_task_writes_later_is_not_installed(
+    enter: Callable[[], CleanRoom], root: Path, written: str
+) -> None:
+    (root / ".gitignore").write_text(".venv/\nnode_modules/\n__pycache__/\n")
+    repository, room = Repository.open(root, clock=FakeClock()), enter()
+    tree = repository.snapshot()
+    place = room.enter(tree)
+    for path in (*BELOW, "gen/__pycache__/x.pyc"):
+        (place.files / path).parent.mkdir(parents=True, exist_ok=True)
+        (place.files / path).write_text("1")
+    room.leave(wanted=lambda _: False, install=True)
+    room.installed_for(room.setup_key(tree, "npm ci"), tree)
+    assert [str(path.relative_to(root)) for path in sorted(dict(room.shown()).values())] == [
+        "backend/.venv",
+        "web/app/node_modules",
+    ]
+    (root / written).parent.mkdir(parents=True, exist_ok=True)
+    (root / written).write_text("2") if written != "web" else (root / written).symlink_to("nowhere")
+
+    later = repository.snapshot({})
+    room.enter(later)
+    room.leave(wanted=lambda _: False)
+
+    kept = WRITES[written]
+    assert bool(room.set_up_for) == (kept is not None)
+    assert list(room._installed.in_files) == (kept or [])
+    assert all((place.files / path).exists() == (kept is not None) for path in BELOW if path != written)
+    room.forget_installed()
+    room.enter(later)
+    room.leave(wanted=lambda _: False)
+    assert os.path.lexists(place.files / written)
+    room.enter(tree)
+    room.close()
+
+
 def spoil_file(room: Path) -> None:
     (room / "files/node_modules/dep/index.js").write_text("2")
 
