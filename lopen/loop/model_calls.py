@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lopen.base.clock import Clock
 from lopen.base.errors import LopenError, StorageError
-from lopen.base.events import TurnEnded, TurnStarted, Waiting
+from lopen.base.events import Event, TurnEnded, TurnStarted, Waiting
 from lopen.guardrails.pipeline import circuit_events
 from lopen.limits.answers import BudgetReached, Grant, ToolPass, ToolTrip
 from lopen.limits.budgets.meter import Meter
@@ -34,7 +34,8 @@ from lopen.llm.prices import cost_usd
 from lopen.llm.retry import RetryPolicy, Substitutes, TrackedModel, ask
 from lopen.prompts.sizes import RequestSizes
 from lopen.storage.journal import Journal
-from lopen.workflow.pauses import circuit_pause, endpoint_pause
+from lopen.storage.person_requests import pause_requested
+from lopen.workflow.pauses import circuit_pause, endpoint_pause, person_pause
 from lopen.workflow.session import Pause
 
 LOCKED_WAITS_S = (0.25, 0.5, 1.0, 2.0, 4.0)  # beside the database's own patience, each time
@@ -148,6 +149,11 @@ class ModelCalls:
             nonlocal grant
             grant = self.meter.streamed(grant, usage, cost_usd(request.model, usage))
 
+        def told(event: Event) -> None:
+            self.journal.tell(event)
+            if pause_requested(self.journal.database, self.journal.session.id):
+                raise CallPaused(person_pause(self.journal.session))
+
         tries = TrackedModel(self.model, keep, self.clock)
         try:
             response = ask(
@@ -158,7 +164,7 @@ class ModelCalls:
                 policy=self.policy,
                 clock=self.clock,
                 rng=self.rng,
-                notify=self.journal.tell,
+                notify=told,
                 on_text=on_text,
             )
         except ModelError as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
+from tests.endpoint import status
 from tests.project import TIMEOUT_S, build, plan
 
 
@@ -70,3 +71,17 @@ def test_leaving_does_not_stop_the_run_and_a_pause_is_told(make_project: MakePro
     assert told.code == 3, told.out + told.err
     assert told.last_line.startswith("next: lopen resume calc-")
     assert project.lopen("resume").code == 0
+
+
+def test_a_pause_is_taken_while_requests_are_tried_again(make_project: MakeProject) -> None:
+    def refused(_: dict[str, Any]) -> Answer:
+        if len(project.requests) == 1:
+            assert project.lopen("pause").code == 0
+        return status(529, "Overloaded")
+
+    project = make_project(refused)
+    project.specify()
+    ran = project.approved_run()
+    assert (ran.code, len(project.requests)) == (3, 1), ran.out + ran.err
+    assert "you paused it" in ran.out + ran.err
+    assert ran.last_line.startswith("next: lopen resume calc-")
