@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lopen.oracle.verdict import Finding, Severity
+from lopen.oracle.verdict import Finding
 from lopen.test_integrity import pytest_configuration
 from lopen.test_integrity.pytest_configuration import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
@@ -32,6 +32,14 @@ _JVM = re.compile(
 )
 
 
+_NPM = re.compile(
+    r"^[ \t]*(?P<key>script-shell|node-options|scriptShell|nodeOptions|yarn-path|yarnPath)[ \t]*[=: \t][ \t]*(?P<value>\S.*)$",
+    re.MULTILINE,
+)
+_PRELOADED = re.compile(r"(?:^|[\s\"'])(?:--require|-r|--import|--(?:experimental-)?loader)(?:[ =]|$)")
+_NODE_OPTIONS = re.compile(r"\bNODE_OPTIONS=(?P<value>\"[^\"]*\"|'[^']*'|\S+)")
+
+
 def package_findings(change: FileChange) -> Iterator[Finding]:
     """`package.json`: the test scripts, and jest's own table."""
     before, after = _json(change.before), _json(change.after)
@@ -47,6 +55,12 @@ def package_findings(change: FileChange) -> Iterator[Finding]:
     for name, text in new.items():
         if name not in old and re.match(r"(?:pre|post)?test", name) and isinstance(text, str):
             yield from command_findings(change.path, f"the script {name}", "", text)
+    preloaded = {found["value"] for text in old.values() for found in _NODE_OPTIONS.finditer(str(text))}
+    for name, text in new.items():
+        for found in _NODE_OPTIONS.finditer(str(text)):
+            if found["value"] not in preloaded and re.search(r"[\s=]\.{0,2}/", found["value"]):
+                message = f"the script {name} loads a file of the project into node before anything else"
+                yield Finding("warning", message, change.path)
     for key in ("jest", "mocha", "ava"):
         was, now = json.dumps(_table(before, key)), json.dumps(_table(after, key))
         yield from _configured(change.path, was, now, new=not change.before)
@@ -93,17 +107,32 @@ def _entries(value: str) -> list[str]:
 
 
 def npm_findings(change: FileChange) -> Iterator[Finding]:
-    """`.npmrc`: the shell that scripts run in, and options of every node process."""
-    for key, value in re.findall(
-        r"^[ \t]*(script-shell|node-options)[ \t]*=[ \t]*(.+)$", change.after or "", re.MULTILINE
+    """`.npmrc` and its kin: the shell that scripts run in, and options of every node process."""
+    known = {found.group().strip() for found in _NPM.finditer(change.before or "")}
+    for found in _NPM.finditer(change.after or ""):
+        value = found["value"].strip().strip("\"'")
+        if found.group().strip() in known:
+            continue
+        if found["key"].lower() == "yarnpath":
+            replaced = not re.match(r"(?:\./)?\.yarn/releases/yarn-[\w.-]+\.c?js$", value)
+        elif found["key"] in {"script-shell", "scriptShell"}:
+            replaced = not re.search(r"(?:^|/)(?:ba|da|z)?sh$", value)
+        else:
+            replaced = bool(_PRELOADED.search(value))
+            if not replaced:
+                yield Finding("warning", f"node now always runs with {value[:80]}", change.path)
+        if replaced:
+            yield Finding("error", f"scripts now run with {found['key']} {value[:80]}", change.path)
+
+
+def pnpm_findings(change: FileChange) -> Iterator[Finding]:
+    """`.pnpmfile.cjs`: code that decides which packages are installed, the test runner among them."""
+    if re.search(RUNNER.pattern + r"|\b(?:assert|chai|expect)\b", change.after or "") and not re.search(
+        RUNNER.pattern, change.before or ""
     ):
-        if value in (change.before or ""):
-            continue
-        shell = key == "script-shell" and not re.search(r"(?:^|/)(?:ba|da|z)?sh$", value.strip())
-        if key == "script-shell" and not shell:
-            continue
-        severity: Severity = "error" if shell else "warning"
-        yield Finding(severity, f"npm now runs scripts with {key} {value.strip()[:80]}", change.path)
+        yield Finding("error", "pnpm now changes the test runner that it installs", change.path)
+    elif change.before is None:
+        yield Finding("warning", "pnpm now runs this file when it installs packages", change.path)
 
 
 def cargo_findings(change: FileChange) -> Iterator[Finding]:
@@ -189,7 +218,8 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     ),
     (re.compile(r"^conftest\.py$"), conftest_findings),
     (re.compile(r"^package\.json$"), package_findings),
-    (re.compile(r"^\.npmrc$"), npm_findings),
+    (re.compile(r"^(?:\.npmrc|\.yarnrc(?:\.yml)?|pnpm-workspace\.yaml)$"), npm_findings),
+    (re.compile(r"^\.pnpmfile\.[cm]?js$"), pnpm_findings),
     (
         re.compile(r"^(?:jest|vitest|vite|karma|playwright|cypress)\.config\.\w+$|^\.mocharc\.\w+$"),
         javascript_findings,

@@ -80,6 +80,8 @@ def _fewer_places(change: FileChange, before: Settings, after: Settings) -> Iter
     lost = [path for path in was if not any(_within(path, kept) for kept in now)]
     if lost:
         yield _error(change, f"pytest no longer looks into {', '.join(lost)} (testpaths)")
+    elif not was and all(path.endswith(".py") or "::" in path for path in now):
+        yield _error(change, f"pytest now looks into {', '.join(now)} only (testpaths)")
     elif not was and not any(_USUAL_FOLDER.search(path) for path in now):
         yield Finding("warning", f"pytest now looks into {', '.join(now)} only (testpaths)", change.path)
 
@@ -126,7 +128,7 @@ def read(path: str, text: str) -> Settings | None:
     """pytest's settings as words; None where the file does not parse."""
     name = path.rpartition("/")[2]
     if name.endswith(".toml"):
-        return _toml(text)
+        return _toml(text, own=name != "pyproject.toml")
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(text)
@@ -138,12 +140,12 @@ def read(path: str, text: str) -> Settings | None:
     return {key: tuple(_words(value or "")) for key, value in parser.items(section)}
 
 
-def _toml(text: str) -> Settings | None:
+def _toml(text: str, *, own: bool) -> Settings | None:
     try:
         table: object = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
         return None
-    for key in ("tool", "pytest"):
+    for key in ("pytest",) if own else ("tool", "pytest"):
         table = table.get(key, {}) if isinstance(table, dict) else {}
     if isinstance(table, dict) and isinstance(table.get("ini_options"), dict):
         table = table["ini_options"]

@@ -42,6 +42,9 @@ _VALUED = words(
 _DELEGATING = re.compile(
     r"\$\(MAKE\)|\b(?:run|make|just|sh|bash|node|python\d?|turbo|nx|lerna|wireit|c8|nyc|bun|tsx)\b"
 )
+_PROGRAM = re.compile(
+    r"(?:^|[\s@])(?:\./|[\w.-]+/)*[\w.-]+\.(?:sh|py|[cm]?js|pl|rb)\b|(?:^|[\s@])\./\w", re.MULTILINE
+)
 _NOT_RUN = re.compile(r"^\s*(?:#|//|@?echo\b|@?printf\b|\.PHONY|deps\b|pip\b|@?which\b|@?command -v)")
 _SETTING = re.compile(r"\binstall\b|^\s*(?:import|from)\b|^\[|^\w[\w-]*\s*=\s*\"?$")
 _VARIABLE = re.compile(r"^(?:export\s+)?(?P<name>[\w.]+)\s*[:?+]?=\s*(?P<value>.*)$")
@@ -162,6 +165,7 @@ def _make_findings(change: FileChange) -> Iterator[Finding]:
                 line = after.count("\n", 0, found.start()) + 1
                 yield Finding("error", f"`{found.group().strip()[:80]}` {why}", change.path, line)
     yield from _other_files(change)
+    yield from _preferred_findings(change)
     old, new = _targets(before), _targets(after)
     for name, (needs, recipe) in old.items():
         if not _TEST_TARGET.search(name):
@@ -195,7 +199,24 @@ def _other_files(change: FileChange) -> Iterator[Finding]:
     ):
         message = "make now runs each recipe as one script (.ONESHELL), of which the last command's exit code counts"
         yield Finding("warning", message, change.path)
-    if change.before is None and change.path.rpartition("/")[2] == "GNUmakefile":
+
+
+def _preferred_findings(change: FileChange) -> Iterator[Finding]:
+    """A new file that make reads in place of `Makefile`: an error where its target for the tests runs none."""
+    name = change.path.rpartition("/")[2]
+    if change.before is not None or name not in {"GNUmakefile", "makefile"}:
+        return
+    targets = _targets(change.after or "")
+    for target in sorted({"test", "tests", "check", "verify"} & set(targets)):
+        needs, recipe = targets[target]
+        recipes = [recipe, *(targets.get(each, ((), ""))[1] for each in needs)]
+        if not any(
+            RUNNER.search(each) or _DELEGATING.search(each) or _PROGRAM.search(each) for each in recipes
+        ):
+            message = f"make reads {name} in place of Makefile, and its target {target} runs no tests"
+            yield Finding("error", message, change.path)
+            return
+    if name == "GNUmakefile":
         yield Finding("warning", "make reads GNUmakefile in place of Makefile, if there is one", change.path)
 
 
