@@ -35,8 +35,9 @@ PERSONS: dict[str, frozenset[str]] = {
 }
 # Few calls need the patterns, and `re`: they are loaded at their first use, for a hook has little time to start
 _VERBS = (
-    r"\b(approve|confirm|answer|skip|revert|hooks|budget\W+(extend|reset)|circuit\W+(ack|reset)"
-    r"|config\W+set|alerts\W+ack)\b"
+    r"\b("
+    + "|".join(rf"{verb}\W+({'|'.join(sorted(then))})" if then else verb for verb, then in PERSONS.items())
+    + r")\b"
 )
 # The program or a protected place, but not a folder or a package that has lopen in its name
 _MENTION = (
