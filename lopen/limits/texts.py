@@ -89,8 +89,8 @@ def trip_text(decision: CallDecision, now: datetime, *, short: bool = False) -> 
         reason += f" Instead: {decision.instead}."
     ways = []
     if decision.until is not None:
-        wait = max(1, -int(now.timestamp() - decision.until))
-        until = datetime.fromtimestamp(decision.until, UTC).strftime("%H:%M:%S UTC")
+        wait = max(1, -int((now.timestamp() - decision.until) // 1))  # rounded up, as is the time of day
+        until = datetime.fromtimestamp(-(-decision.until // 1), UTC).strftime("%H:%M:%S UTC")
         ways.append(f"Cooldown: {wait}s, until {until}{'' if later else '; then one call is let through'}.")
     if decision.rule == "agent_spawn":
         ways.append(f"{OVERRIDE} in the person's prompt lifts the limits on sub-agents.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from lopen.base.clock import FakeClock
@@ -10,7 +12,9 @@ from lopen.guardrails.call_history import CallEnd
 from lopen.limits import admin_actions
 from lopen.limits.answers import ToolPass, ToolTrip
 from lopen.limits.circuits.call_events import read_agents
+from lopen.limits.circuits.circuit import CallDecision
 from lopen.limits.stores.store import LimitsStore
+from lopen.limits.texts import trip_text
 from tests.limits.conftest import MakeMeter
 
 
@@ -41,6 +45,14 @@ def test_a_cooldown_says_until_when_and_is_over_then(make_meter: MakeMeter, cloc
     assert trip is not None
     assert trip.until is not None
     assert "Cooldown: 5s" in trip.text
+    until = datetime(2026, 3, 1, 12, 0, 5, 300_000, UTC).timestamp()
+    for left, said in (
+        (2.3, "Cooldown: 3s, until 12:00:06 UTC"),
+        (3.0, "Cooldown: 3s,"),
+        (0.2, "Cooldown: 1s,"),
+    ):
+        told = trip_text(CallDecision("wait", until=until), datetime.fromtimestamp(until - left, UTC))
+        assert said in told, left
     clock.sleep((trip.until - clock.now()).total_seconds())
     probe = meter.gate.before_tool("read_file", {}, 9)
     assert isinstance(probe, ToolPass)
