@@ -51,7 +51,7 @@ _VARIABLE = re.compile(r"^(?:export\s+)?(?P<name>[\w.]+)\s*[:?+]?=\s*(?P<value>.
 _TARGET = re.compile(r"^(?P<names>[\w./ -]+?)\s*::?(?!=)\s*(?P<needs>[^;#=]*)(?:;\s*(?P<recipe>.*))?$")
 _TEST_TARGET = re.compile(r"^(?:test|tests|check|verify|ci|all)$|test|spec|unit|integration|e2e")
 _MARKED = r"(?:(?:export|override|private)[ \t]+)*"
-_SHELLS = r"[ \t]*(?:(?:/usr)?(?:/local)?/bin/(?:env[ \t]+)?)?(?:ba|da|z|k|a)?sh\b|[ \t]*\$\(shell[ \t][^)\n]*sh\b|[ \t]*(?:pwsh|cmd)\b"
+_SHELLS = r"[ \t]*(?:/(?:[\w.+@-]+/)*bin/(?:env[ \t]+)?)?(?:ba|da|z|k|a)?sh(?![\w./-])|[ \t]*\$\(shell[ \t][^)\n]*sh\b|[ \t]*(?:pwsh|cmd)\b"
 _INCLUDED = re.compile(r"^(?:-|s)?include[ \t]+(.+)$", re.MULTILINE)
 _ADDED_OPTIONS = re.compile(r"\bPYTEST_ADDOPTS[\"']?[ \t]*[:+?]?[=:][ \t]*(.*)$", re.MULTILINE)
 

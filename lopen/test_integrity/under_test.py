@@ -1,4 +1,7 @@
-"""Code that can tell that it is being tested, or changes what tests it: its tests then prove nothing of its use."""
+"""Code that can tell that it is being tested, or changes what tests it: its tests then prove nothing of its use.
+
+The rules read single lines of text: a name that is put together when the code runs, or an alias, is not found.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _RULES: tuple[tuple[re.Pattern[str], Severity, str], ...] = (
         "asks if it is being tested",
     ),
     (
-        re.compile(r"\bos\._exit\(\s*0?\s*\)"),
+        re.compile(r"\b_exit\(\s*(?:0+|False|(?:os\.)?EX_OK)?\s*\)"),
         "warning",
         "ends the process with success, whatever its tests found",
     ),
