@@ -20,6 +20,7 @@ from pathlib import Path
 
 PREFIX = "lopen-private-"
 LOCK_NAME = ".held"
+ATTEMPTS = 20  # to take a folder that other processes delete
 GRACE_PERIOD_S = 60.0  # from a folder's creation to its lock
 
 
@@ -48,7 +49,6 @@ class KeptFolder:
     """A private folder (0700) whose content stays after `release`; the first of `where` that no other process holds."""
 
     def __init__(self, where: Path, name: str) -> None:
-        where.mkdir(mode=0o700, parents=True, exist_ok=True)
         places = (where / f"{name}-{number}" for number in count())
         self.path, self._lock = next(found for found in map(_held, places) if found is not None)
 
@@ -63,6 +63,14 @@ class KeptFolder:
 
 def _held(path: Path) -> tuple[Path, int] | None:
     """Return the folder, made if necessary, with its lock; None where another process holds it."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(FileNotFoundError):  # another process deleted it, or the folder above, in between
+            return _locked(path)
+    return _locked(path)
+
+
+def _locked(path: Path) -> tuple[Path, int] | None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     if path.is_symlink():
@@ -72,9 +80,12 @@ def _held(path: Path) -> tuple[Path, int] | None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(lock), os.lstat(path / LOCK_NAME)):
             raise BlockingIOError  # removed in between
-    except (BlockingIOError, FileNotFoundError):
+    except BlockingIOError:
         os.close(lock)
         return None
+    except FileNotFoundError:
+        os.close(lock)
+        raise
     os.utime(lock)
     return path, lock
 
