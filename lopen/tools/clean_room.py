@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from lopen.git.checkout import Checkout
@@ -76,6 +77,8 @@ class CleanRoom:
             self._files.clear()
             self._user.clear()
         self._own.release(remove=not self._installed.key)
+        with suppress(OSError):  # of another room, or of something installed
+            self._where.rmdir()
 
     def beside(self, count: int) -> list[CleanRoom]:
         """Return `count` more rooms, in which commands run side by side and see what is installed here.

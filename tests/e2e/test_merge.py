@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -44,13 +45,18 @@ def commit_on_main(project: Project, path: str, text: str) -> None:
 
 
 def test_a_branch_is_fast_forwarded_and_merged_only_once(make_project: MakeProject) -> None:
-    project = built(make_project)
+    setup = {"verify-setup": "mkdir -p node_modules/dep && echo 1 > node_modules/dep/index.js"}
+    project = built(make_project, setup, LOPEN_SANDBOX__NETWORK="true")
     project.specify("tax")  # of another module, not committed: in nobody's way
+
+    rooms = Path(project.environment()["XDG_CACHE_HOME"], "lopen/rooms")
+    assert len(list(rooms.glob("*/room-*"))) == 1, "that of the module, with what is installed there"
 
     ran = project.lopen("merge", "calc")
 
     assert ran.code == 0, ran.err
     assert "verify-tests passed" in ran.out
+    assert len(list(rooms.iterdir())) == 1
     assert project.git("symbolic-ref", "--short", "HEAD") == "main"
     assert project.git("rev-parse", "main") == project.git("rev-parse", "lopen/calc")
     assert project.git("status", "--porcelain", "--", ":!.lopen") == "?? specs/tax/"
