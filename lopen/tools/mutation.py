@@ -94,8 +94,10 @@ class MutationRunner:
         return found
 
     def _run(self, chosen: Sequence[Mutant], tests: TestRun, *, first: bool) -> MutationCheck:
-        # With `first`, one after another: which ones ran must not depend on which was faster.
-        rooms = self.room.beside(1 if first else self._room_count(tests.tree, len(chosen)))
+        # One after another: with `first`, which ones ran must not depend on which was faster; without a network of
+        # their own, tests that open the same port would fail for each other, as if they noticed a mutant.
+        alone = first or self.network
+        rooms = self.room.beside(1 if alone else self._room_count(tests.tree, len(chosen)))
         with self.commands.guarded() as run:
             batch = _Batch(self, tests, run, self.clock.monotonic() + TOTAL_S, first)
             same, *results = batch.results(rooms, [{}, *({m.path: m} for m in chosen)])

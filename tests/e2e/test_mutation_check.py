@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -94,6 +95,24 @@ def test_tests_that_notice_no_mutant_are_refused_then_mended(make_project: MakeP
     assert f"verification-{second['number']} mutation_check" in verdict
     assert " mutants (" in project.lopen("show", f"verification-{second['number']}").out
     assert project.git("status", "--porcelain") == ""
+
+
+def test_tests_that_open_the_same_port_do_not_meet(make_project: MakeProject) -> None:
+    require_sandbox("bwrap")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    listens = "import socket, time\n\nwith socket.create_server(('127.0.0.1', PORT)):\n    time.sleep(0.2)\n"
+    blind = done(
+        write("prices.py", PRICES),
+        write("test_prices.py", listens.replace("PORT", str(port)) + ASSERTS_NOTHING),
+    )
+    mended = done(write("test_prices.py", ASSERTS))
+    project = started(make_project, blind, mended, LOPEN_SANDBOX__MODE="bwrap", LOPEN_SANDBOX__NETWORK="true")
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert [check["passed"] for check in checks(ran)] == [False, True]
 
 
 GOOD = done(write("prices.py", PRICES), write("test_prices.py", ASSERTS))
