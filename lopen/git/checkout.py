@@ -27,6 +27,7 @@ from lopen.git.snapshot import Snapshots
 
 NO_EXCLUSIONS: Mapping[str, str] = {}
 _KEPT_ANSWERS = 64
+_MOST_ASKED = 1_000  # blobs, in a question whose answer is kept
 
 Answer = TypeVar("Answer")
 
@@ -142,6 +143,8 @@ class Checkout(ABC):
     def blob_sizes(self, blobs: Iterable[str]) -> Mapping[str, int]:
         """Return blob id → size in bytes."""
         wanted = tuple(blobs)
+        if len(wanted) > _MOST_ASKED:
+            return trees.blob_sizes(self._reader(), wanted)
         return self._known(("sizes", *wanted), lambda: trees.blob_sizes(self._reader(), wanted))
 
     def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
@@ -177,11 +180,15 @@ class Checkout(ABC):
 
     def _known(self, question: tuple[object, ...], ask: Callable[[], Answer]) -> Answer:
         """Return the answer to a question about objects, asking git only the first time."""
-        if question not in self._answers:
+        with self._listing:
+            if question in self._answers:
+                return self._answers[question]  # type: ignore[return-value]
+        answer = ask()
+        with self._listing:
             while len(self._answers) >= _KEPT_ANSWERS:
-                self._answers.pop(next(iter(self._answers)), None)
-            self._answers[question] = ask()
-        return self._answers[question]  # type: ignore[return-value]
+                del self._answers[next(iter(self._answers))]
+            self._answers[question] = answer
+        return answer
 
     def _reader(self) -> GitCommand:
         self._private.prepare(self._base())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -38,6 +40,26 @@ def test_changes_name_kind_blobs_and_modes(root: Path, repository: Repository) -
     assert (added.path, added.kind, added.before, added.mode_after) == ("new", "added", None, "120000")
     assert (modified.kind, modified.mode_before, modified.mode_after) == ("modified", "100644", "100755")
     assert repository.changes(after, after) == ()
+
+
+def test_answers_about_objects_are_few_and_asked_for_by_threads(root: Path, repository: Repository) -> None:
+    blob = run_git(root, "rev-parse", "HEAD:README")
+    size = (root / "README").stat().st_size
+    assert repository.blob_sizes([blob]) == {blob: size}
+    kept = dict(repository._answers)
+    assert repository.blob_sizes([blob] * 1_001) == {blob: size}
+    assert repository._answers == kept
+
+    def asked(number: int) -> int:
+        sleep(0.001)
+        return number
+
+    def slow(number: int) -> int:
+        return repository._known(("number", number), lambda: asked(number))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(slow, range(400))) == list(range(400))
+    assert len(repository._answers) <= 64
 
 
 def test_a_moved_file_is_a_deletion_and_an_addition(root: Path, repository: Repository) -> None:
