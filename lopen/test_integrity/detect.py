@@ -9,6 +9,7 @@ from lopen.oracle.verdict import Finding
 from lopen.test_integrity import go, java, javascript, named_tests, python, rust
 from lopen.test_integrity.compare import Change, MayGo, compare
 from lopen.test_integrity.configuration import configuration_findings
+from lopen.test_integrity.pytest_plugins import plugin_findings
 from lopen.test_integrity.python_names import module_name
 from lopen.test_integrity.python_stubs import patch_findings, shadowing_findings, stub_findings
 from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
@@ -50,6 +51,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
             if language is python.LANGUAGE:
                 findings += _stood_in(ours, read, readable)
     findings += configuration_findings(readable)
+    findings += plugin_findings(readable)
     findings += shadowing_findings(changes)
     findings += under_test_findings(readable, [c.path for c in readable if looks_like_test(c.path)])
     order = {"error": 0, "warning": 1, "info": 2}

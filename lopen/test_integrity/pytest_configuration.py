@@ -165,7 +165,7 @@ def _words(value: str) -> list[str]:
 
 
 _IGNORING = frozenset({"collect_ignore", "collect_ignore_glob"})
-_HOOKS = {
+HOOKS = {
     "pytest_ignore_collect": re.compile(r"return (?!False|None)"),
     "pytest_collection_modifyitems": re.compile(
         r"mark\.(?:skip|xfail)|items\[:\]|items\.(?:clear|remove|pop)|del items|deselected"
@@ -204,8 +204,17 @@ def conftest_findings(change: FileChange) -> Iterator[Finding]:
         yield from _function_findings(change.path, name, function, old.get(name))
 
 
+def hook_findings(change: FileChange) -> Iterator[Finding]:
+    """The hooks of a file that are new and leave tests out, or turn results."""
+    before, after = parsed(change.before or ""), parsed(change.after or "")
+    old = _functions(before)
+    for name, function in _functions(after).items():
+        if name in HOOKS:
+            yield from _function_findings(change.path, name, function, old.get(name))
+
+
 def _function_findings(path: str, name: str, function: Function, old: Function | None) -> Iterator[Finding]:
-    pattern = _HOOKS.get(name)
+    pattern = HOOKS.get(name)
     if pattern is not None:
         was = len(pattern.findall(_body(old))) if old else 0
         if len(pattern.findall(_body(function))) > was:

@@ -92,12 +92,14 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     helpers = helper_functions(parsing)
     modules = {module_name(path): Names.of(tree) for path, tree in trees.items() if tree is not None}
     return {
-        path: read_lines(files[path]) if tree is None else _suite(tree, helpers, modules)
+        path: read_lines(files[path])
+        if tree is None
+        else _suite(tree, helpers, modules, package=path.endswith("__init__.py"))
         for path, tree in trees.items()
     }
 
 
-def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names]) -> Suite:
+def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names], *, package: bool) -> Suite:
     known = Names.of(tree).importing(tree, modules)
     reading = _Reading(helpers, known)
     available = fixtures(tree.body)
@@ -109,7 +111,7 @@ def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names]) -> 
         if isinstance(node, Function) and not node.name.startswith("test")
     }
     reading.cases += support_cases(support)
-    return Suite(numbered(reading.cases), endings(tree), reading.uncollected)
+    return Suite(numbered(reading.cases), endings(tree, package=package), reading.uncollected)
 
 
 @dataclass

@@ -11,15 +11,19 @@ from lopen.test_integrity.suite import Skip
 
 _EXIT = re.compile(r"^(?:(?:sys|os|builtins)\.)?(?:_exit|exit|quit)$")
 _REPLACED = re.compile(r"^os\.exec[lv]p?e?$")
-_LOADS = re.compile(r"addTests?\(|[lL]oad|makeSuite|TestSuite\([^)]|DocTestSuite")
+_LOADS = re.compile(r"addTests?\(|\bload\w*\(|makeSuite|TestSuite\([^)]|DocTestSuite")
 _FRAMEWORK = re.compile(
     r"^(?:\w+\.)*(?:unittest|pytest|_pytest|TestCase|TestResult|TextTestResult|TextTestRunner)\.(?:\w+\.)*"
     r"(?:assert\w*|_baseAssert\w*|fail|run|__call__|main|raises|add(?:Failure|Error)|wasSuccessful)$"
 )
+_EMPTY_SUITE = re.compile(r"(?:[\w.]+\.)?(?:TestSuite|suiteClass)\((?:\[\]|\(\))?\)$")
+_DISCOVERS = re.compile(
+    r"\bdiscover\(|iter_modules|walk_packages|glob\(|listdir|DocTestSuite|loadTestsFromNames?\(|loadTestsFromModule\("
+)
 _MAIN = re.compile(r"__name__")
 
 
-def endings(tree: ast.Module) -> tuple[Skip, ...]:
+def endings(tree: ast.Module, *, package: bool = False) -> tuple[Skip, ...]:
     """Statements that a file's import executes, and that leave other tests unrun or unable to fail."""
     found = [
         Skip(f"{text} if {condition}" if condition else text, node.lineno, not condition)
@@ -29,7 +33,7 @@ def endings(tree: ast.Module) -> tuple[Skip, ...]:
     found += [
         Skip("a load_tests that loads none", node.lineno)
         for node in tree.body
-        if (body := _load_tests(node)) is not None and not _loads(body)
+        if (body := _load_tests(node)) is not None and not _loads(body, package=package)
     ]
     return tuple(found)
 
@@ -104,7 +108,13 @@ def _load_tests(node: ast.stmt) -> tuple[list[str], str] | None:
     return None
 
 
-def _loads(function: tuple[list[str], str]) -> bool:
+def _loads(function: tuple[list[str], str], *, package: bool) -> bool:
+    """Whether `load_tests` hands on tests. A package's own must look for them: else its test files are not found."""
     parameters, body = function
-    used = any(re.search(rf"\b{re.escape(name)}\b", body) for name in parameters[:2])
+    returned = re.findall(r"^\s*return (.*)$|\A(.*)\Z", body, re.MULTILINE)
+    if any(_EMPTY_SUITE.match(value) for pair in returned for value in pair if value):
+        return False
+    if package:
+        return bool(_DISCOVERS.search(body))
+    used = any(re.search(rf"\b{re.escape(name)}\b", body) for name in parameters[1:2])
     return used or bool(_LOADS.search(body))
