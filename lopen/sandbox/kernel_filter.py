@@ -1,7 +1,7 @@
 """The system calls that a command may not make, as a program for the kernel (seccomp(2)), and its session keyring.
 
 The calls are those that reach beyond a command's processes and files: the kernel's keyrings, mounts and namespaces,
-files by handle, machine-wide tracing, and sockets of families that no network namespace confines (AF_VSOCK). Tracing
+files by handle, machine-wide tracing, limits of other processes, and sockets of families that no network namespace confines (AF_VSOCK). Tracing
 (ptrace(2)) stays: the pid namespace or Landlock confines it to the command's own processes, and leak checkers need it.
 """
 
@@ -45,6 +45,7 @@ class _Calls:
     clone: int
     unshare: int
     keyctl: int
+    prlimit: int
 
 
 # On all architectures: io_uring_setup to io_uring_register, open_tree to fspick, pidfd_getfd, mount_setattr,
@@ -59,14 +60,14 @@ _X86_64 = _Calls(
     (103, 155, 163, 164, 165, 166, 167, 168, 169, 175, 176, 179, 248, 249, 250, 298, 303, 304, 305,
      308, 312, 313, 321, 246, 320, 323, 300, 172, 173),
     (29, 30, 31, 64, 65, 66, 67, 68, 69, 70, 71, 220, 240, 241),
-    socket=41, ioctl=16, clone=56, unshare=272, keyctl=250,
+    socket=41, ioctl=16, clone=56, unshare=272, keyctl=250, prlimit=302,
 )  # fmt: skip
 _AARCH64 = _Calls(
     0xC00000B7,
     (116, 41, 89, 170, 40, 39, 224, 225, 142, 105, 106, 60, 217, 218, 219, 241, 264, 265, 266, 268, 272, 273, 280,
      104, 294, 282, 262),
     (194, 196, 195, 190, 193, 191, 197, 186, 189, 188, 187, 192, 180, 181),
-    socket=198, ioctl=29, clone=220, unshare=97, keyctl=219,
+    socket=198, ioctl=29, clone=220, unshare=97, keyctl=219, prlimit=261,
 )  # fmt: skip
 _CALLS = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
@@ -102,6 +103,9 @@ def filter_program(*, private_ipc: bool, machine: str = platform.machine()) -> b
     for call in (calls.clone, calls.unshare):
         flags: _Program = [(_HAS_BIT, 0, 1, _NEW_NAMESPACES), (_RETURN, 0, 0, _ERRNO | errno.EPERM)]
         program += _by_argument(call, _FIRST, [*flags, (_RETURN, 0, 0, _ALLOW)])
+    # Any process of the user can be limited, lopen too; 0 is the caller, whose limits children inherit.
+    others: _Program = [(_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _ERRNO | errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
+    program += _by_argument(calls.prlimit, _FIRST, others)
     program.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *step) for step in program)
 
