@@ -116,7 +116,8 @@ def wired(
         room = clean_room_of(stack, settings, sandbox, place)
         verifier = _verifier(settings, commands, audit, store, clock, room)
         calls = _model_calls(settings, options, model, meter, journal, clock)
-        files, rules = Workspace(root, repository.files, secrets.watch_file), sandbox_rules(sandbox, settings)
+        files = Workspace(root, repository.files, secrets.watch_file, repository.configured_paths)
+        rules = sandbox_rules(sandbox, settings)
         project = Project(place, files, Specifications(home, store), commands, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
         second = settings.oracle.second_model or override or settings.models.planning

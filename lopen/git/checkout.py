@@ -266,3 +266,7 @@ class Checkout(ABC):
     def nested_settings(self) -> tuple[str, ...]:
         """Return versioned `.claude/settings*` and `.lopen` in subfolders, relative to the root."""
         return self._guard.settings()
+
+    def configured_paths(self) -> tuple[str, ...]:
+        """Return hooks and configuration of git in the work tree, existing or not, relative to the root."""
+        return self._guard.configured()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lopen.git.command import GitCommand
@@ -22,12 +22,27 @@ _GITLINK = "160000 "
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Protected paths inside the work tree: absolute, except `settings`."""
+    """Protected paths inside the work tree: absolute, except `settings` and `configured`."""
 
     starts: tuple[str, ...] = ()  # compared with everything below them, even if they do not exist yet
     folders: tuple[str, ...] = ()  # must stay folders
     present: tuple[str, ...] = ()  # `.git` files and folders that exist
     settings: tuple[str, ...] = ()  # nested `.claude/settings*` and `.lopen`, relative to the root
+    configured: tuple[str, ...] = ()  # hooks and configuration in the work tree, relative to the root
+
+    def with_configured(self, root: str, paths: Iterable[str]) -> Nested:
+        """Protect `paths` too: hooks and configuration files inside the root."""
+        paths = tuple(paths)
+        inside = tuple(path.removeprefix(f"{root}/") for path in paths)
+        parents = {place for path in inside if "/" in path for place in _above(root, os.path.dirname(path))}
+        real = (path for path in paths if os.path.lexists(path) and os.path.realpath(path) == path)
+        return replace(
+            self,
+            starts=(*self.starts, *paths),
+            folders=tuple(sorted({*self.folders, *parents})),
+            present=(*self.present, *real),
+            configured=inside,
+        )
 
 
 NO_NESTED = Nested()

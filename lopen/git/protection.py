@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from lopen.base.stat_cache import NONE, Kept, is_folder, keep_below, listed, names_in, size_of
+from lopen.git.configured import find_configured
 from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
 from lopen.git.nested import NO_NESTED, Nested, find_nested
@@ -217,7 +218,7 @@ class GitFolderGuard:
     def read_only_paths(self) -> tuple[str, ...]:
         """Return the absolute paths besides `.git` that a sandbox must keep read-only.
 
-        These are git folders elsewhere in the project, the `.git` of nested repositories, and `settings`.
+        These are git folders elsewhere in the project, the `.git` of nested repositories, `settings` and `configured`.
         """
         return ()
 
@@ -227,6 +228,10 @@ class GitFolderGuard:
 
     def settings(self) -> tuple[str, ...]:
         """Return versioned `.claude/settings*` and `.lopen` in subfolders, relative to the root."""
+        return ()
+
+    def configured(self) -> tuple[str, ...]:
+        """Return hooks and configuration of git in the work tree, existing or not, relative to the root."""
         return ()
 
     def head_moved(self) -> None:
@@ -268,13 +273,18 @@ class RepositoryGuard(GitFolderGuard):
     def settings(self) -> tuple[str, ...]:
         return self._nested().settings
 
+    def configured(self) -> tuple[str, ...]:
+        return self._nested().configured
+
     def _nested(self) -> Nested:
         """Return the nested repositories and settings, found once per HEAD."""
         if self._found_nested is None:
             self._snapshots.set_head(self._references.head().commit)
             git = self._snapshots.head_index()
             embedded = self._snapshots.status().embedded
-            self._found_nested = find_nested(self._layout, git, embedded)
+            configured = find_configured(self._layout, self._references.git)
+            nested = find_nested(self._layout, git, embedded)
+            self._found_nested = nested.with_configured(str(self._layout.root), configured)
         return self._found_nested
 
     def _is_complete(self) -> bool:

@@ -12,13 +12,19 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from lopen.base.atomic_files import TEMPORARY, replace_at
-from lopen.workspace.protection import PathRefused, ToolRefused, read_protection, write_protection
+from lopen.workspace.protection import (
+    PathRefused,
+    ToolRefused,
+    configured_protection,
+    read_protection,
+    write_protection,
+)
 
 MAX_PATH_BYTES = 4_000
 MAX_NAME_BYTES = 255
@@ -107,8 +113,9 @@ class _Walk:
 class Root:
     """A project's root folder. Every refusal is a `ToolRefused` with a message for the model."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, configured: Callable[[], Iterable[str]] = tuple) -> None:
         self.path = root.resolve()
+        self._configured = configured
 
     @contextlib.contextmanager
     def _walk(self, path: str, *, make: bool = False, own: bool = False) -> Iterator[tuple[_Walk, str]]:
@@ -131,7 +138,7 @@ class Root:
                     last = name
                 else:
                     if make:
-                        _make_folder(walk, name, own=own)
+                        self._make_folder(walk, name, own=own)
                     walk.enter(name)
             yield walk, last
 
@@ -176,28 +183,35 @@ class Root:
         does not apply, and the folder entry is synced too.
         """
         if not own:
-            _refuse_writing(_shown(path), split(path))
+            self._refuse_writing(_shown(path), split(path))
         with self._walk(path, make=True, own=own) as (walk, name):
             parts = (*walk.names, name)
             if not name:
                 raise PathRefused(f"{walk.shown} is a folder", "name the file to write")
             if not own:
-                _refuse_writing(walk.shown, parts)
+                self._refuse_writing(walk.shown, parts)
             previous = _existing_file(walk.current, name, walk.shown)
             prepare = partial(_keep_permissions, previous=previous) if previous is not None else None
             replace_at(walk.current, name, content, prepare=prepare)
             return parts, previous is None
 
+    def _make_folder(self, walk: _Walk, name: str, *, own: bool) -> None:
+        if not own:
+            self._refuse_writing(walk.shown, [*walk.names, name])
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=walk.current)
+
+    def _refuse_writing(self, shown: str, parts: tuple[str, ...] | list[str]) -> None:
+        if reason := write_protection(parts) or configured_protection(parts, self._configured()):
+            raise PathRefused(f"{shown} is protected: {reason}", "leave it as it is and go on with the task")
+        if any(not part.isprintable() for part in parts):
+            raise PathRefused("the path contains control characters", "use a printable file name")
+        if any(part.startswith(TEMPORARY) for part in parts):
+            raise PathRefused(f"names that start with {TEMPORARY} are reserved for lopen")
+
 
 def _shown(path: str) -> str:
     return path if len(path) <= 200 else path[:200] + "…"
-
-
-def _make_folder(walk: _Walk, name: str, *, own: bool) -> None:
-    if not own:
-        _refuse_writing(walk.shown, [*walk.names, name])
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(name, dir_fd=walk.current)
 
 
 def _keep_permissions(descriptor: int, previous: os.stat_result) -> None:
@@ -237,15 +251,6 @@ def _require_regular(found: os.stat_result, shown: str) -> None:
 def _refuse_reading(shown: str, parts: tuple[str, ...] | list[str]) -> None:
     if reason := read_protection(parts):
         raise PathRefused(f"{shown} is not readable: {reason}")
-
-
-def _refuse_writing(shown: str, parts: tuple[str, ...] | list[str]) -> None:
-    if reason := write_protection(parts):
-        raise PathRefused(f"{shown} is protected: {reason}", "leave it as it is and go on with the task")
-    if any(not part.isprintable() for part in parts):
-        raise PathRefused("the path contains control characters", "use a printable file name")
-    if any(part.startswith(TEMPORARY) for part in parts):
-        raise PathRefused(f"names that start with {TEMPORARY} are reserved for lopen")
 
 
 @contextlib.contextmanager

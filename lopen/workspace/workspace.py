@@ -6,7 +6,7 @@ Every refusal is a `ToolRefused` with a message for the model. Paths are relativ
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lopen.base.hashing import content_hash
@@ -30,7 +30,8 @@ from lopen.workspace.text_files import (
 class Workspace:
     """A project's files. `list_tracked` returns the files that .gitignore allows; the default walks the folders.
 
-    `before_read` gets the absolute path of every file before its text is returned.
+    `before_read` gets the absolute path of every file before its text is returned. `configured` returns the paths
+    that git's configuration names, which only the user may write.
     """
 
     def __init__(
@@ -38,8 +39,9 @@ class Workspace:
         root: Path,
         list_tracked: ListTracked | None = None,
         before_read: Callable[[str], None] = lambda path: None,
+        configured: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        self._root = Root(root)
+        self._root = Root(root, configured)
         self._before_read = before_read
         self._list_tracked: ListTracked = list_tracked or (lambda: walk(self._root.path))
 
