@@ -38,6 +38,7 @@ _STOPPED = {
 }
 _DRIVING = frozenset({"run", "resume", "plan", "build", "spec", "approve"})  # what `lopen resume` continues
 _SHOWING = frozenset({"log", "show", "diff", "status", "modules", "diagram", "help", "config"})
+_GROUPS = frozenset({"session", "budget", "circuit"})  # their subcommands have such names
 ISSUES = "please report it and attach that file"
 
 
@@ -46,7 +47,7 @@ def guarded(arguments: Sequence[str]) -> int:
     prepare_streams()
     invocation = _early_options(arguments)
     try:
-        catch_signals(resumable=not _DRIVING.isdisjoint(arguments[:3]))
+        catch_signals(resumable=_command(arguments) in _DRIVING)
         from lopen.cli.app import run
 
         code = run(arguments, invocation)
@@ -69,7 +70,18 @@ def guarded(arguments: Sequence[str]) -> int:
 
 def _only_shows(arguments: Sequence[str]) -> bool:
     """Return True for a command that has done its work when its reader, such as `head`, has read enough."""
-    return not _SHOWING.isdisjoint(arguments[:3]) or not {"-h", "--help"}.isdisjoint(arguments)
+    return _command(arguments) in _SHOWING or not {"-h", "--help"}.isdisjoint(arguments)
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """Return the command's name, of a group its subcommand's; "" without one. Its operands are not looked at."""
+    words = iter(arguments)
+    for word in words:
+        if word in ("-C", "--project"):
+            next(words, "")
+        elif not word.startswith("-") and word not in _GROUPS:
+            return word
+    return ""
 
 
 def _early_options(arguments: Sequence[str]) -> Invocation:

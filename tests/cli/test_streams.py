@@ -14,11 +14,20 @@ from tests.cli.conftest import TIMEOUT_S, json_lines
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(["log"], 1), (["diagram"], 0), (["run", "--help"], 0), (["init"], 1)]
+    ("arguments", "code"),
+    [
+        (["log"], 1),
+        (["diagram"], 0),
+        (["run", "--help"], 0),
+        (["init"], 1),
+        (["init", "-C", "diff"], 1),
+        (["-C", ".", "budget", "show"], 0),
+    ],
 )
 def test_a_reader_that_has_read_enough_is_no_failure(
     project: Path, surroundings: dict[str, str], arguments: list[str], code: int
 ) -> None:
+    (project / "diff").mkdir()
     reading, writing = os.pipe()
     os.close(reading)  # as `head` does once it has its lines
     done = subprocess.run(
