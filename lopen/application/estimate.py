@@ -104,7 +104,7 @@ def tell(
 
 def _past(store: SessionStore, budgets: dict[str, BudgetState]) -> list[PastSession]:
     found = []
-    for session in map(store.load, store.ids()):
+    for session in store.readable(store.ids()):
         used = budgets.get(f"session:{session.id}")
         if session.finished and session.criteria and used is not None and used.tokens_used:
             cost = None if used.unpriced_tokens else used.cost_usd

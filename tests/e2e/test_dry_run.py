@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,12 @@ def test_what_a_build_may_cost_comes_from_earlier_ones(make_project: MakeProject
     assert guess["sessions"] == 0
     assert guess["tokens"][0] < guess["tokens"][1]
     assert known["tokens"] == [round(used["tokens_used"] * 0.5 * 3), round(used["tokens_used"] * 2 * 3)]
+
+    with closing(sqlite3.connect(project.root / ".lopen" / "state.db")) as database, database:
+        database.execute("UPDATE sessions SET body='{}'")
+    without = project.lopen("approve", "tax", "--yes")
+    assert without.code == 0, without.err
+    assert "a range, from the specification's size" in without.out
     assert known["cost_usd"] == pytest.approx(
         [used["cost_usd"] * 0.5 * 3, used["cost_usd"] * 2 * 3], rel=1e-3
     )
