@@ -23,6 +23,7 @@ from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
 START_S = 60.0  # for importing the SDK, opening the database and taking the lock
+STOP_S = 10.0
 POLL_S = 0.05
 # Another process writes the rows, and SQLite does not announce writes: poll often enough for a reader.
 FOLLOW_S = 0.3
@@ -48,7 +49,7 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
 
     Raises:
         Locked: a process works on the module, or starts to.
-        LopenError: it did neither within a minute.
+        LopenError: it did neither within a minute; it is ended.
     """
     locks = state_folder(context.root) / "locks"
     with exclusive_lock(locks, f"start-{module}", f"module {module}"):
@@ -68,15 +69,31 @@ def start_detached(context: CommandContext, module: str, arguments: Sequence[str
             )
         Thread(target=process.wait, daemon=True).start()  # a server reaps what it started
         deadline = time.monotonic() + START_S
-        while process.returncode is None and time.monotonic() < deadline:
-            if beginnings.seen(process.pid):
-                beginnings.close()
-                return DetachedRun(process.pid, output, None)
-            time.sleep(POLL_S)
-        if process.returncode is None:
-            raise LopenError(f"the run did not begin within {START_S:.0f} s", hint=f"its output: {output}")
+        try:
+            while process.returncode is None and time.monotonic() < deadline:
+                if beginnings.seen(process.pid):
+                    return DetachedRun(process.pid, output, None)
+                time.sleep(POLL_S)
+            if process.returncode is None:
+                hint = f"its output: {output}"
+                raise LopenError(f"the run did not begin within {START_S:.0f} s and was ended", hint=hint)
+        except BaseException:  # also Ctrl-C: nobody would know of a run that goes on and spends
+            _end(process)
+            raise
+        finally:
+            beginnings.close()
         code = process.returncode if process.returncode >= 0 else ExitCode.FAILED  # below 0: by a signal
         return DetachedRun(process.pid, output, ExitCode(code))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a run: it stops its own commands; if it does not, kill it."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def run_detached(context: CommandContext, module: str, arguments: Sequence[str]) -> ExitCode:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from lopen.application import detached
+from lopen.application.command_context import CommandContext
+from lopen.base.errors import LopenError
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import status
@@ -85,3 +91,20 @@ def test_a_pause_is_taken_while_requests_are_tried_again(make_project: MakeProje
     assert (ran.code, len(project.requests)) == (3, 1), ran.out + ran.err
     assert "you paused it" in ran.out + ran.err
     assert ran.last_line.startswith("next: lopen resume calc-")
+
+
+def test_a_run_that_does_not_begin_in_time_is_ended(
+    make_project: MakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project([plan()])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    for name, value in project.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(detached, "START_S", 0.3)
+    with pytest.raises(LopenError, match="did not begin within 0 s and was ended"):
+        detached.start_detached(
+            CommandContext(project.root), "calc", ["run", "calc", "-C", str(project.root)]
+        )
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not any(str(project.root).encode() in line for line in lines)
