@@ -74,7 +74,8 @@ def revert(
         changed, event = recorded(store, session, repository, intent)
         write_plan(context.root, changed)
     uncommitted = sorted(put_aside(repository, intent) - set(changed_papers))
-    _report(context, changed, event, {path: path in before for path in changed_papers})
+    papers = {path: path in before for path in changed_papers}
+    _report(context, changed, event, papers, "restored" if undo else "reverted")
     if uncommitted:
         back = put_back(repository.root, event.backup, uncommitted)
         context.say(f"uncommitted work was removed; to restore it: {back}")
@@ -91,6 +92,8 @@ def revert(
     if changed.finished:
         context.say(f"no task was reopened: {session.id} is complete")
     else:
+        if undo and not any(task.open for task in changed.tree.tasks):
+            context.say("every task is complete; the components and the module are verified again:")
         context.say(f"next: lopen resume {session.id}")
     return ExitCode.OK
 
@@ -112,11 +115,11 @@ def _move(
         raise
 
 
-def _report(context: CommandContext, session: Session, event: Reverted, papers: Mapping[str, bool]) -> None:
-    """Report the revert, and the documents in `papers` that it changed (path → existed before)."""
-    context.say(
-        f"{session.module} (session {session.id}) reverted to {event.to[:12]}; backup: {event.backup}"
-    )
+def _report(
+    context: CommandContext, session: Session, event: Reverted, papers: Mapping[str, bool], done: str
+) -> None:
+    """Report what was `done`, and the documents in `papers` that it changed (path → existed before)."""
+    context.say(f"{session.module} (session {session.id}) {done} to {event.to[:12]}; backup: {event.backup}")
     if event.reopened:
         context.say(f"reopened: {', '.join(event.reopened)}")
     if event.restored:
@@ -128,7 +131,7 @@ def _report(context: CommandContext, session: Session, event: Reverted, papers: 
             if was_there
             else "it did not exist before"
         )
-        context.say(f"{inert(path)} was reverted too; {before_it}")
+        context.say(f"{inert(path)} was {done} too; {before_it}")
 
 
 def _open_repository(
