@@ -166,7 +166,7 @@ def _drive(
         from lopen.application.detached import run_detached
 
         again = [AGAIN[only], session.module] if only else ["resume", session.id]
-        return run_detached(context, session.module, [*again, *options.arguments()])
+        return run_detached(context, session.module, [*again, "-C", str(context.root), *options.arguments()])
     return code
 
 

@@ -159,7 +159,8 @@ def test_q_hands_the_run_over_to_the_background(make_project: MakeProject) -> No
         return tools(("read_file", {"path": "README.md"}))
 
     project = _approved(make_project, [plan(), waiting, build("calc-t1")])
-    with _screen(project, "run", "calc", "--max-cost", "4") as screen:
+    elsewhere = lopen("run", "calc", "--max-cost", "4", "-C", str(project.root))
+    with Screen(project.root.parent, elsewhere, project.environment(), width=100) as screen:
         assert asked.wait(TIMEOUT_S)
         screen.until(lambda rows: any("q detach" in row for row in rows))
         screen.type("q")
