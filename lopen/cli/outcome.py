@@ -23,7 +23,7 @@ from typer.exceptions import TyperException
 from lopen.application.command_context import find_root, json_line
 from lopen.base.errors import ExitCode, LopenError, PersonNeeded, Stopped
 from lopen.base.escape import inert
-from lopen.cli.parameters import Invocation
+from lopen.cli.parameters import Invocation, command_name
 
 NUMBER = re.compile(r"-[\d.,]+")
 SIGNALS = {
@@ -38,7 +38,6 @@ _STOPPED = {
 }
 _DRIVING = frozenset({"run", "resume", "plan", "build", "spec", "approve"})  # what `lopen resume` continues
 _SHOWING = frozenset({"log", "show", "diff", "status", "modules", "diagram", "help", "config"})
-_GROUPS = frozenset({"session", "budget", "circuit"})  # their subcommands have such names
 ISSUES = "please report it and attach that file"
 
 
@@ -47,7 +46,7 @@ def guarded(arguments: Sequence[str]) -> int:
     prepare_streams()
     invocation = _early_options(arguments)
     try:
-        catch_signals(resumable=_command(arguments) in _DRIVING)
+        catch_signals(resumable=command_name(arguments) in _DRIVING)
         from lopen.cli.app import run
 
         code = run(arguments, invocation)
@@ -70,18 +69,7 @@ def guarded(arguments: Sequence[str]) -> int:
 
 def _only_shows(arguments: Sequence[str]) -> bool:
     """Return True for a command that has done its work when its reader, such as `head`, has read enough."""
-    return _command(arguments) in _SHOWING or not {"-h", "--help"}.isdisjoint(arguments)
-
-
-def _command(arguments: Sequence[str]) -> str:
-    """Return the command's name, of a group its subcommand's; "" without one. Its operands are not looked at."""
-    words = iter(arguments)
-    for word in words:
-        if word in ("-C", "--project"):
-            next(words, "")
-        elif not word.startswith("-") and word not in _GROUPS:
-            return word
-    return ""
+    return command_name(arguments) in _SHOWING or not {"-h", "--help"}.isdisjoint(arguments)
 
 
 def _early_options(arguments: Sequence[str]) -> Invocation:

@@ -17,6 +17,7 @@ import typer
 from lopen.application.command_context import find_root
 
 Candidates = list[tuple[str, str]]
+GROUPS = frozenset({"session", "budget", "circuit"})  # their subcommands are named like commands
 SANDBOXES = ("auto", "bwrap", "landlock", "none")
 
 
@@ -36,6 +37,17 @@ class Invocation:
     project: Path | None = None
     json: bool = False
     verbose: bool = False
+
+
+def command_name(arguments: Sequence[str]) -> str:
+    """Return the command's name, of a group its subcommand's; "" without one. Operands are not looked at."""
+    words = iter(arguments)
+    for word in words:
+        if word in ("-C", "--project"):
+            next(words, "")
+        elif not word.startswith("-") and word not in GROUPS:
+            return word
+    return ""
 
 
 def modules(ctx: typer.Context, incomplete: str) -> Candidates:
