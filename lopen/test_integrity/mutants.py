@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
@@ -275,27 +274,3 @@ def _zero(parsed: ParsedFile, function: Node | None, value: Node) -> str:
 
 def _text(parsed: ParsedFile, node: Node) -> str:
     return parsed.text[node.start_byte : node.end_byte].decode("utf-8", "replace")
-
-
-# Only the lines that a compiler or its build tool writes: what a test or the program prints must not look like one
-_COMPILER = {
-    "go": r"^FAIL[\t ]+\S+ \[(?:build|setup) failed\]\s*$",
-    "rust": r"^error\[E\d+\]: |^error: could not compile `",
-    "java": r"^\[ERROR\] COMPILATION ERROR|^> Compilation failed; see the compiler|^> Task :(?:\S+:)?compile\w*Java FAILED"
-    r"|^[ \t]*(?:\[javac\] )?\S+\.java:\d+: error: ",
-    "typescript": r"^[^\n]*\.[cm]?tsx?(?:\(\d+,\d+\):|:\d+:\d+ -) error TS\d+: |^(?:error: )?TS\d+ \[ERROR\]: ",
-}
-_COLOUR = re.compile(r"\x1b\[[\d;]*m")
-_COMPILER["tsx"] = _COMPILER["typescript"]
-
-
-@cache
-def _compiler(language: str) -> re.Pattern[str] | None:
-    pattern = _COMPILER.get(language)
-    return re.compile(pattern, re.MULTILINE) if pattern else None
-
-
-def did_not_compile(path: str, output: str) -> bool:
-    """Return whether a run failed because its compiler refused the mutant: then the tests have noticed nothing."""
-    pattern = _compiler(language_of(path) or "")
-    return pattern is not None and pattern.search(_COLOUR.sub("", output)) is not None

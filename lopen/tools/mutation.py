@@ -20,7 +20,8 @@ from lopen.sandbox.command import Command, CommandResult
 from lopen.storage.audit import AuditTrail
 from lopen.storage.journal import Journal
 from lopen.storage.verifications import VerificationRecord
-from lopen.test_integrity.mutants import Mutant, did_not_compile, mutants
+from lopen.test_integrity.compiler_output import did_not_compile
+from lopen.test_integrity.mutants import Mutant, mutants
 from lopen.test_integrity.suite import FileChange
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands, Runs
