@@ -12,6 +12,7 @@ from lopen.test_integrity.configuration import configuration_findings
 from lopen.test_integrity.pytest_plugins import plugin_findings
 from lopen.test_integrity.python_names import module_name
 from lopen.test_integrity.python_stubs import patch_findings, shadowing_findings, stub_findings
+from lopen.test_integrity.replaced_framework import replaced_framework_findings
 from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
 from lopen.test_integrity.under_test import under_test_findings
 
@@ -53,6 +54,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += configuration_findings(readable)
     findings += plugin_findings(readable)
     findings += shadowing_findings(changes)
+    findings += replaced_framework_findings(readable)
     findings += under_test_findings(readable, [c.path for c in readable if looks_like_test(c.path)])
     order = {"error": 0, "warning": 1, "info": 2}
     ordered = sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.path or "", f.line or 0))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python_endings import executed
 from lopen.test_integrity.python_tree import parsed
-from lopen.test_integrity.suite import Case, FileChange, tokens
+from lopen.test_integrity.suite import Case, FileChange, tokens, words
 
 _SUPPORT = re.compile(
     r"(?:^|[._])(?:tests?|testing|conftest|helpers?|support|fixtures?|factor(?:y|ies)|mocks?|stubs?|fakes?)(?:[._]|$)"
@@ -179,6 +179,18 @@ _INSTALLED = re.compile(
     r"(?:^|/)node_modules/(?P<name>@jest|jest[\w-]*|vitest|@vitest|mocha|chai|ava|tap|jasmine[\w-]*|karma|expect)/"
     r"|(?:^|/)site-packages/(?P<package>_?pytest|pluggy|unittest2?|nose2?)(?:/|\.py$)"
 )
+_TOP_MODULE = re.compile(
+    r"^(?P<folder>src/|lib/|tests?/)?(?P<name>\w+)(?:\.pyc?|\.[\w-]*\.?so|/__init__\.pyc?)$"
+)
+# what unittest or pytest import of the standard library, before or while they run tests
+_IMPORTED_BY_RUNNERS = words(
+    "argparse array ast asyncio atexit base64 bdb bisect bz2 calendar cmd code codeop collections concurrent configparser"
+    " contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib dis email enum fnmatch functools gc gettext"
+    " glob gzip hashlib heapq html importlib inspect io itertools json keyword linecache locale logging lzma math numbers"
+    " opcode operator os pathlib pdb pkgutil platform pprint random re reprlib selectors shlex shutil signal socket"
+    " ssl stat string struct subprocess sys tempfile textwrap threading time token tokenize traceback types typing"
+    " urllib uuid warnings weakref xml zipfile zlib"
+)
 _SCRIPT = re.compile(r"^(?P<name>jest|vitest|mocha|ava|jasmine|karma)\.[cm]?js$")
 
 
@@ -188,6 +200,18 @@ def shadowing_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
         if change.before is None and change.after is not None and (name := _shadowed(change.path)):
             message = f"{change.path} is found in place of {name}: tests may not be run by {name} at all"
             yield Finding("error", message, change.path)
+        elif change.before is None and change.after is not None and (found := _TOP_MODULE.match(change.path)):
+            yield from _library_findings(change.path, found["folder"] or "", found["name"])
+
+
+def _library_findings(path: str, folder: str, name: str) -> Iterator[Finding]:
+    """A new module that Python, started in the project's folder, finds in place of one of the standard library."""
+    imported = name in _IMPORTED_BY_RUNNERS
+    if name in sys.stdlib_module_names and name not in {"test", "unittest"} and (imported or not folder):
+        severe = imported and not folder
+        message = f"{path} is found in place of the standard library's {name}"
+        message += ", which test runners import" if imported else ""
+        yield Finding("error" if severe else "warning", message, path)
 
 
 def _shadowed(path: str) -> str:

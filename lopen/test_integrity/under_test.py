@@ -26,7 +26,8 @@ _RULES: tuple[tuple[re.Pattern[str], Severity, str], ...] = (
     ),
     (
         re.compile(
-            r"\bPYTEST_(?:CURRENT_TEST|VERSION|XDIST_WORKER)\b|[\"'](?:pytest|unittest|_pytest)[\"']\s+(?:not\s+)?in\s+sys\.modules"
+            r"\bPYTEST_(?:CURRENT_TEST|VERSION|XDIST_WORKER)\b|[\"']_?(?:pytest|unittest)[\w.]*[\"']\s+(?:not\s+)?in\b.{0,80}\b(?:modules|argv|stack|orig_argv|frames?)\b"
+            r"|\b(?:modules|argv|orig_argv|stack)\b.{0,80}[\"']_?(?:pytest|unittest)\b"
             r"|\bsys\.modules\.get\(\s*[\"']_?(?:pytest|unittest)|\b(?:JEST_WORKER_ID|VITEST(?:_WORKER_ID)?)\b|import\.meta\.vitest"
             r"|\btesting\.Testing\(\)|\bNODE_ENV\b\W{0,4}\s*[!=]==?\s*[\"']test[\"']"
         ),
@@ -41,9 +42,31 @@ _RULES: tuple[tuple[re.Pattern[str], Severity, str], ...] = (
 )
 
 
+_HASHES = re.compile(r"\bhashlib\.\w+\(|\b(?:sha\d+|md5|blake2[bs]|crc32|adler32)\(")
+_READS_CODE = re.compile(
+    r"\bgetsource(?:lines)?\(|\bgetsourcefile\(|\b\w+\.(?:__file__|__code__)\b|\bco_code\b|[\"'][\w./-]*\.(?:py|[cm]?[jt]s|go|rs|java)[\"']"
+)
+_NEAR = 6  # lines between the reading and the hashing
+
+
+def _hashing_findings(change: FileChange) -> Iterator[Finding]:
+    """A test that compares the code's text by its hash notices every change and tests no behaviour."""
+    if _HASHES.search(change.before or "") and _READS_CODE.search(change.before or ""):
+        return
+    lines = (change.after or "").splitlines()
+    for at, line in enumerate(lines):
+        near = "\n".join(lines[max(0, at - _NEAR) : at + _NEAR + 1])
+        if _HASHES.search(line[:2_000]) and _READS_CODE.search(near[:20_000]):
+            message = f"this test hashes the source of the code, so it tells nothing of behaviour: `{line.strip()[:80]}`"
+            yield Finding("warning", message, change.path, at + 1)
+            return
+
+
 def under_test_findings(changes: Sequence[FileChange], tests: Sequence[str]) -> Iterator[Finding]:
     """Yield a finding for each rule that a changed source file newly meets. `tests` are the paths of test files."""
     for change in changes:
+        if change.path in tests and change.path.endswith(".py"):
+            yield from _hashing_findings(change)
         if change.after is None or change.path in tests or not _SOURCE.search(change.path):
             continue
         known = {line.strip() for line in (change.before or "").splitlines()}
