@@ -21,6 +21,8 @@ _EMPTY_SUITE = re.compile(r"(?:[\w.]+\.)?(?:TestSuite|suiteClass)\((?:\[\]|\(\))
 _DISCOVERS = re.compile(
     r"\bdiscover\(|iter_modules|walk_packages|glob\(|listdir|DocTestSuite|loadTestsFromNames?\(|loadTestsFromModule\("
 )
+_CALLED = re.compile(r"test|setUp|tearDown|setup_|teardown_|addModuleCleanup")
+_ENDS_WELL = re.compile(r"os\._exit\((?:0|os\.EX_OK)?\)$")
 _MAIN = re.compile(r"__name__")
 
 
@@ -36,7 +38,36 @@ def endings(tree: ast.Module, *, package: bool = False) -> tuple[Skip, ...]:
         for node in tree.body
         if (body := _load_tests(node)) is not None and not _loads(body, package=package)
     ]
-    return tuple(found)
+    return (*found, *_exits_in_functions(tree))
+
+
+def _exits_in_functions(tree: ast.Module) -> Iterator[Skip]:
+    """Functions that the runner or the interpreter calls, and that end the process well before the runner reports.
+
+    A call under an `if` is a forked child's, as a rule; in a function that runs at the exit it counts anyhow.
+    """
+    registered = {
+        ast.unparse(call.args[0])
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and call.args
+        and ast.unparse(call.func) in {"atexit.register", "register"}
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        marked = any(ast.unparse(d) in {"atexit.register", "register"} for d in node.decorator_list)
+        if marked or node.name in registered:
+            statements: list[ast.AST] = list(ast.walk(node))
+        elif _CALLED.match(node.name):
+            statements = [each for each, condition in executed(node.body) if not condition]
+        else:
+            continue
+        exits = [
+            each for each in statements if isinstance(each, ast.Expr) and _ENDS_WELL.match(ast.unparse(each))
+        ]
+        if exits:
+            yield Skip(f"`{ast.unparse(exits[0])}` in {node.name}", exits[0].lineno)
 
 
 def executed(body: Sequence[ast.stmt], condition: str = "") -> Iterator[tuple[ast.stmt, str]]:
