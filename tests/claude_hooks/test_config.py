@@ -167,7 +167,8 @@ def test_thresholds_that_are_not_set_follow_the_others(
 
 
 def test_what_is_none_of_the_hooks_settings_is_no_fault(home: Path) -> None:
-    loaded(home, user="budget = 5\n[model]\nmax_tokens = 'x'\n", LOPEN_MODEL__MAX_TOKENS="x", LOPEN_A__B="c")
+    others = {"LOPEN_MODEL__MAX_TOKENS": "x", "LOPEN_A__B": "c"}
+    assert faults_of(home, user="budget = 5\n[model]\nmax_tokens = 'x'\n", **others) == ()
 
 
 def test_a_file_that_cannot_be_read_is_said(home: Path) -> None:

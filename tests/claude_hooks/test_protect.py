@@ -195,8 +195,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_texts_are_read_to_an_end(text: str) -> None:
-    in_shell(text, ROOT, ROOT)
+def test_a_hostile_text_hides_no_persons_command_behind_it(text: str) -> None:
+    assert in_shell(f"{text}\nlopen approve auth", ROOT, ROOT)
 
 
 def test_a_text_of_too_many_commands_is_refused() -> None:
