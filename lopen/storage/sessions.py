@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from lopen import __version__
 from lopen.base.errors import StorageError
 from lopen.base.events import Event, Recorded, from_fields
 from lopen.base.gc_pause import not_collecting
@@ -24,6 +25,10 @@ from lopen.storage.segments import ARCHIVES_FOLDER, moved_rows
 from lopen.storage.session_rows import is_authentic, load_tree, parse_approval, save_tree
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import TaskTree
+
+SET_ASIDE = (
+    f"unreadable by {__version__}"  # the status of a row that this version cannot read; another version tries
+)
 
 
 class NoSuchSession(StorageError):
@@ -84,7 +89,7 @@ class SessionStore:
         if self._loaded is not None and self._loaded[0] == version and self._loaded[1].id == session_id:
             return self._loaded[1]
         row = self.database.connection.execute(
-            "SELECT body FROM sessions WHERE id=?", (session_id,)
+            "SELECT status, body FROM sessions WHERE id=?", (session_id,)
         ).fetchone()
         if row is None:
             raise NoSuchSession(f"there is no session {session_id}", hint="lopen session list shows them")
@@ -92,17 +97,23 @@ class SessionStore:
             with not_collecting():
                 session = session_rows.parse_session(self.database.connection, session_id, row["body"])
         except (ValueError, TypeError) as error:
-            with suppress(StorageError):  # another process writes; the next reader tries
-                self.database.write("UPDATE sessions SET status='unreadable' WHERE id=?", (session_id,))
+            self._mark(session_id, SET_ASIDE)
             reason = str(error).partition("\n")[0]
             raise UnreadableSession(
                 f"cannot read session {session_id}, which is set aside: {reason}",
                 hint="its rows stay in .lopen/state.db; the other sessions go on without it",
             ) from error
+        if row["status"] != session.status:  # another version could not read it
+            self._mark(session_id, session.status)
         self._saved[session_id] = session.tree
         if not self.database.connection.in_transaction:  # an open transaction may still be rolled back
             self._loaded = (version, session)
         return session
+
+    def _mark(self, session_id: str, status: str) -> None:
+        """Set the status by which sessions are selected; the session's own is in its body."""
+        with suppress(StorageError):  # another process writes; the next reader tries
+            self.database.write("UPDATE sessions SET status=? WHERE id=?", (status, session_id))
 
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:
@@ -113,13 +124,13 @@ class SessionStore:
             raise UnreadableDatabase(f"{self.database.path}: cannot read {what}: {error}") from error
 
     def ids(self, *, module: str | None = None, unfinished: bool = False) -> tuple[str, ...]:
-        """Return session ids, newest first in the order of their creation.
+        """Return session ids, newest first in the order of their creation, but for those that are set aside.
 
         `module` selects one module. `unfinished` leaves out complete sessions, and those that are older than a
         complete session of their module.
         """
-        where = ["status <> 'unreadable'"]
-        values: list[str] = []
+        where = ["status <> ?"]
+        values = [SET_ASIDE]
         if module is not None:
             where.append("module=?")
             values.append(module)
@@ -181,8 +192,6 @@ class SessionStore:
         with self.database.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO memos VALUES ('rebuilt', ?)", (json.dumps(lost),))
 
-    # history -----------------------------------------------------------------------------------
-
     def append_event(self, session_id: str, at: datetime, name: str, body: str) -> int:
         """Store an event; return its sequence number."""
         cursor = self.database.write(
@@ -207,8 +216,6 @@ class SessionStore:
                 event: Event = from_fields(row["name"], json.loads(row["body"]))
                 recorded = Recorded(datetime.fromisoformat(row["ts"]), session_id, event, row["seq"])
             yield recorded
-
-    # approvals and criteria --------------------------------------------------------------------
 
     def approve(self, module: str, approval: Approval, text: str = "") -> Approval:
         """Seal and store a user's approval, with the text it is for; return the sealed one. The newest is valid."""
@@ -236,16 +243,13 @@ class SessionStore:
     def remember_criteria(self, module: str, criteria: dict[str, str]) -> None:
         """Record new criteria, id → text."""
         known = self.known_criteria(module)
-        new = {i: t for i, t in criteria.items() if known.get(t) != i}
-        if not new:
+        if not (new := {i: t for i, t in criteria.items() if known.get(t) != i}):
             return
         with self.database.transaction() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO criteria (module, id, text) VALUES (?, ?, ?)",
                 [(module, i, t) for i, t in new.items()],
             )
-
-    # verdicts ----------------------------------------------------------------------------------
 
     def remember_verdict(
         self,

@@ -21,7 +21,7 @@ from lopen.storage.archives import archived_sessions, open_archive
 from lopen.storage.database import Database
 from lopen.storage.journal import Journal
 from lopen.storage.lock import exclusive_lock
-from lopen.storage.sessions import SessionStore
+from lopen.storage.sessions import SET_ASIDE, SessionStore
 from tests.retention.conftest import MakeUpkeep
 from tests.storage.history import NOW, lived, many
 
@@ -246,7 +246,9 @@ def test_a_session_that_cannot_be_read_does_not_keep_the_others(
     fresh = SessionStore(store.database)
     assert make_upkeep().clean().sessions_archived == 1
     assert not {ids[0], ids[1]} & set(fresh.ids())
-    kept = store.database.connection.execute("SELECT id FROM sessions WHERE status='unreadable'").fetchall()
+    kept = store.database.connection.execute(
+        "SELECT id FROM sessions WHERE status=?", (SET_ASIDE,)
+    ).fetchall()
     assert [row["id"] for row in kept] == [ids[0]], "set aside, not lost"
 
 

@@ -227,6 +227,25 @@ def test_a_session_that_another_version_spoiled_is_unreadable_and_named(database
         connection.execute("UPDATE sessions SET body='{}'")
     with pytest.raises(UnreadableDatabase, match="cannot read session calc-20260301-1"):
         store.load("calc-20260301-1")
+    assert fresh(database).ids() == ()
+
+
+def test_a_session_set_aside_is_read_again_by_another_version(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fresh(database)
+    store.save(session(status="complete"), NOW)
+    [(whole,)] = database.connection.execute("SELECT body FROM sessions").fetchall()
+    database.write("UPDATE sessions SET body='{}'", ())
+    assert list(fresh(database).readable(["calc-20260301-1"])) == []
+    database.write("UPDATE sessions SET body=?", (whole,))  # what this version can read again
+    assert store.ids() == ()
+
+    monkeypatch.setattr("lopen.storage.sessions.SET_ASIDE", "unreadable by 99.0")
+
+    later = fresh(database)
+    assert [found.status for found in later.readable(later.ids())] == ["complete"]
+    assert later.ids(unfinished=True) == ()
 
 
 def test_sessions_are_found_newest_first_by_module_and_unfinished(database: Database) -> None:
