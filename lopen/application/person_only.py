@@ -1,8 +1,8 @@
 """A person's commands: refused under a lopen session's processes, and under Claude Code's.
 
-Marks tell: the variable that every command of a session carries, the marker inside the sandbox, and, where both
-were taken away, an ancestor process that is lopen itself or holds a module's lock. Of Claude Code: the variables
-that it gives to what it runs, and an ancestor that is `claude`.
+Marks tell: the variable that the model's commands carry (trusted ones, such as verify commands, do not), the marker
+inside the sandbox, and, without both, an ancestor process that is lopen itself or holds a module's lock. Of Claude
+Code: the variables that it gives to what it runs, and an ancestor that is `claude`.
 
 See docs/reference/workflow.md.
 """

@@ -123,8 +123,8 @@ def _framed(groups: Iterable[EvidenceGroup], mark: str) -> Iterator[str]:
 def _mark(evidence: Evidence, parts: Sequence[Part]) -> str:
     """Return a word that none of the parts holds, the same in every judgement of one piece of work.
 
-    It is a digest of what the work was to do, part of which a model wrote: no file of the project knows it beforehand,
-    and where one holds it, from an earlier judgement, another word is taken.
+    It is a digest of what the work was to do, which is no secret: a model that knows its own words can compute it. What
+    protects is the loop: while any part holds the word, another is taken.
     """
     known = (evidence.module, evidence.scope, evidence.subject, evidence.description, evidence.criteria)
     mark, content = json.dumps(known), json.dumps(parts)

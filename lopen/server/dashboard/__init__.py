@@ -99,7 +99,10 @@ def dashboard_routes(projects: ServedProjects) -> APIRouter:
 
 
 def spend(project: OpenProject) -> dict[str, Any]:
-    """Return tokens, as budgets count them, in periods of equal length: at most 120, those without any included."""
+    """Return tokens, as budgets count them, in periods of equal length, those without any included.
+
+    They are at most 120, but for more than 2.2 years of turns: the longest period is a week.
+    """
     rows = project.store.database.connection.execute(
         "SELECT ts, body FROM events WHERE name=? ORDER BY seq DESC LIMIT ?", (TurnEnded.name, MOST_TURNS)
     ).fetchall()
