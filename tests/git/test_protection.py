@@ -263,3 +263,23 @@ def test_a_git_folder_in_the_project_is_guarded_where_it_lies(root: Path, clock:
         True,
     )
     assert restored(repository, lambda: run_git(root, "config", "core.fsmonitor", "x")) == ["meta.git/config"]
+
+
+def test_configured_hooks_behind_links_are_put_back(root: Path, clock: FakeClock) -> None:
+    (root / "real").mkdir()
+    (root / "real/pre-push").write_text("mine")
+    (root / "hooks").symlink_to("real")
+    run_git(root, "config", "core.hooksPath", "hooks")
+    run_git(root, "config", "--add", "core.hooksPath", ".")  # the project's own files stay writable
+    repository = Repository.open(root, clock=clock)
+    assert repository.read_only_paths() == (str(root / "real"),)
+
+    def meddle() -> None:
+        (root / "real/pre-push").write_text("evil")
+        (root / "hooks").unlink()
+        (root / "hooks").symlink_to("planted")
+        (root / "post-checkout").write_text("evil")
+        (root / "README").write_text("better")
+
+    assert restored(repository, meddle) == ["hooks", "post-checkout", "real/pre-push"]
+    assert (os.readlink(root / "hooks"), (root / "README").read_text()) == ("real", "better")
