@@ -37,6 +37,7 @@ _DEFAULTS = {
     "python_classes": ("Test",),
 }
 _USUAL_PLACE = re.compile(r"^(?:\./)?(?:tests?|src|\.)?/?$")
+_PART = re.compile(r"^(?:\./)?tests?/[^/]")  # of the tests' folder
 _USUAL_FOLDER = re.compile(r"^\.?/?$|\btests?\b|\btesting\b|^src\b|^lib\b")
 
 Settings = Mapping[str, tuple[str, ...]]
@@ -82,7 +83,7 @@ def _fewer_places(change: FileChange, before: Settings, after: Settings) -> Iter
         yield _error(change, f"pytest no longer looks into {', '.join(lost)} (testpaths)")
     elif not was and all(path.endswith(".py") or "::" in path for path in now):
         yield _error(change, f"pytest now looks into {', '.join(now)} only (testpaths)")
-    elif not was and not any(_USUAL_FOLDER.search(path) for path in now):
+    elif not was and not any(_USUAL_FOLDER.search(path) and not _PART.search(path) for path in now):
         yield Finding("warning", f"pytest now looks into {', '.join(now)} only (testpaths)", change.path)
 
 

@@ -23,6 +23,7 @@ _DISCOVERS = re.compile(
 )
 _CALLED = re.compile(r"test|setUp|tearDown|setup_|teardown_|addModuleCleanup")
 _ENDS_WELL = re.compile(r"os\._exit\((?:0|os\.EX_OK)?\)$")
+_CHOOSES = re.compile(r"loadTestsFromNames?\(|\bif [^\n]*\n\s*\w+\.addTests?\(| for \w+ in [^\n]* if ")
 _MAIN = re.compile(r"__name__")
 
 
@@ -37,6 +38,13 @@ def endings(tree: ast.Module, *, package: bool = False) -> tuple[Skip, ...]:
         Skip("a load_tests that loads none", node.lineno)
         for node in tree.body
         if (body := _load_tests(node)) is not None and not _loads(body, package=package)
+    ]
+    found += [
+        Skip("a load_tests that chooses among the tests", node.lineno, False)
+        for node in tree.body
+        if (body := _load_tests(node)) is not None
+        and _loads(body, package=package)
+        and _CHOOSES.search(body[1])
     ]
     return (*found, *_exits_in_functions(tree))
 

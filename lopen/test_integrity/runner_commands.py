@@ -216,7 +216,12 @@ def _preferred_findings(change: FileChange) -> Iterator[Finding]:
             message = f"make reads {name} in place of Makefile, and its target {target} runs no tests"
             yield Finding("error", message, change.path)
             return
-    if name == "GNUmakefile":
+    if re.search(r"^%\s*::?(?!=)", change.after or "", re.MULTILINE) and not _DELEGATING.search(
+        change.after or ""
+    ):
+        message = f"make reads {name} in place of Makefile, and its rule for any target runs no tests"
+        yield Finding("error", message, change.path)
+    elif name == "GNUmakefile":
         yield Finding("warning", "make reads GNUmakefile in place of Makefile, if there is one", change.path)
 
 
