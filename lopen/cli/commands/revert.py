@@ -89,13 +89,17 @@ def revert(
         papers=changed_papers,
         uncommitted=uncommitted,
     )
-    if changed.finished:
-        context.say(f"no task was reopened: {session.id} is complete")
-    else:
-        if undo and not any(task.open for task in changed.tree.tasks):
-            context.say("every task is complete; the components and the module are verified again:")
-        context.say(f"next: lopen resume {session.id}")
+    _say_next(context, changed, undo=undo)
     return ExitCode.OK
+
+
+def _say_next(context: CommandContext, session: Session, *, undo: bool) -> None:
+    if session.finished:
+        context.say(f"no task was reopened: {session.id} is complete")
+        return
+    if undo and not any(task.open for task in session.tree.tasks):
+        context.say("every task is complete; the components and the module are verified again:")
+    context.say(f"next: lopen resume {session.id}")
 
 
 def _move(
