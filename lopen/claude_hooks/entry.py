@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lopen.limits.stores.redis_store import RedisStore
     from lopen.limits.stores.store import Rows
 
-_left_open: list[Any] = []  # held until the process is gone
-
 
 class HookTimedOut(BaseException):
     """The hook took too long. No `except Exception` in between may swallow it."""
@@ -46,8 +44,7 @@ def main(
 ) -> int:
     """Answer one event. `argv`: the event's name. Gives the exit code.
 
-    `leaving`: the process ends right after, so the database is not closed: what is committed is durable,
-    and folding the log into it would take three more waits for the disk.
+    `leaving`: the process ends right after (see `LeanDatabase.leave`).
     """
     if len(argv) != 1 or argv[0] not in EVENTS:
         stderr.write(
@@ -173,8 +170,6 @@ def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str,
     for last in (False, True):
         database = LeanDatabase(path, settings["hooks.timeout_s"] / 2)
         notes = (*notes, *database.notes)
-        if leaving:
-            _left_open.append(database)
         try:
             answer = SqliteStore(database, evidence_max=settings["memory.evidence_max"]).atomically(work)
             return answer.replace(log=(*notes, *answer.log))
@@ -183,8 +178,7 @@ def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str,
                 raise
             notes = (*notes, set_aside(path, error.__cause__))
         finally:
-            if not leaving:
-                database.close()
+            database.leave() if leaving else database.close()
     raise StoreUnreachable(path)
 
 

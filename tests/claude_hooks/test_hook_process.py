@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lopen.claude_hooks.connection import LOG_BYTES
 from lopen.limits import admin_actions
 from tests.claude_hooks.process import Answered, HookedProject, message
 
@@ -158,3 +159,12 @@ def test_a_warning_is_given_with_the_reason_where_the_same_event_blocks(project:
     assert blocked.code == 2
     assert "Read was called 5 times in a row" in blocked.err
     assert "## Budget Warning\nToken usage at 90%" in blocked.err
+
+
+def test_the_log_of_the_database_stays_short(project: HookedProject) -> None:
+    response = {"usage": {"input_tokens": 10}}
+    for _ in range(40):
+        project.send("post-tool-use", tool_name="T", tool_input={}, tool_response=response)
+    log = project.root / ".lopen" / "state.db-wal"
+    assert not log.exists() or log.stat().st_size < LOG_BYTES + 100_000  # what one call writes is less
+    assert project.budget().tokens_used == 400
