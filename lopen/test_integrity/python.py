@@ -12,7 +12,7 @@ from lopen.test_integrity.python_endings import endings
 from lopen.test_integrity.python_names import Names, module_name
 from lopen.test_integrity.python_setup import Fixtures, class_skips, fixtures, module_skips
 from lopen.test_integrity.python_skips import decorator_skips, foreign, rebinding_skips, row_count
-from lopen.test_integrity.python_tree import parsed
+from lopen.test_integrity.python_tree import nodes, parsed
 from lopen.test_integrity.suite import LOOSE, Case, Check, Language, Skip, Suite, numbered, support_cases
 
 _DEFINITION = re.compile(r"^(?P<indent>[ \t]*)(?:async[ \t]+)?def[ \t]+(?P<name>test\w*)[ \t]*\(")
@@ -107,7 +107,7 @@ def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names], *, 
     reading.block(tree.body, "", outer, available, in_class=False)
     support = {
         node.name: [check for check in read_body(node, {}).checks if not check.text.startswith("raise ")]
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, Function) and not node.name.startswith("test")
     }
     reading.cases += support_cases(support)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lopen.test_integrity.conditions import ENVIRONMENT, SKIP_WORD
 from lopen.test_integrity.python_ranks import call_check, expression_checks, is_truthy
 from lopen.test_integrity.python_skips import foreign, function_skips, literal_rows, statement_skips
-from lopen.test_integrity.python_tree import is_mentioned, is_used
+from lopen.test_integrity.python_tree import is_mentioned, is_used, nodes
 from lopen.test_integrity.suite import EXACT, Check, Kind, Skip, called
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -31,7 +31,7 @@ class Body:
 
 def helper_functions(trees: Sequence[ast.Module]) -> dict[str, Function]:
     """Functions by name: what a test may call to have something checked."""
-    return {node.name: node for tree in trees for node in ast.walk(tree) if isinstance(node, Function)}
+    return {node.name: node for tree in trees for node in nodes(tree) if isinstance(node, Function)}
 
 
 def read_body(node: Function, helpers: Helpers) -> Body:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lopen.test_integrity.python_skips import foreign
+from lopen.test_integrity.python_tree import nodes
 from lopen.test_integrity.replaced_framework import is_of_framework
 from lopen.test_integrity.suite import Skip
 
@@ -56,12 +57,12 @@ def _exits_in_functions(tree: ast.Module) -> Iterator[Skip]:
     """
     registered = {
         ast.unparse(call.args[0])
-        for call in ast.walk(tree)
+        for call in nodes(tree)
         if isinstance(call, ast.Call)
         and call.args
         and ast.unparse(call.func) in {"atexit.register", "register"}
     }
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         marked = any(ast.unparse(d) in {"atexit.register", "register"} for d in node.decorator_list)

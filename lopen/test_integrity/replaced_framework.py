@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.python_tree import parsed
+from lopen.test_integrity.python_tree import nodes, parsed
 from lopen.test_integrity.suite import FileChange, words
 
 _FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy"})
@@ -33,7 +33,7 @@ def replaced_framework_findings(changes: Sequence[FileChange]) -> Iterator[Findi
 def _replacements(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """The parts of a framework that a file assigns to, in full, with lines."""
     names = _names(tree)
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         for target in _targets(node, names):
             owner, _, name = target.rpartition(".")
             if (
@@ -84,7 +84,7 @@ def is_of_framework(owner: str, name: str) -> bool:
 def _names(tree: ast.Module) -> dict[str, str]:
     """What a file's names stand for, where they are imported or assigned from a framework."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             found |= {
                 a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
@@ -92,7 +92,7 @@ def _names(tree: ast.Module) -> dict[str, str]:
             }
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             meant = _dotted(node.value, found)
             if meant.partition(".")[0] in _FRAMEWORKS:
