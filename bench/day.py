@@ -25,7 +25,7 @@ from lopen.llm.messages import OnText, OnUsage, Request, Response, ToolUse, Usag
 from lopen.loop.iteration import begin, bench_for, conversation_for
 from lopen.loop.model_calls import ModelCalls
 from lopen.loop.run import iterate
-from lopen.retention.space import footprint
+from lopen.retention.policy import footprint
 from lopen.storage.segments import moved_rows
 from lopen.workflow.steps import Step
 from tests.project import plan, specification

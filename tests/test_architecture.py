@@ -36,14 +36,13 @@ LIBRARIES = {
     "tenacity": ["lopen.llm.retry"],
     "genai_prices": ["lopen.llm.prices"],
     "git": ["lopen.git.command"],
-    "transitions": ["lopen.workflow.machine"],
+    "transitions": ["lopen.workflow.steps"],
     "markdown_it": ["lopen.documents.blocks", "lopen.documents.elements"],
     "mdit_py_plugins": ["lopen.documents.blocks"],
     "yaml": ["lopen.documents.front_matter"],
     "xxhash": ["lopen.base.hashing"],
     "filelock": ["lopen.storage.lock"],
-    "platformdirs": ["lopen.settings.folders"],
-    "tomlkit": ["lopen.settings.toml_edit"],
+    "tomlkit": ["lopen.settings.toml"],
     "tree_sitter": ["lopen.test_integrity.syntax"],
     "typer": ["lopen.cli."],
     "fastapi": ["lopen.server."],
@@ -67,8 +66,7 @@ LIBRARIES = {
 LONGEST_FILE, LONGEST_FUNCTION = 300, 60
 # Files that pure rooms read; everything else of theirs takes values and gives values
 READING = {
-    "lopen.documents.source",
-    "lopen.documents.research",
+    "lopen.documents.modules",
     "lopen.oracle.rubric",
     "lopen.prompts.templates",
 }

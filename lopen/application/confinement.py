@@ -11,6 +11,7 @@ from lopen.application.command_context import CommandContext
 from lopen.base.atomic_files import plain_name
 from lopen.base.errors import LopenError
 from lopen.base.hashing import content_hash
+from lopen.base.user_folders import cache_folder, required
 from lopen.git.checkout import Checkout
 from lopen.sandbox.ancestry import end_orphans
 from lopen.sandbox.choice import choose
@@ -18,7 +19,6 @@ from lopen.sandbox.command import Command, Sandbox
 from lopen.sandbox.command import CommandLimits as SandboxLimits
 from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.protected import ProtectedPaths
-from lopen.settings.folders import cache_folder
 from lopen.settings.schema import Settings
 from lopen.storage.folder import state_folder
 from lopen.storage.journal import Journal
@@ -77,7 +77,7 @@ def sandbox_of(context: CommandContext, settings: Settings, root: Path, session:
 
 def all_rooms() -> Path:
     """Return the folder of the clean rooms of every project."""
-    return cache_folder() / "rooms"
+    return required(cache_folder()) / "rooms"
 
 
 def rooms_folder(root: Path) -> Path:

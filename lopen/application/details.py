@@ -14,9 +14,8 @@ from lopen.base.clock import SystemClock
 from lopen.base.errors import LopenError
 from lopen.limits.admin_actions import NoSuch
 from lopen.storage.archives import archived_sessions, open_archive
-from lopen.storage.audit import CallRecord, recorded_call
+from lopen.storage.audit import PREFIX, CallRecord, VerificationRecord, recorded_call, verifications
 from lopen.storage.sessions import SessionStore
-from lopen.storage.verifications import PREFIX, VerificationRecord, verifications
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Subtask, Task
 

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from lopen.base.clock import SystemClock
 from lopen.base.errors import LopenError
-from lopen.documents.modules import is_module_name, spec_path
+from lopen.documents.modules import MAX_BYTES, is_module_name, spec_path
 from lopen.documents.plan_file import parse_plan
-from lopen.documents.source import MAX_BYTES
 from lopen.documents.spec import load_specification
 from lopen.git.commits import CommitInfo
 from lopen.git.repository import Repository

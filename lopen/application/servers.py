@@ -20,7 +20,7 @@ from pathlib import Path
 from lopen.base.atomic_files import create_file, replace_file
 from lopen.base.errors import LopenError
 from lopen.base.process_identity import lives, start_time
-from lopen.base.user_folders import data_folder
+from lopen.base.user_folders import data_folder, required
 
 OPEN = "/open"  # the path of links that work once
 LINK_SECONDS = 600  # a link that `lopen serve --link` prints
@@ -40,10 +40,7 @@ class RunningServer:
 
 
 def _folder() -> Path:
-    folder = data_folder()
-    if not folder:
-        raise LopenError("your home folder is not known", hint="set HOME to its absolute path")
-    return Path(folder) / "servers"
+    return required(data_folder()) / "servers"
 
 
 def server_token(*, renew: bool = False) -> str:

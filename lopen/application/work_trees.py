@@ -10,11 +10,11 @@ from pathlib import Path
 from lopen.application.command_context import CommandContext
 from lopen.base.clock import Clock, SystemClock
 from lopen.base.hashing import content_hash
+from lopen.base.user_folders import cache_folder, required
 from lopen.git.branches import require_commit
 from lopen.git.checkout import Checkout
 from lopen.git.repository import Repository
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.settings.folders import cache_folder
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.storage.folder import state_folder
@@ -39,7 +39,7 @@ def in_checkout(loaded: Loaded) -> Loaded:
 
 def trees_folder(root: Path) -> Path:
     """Return the folder with the work trees of the project at `root`, one per module."""
-    return cache_folder() / "worktrees" / f"{root.name}-{content_hash(str(root))[:12]}"
+    return required(cache_folder()) / "worktrees" / f"{root.name}-{content_hash(str(root))[:12]}"
 
 
 def require_repository(root: Path, settings: Settings, module: str) -> None:

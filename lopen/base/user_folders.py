@@ -1,6 +1,6 @@
 """The person's own folders, found with the standard library alone: the hooks need them and load no library.
 
-The rule is that of `platformdirs`, which `lopen.settings.folders` uses. A relative path in an XDG variable or in
+The rule is that of `platformdirs`. A relative path in an XDG variable or in
 HOME does not count (XDG Base Directory Specification): it would name a folder inside the project.
 """
 
@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import sys
 
+from lopen.base.errors import LopenError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 _MAC = "Library/Application Support"
 
@@ -26,12 +29,26 @@ def config_folder(environ: Mapping[str, str] = os.environ) -> str:
     return _folder(environ, "XDG_CONFIG_HOME", ".config")
 
 
-def _folder(environ: Mapping[str, str], variable: str, below_home: str) -> str:
+def cache_folder(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the folder of what can be made again; "" where no home folder is known."""
+    return _folder(environ, "XDG_CACHE_HOME", ".cache", "Library/Caches")
+
+
+def required(folder: str) -> Path:
+    """Return the folder as a path. Raise `LopenError` where no home folder is known."""
+    from pathlib import Path  # the hooks do without
+
+    if not folder:
+        raise LopenError("your home folder is not known", hint="set HOME to its absolute path")
+    return Path(folder)
+
+
+def _folder(environ: Mapping[str, str], variable: str, below_home: str, on_mac: str = _MAC) -> str:
     base = environ.get(variable, "")
     if os.path.isabs(base):
         return os.path.join(base, "lopen")
     home = _home(environ)
-    return os.path.join(home, _MAC if sys.platform == "darwin" else below_home, "lopen") if home else ""
+    return os.path.join(home, on_mac if sys.platform == "darwin" else below_home, "lopen") if home else ""
 
 
 def _home(environ: Mapping[str, str]) -> str:

@@ -7,8 +7,7 @@ from lopen.claude_hooks.config import table
 from lopen.claude_hooks.event import AGENT_TOOLS, EDITORS, command_of, kind_of, polls
 from lopen.claude_hooks.hook_output import Answer
 from lopen.claude_hooks.verify_commands import passed, runs_one, verify_commands
-from lopen.guardrails.call_history import CallEnd
-from lopen.guardrails.signature import signature
+from lopen.guardrails.call_history import CallEnd, signature
 from lopen.limits.circuits.agents import OVERRIDE, Agents, spawn
 from lopen.limits.circuits.call_events import announce_call, end_call, trip, trip_if_dear
 from lopen.limits.circuits.circuit import ALLOW, LATER, WAIT, CallDecision, CircuitCall

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 
 from lopen.base.hashing import blake2b
-from lopen.base.quick_stdlib import dumps, loads
-from lopen.base.value import Value
+from lopen.base.quick_stdlib import Value, dumps, loads
 from lopen.limits.budgets.budget import BudgetUsage
 
 TYPE_CHECKING = False

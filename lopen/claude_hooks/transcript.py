@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from lopen.base.quick_stdlib import loads
-from lopen.base.value import Value
+from lopen.base.quick_stdlib import Value, loads
 from lopen.claude_hooks.event import usage_of
 from lopen.limits.budgets.budget import BudgetUsage
 

@@ -16,10 +16,8 @@ from types import MappingProxyType
 from lopen.documents.commands import VerifyCommand, read_commands
 from lopen.documents.criteria import Criterion, read_criteria
 from lopen.documents.front_matter import read_front_matter
-from lopen.documents.scaffold import BEHAVIOUR, CRITERIA, DESCRIPTION
-from lopen.documents.scaffold import OVERVIEW as OVERVIEW_SENTENCE
+from lopen.documents.modules import read_source
 from lopen.documents.sections import Diagnostic, Outline, Section, normalise_name, parse_outline
-from lopen.documents.source import read_source
 
 OVERVIEW = "Overview"
 ACCEPTANCE_CRITERIA = "Acceptance Criteria"
@@ -27,6 +25,15 @@ DEPENDENCIES = "Dependencies"
 SKILLS_AND_HOOKS = "Skills & Hooks"
 REQUIRED = (OVERVIEW, ACCEPTANCE_CRITERIA, DEPENDENCIES, SKILLS_AND_HOOKS)
 OPTIONAL = ("Notes", "References")
+
+# The sentences that `lopen init` writes into a new specification, for the author to replace
+NEW_DESCRIPTION = "One sentence on what {module} is for."
+NEW_OVERVIEW = "What {module} does, for whom, and what it leaves to others."
+NEW_BEHAVIOUR = "What goes in, what comes out, and what happens at the edges: rules, limits, errors."
+NEW_CRITERIA = (
+    "An example of use gives the result this specification states",
+    "A wrong input is refused with a message that names it",
+)
 
 _PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
 _NO_IDS: Mapping[str, str] = MappingProxyType({})
@@ -199,7 +206,7 @@ def _repeated_addresses(document: Outline) -> Iterator[Diagnostic]:
 
 def _unchanged_scaffold(text: str, module: str) -> Iterator[Diagnostic]:
     """Warn about every line that is still as `lopen init` wrote it."""
-    sentences = (DESCRIPTION, OVERVIEW_SENTENCE, BEHAVIOUR, *CRITERIA)
+    sentences = (NEW_DESCRIPTION, NEW_OVERVIEW, NEW_BEHAVIOUR, *NEW_CRITERIA)
     scaffold = {sentence.format(module=module) for sentence in sentences}
     for number, line in enumerate(text.splitlines(), 1):
         sentence = line.removeprefix("description:").removeprefix("- [ ]").strip()

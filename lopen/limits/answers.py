@@ -9,7 +9,7 @@ from datetime import datetime
 from lopen.base.errors import PersonNeeded
 from lopen.base.events import AlertRaised, Event, Notice
 from lopen.base.money import dollars
-from lopen.base.value import Value
+from lopen.base.quick_stdlib import Value
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, format_usage
 from lopen.limits.stores.records import Alert, Reservation
 from lopen.limits.texts import extend_command

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from lopen.base.errors import StoreUnreachable
-from lopen.base.value import Value
+from lopen.base.quick_stdlib import Value
 from lopen.limits.answers import used_at_most
 from lopen.limits.budgets.budget import BudgetSpec, BudgetState, BudgetUsage, Charge
 from lopen.limits.budgets.charging import charge_all, open_all, release, settle

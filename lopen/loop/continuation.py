@@ -11,7 +11,7 @@ from lopen.loop.conversation import Conversation
 from lopen.loop.iteration import bench_for, conversation_of, open_budget
 from lopen.loop.startup import BUDGET_EXTENDED
 from lopen.loop.transcript import Resumed, digest, rebuilt
-from lopen.prompts.state_text import decisions
+from lopen.prompts.parts import decisions
 from lopen.storage.conversations import StoredConversation
 from lopen.tools.running import runs_again
 from lopen.workflow.session import PauseKind, Session

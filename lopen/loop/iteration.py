@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from lopen.base.errors import LopenError
 from lopen.base.events import IterationStarted, TaskChanged
-from lopen.documents.source import MissingSource
+from lopen.documents.modules import MissingSource
 from lopen.documents.spec import Specification
 from lopen.guardrails.pipeline import lasting
 from lopen.guardrails.repeated_failures import escalated

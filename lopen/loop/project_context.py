@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.documents.research import topics
+from lopen.documents.modules import topics
 from lopen.git.commit_hooks import HooksSnapshot
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates

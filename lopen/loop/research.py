@@ -6,11 +6,11 @@ from dataclasses import replace
 from uuid import uuid4
 
 from lopen.base.events import Notice
-from lopen.documents.research import render_note, slug
+from lopen.documents.modules import render_note, slug
 from lopen.llm.messages import ContextTooLong, Request, SystemBlock, unheard
 from lopen.llm.request_body import sendable, text_block
 from lopen.loop.context import SessionContext
-from lopen.prompts.state_text import DECIDED, decision_lines
+from lopen.prompts.parts import DECIDED, decision_lines
 from lopen.prompts.templates import template
 from lopen.tools.registry import Registry
 from lopen.tools.results import ToolResult, done, failed, tool_result

@@ -12,8 +12,18 @@ from dataclasses import dataclass
 from lopen.documents.sections import Section, normalise_name
 from lopen.documents.spec import ACCEPTANCE_CRITERIA, DEPENDENCIES, OVERVIEW, SKILLS_AND_HOOKS, Specification
 from lopen.llm.messages import SystemBlock
-from lopen.prompts.parts import CHARS_PER_TOKEN, Part, bullet, fit, joined
-from lopen.prompts.state_text import DECIDED, decision_lines, plan_lines, state_lines, task_lines
+from lopen.prompts.parts import (
+    CHARS_PER_TOKEN,
+    DECIDED,
+    Part,
+    bullet,
+    decision_lines,
+    fit,
+    joined,
+    plan_lines,
+    state_lines,
+    task_lines,
+)
 from lopen.prompts.templates import template
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step, number

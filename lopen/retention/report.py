@@ -15,8 +15,7 @@ from typing import Any
 from lopen.base.errors import StoreUnreachable
 from lopen.limits.stores.store import LimitsStore
 from lopen.retention.log_rotation import LogFile, log_names
-from lopen.retention.policy import SECONDS_PER_DAY, RetentionPolicy
-from lopen.retention.space import UNCOUNTED, footprint
+from lopen.retention.policy import SECONDS_PER_DAY, UNCOUNTED, RetentionPolicy, footprint
 from lopen.retention.upkeep import LAST_CLEANUP
 from lopen.storage.archives import archived_sessions
 from lopen.storage.capped_lists import CAPPED_LISTS

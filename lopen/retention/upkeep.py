@@ -19,8 +19,7 @@ from lopen.base.clock import Clock
 from lopen.base.errors import LopenError
 from lopen.base.events import IterationEnded, Recorded, SessionStarted
 from lopen.retention.log_rotation import LogFile, log_names
-from lopen.retention.policy import RetentionPolicy
-from lopen.retention.space import footprint, reclaim, trim_cache
+from lopen.retention.policy import RetentionPolicy, footprint, reclaim, trim_cache
 from lopen.storage.archives import archive_session, delete_limit_rows
 from lopen.storage.database import UnreadableDatabase
 from lopen.storage.lock import Locked, exclusive_lock

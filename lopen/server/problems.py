@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from lopen.base.errors import LopenError, StorageError, StoreUnreachable
-from lopen.documents.source import MissingSource
+from lopen.documents.modules import MissingSource
 from lopen.limits.admin_actions import NoSuch
 from lopen.server.budget_routes import TooManyExtensions
 from lopen.server.served import NoSuchProject

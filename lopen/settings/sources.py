@@ -18,9 +18,9 @@ from typing import Any, Literal, get_origin
 from pydantic import ValidationError
 
 from lopen.base.errors import WrongUsage
-from lopen.settings import toml_text
+from lopen.base.user_folders import config_folder, required
+from lopen.settings import toml
 from lopen.settings.files import read_foreign, read_own, write_config
-from lopen.settings.folders import config_folder
 from lopen.settings.keys import Key, Value, flatten, keys, nearest, nest, sections, shown
 from lopen.settings.schema import Settings
 from lopen.settings.trust import Unconfirmed, is_confirmed, objection
@@ -78,7 +78,7 @@ DEFAULT = Source("default")
 
 def user_file() -> Path:
     """The person's own configuration file (platform path; `XDG_CONFIG_HOME` counts)."""
-    return config_folder() / "config.toml"
+    return required(config_folder()) / "config.toml"
 
 
 def project_file(project: Path) -> Path:
@@ -112,15 +112,13 @@ def set_value(scope: Scope, project: Path, key: str, text: str) -> Path:
 
     `text` is read as the environment's values are (lists as JSON). The file as it would be is checked first.
     """
-    from lopen.settings.toml_edit import with_value
-
     problems: list[str] = []
     path = user_file() if scope == "user" else project_file(project)
     asked = _Setting(key, text, Source("flag", "config set"))
     for setting in _checked([_parsed(asked)], problems):
         before = (read_own(path) if scope == "user" else read_foreign(path)) or ""
-        toml_text.parse(before, str(path))
-        after = with_value(before, key, setting.value)
+        toml.parse(before, str(path))
+        after = toml.with_value(before, key, setting.value)
         own = read_own(user_file()) if scope == "project" else after
         mine = _checked(_from_file(own, user_file(), "user"), problems, strict=True)
         if scope == "project":
@@ -229,8 +227,8 @@ def _hint(own_path: Path) -> str:
 def _from_file(text: str | None, path: Path, name: SourceName) -> Iterator[_Setting]:
     if text is None:
         return
-    tables = toml_text.parse(text, str(path))
-    lines = toml_text.lines(text) if tables else {}
+    tables = toml.parse(text, str(path))
+    lines = toml.lines(text) if tables else {}
     for key, value in flatten(tables):
         line = lines.get(key)
         yield _Setting(key, value, Source(name, f"{path}:{line}" if line else str(path)))

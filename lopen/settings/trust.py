@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
+from lopen.base.user_folders import data_folder, required
 from lopen.settings.files import read_own, write_config
-from lopen.settings.folders import data_folder
 from lopen.settings.keys import Key, Value, shown
 
 # What `circuit.<rule>.threshold` means where it is unset: a repository is held to these.
@@ -73,7 +73,7 @@ def _looseness(value: Value) -> float:
 
 def trust_file() -> Path:
     """Where confirmations are kept."""
-    return data_folder() / "trust.json"
+    return required(data_folder()) / "trust.json"
 
 
 def is_confirmed(project: Path, key: str, value: Value, *, file: Path | None = None) -> bool:

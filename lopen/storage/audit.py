@@ -1,18 +1,22 @@
-"""The audit trail: a row per tool call, written before it runs and completed after it, and one per verification."""
+"""The audit trail: a row per tool call, written before it runs and completed after it, and one per verification.
+
+It is read back as values, and a session's events as JSON lines without building them: a line is that of
+`Recorded.to_json`. See docs/reference/storage.md.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from itertools import chain, islice
+from typing import Any, Literal, NamedTuple
 
 from lopen.storage.database import Database
 from lopen.storage.segments import moved_rows
 from lopen.storage.sessions import SessionStore
-from lopen.storage.verifications import VerificationRecord, mutation_checked
 
 MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
 
@@ -131,3 +135,146 @@ def _call(row: Mapping[str, Any]) -> CallRecord:
         row["content_hash"],
         row["error"],
     )
+
+
+PREFIX = "verification-"  # of the number, where a person names one
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRecord:
+    """A run of a verify command. `call` is the number of the tool call that ran it, None where lopen did.
+
+    `tree` is the work tree's id after it; `output` has no secrets, and lacks its middle where it is long. `mutation` is
+    what a run on mutants found, with the tree that it began from.
+    """
+
+    number: int
+    call: int | None
+    task: str | None
+    tool: str
+    command: str
+    passed: bool
+    exit_code: int | None
+    seconds: float
+    tree: str
+    at: str
+    hint: str
+    output: str
+    mutation: Mapping[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name by which a person refers to it."""
+        return f"{PREFIX}{self.number}"
+
+    @property
+    def result(self) -> str:
+        """The result in a few words."""
+        if self.passed:
+            return "passed"
+        return f"failed ({'no exit code' if self.exit_code is None else f'exit {self.exit_code}'})"
+
+    def excerpt(self, count: int = 10) -> str:
+        """Return what ran and the last lines of what it printed, without empty ones."""
+        last = [line for line in self.output.splitlines() if line.strip()][-count:]
+        return "\n".join(
+            [f"{self.name} {self.tool} `{self.command}`: {self.result}", *(f"  | {x}" for x in last)]
+        )
+
+
+def verifications(store: SessionStore, session: str) -> Iterator[VerificationRecord]:
+    """Yield the session's verifications in order, including those that were moved out of the database."""
+    # The database first: a row that is moved meanwhile is in its segment before it is deleted here.
+    current = [dict(row) for row in _rows(store.database, "session=? ORDER BY seq", session)]
+    first = current[0]["seq"] if current else None
+    older = moved_rows(store.archives, session, "verifications", before=first)
+    return (_record(row) for row in chain(older, current))
+
+
+def last_failure(database: Database, session: str) -> VerificationRecord | None:
+    """Return the newest failed verification whose command has not passed since."""
+    passed: set[str] = set()
+    for row in _rows(database, "session=? ORDER BY seq DESC LIMIT 20", session):
+        record = _record(row)
+        if record.passed:
+            passed.add(record.tool)
+        elif record.tool not in passed:
+            return record
+    return None
+
+
+def mutation_checked(
+    database: Database, session: str, base: str, tree: str, command: str
+) -> Mapping[str, Any] | None:
+    """Return what the command found on mutants of the change from `base` to `tree`, None if it did not run on them."""
+    for row in _rows(database, "session=? AND body LIKE '%\"mutation\": {%' ORDER BY seq DESC", session):
+        record = _record(row)
+        found = record.mutation
+        if found is not None and (found["base"], record.tree, record.command) == (base, tree, command):
+            return found
+    return None
+
+
+def _rows(database: Database, condition: str, *values: object) -> Iterator[Mapping[str, Any]]:
+    return database.connection.execute(f"SELECT * FROM verifications WHERE {condition}", values)  # noqa: S608 - fixed words only
+
+
+def _record(row: Mapping[str, Any]) -> VerificationRecord:
+    return VerificationRecord(row["seq"], row["call"], row["task"], **json.loads(row["body"]))
+
+
+class EventLine(NamedTuple):
+    """One event of a session: its number, which grows over all sessions, and its JSON object on one line.
+
+    A number of 0 means that it is not recorded.
+    """
+
+    seq: int
+    session: str
+    text: str
+
+
+def newest_event(store: SessionStore) -> int:
+    """Return the number of the newest event of any session; 0 if there are none."""
+    row = store.database.connection.execute("SELECT seq FROM sqlite_sequence WHERE name='events'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def project_lines(store: SessionStore, *, after: int, limit: int) -> list[EventLine]:
+    """Return the events of all sessions after number `after` that are still in the database, in order."""
+    rows = store.database.connection.execute(
+        "SELECT seq, session, ts, name, body FROM events WHERE seq>? ORDER BY seq LIMIT ?", (after, limit)
+    )
+    return [_line(row) for row in rows]
+
+
+def session_lines(store: SessionStore, session: str, *, after: int, limit: int) -> list[EventLine]:
+    """Return the first `limit` events of a session after number `after`, including those in segments, in order."""
+    # The database first: a row that is moved meanwhile is in its segment before it is deleted here.
+    connection = store.database.connection
+    current = connection.execute(
+        "SELECT seq, session, ts, name, body FROM events WHERE session=? AND seq>? ORDER BY seq LIMIT ?",
+        (session, after, limit),
+    ).fetchall()
+    oldest = connection.execute("SELECT min(seq) FROM events WHERE session=?", (session,)).fetchone()[0]
+    older: Iterable[Mapping[str, Any]] = ()
+    if oldest is not None and oldest > after + 1:  # the newest row is never moved to a segment
+        older = moved_rows(store.archives, session, "events", after=after, before=oldest)
+    return list(islice(_lines(chain(older, current)), limit))
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[EventLine]:
+    return (_line(row) for row in rows)
+
+
+def _line(row: Mapping[str, Any]) -> EventLine:
+    ts = _milliseconds(row["ts"])
+    head = json.dumps({"ts": ts, "event": row["name"], "session": row["session"]}, ensure_ascii=False)
+    own: str = row["body"][1:]
+    return EventLine(row["seq"], row["session"], head[:-1] + (", " if len(own) > 1 else "") + own)
+
+
+def _milliseconds(stored: str) -> str:
+    """Return a stored time (`datetime.isoformat`, UTC) to the millisecond."""
+    whole, _, rest = stored.removesuffix("+00:00").partition(".")
+    return f"{whole}.{rest[:3]:0<3}Z"

@@ -12,9 +12,8 @@ from threading import Lock
 from types import MappingProxyType
 
 from lopen.base.atomic_files import store_text
-from lopen.documents.modules import find_modules, spec_path
+from lopen.documents.modules import find_modules, read_source, spec_path
 from lopen.documents.plan_file import render_plan
-from lopen.documents.source import read_source
 from lopen.documents.spec import Specification, parse_specification
 from lopen.storage.folder import require_plain
 from lopen.storage.sessions import SessionStore

@@ -17,9 +17,8 @@ from lopen.base.clock import Clock
 from lopen.base.events import Notice
 from lopen.oracle.mutation import MutantOutcome, MutationCheck, mutation_from_json
 from lopen.sandbox.command import Command, CommandResult
-from lopen.storage.audit import AuditTrail
+from lopen.storage.audit import AuditTrail, VerificationRecord
 from lopen.storage.journal import Journal
-from lopen.storage.verifications import VerificationRecord
 from lopen.test_integrity.compiler_output import did_not_compile
 from lopen.test_integrity.mutants import Mutant, mutants
 from lopen.test_integrity.suite import FileChange

@@ -8,7 +8,7 @@ from typing import Any
 from lopen.base.errors import LopenError
 from lopen.base.events import Notice, ProgressReported, QuestionAsked
 from lopen.base.hashing import content_hash
-from lopen.documents.research import read_topic, render_note, slug, topics
+from lopen.documents.modules import read_topic, render_note, slug, topics
 from lopen.documents.sections import AmbiguousSection, NoSuchSection
 from lopen.documents.spec import parse_specification
 from lopen.tools import inputs

@@ -14,9 +14,8 @@ from lopen.base.stat_cache import Signature, signature
 from lopen.oracle.junit import MAX_BYTES, Counts, UnreadableReport, read_counts, report_path
 from lopen.oracle.runner_output import fewer_reported, no_tests_collected
 from lopen.sandbox.command import CommandResult
-from lopen.storage.audit import AuditTrail
+from lopen.storage.audit import AuditTrail, VerificationRecord
 from lopen.storage.journal import Journal
-from lopen.storage.verifications import VerificationRecord
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 

@@ -15,9 +15,8 @@ from lopen.base.clock import Clock
 from lopen.git.ignores import is_cache
 from lopen.oracle.evidence import VerifyResult
 from lopen.sandbox.command import Command
-from lopen.storage.audit import AuditTrail
+from lopen.storage.audit import AuditTrail, VerificationRecord
 from lopen.storage.journal import Journal
-from lopen.storage.verifications import VerificationRecord
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import is_lock_file

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lopen.workflow.machine import reachable
 from lopen.workflow.session import Session
-from lopen.workflow.steps import ORDER, Step
+from lopen.workflow.steps import ORDER, Step, reachable
 from lopen.workflow.task_tree import Component, State
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from lopen.base.events import Event, StepEntered, TaskChanged
-from lopen.workflow.machine import advance
 from lopen.workflow.session import ATTEMPT_FAILED, Pause, Session
-from lopen.workflow.steps import Step, Trigger, number, phase_of
+from lopen.workflow.steps import Step, Trigger, advance, number, phase_of
 
 STEPS = frozenset(step.value for step in Step)  # the steps as subjects of a confirmation
 MAX_CONTEXT_LEVEL = 4  # each level halves the size of sections and excerpts

@@ -11,8 +11,7 @@ from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
 from lopen.base.errors import LopenError
-from lopen.base.user_folders import config_folder, data_folder
-from lopen.settings import folders
+from lopen.base.user_folders import cache_folder, config_folder, data_folder, required
 
 VALUES = (None, "", "relative", "./x", "~/x", "/absolute", "/absolute/", "//twice", " /space")
 
@@ -28,15 +27,17 @@ def test_they_are_those_of_platformdirs(
     home: str | None,
 ) -> None:
     monkeypatch.setattr(sys, "platform", system)
-    for variable, value in (("HOME", home), ("XDG_DATA_HOME", named), ("XDG_CONFIG_HOME", named)):
+    folders = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+    for variable, value in (("HOME", home), *((folder, named) for folder in folders)):
         if value is None:
             monkeypatch.delenv(variable, raising=False)
         else:
             monkeypatch.setenv(variable, value)
     expected = library("lopen", appauthor=False)
-    assert (Path(data_folder()), Path(config_folder())) == (
+    assert (Path(data_folder()), Path(config_folder()), Path(cache_folder())) == (
         expected.user_data_path,
         expected.user_config_path,
+        expected.user_cache_path,
     )
     assert Path(data_folder()).is_absolute()
 
@@ -53,5 +54,5 @@ def test_no_home_folder_is_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", "relative")
     assert (data_folder(), config_folder({})) == ("", "")
-    with pytest.raises(LopenError, match="home directory"):
-        folders.data_folder()
+    with pytest.raises(LopenError, match="home folder is not known"):
+        required(data_folder())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.base.value import Value
+from lopen.base.quick_stdlib import Value
 
 
 class Point(Value):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.documents.source import UnreadableSource
+from lopen.documents.modules import UnreadableSource
 from lopen.storage.project_documents import SpecificationCache
 from tests.documents.specs import SOUND, changed
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.errors import ExitCode, WrongUsage
-from lopen.documents.modules import find_modules, module_name, spec_path
-from lopen.documents.source import MAX_BYTES, UnreadableSource
+from lopen.documents.modules import MAX_BYTES, UnreadableSource, find_modules, module_name, spec_path
 from lopen.documents.spec import Problem, load_specification
 from tests.documents.specs import PATH, SOUND, changed, problems, read
 

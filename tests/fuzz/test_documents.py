@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lopen.base.errors import LopenError
 from lopen.documents.drift import section_hashes, spec_hash
+from lopen.documents.modules import UnreadableSource, read_source
 from lopen.documents.plan_file import parse_plan, render_plan
-from lopen.documents.source import UnreadableSource, read_source
 from lopen.documents.spec import parse_specification
 from tests.fuzz.inputs import bounded, damaged, one_line, pieces, told
 from tests.project import specification

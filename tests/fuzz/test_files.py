@@ -25,10 +25,10 @@ from lopen.llm.recording import (
     member,
 )
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.settings import toml_text
+from lopen.settings import toml
 from lopen.settings.keys import keys
 from lopen.settings.sources import load as load_settings
-from lopen.settings.toml_edit import with_value
+from lopen.settings.toml import with_value
 from lopen.storage.lock import lock_holder
 from tests.fuzz.inputs import (
     ANY_TEXT,
@@ -190,7 +190,7 @@ def test_a_value_set_in_any_configuration_is_there_and_nothing_else_changed(
 ) -> None:
     text = text.replace("\n", newline)
     try:
-        before = toml_text.parse(text, "config.toml")
+        before = toml.parse(text, "config.toml")
     except LopenError:
         return
     try:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
+from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit, signature
 from lopen.guardrails.guard import GuardFacts
 from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, notice, untested_edits
-from lopen.guardrails.signature import signature
 from lopen.workflow.steps import Step
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

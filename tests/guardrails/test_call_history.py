@@ -15,9 +15,9 @@ from lopen.guardrails.call_history import (
     CallEnd,
     CallHistory,
     WastefulHabit,
+    signature,
 )
 from lopen.guardrails.habits import HabitLimits, undisciplined
-from lopen.guardrails.signature import signature
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import dump, load
 from tests.guardrails.examples import count, edit, fed, notices, ran, read, verified

@@ -13,8 +13,7 @@ from lopen.base.clock import FakeClock
 from lopen.base.events import IterationEnded, Notice, Recorded, SessionStarted
 from lopen.limits.budgets.budget import BudgetSpec, Charge
 from lopen.limits.stores.sqlite_store import SqliteStore
-from lopen.retention.policy import LogLimits, RetentionPolicy, retention_policy
-from lopen.retention.space import footprint, reclaim
+from lopen.retention.policy import LogLimits, RetentionPolicy, footprint, reclaim, retention_policy
 from lopen.retention.upkeep import CleanupResult
 from lopen.settings.schema import Settings
 from lopen.storage.archives import archived_sessions, open_archive

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from lopen.base.errors import WrongUsage
 from lopen.cli.commands.init import CONFIG
-from lopen.settings.toml_edit import with_value
-from lopen.settings.toml_text import lines
+from lopen.settings.toml import lines, with_value
 
 COMMENTED = "[a]\nb = 1  # one\n\n# about c\n[c]\nd = 1\n"
 

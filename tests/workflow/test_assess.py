@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.workflow.assess import Facts, Scope, assess, facts_of, scope_of
-from lopen.workflow.machine import reachable
 from lopen.workflow.session import Session
-from lopen.workflow.steps import ORDER, PLANNING_STEPS, Step
+from lopen.workflow.steps import ORDER, PLANNING_STEPS, Step, reachable
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, next_task, selectable
 from tests.workflow.examples import APPROVAL, CRITERIA, building, session, sessions
 from tests.workflow.trees import completed, components

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from lopen.base.events import StepEntered, TaskChanged
 from lopen.workflow.decide import MAX_CONTEXT_LEVEL, Decision, Outcome, decide, enter_step
-from lopen.workflow.machine import IllegalTransition
 from lopen.workflow.pauses import circuit_pause, iterations_pause
 from lopen.workflow.session import Session
-from lopen.workflow.steps import Step, Trigger
+from lopen.workflow.steps import IllegalTransition, Step, Trigger
 from lopen.workflow.task_tree import State
 from tests.workflow.examples import building, session, sessions
 

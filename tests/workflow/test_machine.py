@@ -6,8 +6,19 @@ import re
 
 import pytest
 
-from lopen.workflow.machine import IllegalTransition, advance, mermaid, reachable
-from lopen.workflow.steps import ORDER, PLANNING_STEPS, TRANSITIONS, Step, Trigger, number, phase_of
+from lopen.workflow.steps import (
+    ORDER,
+    PLANNING_STEPS,
+    TRANSITIONS,
+    IllegalTransition,
+    Step,
+    Trigger,
+    advance,
+    mermaid,
+    number,
+    phase_of,
+    reachable,
+)
 
 # The table of docs/reference/workflow.md, row by row
 CONTRACT = {

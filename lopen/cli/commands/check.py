@@ -77,7 +77,7 @@ def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[
 
 
 def _findings(path: Path, module: str) -> Iterator[SpecProblem]:
-    from lopen.documents.source import UnreadableSource
+    from lopen.documents.modules import UnreadableSource
     from lopen.documents.spec import load_specification
 
     try:

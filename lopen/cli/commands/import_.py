@@ -67,7 +67,7 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
 
 def _markdown(source: Path) -> tuple[Mapping[str, str], str]:
     """Return the Markdown files of the source (name → text), and the name of the feature."""
-    from lopen.documents.source import read_source
+    from lopen.documents.modules import read_source
 
     if source.is_dir():
         paths = sorted(source.glob("*.md"))[:MAX_FILES]

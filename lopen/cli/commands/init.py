@@ -15,7 +15,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.verify_detection import NAMES, Detected, command_lines, detect, listing
 from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command
-from lopen.documents import scaffold as placeholder
+from lopen.documents.spec import NEW_BEHAVIOUR, NEW_CRITERIA, NEW_DESCRIPTION, NEW_OVERVIEW
 from lopen.example import MODULE, specification_text
 
 NewModule = Annotated[
@@ -191,22 +191,22 @@ def outline_text(module: str, detected: Detected) -> str:
     return f"""\
 ---
 name: {module}
-description: {placeholder.DESCRIPTION.format(module=module)}
+description: {NEW_DESCRIPTION.format(module=module)}
 ---
 
 # {title}
 
 ## Overview
 
-{placeholder.OVERVIEW.format(module=module)}
+{NEW_OVERVIEW.format(module=module)}
 
 ## Behaviour
 
-{placeholder.BEHAVIOUR}
+{NEW_BEHAVIOUR}
 
 ## Acceptance Criteria
 
-{chr(10).join(f"- [ ] {criterion}" for criterion in placeholder.CRITERIA)}
+{chr(10).join(f"- [ ] {criterion}" for criterion in NEW_CRITERIA)}
 
 ## Dependencies
 

@@ -15,8 +15,8 @@ from lopen.base.trusted_programs import find_on_path
 from lopen.cli.command import command
 from lopen.cli.parameters import LatestModule
 from lopen.limits.budgets.budget import BudgetState
+from lopen.storage.audit import verifications
 from lopen.storage.sessions import SessionStore
-from lopen.storage.verifications import verifications
 from lopen.workflow.session import Session
 
 TIMEOUT_S = 300.0  # pushing may take a while

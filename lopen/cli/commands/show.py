@@ -18,7 +18,7 @@ from lopen.workflow.task_tree import State
 
 if TYPE_CHECKING:
     from lopen.application.details import CallDetails, Details, TaskDetails
-    from lopen.storage.verifications import VerificationRecord
+    from lopen.storage.audit import VerificationRecord
 
 ShownArgument = Annotated[
     str,

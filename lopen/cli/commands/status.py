@@ -33,7 +33,7 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
     from lopen.application.session_report import session_object
     from lopen.application.waiting import present_state, standstill
     from lopen.documents.modules import find_modules, require_known
-    from lopen.storage.verifications import last_failure
+    from lopen.storage.audit import last_failure
 
     store = open_store(context)
     if module is not None:

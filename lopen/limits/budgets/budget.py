@@ -9,8 +9,7 @@ See docs/reference/budgets-and-circuits.md.
 from __future__ import annotations
 
 from lopen.base.errors import WrongUsage
-from lopen.base.quick_stdlib import UTC, datetime
-from lopen.base.value import Value
+from lopen.base.quick_stdlib import UTC, Value, datetime
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_EXTENSION = 1_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lopen.base.value import Value
+from lopen.base.quick_stdlib import Value
 from lopen.guardrails.call_history import CallEnd, CallHistory, WastefulHabit
 from lopen.limits.circuits.agents import Agents, spent, too_dear
 from lopen.limits.circuits.breaker import after_call, before_call

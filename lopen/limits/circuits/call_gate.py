@@ -13,9 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 from lopen.base.clock import Clock
 from lopen.base.events import CircuitChanged, Event, Notice
-from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit
+from lopen.guardrails.call_history import RUN, CallEnd, CallHistory, WastefulHabit, signature
 from lopen.guardrails.habits import HabitLimits, after_turn, find_habits, untested_edits
-from lopen.guardrails.signature import signature
 from lopen.limits.answers import ToolPass, ToolTrip, raised
 from lopen.limits.circuits.agents import OVERRIDE, AgentLimits, ended, spawn
 from lopen.limits.circuits.call_events import (

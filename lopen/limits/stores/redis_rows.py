@@ -9,7 +9,7 @@ Every key expires after the configured time without a write.
 
 from __future__ import annotations
 
-from lopen.base.quick_stdlib import datetime, dumps, loads
+from lopen.base.quick_stdlib import Value, datetime, dumps, loads
 from lopen.limits.budgets.budget import CONFIRMATION, PAUSE, WARNING, BudgetState, Charge
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import EVIDENCE_KEPT, Alert, Incident, Reservation, dump, held_s, load
@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
-
-    from lopen.base.value import Value
 
     T = TypeVar("T")
     V = TypeVar("V", bound=Value)

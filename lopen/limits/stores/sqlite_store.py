@@ -8,7 +8,7 @@ from __future__ import annotations
 import _sqlite3 as sqlite3  # what it holds that hooks need; `sqlite3` itself loads `datetime`
 
 from lopen.base.errors import LopenError, StoreUnreachable
-from lopen.base.quick_stdlib import dumps, loads
+from lopen.base.quick_stdlib import Value, dumps, loads
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.limits.stores.records import (
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, Protocol, TypeVar
 
-    from lopen.base.value import Value
     from lopen.limits.budgets.budget import BudgetSpec, Charge
     from lopen.limits.stores.store import Rows
 

@@ -20,9 +20,17 @@ from lopen.settings.schema.machine import (
     Telemetry,
     Verify,
 )
-from lopen.settings.schema.models import ModelSettings, OracleSettings, PhaseModels
 from lopen.settings.schema.parts import Allowed, SettingsSection, Trust
-from lopen.settings.schema.work import Git, Guardrails, SessionSettings, ToolDiscipline, Workflow
+from lopen.settings.schema.work import (
+    Git,
+    Guardrails,
+    ModelSettings,
+    OracleSettings,
+    PhaseModels,
+    SessionSettings,
+    ToolDiscipline,
+    Workflow,
+)
 
 __all__ = ["Allowed", "Budget", "Git", "ModelSettings", "Settings", "SettingsSection", "Trust"]
 
