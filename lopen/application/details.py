@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import looked_up
+from lopen.application.session_report import CriterionState, criterion_states, present_verdicts
 from lopen.base.clock import SystemClock
 from lopen.base.errors import LopenError
 from lopen.limits.admin_actions import NoSuch
@@ -17,7 +18,7 @@ from lopen.storage.archives import archived_sessions, open_archive
 from lopen.storage.audit import PREFIX, CallRecord, VerificationRecord, recorded_call, verifications
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
-from lopen.workflow.task_tree import Component, State, Subtask, Task
+from lopen.workflow.task_tree import State, Subtask, Task
 
 if TYPE_CHECKING:
     from lopen.git.checkout import Checkout
@@ -28,20 +29,11 @@ HASH_DIGITS = 8  # of a verdict's hash, in the name that a person sees
 
 
 @dataclass(frozen=True, slots=True)
-class CriterionState:
-    """An acceptance criterion as the latest verdict sees it; `open`: that verdict does not name it, or there is none."""
-
-    id: str
-    text: str
-    holds: Literal["yes", "no", "cannot_tell", "open"] = "open"
-    evidence: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class TaskDetails:
     """A task with all that is known of it.
 
-    `verdict` is the latest that covers the task, as stored. `diff` is its change in the repository, without secrets;
+    `verdict` is the latest that covers the task, as stored: its own, else that on its component or the module.
+    `earlier` are those before it on the task itself, oldest first. `diff` is its change in the repository, without secrets;
     `diff_unknown` is the reason why it cannot be read. Tokens and cost are the task's own: judging is charged to
     the session.
     """
@@ -62,6 +54,7 @@ class TaskDetails:
     commit: str | None
     verifications: tuple[VerificationRecord, ...]
     verdict: Mapping[str, Any] | None
+    earlier: tuple[Mapping[str, Any], ...]
     tokens: int
     cost_usd: float
     unpriced_tokens: int
@@ -149,8 +142,11 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
     task, owner = session.tree.task(task_id), session.tree.owner(task_id)
     if task is None or owner is None:
         raise no_details(task_id)
-    verdict = _covering(store, session, task, owner)
-    judged = {} if verdict is None else {c["id"]: c for c in verdict.get("criteria", ())}
+    verdicts = present_verdicts(store, session)
+    own = [v for v in verdicts if v["subject"] == task.id]
+    wider = [v for v in verdicts if v["subject"] in (owner.id, session.module)] if task.commit else []
+    covering = [v for v in verdicts if v in own or v in wider]
+    verdict = next(reversed(own or wider), None)
     budget = next(
         (b for b in looked_up(context, store.database).budgets if b.budget_id == f"task:{task.id}"), None
     )
@@ -168,37 +164,20 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
         module=session.module,
         component=owner.name,
         subtasks=task.subtasks,
-        criteria=tuple(
-            CriterionState(i, session.criteria.get(i, ""), judged[i]["holds"], judged[i]["evidence"])
-            if i in judged
-            else CriterionState(i, session.criteria.get(i, ""))
-            for i in owner.criteria
-        ),
+        criteria=tuple(criterion_states(session, covering, owner.criteria)),
         failures=task.failures,
         reasons=task.reasons,
         given_up=task.given_up,
         commit=task.commit,
         verifications=tuple(v for v in verifications(store, session.id) if v.task == task.id),
         verdict=verdict,
+        earlier=tuple(own[:-1]),
         tokens=budget.tokens_used if budget else 0,
         cost_usd=budget.cost_usd if budget else 0.0,
         unpriced_tokens=budget.unpriced_tokens if budget else 0,
         diff=diff,
         diff_unknown=unknown,
     )
-
-
-def _covering(
-    store: SessionStore, session: Session, task: Task, owner: Component
-) -> Mapping[str, Any] | None:
-    """Return the latest verdict on the task, or on a wider boundary that holds nothing else."""
-    subjects = {("task", task.id)}
-    if len(owner.tasks) == 1:
-        subjects.add(("component", owner.id))
-        if len(session.tree.components) == 1:
-            subjects.add(("module", session.module))
-    given = [v for v in store.verdicts(session.id) if (v["scope"], v["subject"]) in subjects]
-    return given[-1] if given else None
 
 
 def task_diff(context: CommandContext, session: Session, task: Task) -> str:

@@ -30,7 +30,8 @@ def recorded(
     removed = [t.id for t in session.tree.tasks if t.commit and t.commit not in remaining]
     by_task = {c.task: c.sha for c in commits}
     restored = {t.id: by_task[t.id] for t in session.tree.tasks if t.open and t.id in by_task}
-    note = f"A person reverted the work to commit {intent.commit[:12]}; what was there is kept in {intent.backup}."
+    done = "restored the work of" if intent.undo else "reverted the work to"
+    note = f"A person {done} commit {intent.commit[:12]}; what was there is kept in {intent.backup}."
     now = datetime.now(UTC)
     changed = replace(
         session,
@@ -40,7 +41,7 @@ def recorded(
         revert_intent=None,
         notes=(*session.notes, note),
     )
-    event = Reverted(intent.commit, intent.backup, tuple(removed), tuple(restored))
+    event = Reverted(intent.commit, intent.backup, tuple(removed), tuple(restored), intent.undo)
     with store.database.transaction():
         store.save(changed, now)
         ConversationStore(store.database, session.id, redact=str).clear()  # it rests on files that are gone

@@ -1,18 +1,90 @@
-"""Modules and sessions as plain objects, for `--json` and for the API."""
+"""Modules and sessions as plain objects, for `--json` and for the API, and what the verdicts on their work say."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from lopen.application.open_store import store_of
+from lopen.base.events import Reverted
 from lopen.limits.budgets.budget import BudgetState
+from lopen.oracle.verdict import established, verdict_from_json
 from lopen.storage.archives import ArchivedSession
 from lopen.storage.sessions import SessionStore
-from lopen.workflow.assess import displayed_step, scope_of
+from lopen.workflow.assess import displayed_step, met_criteria, scope_of, standing_work
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import progress
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionState:
+    """An acceptance criterion as the latest verdict sees it; `open`: that verdict does not name it, or there is none."""
+
+    id: str
+    text: str
+    holds: Literal["yes", "no", "cannot_tell", "open"] = "open"
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedWork:
+    """The work that a person's reverts removed: the time of the revert by task, without those restored since."""
+
+    session: Session
+    at: Mapping[str, str]
+
+    def includes(self, subject: str | None, given_at: str) -> bool:
+        """Return True if what was judged or verified then, a task, component or the module (None), was removed since."""
+        component = self.session.tree.component(subject or "")
+        tasks = {t.id for t in component.tasks} if component else {subject}
+        whole = subject in (None, self.session.module)
+        return any(given_at <= at for task, at in self.at.items() if whole or task in tasks)
+
+
+def removed_work(store: SessionStore, session: Session) -> RemovedWork:
+    """Return what reverts removed from the session."""
+    removed: dict[str, str] = {}
+    for at, event in reverts(store, session):
+        removed |= dict.fromkeys(event.reopened, at)
+        removed = {task: then for task, then in removed.items() if task not in event.restored}
+    return RemovedWork(session, removed)
+
+
+def reverts(store: SessionStore, session: Session) -> list[tuple[str, Reverted]]:
+    """Return the session's reverts with their times, oldest first."""
+    rows = store.database.connection.execute(
+        "SELECT ts, body FROM events WHERE session=? AND name=? ORDER BY seq", (session.id, Reverted.name)
+    )
+    return [(row["ts"], Reverted(**json.loads(row["body"]))) for row in rows]
+
+
+def present_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
+    """Return the verdicts, oldest first, without those on work that a revert removed."""
+    removed = removed_work(store, session)
+    return [v for v in store.verdicts(session.id) if not removed.includes(v["subject"], v["given_at"])]
+
+
+def held_criteria(session: Session, verdicts: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the ids of the criteria that hold: of complete components, and as accepted verdicts found."""
+    found = established(map(verdict_from_json, verdicts), standing_work(session))
+    return met_criteria(session) | (found & session.criteria.keys())
+
+
+def criterion_states(
+    session: Session, verdicts: Sequence[Mapping[str, Any]], wanted: Iterable[str]
+) -> Iterable[CriterionState]:
+    """Yield the wanted criteria of the session with what the verdicts, oldest first, found of each."""
+    judged: dict[str, Any] = {c["id"]: c for v in verdicts for c in v.get("criteria", ())}
+    held = held_criteria(session, verdicts)
+    for name in wanted:
+        found: dict[str, Any] = judged.get(name, {"holds": "open", "evidence": ""})
+        if name in held:
+            found = found | {"holds": "yes"}
+        yield CriterionState(name, session.criteria.get(name, ""), found["holds"], found["evidence"])
 
 
 def session_object(store: SessionStore, session: Session) -> dict[str, Any]:

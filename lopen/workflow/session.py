@@ -118,6 +118,7 @@ class RevertIntent:
     commit: str  # the target
     backup: str  # the reference to the previous content
     head: str  # the branch's previous tip
+    undo: bool = False  # it restores what an earlier one removed
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,10 @@ def test_revert_keeps_what_was_there_and_opens_the_tasks_again(two_tasks: Projec
     assert "verdict on task calc-t2: passed" not in shown
     assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "pending"]
     assert "- [ ] **Say it**" in project.read(".lopen/modules/calc/plan.md")
+    printed = project.lopen("pr", "--print").out
+    assert "- [ ] **AC-1**" in printed
+    assert "The judge's last verdict, on task calc-t1, passed" in printed
+    assert " on task calc-t2" not in project.lopen("show", "calc-t2").out
 
     on = project.lopen("resume")
 
@@ -76,7 +80,7 @@ def test_revert_keeps_what_was_there_and_opens_the_tasks_again(two_tasks: Projec
     assert "calc-t9 has no commit" in wrong.err
 
 
-def test_undo_restores_the_latest_backup_and_can_be_undone(two_tasks: Project) -> None:
+def test_undo_restores_the_latest_backup_once(two_tasks: Project) -> None:
     project = two_tasks
     nothing = project.lopen("revert", "--undo")
     assert (nothing.code, "has no backup to restore" in nothing.err) == (1, True)
@@ -97,12 +101,16 @@ def test_undo_restores_the_latest_backup_and_can_be_undone(two_tasks: Project) -
     assert (project.read("other.py"), project.read("mine.txt")) == ("spoiled\n", "not committed\n")
     assert not (project.root / "later.txt").exists()
     assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "complete"]
+    assert " on task calc-t2: passed" in project.lopen("show", "calc-t2").out
 
-    assert project.lopen("revert", "--undo").code == 0
-    assert project.git("rev-parse", "HEAD") == reverted
-    assert project.read("later.txt") == "after the revert\n"
-    assert [t["state"] for t in project.status()["components"][0]["tasks"]] == ["complete", "pending"]
+    again = project.lopen("revert", "--undo")
+    assert (again.code, "nothing is left to undo" in again.err) == (1, True)
+    assert project.git("rev-parse", "HEAD") == head
+    backup = again.err.strip().rpartition(" ")[2]
+    assert project.git("show", f"{backup}:later.txt") == "after the revert"
+    assert project.git("rev-parse", f"{backup}^") == reverted
     assert project.lopen("revert", "--undo", "--to", "calc-t1").code == 2
+    assert project.lopen("revert", "--to", "calc-t1").code == 0
     on = project.lopen("resume")
     assert on.code == 0, on.out + on.err
 

@@ -18,7 +18,8 @@ def test_a_pull_request_says_what_was_built(make_project: MakeProject, tmp_path:
     printed = project.lopen("pr", "--print")
     assert printed.code == 0, printed.err
     assert printed.out.startswith("feat(calc): build calc\n")
-    assert "**AC-1** add(1, 2) is 3" in printed.out
+    assert "- [x] **AC-1** add(1, 2) is 3" in printed.out
+    assert " AC-1 holds: add(1, 2) is 3" in project.lopen("show", "calc-t1").out
     assert project.git("rev-parse", "HEAD")[:12] in printed.out
     assert "Cost: $" in printed.out
 

@@ -141,6 +141,7 @@ class Reverted(Event):
     backup: str
     reopened: tuple[str, ...]
     restored: tuple[str, ...] = ()
+    undo: bool = False  # it restored what an earlier one removed
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,22 +95,27 @@ def title_of(session: Session) -> str:
 
 def report(store: SessionStore, session: Session, budget: BudgetState | None) -> Iterator[str]:
     """Yield the text in Markdown: criteria with evidence, tasks with commits, what a person has to know, and cost."""
-    judged = {c["id"]: c for v in store.verdicts(session.id) for c in v.get("criteria", ())}
+    from lopen.application.session_report import criterion_states, present_verdicts, removed_work
+
+    verdicts = present_verdicts(store, session)
     yield "## Acceptance criteria\n"
-    for name, text in session.criteria.items():
-        found = judged.get(name)
-        holds = found is not None and found["holds"] == "yes"
-        evidence = f" ({found['evidence']})" if found and found["evidence"] else ""
-        yield f"- [{'x' if holds else ' '}] **{name}** {text}{evidence}"
+    for criterion in criterion_states(session, verdicts, session.criteria):
+        evidence = f" ({criterion.evidence})" if criterion.evidence else ""
+        yield f"- [{'x' if criterion.holds == 'yes' else ' '}] **{criterion.id}** {criterion.text}{evidence}"
     yield "\n## Tasks\n"
     for task in session.tree.tasks:
         given_up = f", skipped: {task.given_up}" if task.given_up else ""
         yield f"- {task.name}: {task.state.value.replace('_', ' ')}{given_up} {(task.commit or '')[:12]}".rstrip()
-    last = next((v for v in reversed(store.verdicts(session.id))), None)
-    if last is not None:
+    if verdicts:
+        last = verdicts[-1]
         passed = "passed" if last["passed"] else "did not pass"
         yield f"\nThe judge's last verdict, on {last['scope']} {last['subject']}, {passed}: {last['summary']}"
-    tried = [record for record in verifications(store, session.id) if record.mutation is not None]
+    removed = removed_work(store, session)
+    tried = [
+        record
+        for record in verifications(store, session.id)
+        if record.mutation is not None and not removed.includes(record.task, record.at)
+    ]
     yield from _listed("Mutants", tried[-1].output.splitlines() if tried else [])
     yield from _listed("Decided by a person", [f"{asked} {answer}" for asked, answer in session.answers])
     yield from _listed("Assumptions", session.assumptions)

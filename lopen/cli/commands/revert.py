@@ -62,7 +62,7 @@ def revert(
     with module_lock(context.root, session.module, checkout=not apart(settings)):
         session = store.load(session.id)
         repository = _open_repository(context, settings, store, session)
-        restored = _latest_backup(session, repository) if undo else None
+        restored = _latest_backup(store, session, repository) if undo else None
         intent = intent_of(session, repository, to, restored)
         before = module_documents(context.root, session.module)
         _move(context, store, session, repository, intent)
@@ -200,9 +200,17 @@ def _git_in(root: Path) -> str:
     return "git" if here else f"git -C {shlex.quote(str(root))}"
 
 
-def _latest_backup(session: Session, repository: Repository) -> Backup:
-    """Return the newest backup of the session. Raise `LopenError` if it has none."""
-    latest = repository.latest_backup(session.id)
+def _latest_backup(store: SessionStore, session: Session, repository: Repository) -> Backup:
+    """Return the newest backup of the session. Raise `LopenError` if it has none, or it was restored already."""
+    from lopen.application.session_report import reverts
+
+    latest, before = repository.latest_backup(session.id), reverts(store, session)
+    if before and before[-1][1].undo:
+        raise LopenError(
+            "nothing is left to undo: the latest revert is undone",
+            hint=f"to revert again: lopen revert {session.module} --to TASK; "
+            f"work from after that revert is kept in {before[-1][1].backup}",
+        )
     if latest is None:
         raise LopenError(f"{session.id} has no backup to restore", hint=f"lopen status {session.module}")
     return latest
@@ -224,7 +232,9 @@ def intent_of(
     head = repository.head().commit
     assert head is not None
     backup = repository.backup(session.id)
-    return RevertIntent(commit, interrupted.backup if interrupted is not None else backup, head)
+    kept = interrupted.backup if interrupted is not None else backup
+    undo = restored is not None or (interrupted is not None and to is None and interrupted.undo)
+    return RevertIntent(commit, kept, head, undo)
 
 
 def target(session: Session, commits: list[str], to: str | None) -> str:

@@ -97,6 +97,7 @@ def _task_lines(task: TaskDetails) -> Iterator[str]:
     for criterion in task.criteria:
         told = f"  {criterion.id} {HOLDS[criterion.holds]}: {criterion.text}"
         yield f"{told} ({criterion.evidence})" if criterion.evidence else told
+    yield from (next(iter(verdict_lines(verdict))) for verdict in task.earlier)
     if task.verdict is not None:
         yield from verdict_lines(task.verdict)
     yield from _among_others(task.verifications)

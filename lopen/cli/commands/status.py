@@ -11,7 +11,7 @@ from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import UnfinishedModule
 from lopen.cli.rendering.lines import MARKS, step_title
-from lopen.workflow.assess import displayed_step, met_criteria, standing_work
+from lopen.workflow.assess import displayed_step, standing_work
 from lopen.workflow.pauses import FAILURES_TO_ASK
 from lopen.workflow.steps import phase_of
 from lopen.workflow.task_tree import TaskTree, progress
@@ -76,12 +76,11 @@ def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
 
 def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
     """Return the status of a session as lines for a person."""
+    from lopen.application.session_report import held_criteria
     from lopen.application.waiting import shown_status, standstill_lines
-    from lopen.oracle.verdict import established, verdict_from_json
 
-    done, verdicts = progress(session.tree), store.verdicts(session.id)
-    judged, standing = map(verdict_from_json, verdicts), standing_work(session)
-    criteria = len(met_criteria(session) | (established(judged, standing) & session.criteria.keys()))
+    done, verdicts, standing = progress(session.tree), store.verdicts(session.id), standing_work(session)
+    criteria = len(held_criteria(session, verdicts))
     told = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
     if not session.finished:
         step = displayed_step(session)

@@ -141,9 +141,9 @@ def _work(event: e.Event) -> str | None:
             return f"component {component}{'' if component == component_name else f' {component_name}'}: complete"
         case e.Committed(commit, subject, branch, adopted):
             return f"{'adopted' if adopted else 'commit'} {commit[:12]} on {branch}: {subject}"
-        case e.Reverted(to, backup, opened, restored):
+        case e.Reverted(to, backup, opened, restored, undo):
             tasks = _after("; reopened: ", ", ".join(opened)) + _after("; restored: ", ", ".join(restored))
-            return f"reverted to {to[:12]}; backup: {backup}{tasks}"
+            return f"{'restored' if undo else 'reverted'} to {to[:12]}; backup: {backup}{tasks}"
         case _:
             return None
 
