@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lopen.application.command_context import CommandContext
-from lopen.base.atomic_files import plain_name
 from lopen.base.errors import LopenError
+from lopen.base.files import plain_name
 from lopen.base.hashing import content_hash
 from lopen.base.user_folders import cache_folder, required
 from lopen.git.checkout import Checkout

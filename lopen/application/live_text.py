@@ -15,7 +15,6 @@ from pathlib import Path
 from threading import Lock, Timer
 
 from lopen.application.servers import running_servers
-from lopen.base.atomic_files import replace_file
 from lopen.base.events import (
     ModelInput,
     ModelRetry,
@@ -26,6 +25,7 @@ from lopen.base.events import (
     TurnEnded,
     TurnStarted,
 )
+from lopen.base.files import replace_file
 from lopen.storage.folder import CACHE
 
 PERIOD_S = 0.25

@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lopen.base.atomic_files import create_file, replace_file
 from lopen.base.errors import LopenError
+from lopen.base.files import create_file, replace_file
 from lopen.base.process_identity import lives, start_time
 from lopen.base.user_folders import data_folder, required
 

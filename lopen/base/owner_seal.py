@@ -73,7 +73,7 @@ def _read(path: str) -> bytes | None:
 
 def _made(folder: str, path: str) -> bytes:
     """A new key, whole or not there at all; where another process was quicker, that one's."""
-    from lopen.base.atomic_files import create_file  # once in a person's life
+    from lopen.base.files import create_file  # once in a person's life
 
     os.makedirs(folder, mode=0o700, exist_ok=True)
     create_file(path, os.urandom(KEY_BYTES))

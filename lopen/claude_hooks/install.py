@@ -17,8 +17,8 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
-from lopen.base.atomic_files import replace_linked
 from lopen.base.errors import LopenError
+from lopen.base.files import replace_linked
 from lopen.claude_hooks.config import TASK_TYPES
 from lopen.claude_hooks.hook_output import EVENTS
 

@@ -41,7 +41,7 @@ class Owed(Value):
 
 def keep(root: str, owed: Owed) -> None:
     """Durable at the return. OSError where it cannot be; a folder that is full takes no more."""
-    from lopen.base.atomic_files import replace_file  # only for what could not be counted
+    from lopen.base.files import replace_file  # only for what could not be counted
 
     folder = os.path.join(root, FOLDER)
     os.makedirs(folder, exist_ok=True)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
-from lopen.base.atomic_files import TEMPORARY
+from lopen.base.files import TEMPORARY
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.git_files import replace_if_different
@@ -33,7 +33,7 @@ CACHE_PATTERNS = (
     ".parcel-cache/",
 )
 
-# What a killed lopen was about to write in the place of a file (`lopen.base.atomic_files`).
+# What a killed lopen was about to write in the place of a file (`lopen.base.files`).
 HALF_WRITTEN = f"{TEMPORARY}*"
 
 # `target` may be a folder of sources; it is a cache only beside the file of a build tool that creates it.

@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from lopen.base.atomic_files import private_folder
 from lopen.base.clock import Clock
 from lopen.base.events import Event, Notice
+from lopen.base.files import private_folder
 from lopen.llm.messages import Json, Model, OnText, OnUsage, Request, Response, ignore_usage
 from lopen.llm.recording import (
     RecordedCall,

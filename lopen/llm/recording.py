@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-from lopen.base.atomic_files import replace_file
 from lopen.base.errors import LopenError
+from lopen.base.files import replace_file
 from lopen.llm.messages import Json, StopReason, Usage
 
 VERSION: Final = 1

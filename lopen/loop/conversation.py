@@ -19,8 +19,7 @@ from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.llm.recorder import result_fields
 from lopen.llm.request_body import can_stand_last, cut_call, sendable
 from lopen.loop.model_calls import CallPaused, ModelAccess
-from lopen.loop.refusals import failed_calls, still_refused
-from lopen.loop.transcript import Resumed, Transcript, TurnCounts, say
+from lopen.loop.transcript import Resumed, Transcript, TurnCounts, failed_calls, say, still_refused
 from lopen.storage.conversations import ConversationStore
 from lopen.storage.person_requests import pause_requested
 from lopen.tools.results import ToolResult, tool_result

@@ -12,13 +12,12 @@ from lopen.guardrails.pipeline import lasting
 from lopen.guardrails.repeated_failures import escalated
 from lopen.llm.messages import Json, Request
 from lopen.llm.request_body import text_block
-from lopen.loop.approval_gate import at_gate
-from lopen.loop.boundaries import close_component, close_module, verify_done
+from lopen.loop.boundaries import at_gate, close_component, close_module, verify_done
 from lopen.loop.context import SessionContext
 from lopen.loop.conversation import AskedModel, Conversation, StoredCalls
+from lopen.loop.facts import observe
 from lopen.loop.oracle_calls import answer
 from lopen.loop.project_context import surroundings
-from lopen.loop.reconcile import observe
 from lopen.loop.research import research
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, opening_of
 from lopen.oracle.verdict import Scope

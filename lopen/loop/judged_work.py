@@ -9,10 +9,9 @@ from pathlib import PurePosixPath
 
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
-from lopen.guardrails.completion import holds_inline_tests, untested
-from lopen.loop.converted_files import converted_files
+from lopen.guardrails.completion import holds_inline_tests
+from lopen.loop.change_findings import TestRemovals, converted_files, left_out, untested_code
 from lopen.loop.judged_subject import described
-from lopen.loop.test_removals import TestRemovals
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
@@ -269,22 +268,3 @@ def _uncompared(change: _Change) -> Iterator[Finding]:
             yield Finding("error", UNREADABLE, c.path)
         elif max(change.size(b) for b, _ in _sides(c)) > LARGEST_COMPARED:
             yield Finding("warning", UNCOMPARED, c.path)
-
-
-def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:
-    """Return a warning to the oracle and the model where code came without a test; none where there are to be no tests."""
-    if not bench.project.verifier.commands.get("verify-tests"):
-        return ()
-    there = {f.path: f.after for f in files if f.after is not None}
-    message = untested(
-        added=[f.path for f in files if f.before is None and f.path in there],
-        changed=there,
-        inline=[path for path, text in there.items() if holds_inline_tests(path, text)],
-    )
-    return (Finding("warning", message),) if message else ()
-
-
-def left_out(bench: Workbench) -> tuple[Finding, ...]:
-    """Return a warning for each file that the model wrote and git ignores: without it the verified work may fail."""
-    message = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
-    return tuple(Finding("warning", message, path) for path in sorted(bench.evidence.ignored))

@@ -14,7 +14,7 @@ from lopen.guardrails.resource_limits import level_in
 from lopen.loop.context import SessionContext
 from lopen.loop.continuation import CONTINUED, continue_conversation, stored_conversation
 from lopen.loop.conversation import Conversation
-from lopen.loop.guard_facts import guard_facts
+from lopen.loop.facts import guard_facts
 from lopen.loop.iteration import (
     advance_without_model,
     begin,

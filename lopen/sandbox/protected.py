@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.base.atomic_files import replace_file
 from lopen.base.errors import LopenError
+from lopen.base.files import replace_file
 from lopen.base.stat_cache import kinds_in, settled, signature
 from lopen.workspace.protection import SPECIFICATION, plain
 

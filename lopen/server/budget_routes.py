@@ -18,8 +18,7 @@ from lopen.limits.budgets.budget import BudgetState
 from lopen.limits.circuits.circuit import CircuitState, cooled
 from lopen.limits.stores.store import LimitsStore
 from lopen.server import models
-from lopen.server.parameters import Chosen, Limit, Offset, page
-from lopen.server.served import OpenProject, ServedProject
+from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, page
 
 routes = APIRouter(prefix="/api", tags=["limits"])
 BudgetId = Annotated[str, Path(max_length=255, description="module:NAME, session:ID or task:ID.")]

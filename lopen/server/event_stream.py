@@ -20,8 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from lopen.application.live_text import LiveText, live_texts, read_live_text
 from lopen.base.errors import LopenError
-from lopen.server.parameters import Chosen
-from lopen.server.served import OpenProject, ServedProject
+from lopen.server.served import Chosen, OpenProject, ServedProject
 from lopen.storage.archives import archive_path
 from lopen.storage.audit import EventLine, newest_event, project_lines, session_lines
 

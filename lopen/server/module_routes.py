@@ -19,8 +19,7 @@ from lopen.documents.modules import find_modules
 from lopen.documents.spec import Problem, Specification
 from lopen.limits.admin_actions import NoSuch
 from lopen.server.models import Count, Order, ResponseModel, Text, Time
-from lopen.server.parameters import Chosen
-from lopen.server.served import OpenProject
+from lopen.server.served import Chosen, OpenProject
 from lopen.server.session_routes import ModuleName, is_built
 from lopen.workflow.session import Approval
 

@@ -1,5 +1,6 @@
 """The projects that a server serves. Each has one worker thread, which owns its database connection.
 
+Routes share the parameters by which a request names a project and a part of a list.
 The server reads what running sessions write, and acts through the functions that the commands use.
 """
 
@@ -13,7 +14,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Annotated, Concatenate, ParamSpec, TypeVar
+
+from fastapi import Depends, Query, Request
 
 from lopen.application.command_context import CommandContext
 from lopen.application.limits import settled_limits
@@ -141,3 +144,27 @@ class ServedProjects:
         if name not in self._projects:
             raise NoSuchProject(f"there is no project {name!r}", hint="GET /api/projects lists them")
         return self._projects[name]
+
+
+MOST_SKIPPED = 10_000_000
+MOST_LISTED = 1_000
+
+ProjectName = Annotated[
+    str | None,
+    Query(max_length=255, description="Project of a server with several; the first one if left out."),
+]
+Offset = Annotated[int, Query(ge=0, le=MOST_SKIPPED, description="Entries to skip.")]
+Limit = Annotated[int, Query(ge=1, le=MOST_LISTED, description="Most entries to return.")]
+
+
+async def _chosen(request: Request, project: ProjectName = None) -> ServedProject:
+    projects: ServedProjects = request.app.state.projects
+    return projects.named(project)
+
+
+Chosen = Annotated[ServedProject, Depends(_chosen)]
+
+
+def page(entries: Sequence[T], offset: int, limit: int) -> Sequence[T]:
+    """Return the part of a list that a request asks for."""
+    return entries[offset : offset + limit]

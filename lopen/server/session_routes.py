@@ -22,8 +22,7 @@ from lopen.base.errors import ExitCode, LopenError, StoreUnreachable
 from lopen.documents.modules import find_modules
 from lopen.limits.admin_actions import NoSuch
 from lopen.server import session_models as models
-from lopen.server.parameters import Chosen, Limit, Offset, page
-from lopen.server.served import OpenProject, ServedProject, ServedProjects
+from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, ServedProjects, page
 from lopen.storage.archives import archived_sessions
 from lopen.storage.lock import is_worked_on
 from lopen.storage.sessions import SessionStore

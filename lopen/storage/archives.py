@@ -17,8 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from lopen.base.atomic_files import plain_name, store_bytes
 from lopen.base.errors import StorageError
+from lopen.base.files import plain_name, store_bytes
 from lopen.storage.database import Database, NewerSchema, migrations
 from lopen.storage.person_requests import take_requests
 from lopen.storage.segments import ROW_KINDS, segments

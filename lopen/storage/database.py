@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from lopen.base.atomic_files import private_folder
 from lopen.base.errors import StorageError
+from lopen.base.files import private_folder
 from lopen.base.owner_seal import is_own, stamp, unkept
 
 BUSY_TIMEOUT_S = 5.0

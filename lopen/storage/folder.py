@@ -11,8 +11,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.base.atomic_files import private_folder, store_text
 from lopen.base.errors import LopenError, StorageError
+from lopen.base.files import private_folder, store_text
 
 DATABASE = "state.db"
 CACHE = "cache"

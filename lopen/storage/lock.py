@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from lopen.base.atomic_files import private_folder, store_text
 from lopen.base.errors import LopenError, StorageError
+from lopen.base.files import private_folder, read_foreign, store_text
 from lopen.base.owner_seal import holds, sealed
 from lopen.base.process_identity import lives, start_time
-from lopen.settings.files import read_foreign
 from lopen.storage.folder import state_folder
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

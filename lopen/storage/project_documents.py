@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 
-from lopen.base.atomic_files import store_text
+from lopen.base.files import store_text
 from lopen.documents.modules import find_modules, read_source, spec_path
 from lopen.documents.plan_file import render_plan
 from lopen.documents.spec import Specification, parse_specification

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lopen.base.atomic_files import plain_name, store_bytes
 from lopen.base.errors import StorageError
+from lopen.base.files import plain_name, store_bytes
 from lopen.storage.database import Database
 
 RowKind = Literal["calls", "events", "verifications"]

@@ -1,4 +1,7 @@
-"""The files that decide what verify-setup installs: manifests, lock files, and what the set-up command runs by."""
+"""The files that decide what verify-setup installs, and a person's approval of their states.
+
+They are manifests, lock files, and what the set-up command runs by.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,11 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
+
+from lopen.sandbox.command import Sandbox
+from lopen.storage.journal import Journal
+from lopen.workflow.pauses import confirmation_pause
+from lopen.workflow.session import Pause
 
 LOCK_FILES = frozenset(
     {
@@ -115,3 +123,48 @@ def _own_back_end(text: str, path: str) -> Iterator[str]:
         yield from (f"{base / str(folder)}/".removeprefix("./") for folder in folders)
     except (tomllib.TOMLDecodeError, AttributeError, TypeError):
         return
+
+
+SETUP = "setup:"  # the hash of the files that decide follows
+NEEDED = "verify-setup waits until a person has confirmed the changed dependency files"
+_REASON = (
+    "verify-setup would run with files that changed since the specification was approved, and here it reaches services "
+    "on this machine; look at the dependency files and build scripts, then confirm"
+)
+
+
+class SetupApproval:
+    """The approved states of one session's dependency files. Without a sandbox every state is approved.
+
+    A person is asked only where the sandbox has no network without the loopback. The files are approved as they are
+    before anything is built; each later state waits for `lopen confirm`. docs/reference/sandbox.md
+    """
+
+    def __init__(self, journal: Journal, key: Callable[[str, str], str], sandbox: Sandbox | None) -> None:
+        """`key`: the hash of the files of a tree that decide what a command installs."""
+        self._journal = journal
+        self._key = key
+        self._sandbox = sandbox
+        self.pause: Pause | None = None  # for what the last set-up waits
+
+    def approve(self, tree: str, command: str | None) -> None:
+        """Approve the state of `tree` if nothing is built yet."""
+        session = self._journal.session
+        if command is not None and self._asks and not any(True for _ in session.tree.tasks):
+            subject = SETUP + self._key(tree, command)
+            if subject not in session.confirmed:
+                self._journal.change(confirmed={**session.confirmed, subject: 1})
+
+    @property
+    def _asks(self) -> bool:
+        return self._sandbox is not None and self._sandbox.install_network == "host"
+
+    def holds(self, tree: str, command: str) -> bool:
+        """Return True, with the reason in `pause`, if a person has to look at the state of `tree` first."""
+        self.pause = None
+        session = self._journal.session
+        if self._asks:
+            subject = SETUP + self._key(tree, command)
+            if subject not in session.confirmed:
+                self.pause = confirmation_pause(session, subject, 1, _REASON)
+        return self.pause is not None

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lopen.base.atomic_files import replace_file
+from lopen.base.files import replace_file
 from lopen.base.owner_seal import holds, sealed
 from lopen.sandbox.environment import search_path
 from lopen.storage.temporary import last_use, remove_unheld

@@ -19,11 +19,9 @@ from lopen.storage.audit import AuditTrail, VerificationRecord
 from lopen.storage.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
-from lopen.tools.dependency_files import is_lock_file
+from lopen.tools.dependency_files import NEEDED, SetupApproval, is_lock_file
 from lopen.tools.mutation import MutationRunner
-from lopen.tools.reports import JUnitReport, keep_record, shown_end, why_not_passed, with_notes
-from lopen.tools.setup_approval import NEEDED, SetupApproval
-from lopen.tools.two_places import TwoPlaces
+from lopen.tools.reports import JUnitReport, TwoPlaces, keep_record, shown_end, why_not_passed, with_notes
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 from lopen.workspace.room_files import Found
@@ -91,7 +89,7 @@ class Verifier:
         self._results: dict[str, Verified] = {}
         self._papers: dict[str, str] = {}
         self._tree: str | None = None
-        self.setup_approval = SetupApproval(journal, room, None if network else run.sandbox)
+        self.setup_approval = SetupApproval(journal, room.setup_key, None if network else run.sandbox)
         self._trying = False
         self._places = TwoPlaces()
         self.mutants = MutationRunner(root, run, room, journal, audit, clock, network)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from lopen.base.atomic_files import TEMPORARY, replace_at
+from lopen.base.files import TEMPORARY, replace_at
 from lopen.workspace.protection import (
     PathRefused,
     ToolRefused,

@@ -15,9 +15,9 @@ import pytest
 
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
-from lopen.base.atomic_files import store_text
 from lopen.base.clock import FakeClock
 from lopen.base.events import Notice
+from lopen.base.files import store_text
 from lopen.documents.plan_file import render_plan
 from lopen.llm.messages import Request, Response, Usage
 from lopen.llm.recorder import Recorder

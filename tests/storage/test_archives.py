@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.atomic_files import store_bytes
 from lopen.base.errors import StorageError
+from lopen.base.files import store_bytes
 from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.storage.archives import (
     archive_session,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.atomic_files import store_bytes
 from lopen.base.errors import StorageError
 from lopen.base.events import ToolEnded
+from lopen.base.files import store_bytes
 from lopen.storage.audit import AuditTrail
 from lopen.storage.database import Database
 from lopen.storage.segments import KeptRows, RowKind, move_rows, moved_rows

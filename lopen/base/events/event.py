@@ -1,4 +1,4 @@
-"""The base of all events, and recorded events. Standard library only."""
+"""Events of a conversation, its guards and limits, with the base of all events. Standard library only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +51,183 @@ class Recorded:
 
 
 Subscriber = Callable[[Recorded], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted(Event):
+    name: ClassVar[str] = "turn_started"
+    durable: ClassVar[bool] = False
+    turn: int
+    model: str
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelText(Event):
+    """A piece of visible text from the stream."""
+
+    name: ClassVar[str] = "model_text"
+    durable: ClassVar[bool] = False
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInput(Event):
+    """A piece of a tool's input from the stream, as JSON text that is not whole yet. No view prints it."""
+
+    name: ClassVar[str] = "model_input"
+    durable: ClassVar[bool] = False
+    tool: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded(Event):
+    name: ClassVar[str] = "turn_ended"
+    turn: int
+    model: str
+    stop_reason: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None
+    seconds: float
+    text: str = ""
+    purpose: str = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRetry(Event):
+    name: ClassVar[str] = "model_retry"
+    reason: str
+    attempt: int
+    wait_s: float
+    retries: int = 0  # that the policy allows; 0 in events of earlier versions
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFallback(Event):
+    name: ClassVar[str] = "model_fallback"
+    reason: str
+    from_model: str
+    to_model: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted(Event):
+    name: ClassVar[str] = "tool_started"
+    durable: ClassVar[bool] = False
+    call: str
+    tool: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded(Event):
+    """`outcome`: "ok", "failed" (a command did), "error", "refused" or "timeout". `number` is that of the call in the audit trail."""
+
+    name: ClassVar[str] = "tool_ended"
+    call: str
+    tool: str
+    summary: str
+    outcome: str
+    seconds: float
+    error: str = ""
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReported(Event):
+    """The model's text about its work: data, escaped for display."""
+
+    name: ClassVar[str] = "progress_reported"
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRan(Event):
+    """`output` is the end of what the command printed; all that is kept of it is stored under `number`."""
+
+    name: ClassVar[str] = "verification_ran"
+    tool: str
+    command: str
+    passed: bool
+    exit_code: int | None
+    seconds: float
+    number: int = 0
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictGiven(Event):
+    name: ClassVar[str] = "verdict_given"
+    scope: str
+    subject: str
+    passed: bool
+    confidence: str
+    summary: str
+    findings: int
+    cached: bool = False
+    evidence_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardrailRaised(Event):
+    name: ClassVar[str] = "guardrail"
+    guard: str
+    verdict: Literal["warn", "block"]
+    reason: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class EscalationChanged(Event):
+    """The consecutive failures of a task (or planning step) reached another escalation level, or ended."""
+
+    name: ClassVar[str] = "escalation"
+    subject: str
+    subject_name: str
+    before: str
+    after: str
+    failures: int
+    reason: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRaised(Event):
+    name: ClassVar[str] = "alert"
+    alert_type: str
+    budget_id: str
+    message: str
+    utilization: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitChanged(Event):
+    name: ClassVar[str] = "circuit"
+    circuit: str
+    rule: str
+    state: str
+    reason: str
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(Event):
+    """lopen waits for `seconds` (a cooldown, a rate window)."""
+
+    name: ClassVar[str] = "waiting"
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Notice(Event):
+    """A message for the user. `level`: info, warning or error."""
+
+    name: ClassVar[str] = "notice"
+    level: Literal["info", "warning", "error"]
+    message: str
+    hint: str = ""

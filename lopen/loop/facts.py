@@ -1,4 +1,4 @@
-"""Observation: what is true now, seen before every iteration — the specification, its drift, the commits.
+"""What is true now, seen before every iteration: the specification, its drift, the commits; spending and habits.
 
 Effects read; what follows from it is decided in `lopen.workflow` and returned as the session to go on with.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from lopen.base.events import DriftFound, Event, Notice, StepEntered, TaskChanged
 from lopen.base.hashing import content_hash
@@ -14,11 +15,16 @@ from lopen.documents.drift import Drift, compare_hashes, section_hashes
 from lopen.documents.sections import SEPARATOR, normalise_name
 from lopen.documents.spec import SKILLS_AND_HOOKS, Specification
 from lopen.git.checkout import Checkout
-from lopen.workflow.assess import assess, facts_of
+from lopen.guardrails.guard import BudgetFacts, ChurnFacts, GuardFacts, OpenCircuit, ScopeFacts
+from lopen.guardrails.habits import HabitLimits, circles, undisciplined
+from lopen.guardrails.resource_limits import level_of
+from lopen.limits.texts import extension
+from lopen.loop.context import SessionContext
+from lopen.workflow.assess import assess, facts_of, scope_of
 from lopen.workflow.pauses import gate_pause
 from lopen.workflow.session import Approval, Pause, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of
-from lopen.workflow.task_tree import State, reopened
+from lopen.workflow.task_tree import State, Task, next_task, reopened
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +154,69 @@ def _assessed(session: Session) -> tuple[Session, list[Event]]:
         selected = session.selected
     told = StepEntered(step.value, number(step), phase_of(step), "assessment")
     return replace(session, step=step, selected=selected), [told]
+
+
+def guard_facts(context: SessionContext) -> GuardFacts:
+    """Gather the facts that the guardrails check before an iteration."""
+    session, settings = context.record.journal.session, context.settings
+    task = _upcoming(session)
+    subject = task.id if task else session.step.value
+    scope = scope_of(session)
+    calls = context.guards.meter.gate.calls()
+    return GuardFacts(
+        module=session.module,
+        session=session.id,
+        step=session.step,
+        now=context.clock.now(),
+        task_id=subject,
+        task_name=task.name if task else session.step.value,
+        budget=_budget(context),
+        circuits=_circuits(context),
+        churn=ChurnFacts(
+            failures=task.failures if task else session.step_failures,
+            reasons=task.reasons if task else session.step_reasons,
+            confirmed_at=session.confirmed.get(subject, 0),
+            threshold=settings.workflow.failure_threshold,
+        ),
+        scope=ScopeFacts(scope.completed, scope.original),
+        circular=circles(calls, subject),
+        discipline=undisciplined(calls, subject, HabitLimits.of(settings.tool_discipline)),
+    )
+
+
+def _upcoming(session: Session) -> Task | None:
+    component = session.tree.component(session.selected or "")
+    if session.step is not Step.ITERATE_THROUGH_TASKS or component is None:
+        return None
+    return next_task(component)
+
+
+def _budget(context: SessionContext) -> BudgetFacts:
+    settings, session = context.settings.budget, context.record.journal.session
+    state = next((s for s in context.guards.meter.states() if s.budget_type == "module"), None)
+    if state is None:
+        return BudgetFacts(enabled=False)
+    return BudgetFacts(
+        tokens_used=state.tokens_used,
+        tokens_max=state.max_tokens,
+        requests_used=state.requests_used,
+        requests_max=state.max_requests,
+        warning=settings.warning_threshold,
+        confirmation=settings.confirmation_threshold,
+        pause=settings.pause_threshold,
+        confirmed_level=level_of(settings.confirmation_threshold) if state.confirmed else 0,
+        announced_level=session.budget_told,
+        extension=extension(state),
+        enforcement=settings.enforcement,
+        enabled=settings.enabled,
+    )
+
+
+def _circuits(context: SessionContext) -> tuple[OpenCircuit, ...]:
+    state = context.guards.meter.gate.circuit()
+    if state is None or not state.tripped:
+        return ()
+    until = datetime.fromtimestamp(state.cooldown_until, UTC) if state.cooldown_until else None
+    if state.tripped_at and context.clock.now().timestamp() < state.tripped_at:
+        until = None  # the clock was set back: the breaker does not wait for it either
+    return (OpenCircuit(state.circuit_id, state.rule, state.trip_reason, until, state.needs_ack),)

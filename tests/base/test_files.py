@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lopen.base.atomic_files import create_file, replace_at, replace_file, replace_linked, store_text
 from lopen.base.errors import StorageError
+from lopen.base.files import create_file, replace_at, replace_file, replace_linked, store_text
 
 
 def test_a_file_is_made_with_its_folders_and_replaced_as_a_whole(tmp_path: Path) -> None:

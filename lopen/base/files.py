@@ -1,21 +1,27 @@
-"""Write whole files in one step: readers see the old content or the new one, and so does who starts after a crash.
+"""Write whole files in one step, and read small ones that may lie in a hostile place.
+
+Readers see the old content or the new one, and so does who starts after a crash.
 
 Standard library only. A file is written under a temporary name in its folder, synced, and renamed; a link in its
-place is replaced, never followed.
+place is replaced, never followed. A repository decides what lies at `.lopen/config.toml`: a link to somebody's key, a
+pipe that never ends, a gigabyte. Reading refuses all of these.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
+from pathlib import Path
 
-from lopen.base.errors import StorageError
+from lopen.base.errors import LopenError, StorageError, WrongUsage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
 
 TEMPORARY = ".lopen-tmp-"  # what the names of unfinished files start with
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -165,3 +171,60 @@ def refuse_link(folder: Path) -> None:
     """OSError where a folder of lopen's own was replaced by a link: it is not written through."""
     if folder.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
+
+
+MAX_BYTES = 256 * 1024
+
+
+def read_own(path: Path) -> str | None:
+    """The text of a file of the person's own (links are theirs to make); None if there is none."""
+    return _read(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def read_foreign(path: Path) -> str | None:
+    """The text of a file out of a repository; None if there is none.
+
+    Neither the file nor its folder may be a symbolic link (`WrongUsage`).
+    """
+    if path.parent.is_symlink():
+        raise _refused(path.parent, "is a symbolic link")
+    return _read(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
+def _read(path: Path, flags: int) -> str | None:
+    try:
+        descriptor = os.open(path, flags)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _refused(path, "is a symbolic link") from error
+        raise LopenError(f"{path}: {error.strerror}", hint="make it readable, or remove it") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _refused(path, "is not a regular file")
+    with os.fdopen(descriptor, "rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise _refused(path, f"is larger than {MAX_BYTES // 1024} KB")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise _refused(path, f"is not UTF-8 (line {line})") from error
+
+
+def _refused(path: Path, why: str) -> WrongUsage:
+    return WrongUsage(f"{path} {why}", hint="replace it by an ordinary file, or remove it")
+
+
+def write_config(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Replace a configuration in one step; links and permissions stay as they are.
+
+    `mode` is for a new file. Folders are made (0700).
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_linked(path, text.encode("utf-8"), mode=mode)
+    except OSError as error:
+        raise LopenError(f"{path}: {error.strerror or error}", hint="make the folder writable") from error
