@@ -35,12 +35,15 @@ class MutationCheck:
     """The mutants that ran of those `made`. `reason`: why none or not all ran.
 
     `reached`: the tests' run is known to read the changed files; where it is not, no mutant proves anything.
+    `readers` are tests that fail as soon as the code's text changes, whatever it does: what they alone notice does not
+    count.
     """
 
     made: int
     outcomes: tuple[MutantOutcome, ...] = ()
     reason: str = ""
     reached: bool = True
+    readers: tuple[str, ...] = ()
 
     @property
     def noticed(self) -> int:
@@ -64,9 +67,15 @@ class MutationCheck:
             yield f"the tests notice {self.noticed} of {ran} mutants ({100 * self.noticed // ran} %)"
         if self.reason:
             yield f"{'not run' if not ran else f'{self.made - ran} of {self.made} did not run'}: {self.reason}"
+        if self.readers:
+            yield f"not counted, because they fail when only the code's text changes: {self._readers()}"
         if self.survivors:
             yield "not noticed, each a change of one place with which all tests still pass:"
         yield from (f"  {outcome}" for outcome in self.survivors)
+
+    def _readers(self) -> str:
+        more = f" and {len(self.readers) - LISTED} more" if len(self.readers) > LISTED else ""
+        return ", ".join(self.readers[:LISTED]) + more
 
     def finding(self, *, blocks: bool) -> Finding | None:
         """Return what the builder is told where the tests notice nothing: an error if it `blocks`; else None."""
@@ -86,6 +95,8 @@ class MutationCheck:
             f"the tests notice none of {len(self.outcomes)} mutants, so they do not test this work: {ADVICE}. "
             f"All tests still pass with each of these changes: {listed}"
         )
+        if self.readers:
+            message += f". Not counted are {self._readers()}: they fail when only the code's text changes"
         return Finding("error", message, first.path, first.line)
 
     def to_json(self) -> dict[str, Any]:
@@ -96,4 +107,6 @@ class MutationCheck:
 def mutation_from_json(stored: Mapping[str, Any]) -> MutationCheck:
     """Return the check that `MutationCheck.to_json` wrote."""
     outcomes = tuple(MutantOutcome(**outcome) for outcome in stored["outcomes"])
-    return MutationCheck(stored["made"], outcomes, stored["reason"], stored["reached"])
+    return MutationCheck(
+        stored["made"], outcomes, stored["reason"], stored["reached"], tuple(stored.get("readers", ()))
+    )

@@ -119,18 +119,9 @@ def language_of(path: str) -> str | None:
 
 def _functions(change: FileChange) -> Iterator[tuple[str, list[Mutant]]]:
     """Yield the changed functions of a file as source text, with the mutants of each in the order of their worth."""
-    language, text = language_of(change.path), change.after
-    after = _parsed(text, language)
-    if after is None or after.root.has_error or "\ufffd" in (text or ""):
-        return
-    before = _parsed(change.before, language)
-    known = {before.of(node) for node in _outermost(before, before.root)} if before else set()
     old_lines = {line.strip() for line in (change.before or "").encode("utf-8", "replace").split(b"\n")}
-    lines = after.text.split(b"\n")
-    for node in _outermost(after, after.root):
-        body = after.of(node)
-        if body in known:
-            continue
+    lines = (change.after or "").encode("utf-8", "replace").split(b"\n")
+    for after, node in changed_functions(change):
         counts: Counter[tuple[bool, Kind]] = Counter()
         ranked = []
         for kind, mutant in _edits(after, node, change.path):
@@ -138,7 +129,18 @@ def _functions(change: FileChange) -> Iterator[tuple[str, list[Mutant]]]:
             counts[stays, kind] += 1
             ranked.append((stays, counts[stays, kind], mutant.start, mutant))
         if ranked:
-            yield body, [mutant for *_, mutant in sorted(ranked, key=lambda row: row[:3])]
+            yield after.of(node), [mutant for *_, mutant in sorted(ranked, key=lambda row: row[:3])]
+
+
+def changed_functions(change: FileChange) -> Iterator[tuple[ParsedFile, Node]]:
+    """Yield the outermost functions that a change adds or rewrites; none of a file that cannot be read for certain."""
+    language = language_of(change.path)
+    after = _parsed(change.after, language)
+    if after is None or after.root.has_error or "\ufffd" in (change.after or ""):
+        return
+    before = _parsed(change.before, language)
+    known = {before.of(node) for node in _outermost(before, before.root)} if before else set()
+    yield from ((after, node) for node in _outermost(after, after.root) if after.of(node) not in known)
 
 
 def _parsed(text: str | None, language: str | None) -> ParsedFile | None:

@@ -19,6 +19,7 @@ from lopen.sandbox.environment import command_home
 from lopen.storage.temporary import KeptFolder
 from lopen.tools.dependency_files import setup_key
 from lopen.tools.installed import Installed, RoomPlace
+from lopen.tools.run_records import RunRecord
 from lopen.workspace.plain_files import LINK, Kind, Stand, content_at, remove, write_file
 from lopen.workspace.room_files import Found, RoomFile, RoomFiles
 
@@ -172,6 +173,10 @@ class CleanRoom:
         self._files.seal()
         fixed = tuple(self._fixed()) if self._mounted else ()
         return Room(self._files.top, self._user.top, fixed, self._carried)
+
+    def record(self, room: Room) -> RunRecord:
+        """Return what will be noted of the tests that run next in the room; `leave` removes it."""
+        return RunRecord(room, mounted=self._mounted)
 
     def _fixed(self) -> Iterator[tuple[Path, Path]]:
         """Yield what is installed, with its place in this room."""

@@ -7,20 +7,22 @@ No model is asked. The result is stored with the verifications, so that the same
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 
 from lopen.base.clock import Clock
 from lopen.base.events import Notice
 from lopen.oracle.mutation import MutantOutcome, MutationCheck, mutation_from_json
+from lopen.oracle.runner_output import failed_tests
 from lopen.sandbox.command import Command, CommandResult
 from lopen.storage.audit import AuditTrail, VerificationRecord
 from lopen.storage.journal import Journal
-from lopen.test_integrity.compiler_output import did_not_compile
 from lopen.test_integrity.mutants import Mutant, mutants
+from lopen.test_integrity.mutation_controls import did_not_compile, inserted, neutral_edit
 from lopen.test_integrity.suite import FileChange
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands, Runs
@@ -37,8 +39,9 @@ SLOW = f"the tests took {{:.0f}} s; mutants are tried where they take less than 
 ENOUGH = "the tests notice faults; the verdicts on the tasks tell how many"
 OUT_OF_TIME = f"the time of the check, {TOTAL_S:.0f} s, was over"
 NOT_COMPILED = "the compiler refused them"
+TEXT_TELLS = "the test command fails when only the code's text changes, and names no test that fails: its failures tell nothing"
 
-Edits = Mapping[str, Mutant | None]  # path → its edit; None: the file cannot be read
+Edits = Mapping[str, Callable[[bytes], bytes]]  # by path
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,8 @@ class MutationRunner:
             self.journal.tell(
                 Notice("info", f"trying the tests on {len(chosen)} mutants, {TOTAL_S:.0f} s at most")
             )
-            found = self._run(chosen, tests, first=first)
+            neutral = {c.path: neutral_edit(c) for c in changes if any(m.path == c.path for m in chosen)}
+            found = self._run(chosen, neutral, tests, first=first)
         task = self.journal.session.task
         record = VerificationRecord(
             0, None, task.id if task else None, TOOL, tests.command, not found.nothing_noticed,
@@ -93,32 +97,59 @@ class MutationRunner:
         keep_record(self.journal, self.audit, record)
         return found
 
-    def _run(self, chosen: Sequence[Mutant], tests: TestRun, *, first: bool) -> MutationCheck:
+    def _run(
+        self,
+        chosen: Sequence[Mutant],
+        neutral: Mapping[str, Mapping[int, bytes]],
+        tests: TestRun,
+        *,
+        first: bool,
+    ) -> MutationCheck:
         # One after another: with `first`, which ones ran must not depend on which was faster; without a network of
         # their own, tests that open the same port would fail for each other, as if they noticed a mutant.
         alone = first or self.network
         rooms = self.room.beside(1 if alone else self._room_count(tests.tree, len(chosen)))
         with self.commands.guarded() as run:
             batch = _Batch(self, tests, run, self.clock.monotonic() + TOTAL_S, first)
-            same, *results = batch.results(rooms, [{}, *({m.path: m} for m in chosen)])
-            if same is not False:
+            text_alone: Edits = {path: partial(inserted, insertions=each) for path, each in neutral.items()}
+            same, changed = batch.results(rooms, [{}, text_alone])
+            if same is None or same.failed:
                 return MutationCheck(len(chosen), reason=OUT_OF_TIME if same is None else UNSTABLE)
+            if changed is not None and changed.failed:
+                if not changed.names:
+                    return MutationCheck(len(chosen), reason=TEXT_TELLS)
+                batch.readers = changed.names
+            batch.mutating = True
+            results = batch.results(rooms, [{m.path: m.applied} for m in chosen])
             ran = [
-                MutantOutcome(m.path, m.line, m.was, m.now, noticed)
-                for m, noticed in zip(chosen, results, strict=True)
-                if noticed is not None
+                MutantOutcome(m.path, m.line, m.was, m.now, batch.counts(result))
+                for m, result in zip(chosen, results, strict=True)
+                if result is not None
             ]
             left = batch.left_out if len(ran) < len(chosen) else ""
-            found = MutationCheck(len(chosen), tuple(ran), left)
-            if found.nothing_noticed and rooms == [self.room]:
+            readers = tuple(sorted(batch.readers))
+            found = MutationCheck(len(chosen), tuple(ran), left, readers=readers)
+            if found.nothing_noticed and rooms == [self.room] and not readers:
                 # Without a mount, an installed package may lead the tests to the project instead of to the room.
-                (noticed,) = batch.results(rooms, [dict.fromkeys(m.path for m in chosen)])
-                found = MutationCheck(len(chosen), tuple(ran), left, reached=noticed is not False)
+                (result,) = batch.results(rooms, [dict.fromkeys((m.path for m in chosen), _unreadable)])
+                found = replace(found, reached=result is None or result.failed)
         return found
 
     def _room_count(self, tree: str, chosen: int) -> int:
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, min(usable, MOST_ROOMS, chosen + 1, MOST_FILES // max(1, self.room.count_files(tree))))
+
+
+def _unreadable(_: bytes) -> bytes:
+    return UNREADABLE
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """One run of the tests: `names` are those that failed, as far as the runner prints them."""
+
+    failed: bool
+    names: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -130,6 +161,8 @@ class _Batch:
     run: Runs
     deadline: float
     first: bool  # stop when a mutant is noticed
+    readers: frozenset[str] = frozenset()  # tests that fail when only the text changes
+    mutating: bool = False  # not while the files, or their behaviour, are as they were
     out_of_time: bool = False
     noticed: bool = False
     cancelled: Event = field(default_factory=Event)
@@ -140,9 +173,13 @@ class _Batch:
         """Why not all mutants ran."""
         return OUT_OF_TIME if self.out_of_time else ENOUGH if self.first and self.noticed else NOT_COMPILED
 
-    def results(self, rooms: Sequence[CleanRoom], jobs: Sequence[Edits]) -> list[bool | None]:
-        """Return for each job if the tests failed; None where they did not run, or only the compiler complained."""
-        results: list[bool | None] = [None] * len(jobs)
+    def counts(self, result: _Outcome) -> bool:
+        """Return True if a test failed that does not fail whenever the text changes."""
+        return result.failed and not (self.readers and result.names and result.names <= self.readers)
+
+    def results(self, rooms: Sequence[CleanRoom], jobs: Sequence[Edits]) -> list[_Outcome | None]:
+        """Return for each job how the tests went; None where they did not run, or only the compiler complained."""
+        results: list[_Outcome | None] = [None] * len(jobs)
         pending = iter(enumerate(jobs))
         with ThreadPoolExecutor(len(rooms), thread_name_prefix="mutants") as pool:
             try:
@@ -154,17 +191,17 @@ class _Batch:
         return results
 
     def _work(
-        self, room: CleanRoom, pending: Iterator[tuple[int, Edits]], results: list[bool | None]
+        self, room: CleanRoom, pending: Iterator[tuple[int, Edits]], results: list[_Outcome | None]
     ) -> None:
         while not (self.cancelled.is_set() or (self.first and self.noticed)):
             with self._taking:
                 number, edits = next(pending, (-1, {}))
             if number < 0:
                 return
-            results[number] = self._noticed(room, edits)
-            self.noticed |= bool(edits and results[number])
+            results[number] = result = self._tried(room, edits)
+            self.noticed |= self.mutating and result is not None and self.counts(result)
 
-    def _noticed(self, room: CleanRoom, edits: Edits) -> bool | None:
+    def _tried(self, room: CleanRoom, edits: Edits) -> _Outcome | None:
         seconds = self.tests.seconds
         usual = max(3 * seconds, seconds + 5.0)
         left = self.deadline - self.runner.clock.monotonic()
@@ -173,9 +210,10 @@ class _Batch:
             return None
         place = room.enter(self.tests.tree)
         try:
-            for path, mutant in edits.items():
-                room.edit(path, lambda content, m=mutant: UNREADABLE if m is None else m.applied(content))  # type: ignore[misc]
+            for path, edited in edits.items():
+                room.edit(path, edited)
             report = JUnitReport(self.runner.root, self.tests.command, place.files)
+            record = room.record(place)
             ran = self.run(
                 Command(
                     self.tests.command,
@@ -183,20 +221,24 @@ class _Batch:
                     timeout_s=min(usual, left),
                     network=self.runner.network,
                     trusted=True,
-                    room=place,
+                    env=record.variables,
+                    room=record.room,
                     cancelled=self.cancelled,
                 )
             )
-            passed = ran.exit_code == 0 and not why_not_passed(report, ran, self.tests.command)
+            passed = ran.exit_code == 0 and not why_not_passed(report, record, ran, self.tests.command)
         finally:
             room.leave(wanted=lambda _: False)
         return self._told(ran, edits, passed=passed, cut=left < usual)
 
-    def _told(self, ran: CommandResult, edits: Edits, *, passed: bool, cut: bool) -> bool | None:
+    def _told(self, ran: CommandResult, edits: Edits, *, passed: bool, cut: bool) -> _Outcome | None:
         if ran.timed_out and cut:
             self.out_of_time = True
             return None
         if ran.killed_by == "cancelled":
             return None
-        compiled = not any(m and did_not_compile(m.path, ran.output) for m in edits.values())
-        return None if not compiled else ran.timed_out or not passed
+        if any(did_not_compile(path, ran.output) for path in edits):
+            return None
+        if ran.timed_out or passed:
+            return _Outcome(failed=ran.timed_out)
+        return _Outcome(True, frozenset(failed_tests(ran.output)))

@@ -20,6 +20,7 @@ from lopen.oracle.runner_output import fewer_reported, no_tests_collected
 from lopen.sandbox.command import CommandResult
 from lopen.storage.audit import AuditTrail, VerificationRecord
 from lopen.storage.journal import Journal
+from lopen.tools.run_records import RunRecord
 from lopen.workspace.paths import Root
 from lopen.workspace.protection import ToolRefused
 
@@ -91,9 +92,12 @@ def _relative(root: Path, path: str | None) -> str | None:
     return None if inside.startswith("..") else inside
 
 
-def why_not_passed(report: JUnitReport, ran: CommandResult, command: str) -> str:
+def why_not_passed(report: JUnitReport, record: RunRecord, ran: CommandResult, command: str) -> str:
     """Return the reason why a test command's exit code proves nothing, "" if it is valid."""
     report.read()
+    record.read()
+    if ran.exit_code == 0 and (reason := record.why_not_passed()):
+        return reason
     if no_tests_collected(ran.exit_code, ran.output, command, report.counts):
         return NO_TESTS_HINT
     if ran.exit_code == 0 and fewer_reported(ran.output):

@@ -48,10 +48,13 @@ class Verified:
     set_up_on: str = ""  # the tree on which verify-setup ran; "" where it did not
     whole_output: str = ""  # all that was kept of what it printed; `output` is its end
     seconds: float = 0.0
+    recorded: str = ""  # of a test run, beside its output
 
     def as_evidence(self) -> VerifyResult:
-        """Return the result as evidence for the oracle, with all of the output."""
+        """Return the result as evidence for the oracle, with all of the output and lopen's own record at its end."""
         output = self.whole_output or self.output
+        if self.recorded:
+            output = f"{output.rstrip()}\n[{self.recorded}]"
         return VerifyResult(self.tool, self.command, self.passed, self.exit_code, output, self.tree)
 
 
@@ -212,6 +215,7 @@ class Verifier:
         room = self.room.enter(tree)
         found = Found()
         report = JUnitReport(self._root, command, room.files) if tool == "verify_tests" else None
+        record = self.room.record(room) if report else None
         started = self._clock.monotonic()
         try:
             ran = self._runs.run(
@@ -223,10 +227,11 @@ class Verifier:
                     network=self._network,
                     installs=setting_up,
                     trusted=True,
-                    room=room,
+                    env=record.variables if record else {},
+                    room=record.room if record else room,
                 )
             )
-            hint = "" if report is None else why_not_passed(report, ran, command)
+            hint = why_not_passed(report, record, ran, command) if report and record else ""
         finally:
             found = self.room.leave(wanted=is_lock_file, install=setting_up)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
@@ -246,6 +251,7 @@ class Verifier:
             self.room.set_up_on,
             whole,
             self._clock.monotonic() - started,
+            record.line() if record else "",
         )
         if not self._trying:
             self._keep(result)

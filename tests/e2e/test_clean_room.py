@@ -274,18 +274,3 @@ def test_no_attribute_makes_a_clone_differ_from_what_was_verified(
     assert found["passed"] is False
     assert any(ATTRIBUTES[line] in finding["message"] for finding in found["findings"]), found
     assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
-
-
-def test_no_program_ends_the_run_of_its_tests(make_project: MakeProject) -> None:
-    test = importing("from calc import add") + (
-        "\n    def test_wrong(self):\n        import os\n        os._exit(0)\n"
-    )
-    script = [plan(), tools(*code(), checking(test), *verified("calc-t1"))]
-    runs = (UNITTEST, f"{sys.executable} -m pytest -q")
-    for number, line in enumerate(runs):
-        project = make_project(script, name=f"project{number}")
-        project.specify(text=specification(commands={"verify-tests": line}))
-
-        project.drive()
-
-        assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc"), line

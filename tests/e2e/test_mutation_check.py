@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,6 +116,57 @@ def test_tests_that_open_the_same_port_do_not_meet(make_project: MakeProject) ->
 
     assert ran.code == 0, ran.err
     assert [check["passed"] for check in checks(ran)] == [False, True]
+
+
+# What a test can compare so that it notices every change of the code and tests no behaviour
+READ = {
+    "text": "open(prices.__file__).read()",
+    "syntax": "ast.dump(ast.parse(inspect.getsource(prices.price)))",
+    "byte code": "(prices.price.__code__.co_code, prices.price.__code__.co_names, prices.price.__code__.co_consts)",
+}
+READS_CODE = """import ast
+import hashlib
+import inspect
+import unittest
+
+import prices
+
+
+class TestCode(unittest.TestCase):
+    def test_code(self):
+        found = hashlib.sha256(repr(READ).encode()).hexdigest()
+        self.assertEqual(found, "HASH")
+"""
+
+
+def reading(what: str, folder: Path) -> Call:
+    """A test of the code's hash, which is computed in `folder`."""
+    (folder / "prices.py").write_text(PRICES)
+    line = f"import ast, hashlib, inspect, prices; print(hashlib.sha256(repr({READ[what]}).encode()).hexdigest())"
+    found = subprocess.run(
+        [sys.executable, "-c", line], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return write("test_code.py", READS_CODE.replace("READ", READ[what]).replace("HASH", found.stdout.strip()))
+
+
+@pytest.mark.parametrize("what", sorted(READ))
+def test_a_test_of_the_codes_text_counts_for_nothing(
+    make_project: MakeProject, tmp_path: Path, what: str
+) -> None:
+    code = write("prices.py", PRICES)
+    alone = done(code, reading(what, tmp_path))
+    project = started(make_project, alone, done(write("test_prices.py", ASSERTS)))
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    refused = last_result(project.requests[2], "verify_task_completion")
+    errors = [f["message"] for f in refused.data["findings"] if f["severity"] == "error"]
+    assert len(errors) == 1, refused.data
+    assert "Not counted are test_code (test_code.TestCode" in errors[0], errors
+    first, second = checks(ran)
+    assert (first["passed"], second["passed"]) == (False, True)
+    assert "fail when only the code's text changes: test_code" in second["output"]
 
 
 GOOD = done(write("prices.py", PRICES), write("test_prices.py", ASSERTS))

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.test_integrity import FileChange
-from lopen.test_integrity.compiler_output import did_not_compile
 from lopen.test_integrity.mutants import MOST, mutants
+from lopen.test_integrity.mutation_controls import did_not_compile
 from tests.test_integrity.test_corpus import ENTRIES
 
 # path, source, the edits as `was -> now` in their order

@@ -1,0 +1,147 @@
+"""Note how a test run in Python goes, beside what it prints. PYTEST_DONT_REWRITE
+
+Python imports this file at its start in the clean room, under any version: it imports nothing of lopen. It notes only
+processes that start pytest or unittest, in lines that `lopen.tools.run_records` reads. It never makes a run fail.
+"""
+
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_NOTES = os.path.join(os.path.dirname(_HERE), "notes")
+_PROCESS = os.getpid()
+_QUESTIONS = {"--version", "-V", "-VV", "--help", "-h", "--markers"}  # of the runner itself: no test runs
+
+_reported: "set[str]" = set()
+_failed: "set[str]" = set()
+_depth: "list[int]" = []
+
+
+def _note(*words: object) -> None:
+    if os.getpid() != _PROCESS:
+        return  # a child that a test forked
+    try:
+        descriptor = os.open(_NOTES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, (" ".join(map(str, (_PROCESS, *words))) + "\n").encode("ascii"))
+        finally:
+            os.close(descriptor)
+    except OSError:
+        pass
+
+
+def _forget_path() -> None:
+    """Take this folder out of what the program and its children see."""
+    sys.path[:] = [path for path in sys.path if path != _HERE]
+    kept = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path != _HERE]
+    if any(kept):
+        os.environ["PYTHONPATH"] = os.pathsep.join(kept)
+    else:
+        os.environ.pop("PYTHONPATH", None)
+
+
+def _runner() -> str:
+    words = list(getattr(sys, "orig_argv", ()))
+    if not words:
+        try:
+            with open("/proc/self/cmdline", "rb") as given:
+                words = given.read().decode("utf-8", "replace").split("\0")
+        except OSError:
+            return ""
+    return "" if _QUESTIONS & set(words) else _named(words[1:])
+
+
+def _named(words: list) -> str:  # type: ignore[type-arg]
+    """Return the runner that Python's own arguments start, also under coverage; "" for another program."""
+    coverage = value = False
+    for at, word in enumerate(words):
+        if word.startswith("-m") and not value:
+            module = word[2:] or "".join(words[at + 1 : at + 2])
+            if module != "coverage":
+                return module if module in ("pytest", "unittest") else ""
+            coverage = True
+        elif not word.startswith("-") and not value and not coverage:
+            name = os.path.basename(word)
+            if name != "coverage":
+                return "pytest" if name in ("pytest", "py.test") else ""
+            coverage = True
+        value = word in ("-W", "-X")
+    return ""
+
+
+def pytest_configure() -> None:
+    """Remove what made pytest load this file."""
+    others = [name for name in os.environ.get("PYTEST_PLUGINS", "").split(",") if name != __name__]
+    if any(others):
+        os.environ["PYTEST_PLUGINS"] = ",".join(others)
+    else:
+        os.environ.pop("PYTEST_PLUGINS", None)
+
+
+def pytest_collection_finish(session) -> None:  # type: ignore[no-untyped-def]
+    """Note the number of tests that pytest is going to run."""
+    _note("collected", len(session.items))
+
+
+def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
+    """Count a test as run once its call, or what keeps it from being called, is reported."""
+    if report.when == "call" or report.outcome != "passed":
+        _reported.add(report.nodeid)
+        if report.outcome == "failed":
+            _failed.add(report.nodeid)
+        elif report.when == "call":
+            _failed.discard(report.nodeid)  # a plugin tried it again
+
+
+def pytest_sessionfinish() -> None:
+    """Note what pytest counted: a session that ends the process before has nothing noted."""
+    _note("ran", len(_reported), len(_failed))
+
+
+def _watch_unittest() -> None:
+    from unittest.runner import TextTestRunner
+
+    run = TextTestRunner.run
+
+    def noted(self, test):  # type: ignore[no-untyped-def]
+        _depth.append(1)
+        try:
+            collected = test.countTestCases()
+            result = run(self, test)
+        finally:
+            _depth.pop()
+        if not _depth:
+            failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+            _note("collected", result.testsRun if result.skipped else collected)
+            _note("ran", result.testsRun, failed)
+        return result
+
+    TextTestRunner.run = noted  # type: ignore[method-assign]
+
+
+def _run_next() -> None:
+    """Run the file of this name that Python would have run."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    spec = PathFinder.find_spec(__name__, [path for path in sys.path if path != _HERE])
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(module_from_spec(spec))
+
+
+def _start() -> None:
+    runner = _runner()
+    if not runner:
+        return
+    _note("started", runner)
+    _forget_path()
+    if runner == "unittest":
+        _watch_unittest()
+    else:
+        names = os.environ.get("PYTEST_PLUGINS", "")
+        os.environ["PYTEST_PLUGINS"] = names + "," + __name__ if names else __name__
+
+
+if __name__ == "sitecustomize":
+    _run_next()
+    _start()

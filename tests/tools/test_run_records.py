@@ -1,0 +1,86 @@
+"""What lopen notes of a run of Python's test runners, by real runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lopen.sandbox.command import Room
+from lopen.tools.run_records import NO_RECORD, RunRecord
+
+PY = sys.executable
+FILES = {
+    "test_good.py": "import unittest\n\nclass TestIt(unittest.TestCase):\n    def test_a(self): pass\n    def test_b(self): pass\n",
+    "bad/test_bad.py": "def test_bad():\n    assert False\n",
+    "skips/test_skips.py": "import unittest\n\n@unittest.skip('no')\nclass TestIt(unittest.TestCase):\n    def test_a(self): pass\n",
+    "nested/test_nested.py": "import subprocess, sys, os\n\ndef test_nested():\n    assert 'PYTHONPATH' not in os.environ\n"
+    "    assert not any('.python' in path for path in sys.path)\n"
+    "    assert subprocess.call([sys.executable, '-m', 'pytest', 'bad']) == 1\n",
+    "forks/test_forks.py": "import os\n\ndef test_fork():\n    if not os.fork():\n        os._exit(0)\n    os.wait()\n",
+    "ends/test_ends.py": "import os\n\ndef test_ends():\n    os._exit(0)\n",
+    "own/sitecustomize.py": "import builtins\nbuiltins.own = 1\n",
+    "tests_own/test_own.py": "import builtins\n\ndef test_own():\n    assert builtins.own\n",
+    "coverage.py": "import runpy, sys\n\nsys.argv = sys.argv[sys.argv.index('-m') + 1 :]\n"
+    "runpy.run_module(sys.argv[0], run_name='__main__')\n",
+    "program.py": "print('no test')\n",
+}
+GOOD = "pytest ran 2 of 2 collected tests, 0 failed"
+RUNS = {
+    f"{PY} -m pytest -q test_good.py": (GOOD, ""),
+    f"{PY} -W ignore -m pytest -q -p no:cacheprovider test_good.py": (GOOD, ""),
+    f"{Path(PY).with_name('pytest')} -q test_good.py": (GOOD, ""),
+    f"{PY} -m pytest -q -n 2 test_good.py": ("pytest ran 2 tests, 0 failed", ""),
+    f"{PY} -m coverage run --source . -m pytest -q test_good.py": (GOOD, ""),
+    f"{PY} -m pytest -q -k test_a test_good.py": ("pytest ran 1 of 1 collected tests, 0 failed", ""),
+    f"{PY} -m unittest -q test_good": ("unittest ran 2 of 2 collected tests, 0 failed", ""),
+    f"{PY} -m unittest -q skips.test_skips": ("unittest ran", ""),
+    f"{PY} -m pytest -q test_good.py && {PY} -m unittest -q test_good": (f"{GOOD}; unittest ran 2 of", ""),
+    f"{PY} -m pytest -q bad || true": ("1 failed", "pytest itself counted 1 failed tests"),
+    f"{PY} -m pytest -q nested": ("pytest ran 1 of 1 collected tests, 0 failed", ""),
+    f"{PY} -m pytest -q forks": ("pytest ran 1 of 1 collected tests, 0 failed", ""),
+    f"{PY} -m pytest -q ends": ("pytest did not come to its end", "before pytest was done"),
+    f"PYTHONPATH=$PYTHONPATH:own {PY} -m pytest -q tests_own": ("pytest ran 1 of", ""),
+    f"{PY} -m pytest --version": (NO_RECORD, ""),
+    f"{PY} program.py": (NO_RECORD, ""),
+    f"PYTHONPATH=own {PY} -m pytest -q ends": (NO_RECORD, ""),
+}
+
+
+@pytest.mark.parametrize("line", RUNS)
+def test_a_run_is_noted_beside_what_it_prints(tmp_path: Path, line: str) -> None:
+    files, home = tmp_path / "files", tmp_path / "home"
+    for path, content in FILES.items():
+        (files / path).parent.mkdir(parents=True, exist_ok=True)
+        (files / path).write_text(content)
+    record = RunRecord(Room(files, home), mounted=False)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), **record.variables}
+
+    ran = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=files, env=environment, check=False, capture_output=True, text=True
+    )
+
+    record.read()
+    says, reason = RUNS[line]
+    assert says in record.line(), ran.stdout + ran.stderr
+    assert ran.returncode == 0
+    assert (reason in record.why_not_passed()) if reason else record.why_not_passed() == ""
+
+
+def test_what_a_command_wrote_into_the_record_is_read_as_data(tmp_path: Path) -> None:
+    record = RunRecord(Room(tmp_path, tmp_path), mounted=False)
+    notes = tmp_path / ".python" / "notes"
+    notes.write_bytes(
+        b"1 started pytest\n1 ran \xff 0\n2 ran 1 0\n\n1 started bash\n1 ran 3 0\n" + b"x" * 2_000_000
+    )
+
+    record.read()
+
+    assert record.line() == "lopen's own record of this test run: pytest ran 3 tests, 0 failed"
+    notes.unlink()
+    os.mkfifo(notes)
+    record.read()
+    assert record.line() == NO_RECORD
