@@ -22,6 +22,7 @@ from pathlib import Path
 
 from bench.rows import Row
 from lopen.base.clock import SystemClock
+from lopen.claude_hooks.install import hook_command
 from lopen.guardrails.call_history import CallEnd
 from lopen.limits.answers import ToolPass
 from lopen.limits.budgets.budget import BudgetUsage, Charge
@@ -110,7 +111,10 @@ def plain_python(folder: Path) -> str:
 
 
 def hook_ms(folder: Path, redis: str = "", rounds: int = 15) -> list[float]:
-    """Medians in milliseconds with warm caches: a bare Python, a call's hook, a session's start, a call over Redis."""
+    """Medians in milliseconds with warm caches: a bare Python, a call's hook, a session's start, a call over Redis.
+
+    Each is a line that a shell runs, as Claude Code runs hooks; the hooks' are those that `hooks install` writes.
+    """
     python = plain_python(folder / "python")
     (folder / ".lopen").mkdir()
     env = os.environ | {
@@ -125,10 +129,10 @@ def hook_ms(folder: Path, redis: str = "", rounds: int = 15) -> list[float]:
     }
     numbers = count()
 
-    def run(*arguments: str, **more: str) -> None:
+    def run(line: str, **more: str) -> None:
         event = {"session_id": "s", "tool_name": "Read", "tool_input": {"file_path": f"a{next(numbers)}"}}
         subprocess.run(
-            [python, *arguments],
+            ["/bin/sh", "-c", line],
             input=json.dumps(event).encode(),
             stdout=subprocess.DEVNULL,
             cwd=folder,
@@ -136,13 +140,15 @@ def hook_ms(folder: Path, redis: str = "", rounds: int = 15) -> list[float]:
             check=True,
         )
 
+    call = hook_command("pre-tool-use", "lopen", python)
+    start = hook_command("session-start", "lopen", python)
     works: list[Callable[[], None]] = [
-        lambda: run("-c", "pass"),
-        lambda: run("-m", "lopen", "hook", "pre-tool-use"),
-        lambda: run("-m", "lopen", "hook", "session-start"),
+        lambda: run(f"exec {python} -c pass"),
+        lambda: run(call),
+        lambda: run(start),
     ]
     if redis:
-        works.append(lambda: run("-m", "lopen", "hook", "pre-tool-use", LOPEN_BUDGET__STORE=redis))
+        works.append(lambda: run(call, LOPEN_BUDGET__STORE=redis))
     for work in works:
         work()
     return medians_ms(*works, rounds=rounds)

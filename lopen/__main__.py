@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -15,6 +14,8 @@ if __name__ == "__main__":
     if sys.path[:1] == [here]:
         del sys.path[0]
 
+from lopen.base.user_folders import use_absolute_path
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,13 +24,11 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run lopen; the exit code. `hook` and `--version` load nothing but what they need."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if "PATH" in os.environ:  # no program is ever looked up in the current folder
-        os.environ["PATH"] = _absolute(os.environ["PATH"])
     if arguments[:1] == ["hook"]:
-        gc.disable()  # the process ends before there is anything to collect
-        from lopen.claude_hooks.entry import run
+        from lopen.claude_hooks.compiled import start
 
-        run(arguments[1:])
+        start(arguments[1:])
+    use_absolute_path(os.environ)
     if arguments == ["--version"] and _print_version():
         return 0
     try:
@@ -48,11 +47,6 @@ def _print_version() -> bool:
     except (OSError, AttributeError):  # the descriptor is closed
         return False
     return True
-
-
-def _absolute(path: str) -> str:
-    """Return a search path without empty and relative entries."""
-    return os.pathsep.join(e for e in path.split(os.pathsep) if os.path.isabs(e)) or os.defpath
 
 
 if __name__ == "__main__":

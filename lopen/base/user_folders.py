@@ -13,7 +13,7 @@ from lopen.base.errors import LopenError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
     from pathlib import Path
 
 _MAC = "Library/Application Support"
@@ -41,6 +41,13 @@ def required(folder: str) -> Path:
     if not folder:
         raise LopenError("your home folder is not known", hint="set HOME to its absolute path")
     return Path(folder)
+
+
+def use_absolute_path(environ: MutableMapping[str, str]) -> None:
+    """Take empty and relative entries out of PATH, so that no program is ever looked up in the current folder."""
+    if "PATH" in environ:
+        kept = (entry for entry in environ["PATH"].split(os.pathsep) if os.path.isabs(entry))
+        environ["PATH"] = os.pathsep.join(kept) or os.defpath
 
 
 def _folder(environ: Mapping[str, str], variable: str, below_home: str, on_mac: str = _MAC) -> str:

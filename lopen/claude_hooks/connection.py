@@ -5,12 +5,12 @@ Where the schema is not the present one, `lopen.storage.database` migrates it or
 
 from __future__ import annotations
 
-import _sqlite3 as sqlite3  # what it holds that hooks need; `sqlite3` itself loads `datetime`
 import os
 
 import lopen
 from lopen.base.errors import StoreUnreachable
 from lopen.base.owner_seal import is_own, unkept
+from lopen.base.quick_sqlite import sqlite3
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutput", "Monitor", "Read"}
 READ_TOOLS = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
 )
+HOOK_FILE = "/lopen/claude_hooks/hook.py"  # an installed hook runs it
 MARK = "LOPEN_HOOK_SESSION"  # in the environment of what a hook starts
 _INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 _WRAPPED = (
@@ -209,10 +210,13 @@ def _runs_hook(command: str) -> bool:
         return False
     from lopen.claude_hooks.protect import simple_commands
 
+    return any(_starts_hook(c.words) for c in simple_commands(command))
+
+
+def _starts_hook(words: Sequence[str]) -> bool:
     return any(
-        os.path.basename(word) == "lopen" and c.words[i + 1 : i + 2] == ("hook",)
-        for c in simple_commands(command)
-        for i, word in enumerate(c.words)
+        (os.path.basename(word) == "lopen" and following == "hook") or word.endswith(HOOK_FILE)
+        for word, following in zip(words, (*words[1:], ""), strict=True)
     )
 
 
@@ -242,18 +246,11 @@ def nested_in(environ: os._Environ[str] | dict[str, str]) -> str | None:
         if pid <= 1:
             return None
         found = _arguments(pid)
-        if _is_hook(found) and not (wrapping and found[-2:] == own[-2:]):
+        if _starts_hook(found[:10]) and not (wrapping and found[-2:] == own[-2:]):
             return ""
         wrapping = wrapping and found[-2:] == own[-2:]
         pid = _parent(pid)
     return None
-
-
-def _is_hook(arguments: list[str]) -> bool:
-    return any(
-        os.path.basename(word) == "lopen" and arguments[i + 1 : i + 2] == ["hook"]
-        for i, word in enumerate(arguments[:10])
-    )
 
 
 def _arguments(pid: int) -> list[str]:
@@ -267,7 +264,12 @@ def _parent(pid: int) -> int:
 
 def _read(pid: int, name: str) -> str:
     try:
-        with open(f"/proc/{pid}/{name}", "rb") as file:
-            return file.read(10_000).decode("utf-8", "replace")
+        descriptor = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
     except OSError:
         return ""
+    try:
+        return os.read(descriptor, 10_000).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)

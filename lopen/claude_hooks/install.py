@@ -20,6 +20,7 @@ from typing import Any
 from lopen.base.errors import LopenError
 from lopen.base.files import replace_linked
 from lopen.claude_hooks.config import TASK_TYPES
+from lopen.claude_hooks.event import HOOK_FILE
 from lopen.claude_hooks.hook_output import EVENTS
 
 # Events that are matched by tool
@@ -52,7 +53,7 @@ def install(project: Path, program: str = "") -> tuple[Path, Path | None]:
     program = program or program_here()
     _write_commands(path.parent, program)
     for word, event in EVENTS.items():
-        command = f"{program} hook {word}"
+        command = hook_command(word, program)
         entry: dict[str, Any] = {"matcher": "*"} if word in MATCHED else {}
         entry["hooks"] = [{"type": "command", "command": command, "timeout": TIMEOUT_S}]
         hooks[event] = [*hooks.get(event, []), entry]
@@ -162,6 +163,15 @@ def program_here() -> str:
     return "lopen" if shutil.which("lopen") else f"{shlex.quote(sys.executable)} -m lopen"
 
 
+def hook_command(word: str, program: str, python: str = sys.executable) -> str:
+    """The shell's line for an event: this lopen's own program where it is, else `program`.
+
+    Python would end with the code that refuses a call where the file is gone.
+    """
+    python, file = shlex.quote(python), shlex.quote(str(Path(__file__).with_name("hook.py")))
+    return f"[ -x {python} ] && [ -f {file} ] && exec {python} -I -S {file} {word}; {program} hook {word}"
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text("utf-8")
@@ -206,7 +216,9 @@ def _is_ours(command: Any) -> bool:
     if not isinstance(line, str):
         return False
     return any(
-        line == f"lopen hook {word}" or line.endswith((f"/lopen hook {word}", f" -m lopen hook {word}"))
+        line == f"lopen hook {word}"
+        or line.endswith((f"/lopen hook {word}", f" -m lopen hook {word}"))
+        or (HOOK_FILE in line and line.endswith(f" hook {word}"))
         for word in EVENTS
     )
 

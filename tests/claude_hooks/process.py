@@ -17,7 +17,7 @@ from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.storage.database import Database
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "lopen", "hook"]
+COMMAND = [sys.executable, "-I", "-S", str(ROOT / "lopen" / "claude_hooks" / "hook.py")]
 
 
 @dataclass(frozen=True)

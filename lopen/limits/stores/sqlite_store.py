@@ -5,9 +5,8 @@ It joins the transaction of whoever has one open, so that a turn's record and it
 
 from __future__ import annotations
 
-import _sqlite3 as sqlite3  # what it holds that hooks need; `sqlite3` itself loads `datetime`
-
 from lopen.base.errors import LopenError, StoreUnreachable
+from lopen.base.quick_sqlite import sqlite3
 from lopen.base.quick_stdlib import Value, dumps, loads
 from lopen.limits.budgets.budget import BudgetState, BudgetUsage
 from lopen.limits.circuits.circuit import CircuitState
@@ -180,7 +179,10 @@ class SqliteRows:
         return found if isinstance(found, dict) else None
 
     def put_memo(self, key: str, value: dict[str, Any]) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (key, dumps(value)))
+        self._connection.execute(
+            "INSERT INTO memos VALUES (?, ?) ON CONFLICT DO UPDATE SET body = excluded.body",
+            (key, dumps(value)),
+        )
 
 
 class SqliteStore:
