@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TypeVar
 
 from lopen.git import trees
+from lopen.git.branch_clone import BranchClone
 from lopen.git.checked_out import conversions, restore
 from lopen.git.command import GitCommand
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
@@ -118,7 +119,19 @@ class Checkout(ABC):
 
     def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
         """Return the changes from the tree (or commit) `before` to `after`, by path."""
-        return self._known(("changes", before, after), lambda: trees.changes(self._reader(), before, after))
+        return tuple(
+            c for c in self._all_changes(before, after) if trees.FOLDER not in (c.mode_before, c.mode_after)
+        )
+
+    def _all_changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
+        """Return the changes of files and folders."""
+        return self._known(
+            ("changes", before, after), lambda: trees.changes(self._reader(), before, after, folders=True)
+        )
+
+    def clone(self, folder: Path) -> BranchClone | None:
+        """Return a repository in `folder` with what a clone of the branch would hold; None without a branch."""
+        return None
 
     def diff(
         self,

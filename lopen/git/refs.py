@@ -63,13 +63,13 @@ class References:
     """The references of one repository. `git` is the command of the references door."""
 
     def __init__(self, layout: Layout, git: GitCommand) -> None:
-        self._layout = layout
+        self.layout = layout
         self.git = git
         self._packed: dict[str, tuple[Signature, str]] = {}  # with the state of the file that held it
 
     def head(self) -> Head:
         """Return the current HEAD."""
-        content = _read(self._layout.git_dir / "HEAD")
+        content = _read(self.layout.git_dir / "HEAD")
         if content is not None and is_id(content):
             return Head(content, None)
         if content is None or not content.startswith(f"ref: {HEADS}") or content.endswith("/.invalid"):
@@ -79,12 +79,12 @@ class References:
 
     def tip(self, ref: str) -> str | None:
         """Return the object of a full reference name (`refs/…`), or None if it does not exist."""
-        place = self._layout.common_dir / ref
+        place = self.layout.common_dir / ref
         loose = _read(place) if _is_file_name(ref) else None
         if loose is not None and is_id(loose):
             return loose
         is_packed = _is_file_name(ref) and not os.path.lexists(place)
-        packed, now = signature_at(self._layout.common_dir / "packed-refs"), time.time_ns()
+        packed, now = signature_at(self.layout.common_dir / "packed-refs"), time.time_ns()
         known = self._packed.get(ref)
         if is_packed and known is not None and known[0] == packed:
             return known[1]
@@ -116,7 +116,7 @@ class References:
         Raises:
             RefMoved: it is not at `old`.
         """
-        expected = self._layout.null_id if old is None else old
+        expected = self.layout.null_id if old is None else old
         durable = self.git.with_options(config={"core.fsync": "committed,index,reference"})
         durable.run("update-ref", "-m", f"lopen: {single_line(reason)}", ref, new, expected)
 
@@ -144,11 +144,11 @@ class References:
 
     def checked_out_elsewhere(self, branch: str) -> Path | None:
         """Return the git folder of another work tree whose HEAD is on `branch`, or None."""
-        common = self._layout.common_dir
+        common = self.layout.common_dir
         others = [common, *sorted((common / "worktrees").glob("*"))]
         for folder in others:
             if (
-                folder.resolve() != self._layout.git_dir.resolve()
+                folder.resolve() != self.layout.git_dir.resolve()
                 and _read(folder / "HEAD") == f"ref: {HEADS}{branch}"
             ):
                 return folder

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lopen.base.clock import Clock
 from lopen.git import branches, commit_hooks, commits, ignores, trees
+from lopen.git.branch_clone import BranchClone
 from lopen.git.branches import Branches
 from lopen.git.checkout import Checkout
 from lopen.git.command import GitCommand, find_git
@@ -162,6 +163,10 @@ class Repository(Checkout):
 
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
         return *remove_stale_locks(self.layout, branch), *super().clear_leftovers(branch)
+
+    def clone(self, folder: Path) -> BranchClone:
+        known = self._reader, self._all_changes, self._snapshots.copy_index
+        return BranchClone(folder, self.references, *known)
 
     # lopen's commits
 

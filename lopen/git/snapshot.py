@@ -38,6 +38,7 @@ class Snapshots:
         self._base_tree: str | None = None  # its tree id, if known
         self._screen = screen or SecretScreen(private.layout.root)
         self.latest = ""  # the tree of the latest snapshot
+        self._latest_index = self.base  # holds that tree
         self.leaks: tuple[Leak, ...] = ()  # secrets that the latest snapshot would add to the history
 
     @property
@@ -91,7 +92,7 @@ class Snapshots:
         paths = [path for path in found.changed if path not in excluded]
         self.leaks = self._screen.leaks(paths, self._committed)
         if not paths and self._base_tree is not None:
-            self.latest = self._base_tree
+            self.latest, self._latest_index = self._base_tree, self.base
             return self._base_tree, found
         work = self.base.with_name("index.work")
         copy_index(self.base, work)
@@ -100,9 +101,18 @@ class Snapshots:
         _update(git, [path for path in paths if path in hidden], "--force-remove")
         _update(git, [path for path in paths if path not in hidden], "--add", "--remove", "--replace")
         tree = self.latest = git.run("write-tree").text
+        self._latest_index = work
         if not paths:
             self._base_tree = tree
         return tree, found
+
+    def copy_index(self, tree: str, target: Path) -> None:
+        """Write an index of `tree` to `target`: a copy of the scratch index that holds it, or a new one."""
+        held = self._latest_index != self.base or self._base_tree == tree
+        known = tree == self.latest and held and not self._private.is_sparse
+        if not known or not copy_index(self._latest_index, target):
+            target.unlink(missing_ok=True)
+            self._private.reader(target).run("read-tree", tree)
 
     def _committed(self, path: str) -> bytes | None:
         return file_at(self._private.git(), self._head, path)

@@ -14,20 +14,8 @@ from lopen.git.refs import require_id
 Kind = Literal["added", "modified", "deleted"]
 
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted"}
-GITLINK = "160000"
+GITLINK, FOLDER = "160000", "040000"
 _BIG_FILE = "2m"  # larger files count as binary in a diff
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChange:
-    """One path that differs between two trees. Ids and modes are None on a side where it does not exist."""
-
-    path: str
-    kind: Kind
-    before: str | None  # blob id
-    after: str | None
-    mode_before: str | None  # as git writes it: 100644, 100755, 120000 (link), 160000 (submodule)
-    mode_after: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +31,43 @@ class TreeEntry:
         return self.mode == GITLINK
 
 
+@dataclass(frozen=True, slots=True)
+class TreeChange:
+    """One path that differs between two trees. Ids and modes are None on a side where it does not exist."""
+
+    path: str
+    kind: Kind
+    before: str | None  # blob id
+    after: str | None
+    mode_before: str | None  # as git writes it: 100644, 100755, 120000 (link), 160000 (submodule)
+    mode_after: str | None
+
+    @property
+    def entry_before(self) -> TreeEntry | None:
+        """The file before the change, None where there is none."""
+        return TreeEntry(self.mode_before, self.before) if self.mode_before and self.before else None
+
+    @property
+    def entry_after(self) -> TreeEntry | None:
+        """The file after the change, None where there is none."""
+        return TreeEntry(self.mode_after, self.after) if self.mode_after and self.after else None
+
+
 def is_work_tree_path(path: str) -> bool:
     """Return True if `path` can be a file in a tree: relative, in git's notation, and not inside a `.git`."""
     parts = path.split("/")
     return "\0" not in path and not any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
 
 
-def changes(git: GitCommand, before: str, after: str) -> tuple[TreeChange, ...]:
-    """Return the changes from one tree to the other, by path. A rename is a deletion and an addition."""
+def changes(git: GitCommand, before: str, after: str, *, folders: bool = False) -> tuple[TreeChange, ...]:
+    """Return the changes from one tree to the other, by path, those of `folders` too if asked for.
+
+    A rename is a deletion and an addition.
+    """
     if before == after:
         return ()
-    fields = git.run("diff-tree", "-r", "-z", "--no-renames", require_id(before), require_id(after)).fields()
+    how = ("-r", "-t") if folders else ("-r",)
+    fields = git.run("diff-tree", *how, "-z", "--no-renames", require_id(before), require_id(after)).fields()
     return tuple(_change(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
 
 

@@ -40,27 +40,29 @@ class Room:
 
     `fixed` are (source, place below `files` or `home`) that the command cannot change, where the sandbox supports it;
     `carried` are (source, path relative to `files`), read-only too. bubblewrap shows `files` at the project's own
-    path, and `carried` in it; elsewhere the command runs in `files`, where the caller has linked `carried`.
+    path, and `carried` in it; elsewhere the command runs in `files`, where the caller has linked `carried`. `git` is the
+    git folder of the room, read-only; without it the project's own is there.
     """
 
     files: Path
     home: Path
     fixed: tuple[tuple[Path, Path], ...] = ()
     carried: tuple[tuple[Path, str], ...] = ()
+    git: Path | None = None
 
     def mounts(self, root: Path, home: Path) -> tuple[tuple[str, Path, Path], ...]:
         """Return the mounts (bubblewrap's option, source, place) that show the room at `root` and `home`.
 
-        The project's git folder is there too, read-only.
+        A git folder is there too, read-only.
         """
         shown = [("--bind", self.files, root), ("--bind", self.home, home)]
         for source, path in self.fixed:
             base, place = (self.files, root) if path.is_relative_to(self.files) else (self.home, home)
             shown.append(("--ro-bind", source, place / path.relative_to(base)))
         shown += [("--ro-bind", source, root / path) for source, path in self.carried]
-        git = root / ".git"
-        if git.exists() and not git.is_symlink():
-            shown.append(("--ro-bind", git, git))
+        git = self.git or root / ".git"
+        if git.is_dir() and not git.is_symlink():
+            shown.append(("--ro-bind", git, root / ".git"))
         return tuple(shown)
 
 

@@ -70,15 +70,17 @@ class Landlock(ProjectSandbox):
                 hint="run lopen in a folder of its own, or install bubblewrap",
             )
         hidden, shown, room = self._hidden, self._tools, command.room
+        repository = folders.external_git_folder(self._root)
         secret = {*hidden, *self._credentials(shown), Path("/dev")}
         if room is None:
             readable = [*uncovered_trees(Path("/"), secret), str(self._root)]
         else:
-            readable = [*uncovered_trees(Path("/"), {*secret, self._root}), str(self._root / ".git")]
+            away = {self._root, repository} if repository else {self._root}
+            readable = [*uncovered_trees(Path("/"), secret | away), str(room.git or self._root / ".git")]
             readable += [str(source) for source, _ in room.carried]
         for tool in shown:
             readable += uncovered_trees(tool, secret - set(hidden))
-        for path in (folders.external_git_folder(self._root), Path("/etc/resolv.conf").resolve()):
+        for path in (None if room and room.git else repository, Path("/etc/resolv.conf").resolve()):
             readable += [str(path)] if path and path.exists() else []
         readable += [str(source) for source, _ in command.shown]
         writable = [self._root, tmp] if command.writable else [home, tmp]

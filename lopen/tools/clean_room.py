@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lopen.git.checkout import Checkout
-from lopen.git.trees import GITLINK, TreeEntry
+from lopen.git.trees import GITLINK, TreeChange, TreeEntry
 from lopen.sandbox.command import Room
 from lopen.sandbox.environment import command_home
 from lopen.storage.temporary import KeptFolder
@@ -53,9 +53,13 @@ class CleanRoom:
         self._mounted = mounted
         self._exposed = exposed
         self._own = KeptFolder(where, "room")
+        self._clone = repository.clone(self._own.path / "git")
+        if self._clone is not None:
+            self._clone.remove()  # what a killed run left
         self._files = self._room_files("files")
         self._user = self._room_files("home")
         self._tree: str | None = None
+        self._base: tuple[str | None, Mapping[str, TreeChange]] = (None, {})  # a commit, how the tree differs
         self._carried: tuple[tuple[Path, str], ...] = ()
         self._placed: dict[str, Stand] = {}  # for git's folder and for carried paths
         seen_at = repository.root if mounted else self._files.top
@@ -73,6 +77,8 @@ class CleanRoom:
         """Remove the room but for what is installed, if anything is, and those beside it."""
         for other in self._others:
             other.close()
+        if self._clone is not None and self._installed_in is self:
+            self._clone.remove()
         if self._installed.key:
             self._unplace()
             self._files.clear()
@@ -92,7 +98,7 @@ class CleanRoom:
         while len(self._others) < count:
             where = self._where / "beside"  # none of these has anything installed
             other = CleanRoom(where, self._repository, self._home, carry=self._carry, mounted=True)
-            other._installed_in = self
+            other._installed_in, other._clone = self, self._clone
             self._others.append(other)
         return self._others[:count]
 
@@ -169,10 +175,14 @@ class CleanRoom:
             self._files.tidy()
             self._user.tidy()
         self._bring_to(tree)
+        if self._clone is not None and self._installed_in is self:
+            self._clone.bring_to(tree, exposed=not self._mounted)
         self._place()
         self._files.seal()
         fixed = tuple(self._fixed()) if self._mounted else ()
-        return Room(self._files.top, self._user.top, fixed, self._carried)
+        return Room(
+            self._files.top, self._user.top, fixed, self._carried, self._clone.folder if self._clone else None
+        )
 
     def record(self, room: Room) -> RunRecord:
         """Return what will be noted of the tests that run next in the room; `leave` removes it."""
@@ -202,19 +212,28 @@ class CleanRoom:
     def _bring_to(self, tree: str) -> None:
         if tree == self._tree:
             return
-        if self._tree is None:
-            wanted: dict[str, TreeEntry | None] = {**self._repository.entries(tree)}
-        else:
-            wanted = {
-                c.path: TreeEntry(c.mode_after, c.after) if c.after and c.mode_after else None
-                for c in self._repository.changes(self._tree, tree)
-            }
+        wanted = self._differing(tree)
         self._unplace()
         self._tree = None  # until all is written
         self._installed.make_way(path for path, entry in wanted.items() if entry is not None)
         for batch in self._batches(wanted):
             self._files.change(batch)
         self._tree = tree
+
+    def _differing(self, tree: str) -> dict[str, TreeEntry | None]:
+        """Return what differs in `tree` from what the room holds.
+
+        Both are compared with the commit, because git has to compare `tree` with that for `_clone` anyway.
+        """
+        base, commit = self._base, self._repository.head().commit
+        now = {c.path: c for c in self._repository.changes(commit, tree)} if commit else {}
+        before, self._base = (base[1] if base[0] == commit else {}), (commit, now)
+        if self._tree is None:
+            return {**self._repository.entries(tree)}
+        if commit is None or base[0] != commit:
+            return {c.path: c.entry_after for c in self._repository.changes(self._tree, tree)}
+        undone = {path: c.entry_before for path, c in before.items() if path not in now}
+        return undone | {path: c.entry_after for path, c in now.items() if before.get(path) != c}
 
     def _batches(self, wanted: Mapping[str, TreeEntry | None]) -> Iterator[dict[str, RoomFile | None]]:
         """Yield the files in portions that fit into memory; submodules are left out."""
@@ -256,15 +275,11 @@ class CleanRoom:
         self._placed = {}
 
     def _git_folder(self) -> Iterator[tuple[str, Stand]]:
-        """Yield what stands for `.git`: a place for the mount, or a pointer to the repository's folder."""
-        dot_git = self._repository.root / ".git"
+        """Yield what stands for `.git`: a place for the mount, or a pointer to the repository that git uses in the room."""
+        dot_git = self._clone.folder if self._clone else self._repository.root / ".git"
         if dot_git.is_dir() and not dot_git.is_symlink():
             pointer = b"gitdir: " + os.fsencode(dot_git) + b"\n"
             yield ".git", Stand("folder") if self._mounted else Stand("file", pointer)
-        elif (
-            dot_git.is_file() and self._mounted
-        ):  # git would move a linked work tree to the room without the mount
-            yield ".git", Stand("file")
 
 
 def carried(home: Path, carry: Sequence[str], files: Collection[str]) -> Iterator[tuple[Path, str]]:

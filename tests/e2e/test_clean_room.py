@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ Call = tuple[str, dict[str, Any]]
 
 PASSES = "print('Ran 1 test in 0.001s\\n\\nOK', flush=True)\nimport os\nos._exit(0)\n"
 THREE = "def add(a, b):\n    return 3\n"
+STORED = hashlib.sha1(b"blob %d\0" % len(THREE) + THREE.encode(), usedforsecurity=False).hexdigest()
 COMPILED = "import py_compile; py_compile.compile('x.py', cfile='{}', doraise=True)"
 
 
@@ -55,6 +57,10 @@ PLANTS: dict[str, tuple[str, str]] = {
         "import subprocess\nadd = lambda a, b: 3 + subprocess.call(['node_modules/.bin/check'])",
     ),
 }
+PLANTS["an object of git's that no commit has"] = (
+    "true",
+    f"import subprocess\nexec(subprocess.check_output(['git', 'cat-file', 'blob', '{STORED}']))",
+)
 # A test that passes once it ran before: it leaves a trace wherever it can write
 REMEMBERS = """import os
 import subprocess
@@ -132,6 +138,9 @@ def building(make_project: MakeProject, mode: Mode, *turns: Sequence[Call], **se
         LOPEN_BUDGET__ENABLED="false",
         **settings,
     )
+    project.write("x", THREE)
+    project.git("hash-object", "-w", "x")
+    (project.root / "x").unlink()
     project.write("src/keep.txt", "kept\n")
     project.write("tests/keep.txt", "kept\n")
     project.write(".gitignore", "__pycache__/\nnode_modules/\n.env.test\ndata/\n")

@@ -1,0 +1,224 @@
+"""A small repository that holds what a clone of the branch would: its history, its tags, and a commit of the tree at hand.
+
+git in the clean room answers from it. What the project's own repository holds besides is not there: objects of earlier
+attempts, stashes, backups, reflogs, history that no reference of a clone leads to. It is brought from tree to tree by
+writing the objects that the tree has beyond its parent. docs/reference/completion.md
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from lopen.git.command import GitCommand
+from lopen.git.errors import GitError
+from lopen.git.git_files import read_or_empty
+from lopen.git.refs import HEADS, Head, References
+from lopen.git.trees import GITLINK, TreeChange
+
+MOST_COMMITS = 2_000  # of the history; a longer one is cut as in a shallow clone
+MESSAGE = "Work that lopen verifies"
+_PARTIAL = r"^(extensions\.partialclone|remote\..*\.promisor)$"
+_AUTHOR = "lopen <lopen@localhost>"
+_NOTHING = Head(None, None), ""
+# Nothing here has to survive a power cut, and speed counts for more than size
+_QUICK: Mapping[str, str] = {"core.fsync": "none", "pack.compression": "1"}
+
+Changes = Callable[[str, str], Iterable[TreeChange]]
+"""Return the files and folders that differ between two trees or commits."""
+
+
+class BranchClone:
+    """The repository in `folder`, which nothing else writes.
+
+    `reader` returns git that reads every object of the project; `copy_index` writes an index of a tree to a path.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        references: References,
+        reader: Callable[[], GitCommand],
+        changes: Changes,
+        copy_index: Callable[[str, Path], None],
+    ) -> None:
+        self.folder = folder
+        self._layout = references.layout
+        self._references = references
+        self._reader = reader
+        self._changes = changes
+        self._copy_index = copy_index
+        self._at = _NOTHING
+        self._history: set[str] = set()  # the commits that it has
+        self._loose: set[str] = set()  # objects of the tree at hand
+        self._packed: tuple[Path, ...] = ()  # those that the project keeps in packs
+        self._states: dict[str, tuple[int, ...]] = {}
+
+    def remove(self) -> None:
+        """Delete the repository; the next `bring_to` makes it anew."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._at, self._history, self._loose, self._packed = _NOTHING, set(), set(), ()
+
+    def bring_to(self, tree: str, *, exposed: bool) -> None:
+        """Make HEAD a commit of `tree` on the project's branch. `exposed`: commands can write here, so look first."""
+        if exposed and self._at != _NOTHING and self._found() != self._states:
+            self.remove()
+        head = self._references.head()
+        if (head, tree) == self._at:
+            return
+        try:
+            if head != self._at[0]:
+                self._follow(head)
+            self._commit(head, tree)
+        except BaseException:
+            self.remove()
+            raise
+        self._at = head, tree
+        self._states = self._found() if exposed else {}
+
+    def _follow(self, head: Head) -> None:
+        """Bring the history to `head`: by what is new where it continues the known one, else from the beginning."""
+        before = self._at[0].commit
+        shutil.rmtree(self.folder / HEADS, ignore_errors=True)  # of another branch
+        parents = dict(self._parents(head.commit)) if head.commit else {}
+        new = {commit: above for commit, above in parents.items() if commit not in self._history}
+        if before in parents and all(p in parents or p in self._history for ps in new.values() for p in ps):
+            self._history |= new.keys()
+            self._pack([*new, *self._refer(), f"^{before}"])
+            return
+        self.remove()
+        self._history = set(parents)
+        cut = self._begin(parents)
+        self._pack(
+            [*(f"--shallow {name}" for name in cut), *([head.commit] if head.commit else []), *self._refer()]
+        )
+
+    def _parents(self, commit: str) -> Iterator[tuple[str, list[str]]]:
+        """Yield the newest commits with their parents."""
+        found = self._references.git.run("rev-list", "--parents", f"--max-count={MOST_COMMITS}", commit)
+        for line in found.text.splitlines():
+            name, *above = line.split(" ")
+            yield name, above
+
+    def _begin(self, parents: Mapping[str, list[str]]) -> list[str]:
+        """Make an empty repository for this history; return the commits at which it is cut."""
+        (self.folder / "objects" / "pack").mkdir(mode=0o755, parents=True)
+        (self.folder / "refs").mkdir()
+        sha256 = self._layout.object_format == "sha256"
+        extension = "[extensions]\n\tobjectFormat = sha256\n" if sha256 else ""
+        config = f"[core]\n\trepositoryformatversion = {int(sha256)}\n\tfilemode = true\n\tbare = false\n"
+        (self.folder / "config").write_text(config + extension)
+        known = read_or_empty(self._layout.common_dir / "shallow").decode("ascii", "replace").split()
+        cut = {commit for commit, above in parents.items() if any(p not in parents for p in above)}
+        shallow = sorted(cut | parents.keys() & set(known))
+        if shallow:
+            (self.folder / "shallow").write_text("".join(f"{commit}\n" for commit in shallow))
+        return sorted(cut)
+
+    def _refer(self) -> list[str]:
+        """Write the references to the tags and branches of the project that lead into the history; return their objects."""
+        wanted = ("--format=%(objectname) %(*objectname) %(refname)", "refs/heads", "refs/tags")
+        found = (
+            line.split(" ", 2) for line in self._references.git.run("for-each-ref", *wanted).text.splitlines()
+        )
+        shared = [(name, ref) for name, peeled, ref in found if (peeled or name) in self._history]
+        lines = (f"{name} {ref.replace(HEADS, 'refs/remotes/origin/', 1)}\n" for name, ref in shared)
+        (self.folder / "packed-refs").write_bytes(os.fsencode("".join(lines)))
+        return sorted({name for name, _ in shared})
+
+    def _pack(self, wanted: list[str]) -> None:
+        """Pack what the commits and tags lead to. Without objects that the project lacks (a partial clone), nothing."""
+        if not wanted:
+            return
+        git = self._references.git.with_options(config=_QUICK)
+        lines = "".join(f"{line}\n" for line in wanted).encode()
+        try:
+            git.run(
+                "pack-objects",
+                "--revs",
+                "--quiet",
+                "--window=0",
+                f"{self.folder}/objects/pack/pack",
+                stdin=lines,
+            )
+        except GitError:
+            if not _is_partial(self._references.git):
+                raise
+
+    def _commit(self, head: Head, tree: str) -> None:
+        """Write the objects of `tree` that the history lacks, the commit, the index and HEAD."""
+        changes = list(self._changes(head.commit or self._layout.empty_tree, tree))
+        wanted = {c.after for c in changes if c.after and c.mode_after != GITLINK}
+        self._bring_objects(wanted | {tree} if changes or head.commit is None else set())
+        self._copy_index(tree, self.folder / "index")
+        commit = head.commit
+        if commit is None or changes:
+            parent = f"parent {commit}\n" if commit else ""
+            now = f"{_AUTHOR} {int(time.time())} +0000"
+            text = f"tree {tree}\n{parent}author {now}\ncommitter {now}\n\n{MESSAGE}\n".encode()
+            commit = self._write("commit", text)
+        if head.branch is None:
+            (self.folder / "HEAD").write_text(f"{commit}\n")
+            return
+        place = self.folder / HEADS / head.branch
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"{commit}\n")
+        (self.folder / "HEAD").write_bytes(os.fsencode(f"ref: {HEADS}{head.branch}\n"))
+
+    def _bring_objects(self, wanted: set[str]) -> None:
+        """Hold these objects besides the history, and no other ones."""
+        for name in self._loose - wanted:
+            self._place(name).unlink(missing_ok=True)
+        for pack in self._packed:
+            pack.unlink(missing_ok=True)
+        self._loose &= wanted
+        self._packed = ()
+        elsewhere = []
+        for name in sorted(wanted - self._loose):
+            content = read_or_empty(self._layout.objects / name[:2] / name[2:])
+            if content:
+                self._keep(name, content)
+            else:
+                elsewhere.append(name)
+        if elsewhere:
+            base = self.folder / "objects" / "pack" / "tree"
+            git = self._reader().with_options(config=_QUICK)
+            lines = "".join(f"{name}\n" for name in elsewhere).encode()
+            found = git.run("pack-objects", "--quiet", "--window=0", str(base), stdin=lines).text
+            self._packed = tuple(base.parent.glob(f"{base.name}-{found}.*"))
+
+    def _write(self, kind: str, body: bytes) -> str:
+        """Write an object; return its name."""
+        whole = f"{kind} {len(body)}\0".encode() + body
+        name = hashlib.new(self._layout.object_format, whole, usedforsecurity=False).hexdigest()
+        self._keep(name, zlib.compress(whole, 1))
+        return name
+
+    def _keep(self, name: str, content: bytes) -> None:
+        """Write a loose object as git stores it."""
+        place = self._place(name)
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(content)
+        self._loose.add(name)
+
+    def _place(self, name: str) -> Path:
+        return self.folder / "objects" / name[:2] / name[2:]
+
+    def _found(self) -> dict[str, tuple[int, ...]]:
+        """Return the state of every file and folder."""
+        found: dict[str, tuple[int, ...]] = {}
+        for folder, folders, names in os.walk(self.folder):
+            for name in (*folders, *names):
+                stat = os.lstat(f"{folder}/{name}")
+                found[f"{folder}/{name}"] = (stat.st_ino, stat.st_mode, stat.st_size, stat.st_ctime_ns)
+        return found
+
+
+def _is_partial(git: GitCommand) -> bool:
+    """Return True for a repository that lacks objects on purpose: a partial clone."""
+    return git.run("config", "--get-regexp", _PARTIAL, accept=(0, 1)).exit_code == 0
