@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import LopenError, WrongUsage
+from lopen.base.errors import LopenError, WrongUsage, did_you_mean
 from lopen.base.events import QuestionAsked
 from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.limits.admin_actions import NoSuch, confirm_budget
@@ -124,7 +124,9 @@ def _session_with(store: SessionStore, task: str) -> Session:
         session = store.load(session_id)
         if session.tree.task(task) is not None:
             return session
-    raise NoSuch(f"no task named {task}", hint="lopen status shows the tasks")
+    latest = store.latest()
+    known = [t.id for t in latest.tree.tasks] if latest else []
+    raise NoSuch(f"no task named {task}", hint=did_you_mean(task, known, "lopen status shows the tasks"))
 
 
 def ask_to_pause(context: CommandContext, store: SessionStore, session_id: str) -> Session:

@@ -12,7 +12,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.limits import looked_up
 from lopen.application.session_report import CriterionState, criterion_states, present_verdicts
 from lopen.base.clock import SystemClock
-from lopen.base.errors import LopenError
+from lopen.base.errors import LopenError, did_you_mean
 from lopen.limits.admin_actions import NoSuch
 from lopen.storage.archives import archived_sessions, open_archive
 from lopen.storage.audit import PREFIX, CallRecord, VerificationRecord, recorded_call, verifications
@@ -111,7 +111,7 @@ def details(context: CommandContext, store: SessionStore, wanted: str) -> Detail
             result = _verdict(found, session, wanted)
         if result is not None:
             return result
-    raise no_details(wanted)
+    raise no_details(store, wanted)
 
 
 def session_with(store: SessionStore, task: str) -> Session:
@@ -120,13 +120,24 @@ def session_with(store: SessionStore, task: str) -> Session:
         session = found.load(session_id)
         if session.tree.task(task) is not None:
             return session
-    raise no_details(task)
+    raise no_details(store, task)
 
 
-def no_details(wanted: str) -> NoSuch:
+def no_details(store: SessionStore, wanted: str) -> NoSuch:
     """Return the error for a name that nothing has."""
     hint = "tasks and components: lopen status; verdicts, calls and verifications: lopen log -v"
-    return NoSuch(f"there is no task, verdict, call or verification named {wanted}", hint=hint)
+    text = f"there is no task, verdict, call or verification named {wanted}"
+    return NoSuch(text, hint=did_you_mean(wanted, _names(store), hint))
+
+
+def _names(store: SessionStore) -> Iterator[str]:
+    """Yield the tasks, components and verdicts of the newest session."""
+    session = store.latest()
+    if session is not None:
+        yield from (
+            name for c in session.tree.components for name in (c.id, c.name, *(t.id for t in c.tasks))
+        )
+        yield from map(verdict_name, store.verdicts(session.id))
 
 
 def every_session(store: SessionStore) -> Iterator[tuple[SessionStore, str]]:
@@ -141,7 +152,7 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
     """Return a task of the session in full."""
     task, owner = session.tree.task(task_id), session.tree.owner(task_id)
     if task is None or owner is None:
-        raise no_details(task_id)
+        raise no_details(store, task_id)
     verdicts = present_verdicts(store, session)
     own = [v for v in verdicts if v["subject"] == task.id]
     wider = [v for v in verdicts if v["subject"] in (owner.id, session.module)] if task.commit else []

@@ -6,7 +6,8 @@ import errno
 import json
 import shlex
 import subprocess
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -16,10 +17,11 @@ from lopen.application.open_store import created, one_session, open_store, store
 from lopen.application.revert_record import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.work_trees import require_repository
-from lopen.base.errors import ExitCode, LopenError, PersonNeeded, StorageError
+from lopen.base.errors import ExitCode, LopenError, PersonNeeded, StorageError, WrongUsage, did_you_mean
 from lopen.documents.drift import section_hashes, spec_hash
-from lopen.documents.modules import module_name, spec_path
+from lopen.documents.modules import find_modules, module_name, spec_path
 from lopen.documents.spec import load_specification
+from lopen.example import APPROVAL_NOTE
 from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.keys import Value
@@ -55,6 +57,8 @@ def drive_module(
         if only == "building" and found.approval is not None:
             _require_plan(found)
         return _drive(context, store, found, options, only, resumed=True, dry_run=dry_run)
+    if only == "requirement_gathering" and not options.prompt:
+        _ask_to_draft(context, module, loaded.settings.models.requirement_gathering)
     last = store_of(store, module).latest(module=module)
     if (
         last is not None
@@ -89,6 +93,36 @@ def drive_session(context: CommandContext, wanted: str | None, options: ResumeOp
     return _drive(context, store, session, options, "", resumed=True)
 
 
+def _ask_to_draft(context: CommandContext, module: str, model: str) -> None:
+    """Ask the person before a paid conversation begins about a module that has no specification and no request.
+
+    Raises:
+        WrongUsage: nobody can be asked.
+        LopenError: the person says no.
+    """
+    if spec_path(context.root, module).exists():
+        return
+    near = did_you_mean(module, find_modules(context.root), "")
+    hint = near or f"to draft one: lopen spec {module} -p 'what it should do'"
+    missing = f"{module} has no specification yet"
+    question = f"{missing}{f'; {near}' if near else ''} Draft one in a paid conversation with {model}?"
+    answer = None if context.json else context.presentation.confirms(question)
+    if answer is None:
+        raise WrongUsage(f"{missing}, and no -p says what it should do", hint=hint)
+    if not answer:
+        raise LopenError("nothing was drafted", hint=hint)
+
+
+def _refuse_demo(store: SessionStore, session: Session) -> None:
+    """Raise `LopenError` for the session of a demo: only a paid model can continue it."""
+    given = store.approval(session.module)
+    if given is not None and given.note == APPROVAL_NOTE:
+        raise LopenError(
+            f"{session.id} is the session of a demo: its recorded answers play from the start, and cannot continue here",
+            hint=f"to start again: lopen demo; to continue with a paid model: lopen resume {session.id} --model sonnet",
+        )
+
+
 def _require_plan(session: Session) -> None:
     if not session.tree.components:
         raise _no_plan(session.module)
@@ -121,9 +155,11 @@ def _drive(
 ) -> ExitCode:
     from lopen.application.wiring import wired
     from lopen.application.work_trees import apart
-    from lopen.loop.run import drive, pause, unsaved
+    from lopen.loop.run import drive, pause
     from lopen.loop.startup import failed, start
 
+    if resumed and context.resumable and not options.model:
+        _refuse_demo(store, session)
     deny_inspection()  # no command of the model reads this process's memory, where the key is
     flags = options.flags()
     if options.max_cost is None and session.max_cost_usd is not None:
@@ -145,22 +181,19 @@ def _drive(
         draft = only == "requirement_gathering"
         run = stack.enter_context(wired(context, loaded, store, session, options, draft=draft))
         tried = not resumed
-        try:
-            waits = start(run.loop, resumed=resumed)
-            tried = True
-            session = pause(run.loop, waits) if waits else drive(run.loop, UNTIL[only])
-        except StorageError as error:
-            raise unsaved(error) from error
-        except OSError as error:
-            if error.errno not in DISK:
+        if draft and tried:
+            run.loop.models.calls.connect()  # no session begins that cannot ask a model
+        with _failing_disk(context):
+            try:
+                waits = start(run.loop, resumed=resumed)
+                tried = True
+                session = pause(run.loop, waits) if waits else drive(run.loop, UNTIL[only])
+            except StorageError:
                 raise
-            # Whichever file it is (of git or a hook, for example), the disk fails: stop before more is spent.
-            where = error.filename or context.root
-            raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
-        except LopenError as error:
-            with suppress(StorageError):  # the first failure is reported
-                failed(run.loop, error, tried=tried)
-            raise
+            except LopenError as error:
+                with suppress(StorageError):  # the first failure is reported
+                    failed(run.loop, error, tried=tried)
+                raise
         code = finish(context, run.loop, session, only)
     if context.presentation.detaches() and _paused_by_person(session):
         from lopen.application.detached import run_detached
@@ -168,6 +201,23 @@ def _drive(
         again = [AGAIN[only], session.module] if only else ["resume", session.id]
         return run_detached(context, session.module, [*again, "-C", str(context.root), *options.arguments()])
     return code
+
+
+@contextmanager
+def _failing_disk(context: CommandContext) -> Iterator[None]:
+    """Say of a failure to write that nothing more is saved: of lopen's state, or of any file where the disk fails."""
+    from lopen.loop.run import unsaved
+
+    try:
+        yield
+    except StorageError as error:
+        raise unsaved(error) from error
+    except OSError as error:
+        if error.errno not in DISK:
+            raise
+        # Whichever file it is (of git or a hook, for example), the disk fails: stop before more is spent.
+        where = error.filename or context.root
+        raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
 
 
 def _paused_by_person(session: Session) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lopen.application.command_context import CommandContext
 from lopen.application.confinement import recording_path
 from lopen.application.run_options import ResumeOptions
-from lopen.base.clock import Clock
+from lopen.base.clock import Clock, SystemClock
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import Model
 from lopen.llm.recorder import Recorder, RecordingModel
@@ -25,6 +25,15 @@ from lopen.storage.journal import Journal
 from lopen.workflow.session import Session
 
 REPLAY = "replay:"
+
+
+def require_credentials(settings: Settings) -> None:
+    """Raise `NoCredentials` if the endpoint of the settings needs a key and there is none. Send nothing."""
+    model = AnthropicModel(settings.model, os.environ, SystemClock())
+    try:
+        model.connect()
+    finally:
+        model.close()
 
 
 def session_model(

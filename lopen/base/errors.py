@@ -9,6 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import ClassVar
 
 
@@ -74,3 +75,12 @@ class Stopped(BaseException):
     def __init__(self, exit_code: ExitCode) -> None:
         super().__init__(f"stopped ({int(exit_code)})")
         self.exit_code = exit_code
+
+
+def did_you_mean(wanted: str, known: Iterable[str], otherwise: str) -> str:
+    """Return a hint for an unknown name: the known one that is most like it, else `otherwise`."""
+    from difflib import get_close_matches  # only where something failed
+
+    plain = {name.casefold(): name for name in known}
+    near = get_close_matches(wanted.casefold(), plain, n=1, cutoff=0.7)
+    return f"did you mean {plain[near[0]]}?" if near else otherwise

@@ -117,9 +117,14 @@ UnfinishedModule = Annotated[
 LatestModule = Annotated[
     str | None, typer.Argument(help="Module (default: that of the latest session).", autocompletion=modules)
 ]
-SessionArgument = Annotated[str, typer.Argument(help="Session id.", autocompletion=sessions)]
+SessionArgument = Annotated[
+    str, typer.Argument(help="Session id, or module for its latest.", autocompletion=sessions)
+]
 OptionalSession = Annotated[
-    str | None, typer.Argument(help="Session id (default: the latest).", autocompletion=sessions)
+    str | None,
+    typer.Argument(
+        help="Session id, or module for its latest (default: the latest).", autocompletion=sessions
+    ),
 ]
 TaskArgument = Annotated[str, typer.Argument(help="Task id.", autocompletion=tasks)]
 

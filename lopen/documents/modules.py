@@ -11,10 +11,9 @@ import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
-from lopen.base.errors import LopenError, WrongUsage
+from lopen.base.errors import LopenError, WrongUsage, did_you_mean
 
 FILE_NAME = "SPECIFICATION.md"
 MAX_MODULE_NAME = 64
@@ -84,8 +83,7 @@ def misnamed_specifications(root: Path) -> Iterator[tuple[Path, str]]:
 def require_known(module: str, known: Sequence[str]) -> None:
     """Raise `LopenError` for a module without a specification; suggest a similar name."""
     if module_name(module) not in known:
-        near = get_close_matches(module, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"to create it: lopen init {module}"
+        hint = did_you_mean(module, known, f"to create it: lopen init {module}")
         raise LopenError(f"no module named {module}", hint=hint)
 
 
@@ -187,11 +185,10 @@ def _bytes(path: Path) -> bytes:
                 raise UnreadableSource(path, "is not a regular file", hint="put a markdown file there")
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        raise MissingSource(
-            path,
-            "does not exist",
-            hint=f"write it, or let lopen draft it: lopen spec {_module(path)} -p 'what it should do'",
-        ) from error
+        draft = f"write it, or let lopen draft it: lopen spec {_module(path)} -p 'what it should do'"
+        others = find_modules(path.absolute().parents[2]) if path.name == FILE_NAME else []
+        hint = did_you_mean(path.parent.name, others, draft)
+        raise MissingSource(path, "does not exist", hint=hint) from error
     except NotADirectoryError as error:
         raise file_instead_of_folder(path.parent) from error
     except IsADirectoryError as error:

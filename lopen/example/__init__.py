@@ -12,6 +12,9 @@ from typing import Final
 
 MODULE: Final = "tariff"
 RECORDING: Final = Path(__file__).parent / "recording.jsonl.gz"
+APPROVAL_NOTE: Final = (
+    "the specification is bundled with lopen; approved by `lopen demo` on the person's behalf"
+)
 
 INTERPRETER: Final = Path(sys.executable)
 """Runs lopen, and the example's tests. Not resolved: a virtual environment is known by the place of its link."""

@@ -17,7 +17,7 @@ from lopen.documents.spec import Specification
 from lopen.guardrails.completion import OFFER, QUALITY
 from lopen.guardrails.repeated_failures import after_success
 from lopen.guardrails.wording import one_line
-from lopen.loop.context import SessionContext
+from lopen.loop.context import NoApprover, SessionContext
 from lopen.loop.oracle_calls import BoundaryVerdict, Judge
 from lopen.loop.project_context import lacks
 from lopen.oracle.verdict import Finding, Scope
@@ -156,8 +156,10 @@ def _description(judged: BoundaryVerdict, scope: Scope) -> str:
 def at_gate(context: SessionContext, spec: Specification) -> StepProgress:
     """Pass the gate if a person opened it for exactly this specification; otherwise wait for them."""
     given = valid_approval(context, spec)
-    if given is None and context.people.approver.approve(spec):
-        given = valid_approval(context, spec)
+    if given is None and not isinstance(context.people.approver, NoApprover):
+        context.models.calls.connect()  # a person is not asked in vain
+        if context.people.approver.approve(spec):
+            given = valid_approval(context, spec)
     if given is None:
         module = context.record.journal.session.module
         return waits(gate_pause(module, "the specification passes `lopen check` and waits for approval"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lopen import __version__
-from lopen.base.errors import StorageError
+from lopen.base.errors import StorageError, did_you_mean
 from lopen.base.events import Event, Recorded, from_fields
 from lopen.base.gc_pause import not_collecting
 from lopen.storage import session_rows
@@ -81,10 +81,7 @@ class SessionStore:
         self.database.on_rollback(undo)
 
     def load(self, session_id: str) -> Session:
-        """Return the session with its tree; raises `NoSuchSession`.
-
-        Reading ten thousand tasks is slow, so an unchanged session is not read again.
-        """
+        """Return the session with its tree, which is slow to read: only where it changed; raises `NoSuchSession`."""
         version = self.database.version()
         if self._loaded is not None and self._loaded[0] == version and self._loaded[1].id == session_id:
             return self._loaded[1]
@@ -92,7 +89,9 @@ class SessionStore:
             "SELECT status, body FROM sessions WHERE id=?", (session_id,)
         ).fetchone()
         if row is None:
-            raise NoSuchSession(f"there is no session {session_id}", hint="lopen session list shows them")
+            near = (name for known in self.ids() for name in (known, known.rsplit("-", 2)[0]))
+            hint = did_you_mean(session_id, near, "lopen session list shows them")
+            raise NoSuchSession(f"there is no session {session_id}", hint=hint)
         try:
             with not_collecting():
                 session = session_rows.parse_session(self.database.connection, session_id, row["body"])

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lopen.cli.commands.demo import NOTE
 from lopen.cli.commands.replay import no_recording
+from lopen.example import APPROVAL_NOTE
 from lopen.workflow.session import Approval, Session
 from tests.cli.conftest import Lopen, doctor_report, json_lines
 from tests.project import specification
@@ -95,7 +95,7 @@ def test_check_warns_of_another_name_and_makes_nothing(lopen: Lopen, project: Pa
 
 
 def test_why_there_is_no_recording_is_said_as_it_is() -> None:
-    approval = Approval("me", datetime.now(UTC), NOTE, "", {}, {})
+    approval = Approval("me", datetime.now(UTC), APPROVAL_NOTE, "", {}, {})
     played = Session("tariff-20260101-1", "tariff", datetime.now(UTC), approval=approval)
     assert "the bundled one" in no_recording(played).message
     assert "--model replay:FILE" in no_recording(replace(played, approval=None)).hint

@@ -17,6 +17,7 @@ from lopen.llm.recording import load
 from lopen.sandbox import choice
 from lopen.sandbox.choice import ProbeResult
 from scripts.record_example import record, without_counts
+from tests.preloaded.shared import run_lopen
 from tests.project import TIMEOUT_S
 from tests.ran import HERE
 
@@ -137,6 +138,11 @@ def test_an_interrupted_demo_says_where_it_lies_and_how_to_begin_again(tmp_path:
     assert f"unfinished work is in {folder}; to start again: lopen demo" in out
     assert "paused\n" in out
     assert "lopen resume" not in out  # nothing goes on in the middle of a recording
+    resumed = run_lopen(folder, {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)}, ["resume"])
+    assert (resumed.code, "to start again: lopen demo; to continue with a paid model" in resumed.err) == (
+        1,
+        True,
+    )
 
 
 def test_a_demo_is_not_given_by_a_session_s_own_commands(tmp_path: Path) -> None:

@@ -68,6 +68,10 @@ def approve(
     except ToolRefused as error:
         raise WrongUsage(f"--allow-test-removal: {error.error}") from error
     module_name(module)  # before anything is written
+    if run:
+        from lopen.application.session_model import require_credentials
+
+        require_credentials(context.load().settings)  # a person is not asked in vain
     store = open_store(context, new=True)
     spec, digest = _shown(context, store, module, expect)
     while not (yes or expect is not None):

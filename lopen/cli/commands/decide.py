@@ -19,11 +19,13 @@ NoteOption = Annotated[str, typer.Option("--note", metavar="TEXT", help="Note fo
 def answer(context: CommandContext, session: SessionArgument, text: TextArgument) -> ExitCode:
     """Answer the question that a session waits for. Until `lopen resume`, a new answer replaces it."""
     from lopen.application import decisions
-    from lopen.application.open_store import open_store
+    from lopen.application.open_store import one_session, open_store
     from lopen.application.person_only import require_person
 
     require_person("answer", context.root)
-    question = decisions.answer(context, open_store(context), session, text)
+    store = open_store(context)
+    session = one_session(store, session).id
+    question = decisions.answer(context, store, session, text)
     instead = "" if question.answer is None else f" (replaces: {question.answer})"
     context.say(f"answered: {question.text}{instead}")
     context.emit("answered", session=session, question=question.text, answer=text)
@@ -35,11 +37,13 @@ def answer(context: CommandContext, session: SessionArgument, text: TextArgument
 def confirm(context: CommandContext, session: SessionArgument, note: NoteOption = "") -> ExitCode:
     """Confirm that a session may continue; `lopen resume` continues it."""
     from lopen.application import decisions
-    from lopen.application.open_store import open_store
+    from lopen.application.open_store import one_session, open_store
     from lopen.application.person_only import require_person
 
     require_person("confirm", context.root)
-    pause = decisions.confirm(context, open_store(context), session, note)
+    store = open_store(context)
+    session = one_session(store, session).id
+    pause = decisions.confirm(context, store, session, note)
     context.say(f"confirmed: {pause.message}")
     context.emit("confirmed", session=session, subject=pause.subject, note=note)
     context.say(f"next: lopen resume {session}")

@@ -33,7 +33,6 @@ from lopen.git.commits import CommitInfo
 from lopen.sandbox.command import CommandResult
 
 AGAIN = "lopen demo"
-NOTE = "the specification is bundled with lopen; approved by `lopen demo` on the person's behalf"
 
 FolderArgument = Annotated[
     Path | None,
@@ -141,7 +140,7 @@ def prepare(context: CommandContext) -> None:
     from lopen.application.approval import checked, record, specification
     from lopen.application.open_store import open_store
     from lopen.base.clock import SystemClock
-    from lopen.example import INTERPRETER, MODULE, lay_out
+    from lopen.example import APPROVAL_NOTE, INTERPRETER, MODULE, lay_out
     from lopen.git.creation import create_repository
 
     os.environ["PATH"] = os.pathsep.join((str(INTERPRETER.parent), os.environ.get("PATH", os.defpath)))
@@ -149,7 +148,7 @@ def prepare(context: CommandContext) -> None:
     lay_out(context.root)
     repository.commit(repository.snapshot(), None, "Begin the project\n", "main")
     store = open_store(context, new=True)
-    record(store, checked(specification(context.root, store, MODULE)), NOTE)
+    record(store, checked(specification(context.root, store, MODULE)), APPROVAL_NOTE)
     store.database.close()
 
 

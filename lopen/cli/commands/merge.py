@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,7 +41,7 @@ def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = No
     from lopen.storage.lock import module_lock
 
     require_person("merge", context.root)
-    store, session = complete_session(open_store(context), module)
+    store, session = complete_session(context.root, open_store(context), module)
     loaded = context.load()
     with module_lock(context.root, module, checkout=True):
         repository = merging.open_repository(context, loaded)
@@ -68,17 +69,19 @@ def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = No
     return ExitCode.OK
 
 
-def complete_session(store: SessionStore, module: str) -> tuple[SessionStore, Session]:
+def complete_session(root: Path, store: SessionStore, module: str) -> tuple[SessionStore, Session]:
     """Return the module's newest session, which must be complete, with the store that holds it.
 
     Raises:
         LopenError: the module has none, or it is not complete.
     """
     from lopen.application.open_store import store_of
+    from lopen.documents.modules import find_modules, require_known
 
     store = store_of(store, module)
     session = store.latest(module=module, unfinished=True) or store.latest(module=module)
     if session is None:
+        require_known(module, find_modules(root))
         raise LopenError(f"{module} has no session", hint=f"to build it: lopen run {module}")
     if not session.finished:
         raise LopenError(f"{module} is not complete", hint=f"go on with: lopen resume {session.id}")

@@ -88,9 +88,9 @@ def _reverted_to(events: Sequence[Event]) -> str:
 
 def no_recording(session: Session) -> LopenError:
     """Return the error for a session without a recording, with the likely reason."""
-    from lopen.cli.commands.demo import NOTE
+    from lopen.example import APPROVAL_NOTE
 
-    if session.approval is not None and session.approval.note == NOTE:
+    if session.approval is not None and session.approval.note == APPROVAL_NOTE:
         return LopenError(
             f"{session.id} has no recording of its own: its answers came from the bundled one",
             hint="to play that one again in a new folder: lopen demo",

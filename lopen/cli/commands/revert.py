@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode, LopenError, WrongUsage
+from lopen.base.errors import ExitCode, LopenError, WrongUsage, did_you_mean
 from lopen.base.escape import inert
 from lopen.base.events import Reverted
 from lopen.cli.command import command
@@ -242,9 +242,9 @@ def target(session: Session, commits: list[str], to: str | None) -> str:
     if to is not None:
         task = session.tree.task(to)
         if task is None or task.commit is None:
-            raise LopenError(
-                f"{to} has no commit in session {session.id}", hint=f"lopen status {session.module}"
-            )
+            known = [t.id for t in session.tree.tasks if t.commit]
+            hint = did_you_mean(to, known, f"lopen status {session.module}")
+            raise LopenError(f"{to} has no commit in session {session.id}", hint=hint)
         if task.commit not in commits:
             raise LopenError(
                 f"the commit {task.commit[:12]} of {to} is not in this branch's history",

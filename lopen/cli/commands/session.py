@@ -74,8 +74,9 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
     from lopen.application.waiting import present_state
     from lopen.cli.commands.status import lines
 
-    store = store_with(open_store(context), session)
-    found = store.load(session)
+    store = open_store(context)
+    found = store.latest(module=session) or store_with(store, session).load(session)
+    store = store_with(store, found.id)
     state = present_state(context.root, store, found)
     if context.json:
         context.emit("session", **session_object(store, found) | state)

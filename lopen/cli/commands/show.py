@@ -74,7 +74,7 @@ def diff(context: CommandContext, task: DiffTask = None) -> ExitCode:
         session = session_with(store, task)
         found = session.tree.task(task)
         if found is None:
-            raise no_details(task)
+            raise no_details(store, task)
         text = task_diff(context, session, found)
     context.emit("diff", session=session.id, task=task, diff=text)
     if not context.json:

@@ -1,0 +1,65 @@
+"""What lopen says to somebody who types a wrong name, has no key, or does not know that a command costs money."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.project import build, plan
+from tests.terminal import on_a_terminal
+
+NO_KEY = {
+    "ANTHROPIC_API_KEY": "",
+    "ANTHROPIC_AUTH_TOKEN": "",
+    "LOPEN_MODEL__BASE_URL": "http://example.invalid",
+}
+
+
+def test_a_name_nearly_right_is_answered_with_the_right_one(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    assert project.approved_run().code == 0
+    session = project.status()["session"]
+    modules = ("approve clac --yes", "run clac", "run clac --dry-run", "spec clac", "merge clac", "pr clac")
+    more = ("status clac", "check clac", "check specs/clac", "revert clac", "log clac", "resume clac")
+    cases = [(line, "calc") for line in (*modules, *more)]
+    cases += [(f"{command} {session[:-3]}1-1", session) for command in ("log", "session show", "replay")]
+    cases += [("confirm " + session[:-3] + "1-1", session), (f"answer {session[:-3]}1-1 x", session)]
+    cases += [
+        (line, "calc-t1") for line in ("show calc-t11", "diff clac-t1", "skip clac-t1", "revert --to calc-tl")
+    ]
+    for line, right in cases:
+        ran = project.lopen(*line.split())
+        assert ran.code in (1, 2), line
+        assert f"did you mean {right}?" in ran.out + ran.err, (line, ran.out + ran.err)
+    assert project.lopen("session", "list").out.count("\n") == 1
+
+
+def test_a_draft_is_offered_before_it_costs_anything(make_project: MakeProject) -> None:
+    project = make_project()
+    project.specify()
+    refused = project.lopen("spec", "report")
+    assert (refused.code, "report has no specification yet" in refused.err) == (2, True)
+    assert "lopen spec report -p 'what it should do'" in refused.err
+    code, shown = on_a_terminal(project, "spec", "report", answers=[(b"[y/N]", b"n\n")])
+    assert (code, b"in a paid conversation with claude-opus" in shown) == (1, True)
+    assert project.requests == []
+    assert not (project.root / ".lopen").exists()
+
+
+@pytest.mark.parametrize("arguments", [["run", "calc"], ["approve", "calc", "--run"]])
+def test_a_missing_key_is_said_before_the_approval_is_asked(
+    make_project: MakeProject, arguments: list[str]
+) -> None:
+    project = make_project()
+    project.specify()
+    code, shown = on_a_terminal(project, *arguments, answers=[(b"[y/N]", b"y\n")], **NO_KEY)
+    assert (code, b"no key for the model endpoint was found" in shown) == (1, True), shown
+    assert b"[y/N" not in shown
+
+
+def test_a_draft_without_a_key_leaves_no_session(make_project: MakeProject) -> None:
+    project = make_project()
+    ran = project.lopen("spec", "report", "-p", "Make a report", **NO_KEY)
+    assert (ran.code, "no key for the model endpoint was found" in ran.err) == (1, True)
+    assert "no sessions yet" in project.lopen("session", "list").out
