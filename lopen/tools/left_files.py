@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -23,8 +24,23 @@ Spans = tuple[tuple[int, int], ...]
 _TICK_NS = 20_000_000  # file times lag behind the clock
 _MOST_FILES = 500_000
 _LISTED = 12
+_REMOVED_LISTED = 100
 _STARTUP = frozenset({"sitecustomize.py", "usercustomize.py", "conftest.py", ".envrc"})
 _EDITORS = frozenset({".vscode", ".idea", ".zed", ".fleet", ".devcontainer"})
+# Files that a tool obeys when a person starts it beside them; in folders that git ignores they belong to what was built
+_OBEYED = re.compile(
+    r"GNUmakefile|makefile|\.?[Jj]ustfile|Taskfile\.ya?ml|Rakefile|Vagrantfile|noxfile\.py"
+    r"|\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.[cm]js|\.pnp\.(?:cjs|loader\.mjs)|bunfig\.toml|\.(?:mocha|babel|eslint|prettier|swc)rc(?:\.\w+)?"
+    r"|(?:jest|vitest|vite|babel|eslint|webpack|rollup|postcss|tailwind|prettier|karma|playwright|cypress|next|nuxt|svelte|astro|metro)\.config\.\w+"
+    r"|\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)|setup\.cfg|\.?mypy\.ini|\.?pylintrc|\.coveragerc|\.pdbrc"
+    r"|\.pre-commit-config\.ya?ml|\.?lefthook\.ya?ml|(?:\.|user\.)?bazelrc|\.bazeliskrc|\.?mise(?:\.local)?\.toml|\.mcp\.json"
+    r"|\.rspec|\.irbrc|\.pryrc|\.user\.ini|phpunit\.xml|gradle\.properties|init\.gradle(?:\.kts)?|\.sbtopts|\.jvmopts"
+    r"|CMakeUserPresets\.json|(?:docker-)?compose\.override\.ya?ml"
+    r"|\.exrc|\.n?vimrc|\.nvim\.lua|\.dir-locals(?:-2)?\.el|\.gdbinit|\.lldbinit|\.Rprofile|\.iex\.exs|\.ghci"
+)
+_OBEYED_FOLDERS = re.compile(
+    r"(?:^|/)(?:\.cargo/config(?:\.toml)?|\.(?:mvn|husky|lefthook|yarn/(?:plugins|releases))/.+)$"
+)
 _GIT_FOLDER = ("HEAD", "objects", "refs")
 # Settings of a repository that start no program
 _PLAIN_SETTINGS = (
@@ -44,7 +60,7 @@ class LeftFiles:
     def lines(self) -> Iterator[str]:
         """Yield a line for a person about each kind."""
         if self.removed:
-            yield f"removed, because it would run by itself outside the sandbox: {_listed(self.removed)}"
+            yield f"removed, because it would run by itself outside the sandbox: {_listed(self.removed, _REMOVED_LISTED)}"
         if self.repositories:
             yield f"commands left nested repositories, which no commit contains: {_listed(self.repositories)}"
         if self.ignored:
@@ -62,7 +78,11 @@ def clear_left_files(root: Path, repository: Checkout, spans: Spans) -> LeftFile
     outside = [path for path in changed if path not in inside]
     above = {f"{folder}/" for folder in folders if not _in(f"{folder}/", nested)}
     hidden = set(repository.ignored([*outside, *above]))
-    candidates = [p for p in (*hidden.intersection(outside), *inside) if _runs_by_itself(root, p, nested)]
+    candidates = [
+        path
+        for path in (*hidden.intersection(outside), *inside)
+        if _runs_by_itself(root, path, nested) or _is_obeyed(path, hidden)
+    ]
     created = sorted(p for p in candidates if _created_within(f"{root}/{p}", spans))
     for path in created:
         with contextlib.suppress(OSError):
@@ -115,6 +135,14 @@ def _runs_by_itself(root: Path, path: str, nested: Iterable[str]) -> bool:
     return place.suffix in (".pth", ".egg-link") or _is_byte_code(path)
 
 
+def _is_obeyed(path: str, hidden: set[str]) -> bool:
+    """Return True for a file that tools obey beside the project's own files, not among what was built or installed."""
+    outermost = _outermost(path, hidden)
+    if found := _OBEYED_FOLDERS.search(path):
+        return len(outermost.rstrip("/")) > found.start()
+    return outermost == path and _OBEYED.fullmatch(path.rpartition("/")[2]) is not None
+
+
 def _is_byte_code(path: str) -> bool:
     return path.endswith((".pyc", ".pyo"))
 
@@ -148,9 +176,9 @@ def _in(path: str, nested: Iterable[str]) -> bool:
     return any(path.startswith(f"{folder.removesuffix('/.git')}/") for folder in nested)
 
 
-def _listed(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - _LISTED} more" if len(paths) > _LISTED else ""
-    return ", ".join(paths[:_LISTED]) + more
+def _listed(paths: tuple[str, ...], most: int = _LISTED) -> str:
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return ", ".join(paths[:most]) + more
 
 
 def _created_within(path: str, spans: Spans) -> bool:
