@@ -18,7 +18,7 @@ from lopen.guardrails.resource_limits import CONFIRM_SUBJECT
 from lopen.limits.admin_actions import NoSuch, confirm_budget
 from lopen.limits.stores.opening import open_limits
 from lopen.sandbox.known_secrets import KnownSecrets
-from lopen.storage.lock import Locked, is_running, module_holder, module_lock
+from lopen.storage.folder import Locked, is_running, module_holder, module_lock
 from lopen.storage.person_requests import PersonRequest, add_request
 from lopen.storage.project_documents import write_plan
 from lopen.storage.sessions import SessionStore

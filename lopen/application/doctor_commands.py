@@ -58,7 +58,7 @@ def _tried(examined: Examined, module: str, commands: Mapping[str, str | None]) 
     from lopen.application.wiring import wired
     from lopen.application.work_trees import in_checkout
     from lopen.loop.startup import start_failures
-    from lopen.storage.lock import Locked, module_lock
+    from lopen.storage.folder import Locked, module_lock
     from lopen.storage.sessions import SessionStore
     from lopen.workflow.session import Session
 

@@ -26,7 +26,7 @@ from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.keys import Value
 from lopen.settings.sources import Loaded
-from lopen.storage.lock import module_lock
+from lopen.storage.folder import module_lock
 from lopen.storage.project_documents import write_plan
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session

@@ -18,9 +18,9 @@ from lopen.base.errors import ExitCode, LopenError
 from lopen.base.money import dollars
 from lopen.limits.answers import ToolTrip
 from lopen.limits.stores.opening import copy_shared
-from lopen.llm.messages import OnText, Request, Response
+from lopen.llm.messages import Request, Response
 from lopen.loop.context import NoApprover, People, SessionContext, SessionModels
-from lopen.loop.model_calls import OnResponse, ignore_response
+from lopen.loop.model_calls import ModelCall
 from lopen.loop.module_branch import CheckedBranch
 from lopen.loop.oracle_calls import BoundaryVerdict
 from lopen.loop.run import iterate
@@ -53,16 +53,8 @@ class _Ended(BaseException):
 class FirstRequest:
     """Ends the dry run at the first model request."""
 
-    def ask(
-        self,
-        request: Request,
-        *,
-        agent: str,
-        turn: int,
-        on_text: OnText,
-        on_response: OnResponse = ignore_response,
-    ) -> Response:
-        raise _Ended(request)
+    def ask(self, call: ModelCall) -> Response:
+        raise _Ended(call.request)
 
     def start_agent(self, agent_id: str, turn: int) -> ToolTrip | None:
         return None

@@ -66,7 +66,7 @@ def _is_claude(program: str, arguments: Sequence[str]) -> bool:
 
 def _holders(root: Path) -> dict[int, int]:
     """Process → when it started, of all who hold or held a lock here; without the time a number means nobody."""
-    from lopen.storage.lock import lock_holder
+    from lopen.storage.folder import lock_holder
 
     folder = root / ".lopen" / "locks"
     found = (

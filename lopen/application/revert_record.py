@@ -60,7 +60,7 @@ def settle(context: CommandContext, store: SessionStore, ids: Sequence[str]) -> 
     A module whose lock is held is skipped.
     """
     from lopen.application.work_trees import apart
-    from lopen.storage.lock import Locked, module_lock
+    from lopen.storage.folder import Locked, module_lock
 
     for session_id in ids:
         try:

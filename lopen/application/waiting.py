@@ -11,7 +11,7 @@ from typing import Any
 from lopen.base.errors import LopenError
 from lopen.base.events import SessionFailed, from_fields
 from lopen.storage.audit import last_failure
-from lopen.storage.lock import is_worked_on
+from lopen.storage.folder import is_worked_on
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 

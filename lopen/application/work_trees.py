@@ -17,8 +17,7 @@ from lopen.git.repository import Repository
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
-from lopen.storage.folder import state_folder
-from lopen.storage.lock import Locked, exclusive_lock
+from lopen.storage.folder import Locked, exclusive_lock, state_folder
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 from lopen.workspace.work_trees import WorkTree, open_linked_tree, remove_finished

@@ -13,10 +13,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
-from lopen.documents.commands import VerifyCommand, read_commands
-from lopen.documents.criteria import Criterion, read_criteria
 from lopen.documents.front_matter import read_front_matter
 from lopen.documents.modules import read_source
+from lopen.documents.requirements import Criterion, VerifyCommand, read_commands, read_criteria
 from lopen.documents.sections import Diagnostic, Outline, Section, normalise_name, parse_outline
 
 OVERVIEW = "Overview"

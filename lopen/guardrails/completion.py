@@ -9,8 +9,18 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from lopen.guardrails.guard import Boundary, Claim, GuardFacts, GuardResult, GuardVerdict, passing
-from lopen.guardrails.wording import listing, one_line, plan_command, resume_command
+from lopen.guardrails.guard import (
+    Boundary,
+    Claim,
+    GuardFacts,
+    GuardResult,
+    GuardVerdict,
+    listing,
+    one_line,
+    passing,
+    plan_command,
+    resume_command,
+)
 from lopen.workflow.steps import Step, number
 
 SCOPE = "scope_continuity"

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lopen.guardrails.call_history import READS, RUN, CallEnd, CallHistory, WastefulHabit
-from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, passing
+from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, listing, one_line, passing, times
 from lopen.guardrails.shell_text import normal_command
-from lopen.guardrails.wording import listing, one_line, times
 from lopen.settings.schema.work import ToolDiscipline
 
 CIRCULAR = "circular_behaviour"

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from lopen.base.events import CircuitChanged, Event, GuardrailRaised
 from lopen.guardrails import completion, habits, repeated_failures, resource_limits
-from lopen.guardrails.guard import Category, GuardFacts, Guardrail, GuardResult, GuardVerdict
-from lopen.guardrails.wording import one_line
+from lopen.guardrails.guard import Category, GuardFacts, Guardrail, GuardResult, GuardVerdict, one_line
 
 GUARDRAILS: tuple[Guardrail, ...] = (
     Guardrail(100, resource_limits.BUDGET, Category.RESOURCE_LIMITS, True, resource_limits.check_budget),

@@ -15,8 +15,16 @@ from enum import StrEnum
 from typing import Literal
 
 from lopen.base.events import EscalationChanged
-from lopen.guardrails.guard import GuardFacts, GuardResult, GuardVerdict, passing
-from lopen.guardrails.wording import confirm_command, one_line, skip_command, times
+from lopen.guardrails.guard import (
+    GuardFacts,
+    GuardResult,
+    GuardVerdict,
+    confirm_command,
+    one_line,
+    passing,
+    skip_command,
+    times,
+)
 from lopen.workflow.session import Session
 
 NAME = "churn"

@@ -10,13 +10,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from lopen.guardrails.guard import BudgetFacts, GuardFacts, GuardResult, GuardVerdict, OpenCircuit, passing
-from lopen.guardrails.wording import (
+from lopen.guardrails.guard import (
+    BudgetFacts,
+    GuardFacts,
+    GuardResult,
+    GuardVerdict,
+    OpenCircuit,
     ack_command,
     confirm_command,
     extend_command,
     more_requests_command,
     one_line,
+    passing,
 )
 
 BUDGET = "budget"

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lopen.guardrails.guard import listing, one_line
 from lopen.guardrails.stop_phrases import (
     CLAUSE_START,
     HEDGE,
@@ -26,7 +27,6 @@ from lopen.guardrails.stop_phrases import (
     own_words,
     sentences,
 )
-from lopen.guardrails.wording import listing, one_line
 from lopen.workflow.steps import Step, number
 
 StopKind = Literal["permission", "status", "claim", "empty", "question", "other"]

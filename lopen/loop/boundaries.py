@@ -15,8 +15,8 @@ from lopen.base.events import ComponentComplete, Event, GuardrailRaised, Notice,
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.spec import Specification
 from lopen.guardrails.completion import OFFER, QUALITY
+from lopen.guardrails.guard import one_line
 from lopen.guardrails.repeated_failures import after_success
-from lopen.guardrails.wording import one_line
 from lopen.loop.context import NoApprover, SessionContext
 from lopen.loop.oracle_calls import BoundaryVerdict, Judge
 from lopen.loop.project_context import lacks

@@ -13,12 +13,12 @@ from itertools import groupby
 from lopen.base.errors import LopenError
 from lopen.base.events import GuardrailRaised, ModelInput, ModelText
 from lopen.guardrails.completion import missing
+from lopen.guardrails.guard import times
 from lopen.guardrails.stop_detection import detect_stop, nudge
-from lopen.guardrails.wording import times
 from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.llm.recorder import result_fields
 from lopen.llm.request_body import can_stand_last, cut_call, sendable
-from lopen.loop.model_calls import CallPaused, ModelAccess
+from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, failed_calls, say, still_refused
 from lopen.storage.conversations import ConversationStore
 from lopen.storage.person_requests import pause_requested
@@ -95,13 +95,9 @@ class Conversation:
 
     def _turn(self) -> Outcome | None:
         try:
-            response = self.model.calls.ask(
-                replace(self.model.request, messages=tuple(self.transcript.messages)),
-                agent=self.model.agent,
-                turn=self.counts.turn,
-                on_text=self._streamed,
-                on_response=self._keep,
-            )
+            request = replace(self.model.request, messages=tuple(self.transcript.messages))
+            call = ModelCall(request, self.model.agent, self.counts.turn, self._streamed, self._keep)
+            response = self.model.calls.ask(call)
         except ContextTooLong as error:
             return Outcome("overflow", error.message)
         return self._answered(response)

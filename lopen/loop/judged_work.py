@@ -10,8 +10,7 @@ from pathlib import PurePosixPath
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests
-from lopen.loop.change_findings import TestRemovals, converted_files, left_out, untested_code
-from lopen.loop.judged_subject import described
+from lopen.loop.judged_change import TestRemovals, converted_files, described, left_out, untested_code
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted

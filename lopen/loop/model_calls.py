@@ -29,6 +29,7 @@ from lopen.llm.messages import (
     Response,
     Unavailable,
     Usage,
+    unheard,
 )
 from lopen.llm.prices import cost_usd
 from lopen.llm.retry import RetryPolicy, Substitutes, TrackedModel, ask
@@ -53,26 +54,25 @@ class ModelRejected(LopenError):
     """The endpoint will not take the request, whatever is tried (exit 1; the session is saved)."""
 
 
-OnResponse = Callable[[Response], None]
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A request, with the agent and turn that it is charged to.
 
+    `on_response` gets the response within the transaction that records its charge.
+    """
 
-def ignore_response(response: Response) -> None:
-    """Do nothing with a response."""
+    request: Request
+    agent: str
+    turn: int = 0
+    on_text: OnText = unheard
+    on_response: Callable[[Response], None] = lambda _: None
 
 
 class ModelAccess(Protocol):
     """Sends one session's requests."""
 
-    def ask(
-        self,
-        request: Request,
-        *,
-        agent: str,
-        turn: int,
-        on_text: OnText,
-        on_response: OnResponse = ignore_response,
-    ) -> Response:
-        """Return the whole response; `on_response` gets it within the transaction that records its charge.
+    def ask(self, call: ModelCall) -> Response:
+        """Return the whole response.
 
         Raises `CallPaused`, `ContextTooLong` or `ModelRejected`.
         """
@@ -106,27 +106,18 @@ class ModelCalls:
         """Raise what stands against asking the model, before anything is changed for it."""
         self.model.connect()
 
-    def ask(
-        self,
-        request: Request,
-        *,
-        agent: str,
-        turn: int,
-        on_text: OnText,
-        on_response: OnResponse = ignore_response,
-    ) -> Response:
+    def ask(self, call: ModelCall) -> Response:
         """Return the whole response, charged and recorded.
 
         Raises `CallPaused`, `ContextTooLong` or `ModelRejected`.
         """
-        begins = (
-            agent == "oracle" and len(request.messages) == 1
-        )  # a judgement is one call, whatever it reads
-        leave = self._leave_for_external(turn) if begins else None
-        if agent == "research" and (dear := self.meter.gate.spending()):
+        # A judgement is one call, whatever it reads.
+        begins = call.agent == "oracle" and len(call.request.messages) == 1
+        leave = self._leave_for_external(call.turn) if begins else None
+        if call.agent == "research" and (dear := self.meter.gate.spending()):
             raise self._held_by(dear)
         try:
-            response = self._paid(request, agent, turn, on_text, on_response)
+            response = self._paid(call)
         except BaseException:  # interrupted or failed: the gate hears of every call's end
             if leave is not None:
                 self.meter.gate.external_done(leave, ok=False)
@@ -135,14 +126,13 @@ class ModelCalls:
             self.meter.gate.external_done(leave, ok=True)
         return response
 
-    def _paid(
-        self, request: Request, agent: str, turn: int, on_text: OnText, on_response: OnResponse
-    ) -> Response:
-        grant = self._reserved(request, agent)
+    def _paid(self, call: ModelCall) -> Response:
+        grant = self._reserved(call)
         if not grant.sure:
             self.journal.check_writable()  # nothing is paid for that cannot be kept
-        request = replace(request, max_tokens=grant.max_tokens)
-        self.journal.tell(TurnStarted(turn, request.model, request.max_tokens))
+        request = replace(call.request, max_tokens=grant.max_tokens)
+        call = replace(call, request=request)
+        self.journal.tell(TurnStarted(call.turn, request.model, request.max_tokens))
         started = self.clock.monotonic()
 
         def keep(usage: Usage) -> None:
@@ -165,7 +155,7 @@ class ModelCalls:
                 clock=self.clock,
                 rng=self.rng,
                 notify=told,
-                on_text=on_text,
+                on_text=call.on_text,
             )
         except ModelError as error:
             self.meter.abandon(grant)
@@ -179,10 +169,11 @@ class ModelCalls:
                         keep(tries.usage)
                     self.journal.tell(*self.meter.cut_off(grant))
             raise
-        self._settle(grant, request, response, turn, self.clock.monotonic() - started, on_response)
+        self._settle(grant, call, response, self.clock.monotonic() - started)
         return response
 
-    def _reserved(self, request: Request, agent: str) -> Grant:
+    def _reserved(self, call: ModelCall) -> Grant:
+        request = call.request
         try:
             estimate = self._sizes.estimate(request, self.clock.monotonic())
 
@@ -192,7 +183,7 @@ class ModelCalls:
             weighted = estimate.cache_write_tokens + round(
                 estimate.cache_read_tokens * self.cache_read_weight
             )
-            grant = self.meter.reserve(weighted, request.max_tokens, agent, quote)
+            grant = self.meter.reserve(weighted, request.max_tokens, call.agent, quote)
         except BudgetReached as reached:
             self.journal.tell(*reached.events)
             raise CallPaused(Pause("budget", reached.message, reached.command)) from reached
@@ -210,25 +201,17 @@ class ModelCalls:
             case _:
                 return CallPaused(endpoint_pause(self.journal.session, error.message, None))
 
-    def _settle(
-        self,
-        grant: Grant,
-        request: Request,
-        response: Response,
-        turn: int,
-        seconds: float,
-        on_response: OnResponse,
-    ) -> None:
+    def _settle(self, grant: Grant, call: ModelCall, response: Response, seconds: float) -> None:
         usage = response.usage
-        self._sizes.learn(request, usage, self.clock.monotonic())
+        self._sizes.learn(call.request, usage, self.clock.monotonic())
         cost = cost_usd(response.model, usage)
 
         def record() -> None:
             told = self.meter.settle(grant, usage, cost, response.model)
-            on_response(response)
+            call.on_response(response)
             self.journal.tell(
                 TurnEnded(
-                    turn,
+                    call.turn,
                     response.model,
                     response.stop_reason,
                     usage.input_tokens,
@@ -238,7 +221,7 @@ class ModelCalls:
                     cost,
                     seconds,
                     response.text[:4_000],
-                    request.purpose,
+                    call.request.purpose,
                 ),
                 *told,
             )

@@ -13,10 +13,10 @@ from typing import Protocol
 from lopen.base.events import VerdictGiven
 from lopen.git.checkout import Checkout
 from lopen.guardrails.completion import required
-from lopen.guardrails.wording import one_line
-from lopen.llm.messages import Json, ToolSpec, ToolUse, unheard
+from lopen.guardrails.guard import one_line
+from lopen.llm.messages import Json, ToolSpec, ToolUse
 from lopen.loop.judged_work import evidence_for
-from lopen.loop.model_calls import CallPaused, ModelAccess
+from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
 from lopen.oracle.evidence import Evidence, evidence_hash
 from lopen.oracle.judge import Court, Judged, judge
 from lopen.oracle.verdict import (
@@ -185,7 +185,7 @@ class OracleCalls:
     def _judged(self, bench: Workbench, evidence: Evidence) -> Judged:
         outputs = {result.tool: result.output for result in evidence.results}
         court = Court(
-            ask=lambda request: self.calls.ask(request, agent="oracle", turn=0, on_text=unheard),
+            ask=lambda request: self.calls.ask(ModelCall(request, "oracle")),
             tools=_TreeTools(JudgedTree(self.repository, evidence.tree, outputs)),
             model=self.model,
             second_model=self.second_model,

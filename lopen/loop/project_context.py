@@ -15,8 +15,8 @@ from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
 from lopen.limits.circuits.rules import RuleBook
 from lopen.loop.context import SessionContext
 from lopen.loop.judged_work import is_specification, kind
+from lopen.loop.languages import installed, languages, outline
 from lopen.loop.oracle_calls import verdicts_of, warnings_for_builder
-from lopen.loop.toolchains import installed, languages
 from lopen.oracle.verdict import Finding, established
 from lopen.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.prompts.prompt import Surroundings
@@ -24,7 +24,6 @@ from lopen.settings.schema import Settings
 from lopen.workflow.assess import standing_work
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
-from lopen.workspace.outlines import outline
 from lopen.workspace.protection import ToolRefused
 
 FILES_LISTED = 200

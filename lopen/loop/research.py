@@ -7,9 +7,10 @@ from uuid import uuid4
 
 from lopen.base.events import Notice
 from lopen.documents.modules import render_note, slug
-from lopen.llm.messages import ContextTooLong, Request, SystemBlock, unheard
+from lopen.llm.messages import ContextTooLong, Request, SystemBlock
 from lopen.llm.request_body import sendable, text_block
 from lopen.loop.context import SessionContext
+from lopen.loop.model_calls import ModelCall
 from lopen.prompts.parts import DECIDED, decision_lines
 from lopen.prompts.templates import template
 from lopen.tools.registry import Registry
@@ -77,7 +78,7 @@ def _converse(context: SessionContext, bench: Workbench, question: str) -> tuple
     )
     for turn in range(1, MAX_TURNS + 1):
         runner.begin_turn(turn)
-        response = context.models.calls.ask(request, agent="research", turn=turn, on_text=unheard)
+        response = context.models.calls.ask(ModelCall(request, "research", turn))
         if not response.tool_uses:
             return response.text, None
         results = [

@@ -18,9 +18,8 @@ from lopen.retention.log_rotation import LogFile, log_names
 from lopen.retention.policy import SECONDS_PER_DAY, UNCOUNTED, RetentionPolicy, footprint
 from lopen.retention.upkeep import LAST_CLEANUP
 from lopen.storage.archives import archived_sessions
-from lopen.storage.capped_lists import CAPPED_LISTS
 from lopen.storage.database import Database
-from lopen.storage.segments import ROW_KINDS
+from lopen.storage.segments import CAPPED_LISTS, ROW_KINDS
 from lopen.storage.sessions import SessionStore
 
 KB, MB = 1024, 1024 * 1024

@@ -22,7 +22,7 @@ from lopen.retention.log_rotation import LogFile, log_names
 from lopen.retention.policy import RetentionPolicy, footprint, reclaim, trim_cache
 from lopen.storage.archives import archive_session, delete_limit_rows
 from lopen.storage.database import UnreadableDatabase
-from lopen.storage.lock import Locked, exclusive_lock
+from lopen.storage.folder import Locked, exclusive_lock
 from lopen.storage.segments import LEAST_KEPT_ROWS, ROW_KINDS, KeptRows, move_rows
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session

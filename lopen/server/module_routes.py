@@ -1,11 +1,15 @@
-"""Routes of the gate: read a specification, approve exactly what was read."""
+"""Routes of the gate: read a specification, approve exactly what was read.
+
+A page creates the markdown's elements one by one, of a fixed set. HTML in the text stays text. A link leads to an HTTP
+or mail address only; an image becomes a link to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import unified_diff
-from functools import lru_cache
-from typing import Annotated, Any, Literal
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -14,7 +18,6 @@ from lopen.application.approval import changes_since, checked, expected, record,
 from lopen.application.open_store import created
 from lopen.base.escape import exact, inert
 from lopen.documents.drift import Drift, compare_hashes, section_hashes, spec_hash
-from lopen.documents.elements import elements
 from lopen.documents.modules import find_modules
 from lopen.documents.spec import Problem, Specification
 from lopen.limits.admin_actions import NoSuch
@@ -22,6 +25,11 @@ from lopen.server.models import Count, Order, ResponseModel, Text, Time
 from lopen.server.served import Chosen, OpenProject
 from lopen.server.session_routes import ModuleName, is_built
 from lopen.workflow.session import Approval
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 
 routes = APIRouter(prefix="/api/modules", tags=["gate"])
 
@@ -186,3 +194,74 @@ async def approve(project: Chosen, module: ModuleName, order: ApproveRequest) ->
         return _approved(module, record(created(opened.context, opened.store), spec, order.note))
 
     return await project.run(work)
+
+
+Element = str | list[Any]
+"""A text, or a tag, its attributes, then its children."""
+
+_TAGS = {
+    *["p", "blockquote", "ul", "ol", "li", "em", "strong", "s"],
+    *["table", "thead", "tbody", "tr", "th", "td"],
+}
+_SCHEMES = ("http://", "https://", "mailto:")
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 40}).enable(["table", "strikethrough"])
+
+
+def elements(text: str) -> list[Element]:
+    """Return the elements of a markdown text."""
+    return _tree(_parser().parse(text))
+
+
+def _tree(tokens: Iterable[Token]) -> list[Element]:
+    """Return flat tokens as a tree. An element outside the set gives its children alone."""
+    levels: list[list[Any]] = [[]]
+    for token in tokens:
+        if token.nesting == 1:
+            levels.append(_opened(token))
+        elif token.nesting == -1:
+            closed = levels.pop()
+            levels[-1].append(closed)
+        else:
+            levels[-1] += _leaf(token)
+    return levels[0]
+
+
+def _opened(token: Token) -> list[Any]:
+    if token.type == "heading_open":  # the page has its own first heading
+        return [f"h{min(6, int(token.tag[1]) + 1)}", {}]
+    if token.type == "link_open":
+        return _link(token.attrs)
+    return [token.tag if token.tag in _TAGS and not token.hidden else "span", {}]
+
+
+def _link(attributes: Mapping[str, str | int | float]) -> list[Any]:
+    address = str(attributes.get("href", ""))
+    if not address.lower().startswith(_SCHEMES):
+        return ["span", {}]
+    return ["a", {"href": address, "rel": "noopener noreferrer", "target": "_blank"}]
+
+
+def _leaf(token: Token) -> list[Element]:
+    match token.type:
+        case "inline":
+            return _tree(token.children or ())
+        case "code_inline":
+            return [["code", {}, token.content]]
+        case "fence" | "code_block":
+            return [["pre", {"tabindex": "0"}, ["code", {}, token.content]]]
+        case "hardbreak":
+            return [["br", {}]]
+        case "softbreak":
+            return ["\n"]
+        case "hr":
+            return [["hr", {}]]
+        case "image":
+            return [[*_link({"href": str(token.attrs.get("src", ""))}), f"image: {token.content}"]]
+        case _:
+            return [token.content] if token.content else []

@@ -17,7 +17,7 @@ from lopen.documents.modules import MissingSource
 from lopen.limits.admin_actions import NoSuch
 from lopen.server.budget_routes import TooManyExtensions
 from lopen.server.served import NoSuchProject
-from lopen.storage.lock import Locked
+from lopen.storage.folder import Locked
 from lopen.storage.sessions import NoSuchSession
 
 MEDIA_TYPE = "application/problem+json"

@@ -21,10 +21,10 @@ from lopen.application.waiting import standstill
 from lopen.base.errors import ExitCode, LopenError, StoreUnreachable
 from lopen.documents.modules import find_modules
 from lopen.limits.admin_actions import NoSuch
-from lopen.server import session_models as models
+from lopen.server import models
 from lopen.server.served import Chosen, Limit, Offset, OpenProject, ServedProject, ServedProjects, page
 from lopen.storage.archives import archived_sessions
-from lopen.storage.lock import is_worked_on
+from lopen.storage.folder import is_worked_on
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 

@@ -1,13 +1,21 @@
-"""Segments: compressed files with older rows of a session, moved out of the database and read back in order.
+"""What keeps the database small: older rows move to segments, and lists keep their newest entries.
+
+Segments are compressed files with older rows of a session, read back in order.
 
 A segment is written durably before its rows are deleted, and its name contains its first row: a process that
 dies in between leaves both, and the next one writes the same segment again. No row is lost or read twice.
+
+Of the dropped entries of a capped list a count and a mean stay. The lists are a session's verdicts (1 passed, 0
+failed), a budget's alerts (its utilization) and a circuit's incidents (the seconds it blocked calls).
+
+See docs/reference/storage.md.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +25,11 @@ from typing import Any, Literal
 from lopen.base.errors import StorageError
 from lopen.base.files import plain_name, store_bytes
 from lopen.storage.database import Database
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 RowKind = Literal["calls", "events", "verifications"]
 ARCHIVES_FOLDER = "session_archives"
@@ -127,3 +140,32 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         raise StorageError(f"{path}: {error}", hint="restore it from a backup") from error
+
+
+MAX_ENTRIES = 100
+_PASSED = "CASE WHEN json_extract(body, '$.passed') THEN 1.0 ELSE 0.0 END"
+_BLOCKED_S = "max(0, coalesce(json_extract(body, '$.until'), 0) - strftime('%s', json_extract(body, '$.at')))"
+
+# list (and table) → owner column, measure of an entry (SQL), its name in a report
+CAPPED_LISTS: Mapping[str, tuple[str, str, str]] = {
+    "verdicts": ("session", _PASSED, "share that passed"),
+    "alerts": ("budget_id", "coalesce(json_extract(body, '$.utilization'), 0)", "mean use"),
+    "incidents": ("circuit_id", _BLOCKED_S, "mean seconds blocked"),
+}
+
+
+def trim(connection: sqlite3.Connection, name: str, owner: str, limit: int = MAX_ENTRIES) -> None:
+    """Trim the list `name` of `owner` to its newest `limit` entries, inside the caller's transaction."""
+    column, measure, _ = CAPPED_LISTS[name]
+    newest = f"SELECT rowid FROM {name} WHERE {column} = ?1 ORDER BY rowid DESC LIMIT 1 OFFSET ?2"  # noqa: S608 - fixed words only
+    newest_dropped = connection.execute(newest, (owner, limit)).fetchone()
+    if newest_dropped is None:
+        return
+    connection.execute(
+        f"INSERT INTO dropped SELECT '{name}', ?1, count(*), sum({measure}) FROM {name}"  # noqa: S608 - fixed words only
+        f" WHERE {column} = ?1 AND rowid <= ?2"
+        " ON CONFLICT DO UPDATE SET count = count + excluded.count, total = total + excluded.total",
+        (owner, newest_dropped[0]),
+    )
+    delete = f"DELETE FROM {name} WHERE {column} = ?1 AND rowid <= ?2"  # noqa: S608 - fixed words only
+    connection.execute(delete, (owner, newest_dropped[0]))

@@ -19,9 +19,8 @@ from lopen.base.errors import StorageError, did_you_mean
 from lopen.base.events import Event, Recorded, from_fields
 from lopen.base.gc_pause import not_collecting
 from lopen.storage import session_rows
-from lopen.storage.capped_lists import MAX_ENTRIES, trim
 from lopen.storage.database import Database, UnreadableDatabase
-from lopen.storage.segments import ARCHIVES_FOLDER, moved_rows
+from lopen.storage.segments import ARCHIVES_FOLDER, MAX_ENTRIES, moved_rows, trim
 from lopen.storage.session_rows import is_authentic, load_tree, parse_approval, save_tree
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import TaskTree

@@ -7,8 +7,7 @@ from typing import Any
 
 from lopen.base.events import GuardrailRaised, TaskChanged
 from lopen.guardrails.completion import QUALITY, check_quality, missing
-from lopen.guardrails.guard import Claim, GuardFacts, GuardVerdict
-from lopen.guardrails.wording import one_line
+from lopen.guardrails.guard import Claim, GuardFacts, GuardVerdict, one_line
 from lopen.oracle.verdict import Scope
 from lopen.tools import inputs
 from lopen.tools.planning import task_from, unfit

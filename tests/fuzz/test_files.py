@@ -29,7 +29,7 @@ from lopen.settings import toml
 from lopen.settings.keys import keys
 from lopen.settings.sources import load as load_settings
 from lopen.settings.toml import with_value
-from lopen.storage.lock import lock_holder
+from lopen.storage.folder import lock_holder
 from tests.fuzz.inputs import (
     ANY_TEXT,
     JSON_VALUES,

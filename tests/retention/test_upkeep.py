@@ -18,8 +18,8 @@ from lopen.retention.upkeep import CleanupResult
 from lopen.settings.schema import Settings
 from lopen.storage.archives import archived_sessions, open_archive
 from lopen.storage.database import Database
+from lopen.storage.folder import exclusive_lock
 from lopen.storage.journal import Journal
-from lopen.storage.lock import exclusive_lock
 from lopen.storage.sessions import SET_ASIDE, SessionStore
 from tests.retention.conftest import MakeUpkeep
 from tests.storage.history import NOW, lived, many

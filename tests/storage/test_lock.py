@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from lopen.base.errors import StorageError
-from lopen.storage.lock import Locked, exclusive_lock, is_running, lock_holder
+from lopen.storage.folder import Locked, exclusive_lock, is_running, lock_holder
 
 CODE = """
 import sys
 from pathlib import Path
-from lopen.storage.lock import exclusive_lock
+from lopen.storage.folder import exclusive_lock
 with exclusive_lock(Path(sys.argv[1]), "module-calc", "module calc"):
     print("held", flush=True)
     sys.stdin.read()

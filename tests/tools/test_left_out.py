@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lopen.loop.change_findings import left_out
+from lopen.loop.judged_change import left_out
 from lopen.sandbox.command import CommandResult
 from tests.prompts.examples import planned
 from tests.tools.examples import Bench, bench, git

@@ -29,7 +29,7 @@ def attach(
     from lopen.application.open_store import one_session, open_store
     from lopen.application.waiting import standstill
     from lopen.cli.rendering import mode_for, subscriber
-    from lopen.storage.lock import is_worked_on
+    from lopen.storage.folder import is_worked_on
 
     store = open_store(context)
     found = one_session(store, session)

@@ -38,7 +38,7 @@ def merge(context: CommandContext, module: ModuleArgument, into: IntoOption = No
     from lopen.application import merging
     from lopen.application.open_store import open_store
     from lopen.application.person_only import require_person
-    from lopen.storage.lock import module_lock
+    from lopen.storage.folder import module_lock
 
     require_person("merge", context.root)
     store, session = complete_session(context.root, open_store(context), module)

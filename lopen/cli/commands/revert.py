@@ -48,7 +48,7 @@ def revert(
     from lopen.application.revert_record import recorded
     from lopen.application.work_trees import apart
     from lopen.documents.modules import find_modules, require_known
-    from lopen.storage.lock import module_lock
+    from lopen.storage.folder import module_lock
     from lopen.storage.project_documents import write_plan
 
     require_person("revert", context.root)

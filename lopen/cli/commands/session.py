@@ -110,7 +110,7 @@ def delete(context: CommandContext, session: SessionArgument, yes: YesOption = F
     from lopen.application.open_store import open_store, store_with
     from lopen.application.person_only import require_person
     from lopen.storage.archives import erase_session
-    from lopen.storage.lock import module_lock
+    from lopen.storage.folder import module_lock
 
     require_person("session delete", context.root)
     store = open_store(context)

@@ -154,7 +154,7 @@ class SqliteRows:
         self._cap("alerts", alert.budget_id)
 
     def _cap(self, name: str, owner: str) -> None:
-        from lopen.storage.capped_lists import trim  # alerts and incidents are rare, and hooks are in a hurry
+        from lopen.storage.segments import trim  # alerts and incidents are rare, and hooks are in a hurry
 
         trim(self._connection, name, owner, self._evidence_max)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.guardrails.wording import confirm_command, extend_command, listing, one_line, times
+from lopen.guardrails.guard import confirm_command, extend_command, listing, one_line, times
 
 
 @given(st.text(max_size=300), st.integers(2, 50))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.workspace.outlines import LARGEST, outline
+from lopen.loop.languages import LARGEST, outline
 
 CASES = {
     "a.py": (
