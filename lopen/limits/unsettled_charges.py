@@ -194,6 +194,7 @@ class Debts:
             alerts += pay(store, self._ledger, self._owed[0], known, self._limits, now)
             self._owed.pop(0)
         if self._gone:
+            store.atomically(lambda rows: rows.memo(KEPT))  # where nothing was owed, it was not asked yet
             self._gone = False
             self._warn("the limits' store is back; what was used meanwhile is counted")
         return tuple(alerts)

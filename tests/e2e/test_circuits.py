@@ -14,7 +14,7 @@ from tests.e2e.behaviours import numbered, run
 from tests.e2e.conftest import MakeProject
 from tests.e2e.stores import kept_in
 from tests.endpoint import Turn, text, tools
-from tests.project import Project, build, plan
+from tests.project import Project, build, component, plan
 from tests.ran import Ran
 
 __all__ = ["kept_in"]  # a fixture
@@ -113,6 +113,18 @@ def test_cooldowns_climb_until_the_fifth_asks_a_person(make_project: MakeProject
     acknowledged(project, ran)
     resumed = project.resume()
     assert resumed.code == 0, resumed.out[-2000:] + resumed.err
+
+
+def test_a_plan_that_is_refused_again_is_asked_about_at_once(make_project: MakeProject) -> None:
+    wrong = tools(("record_components", {"components": [component("core", "AC-9")]}))
+    project = make_project([tools(("record_dependencies", {"dependencies": []})), *[wrong] * 9])
+    project.specify()
+
+    ran = project.drive()
+
+    assert (ran.code, waits(ran), opened(ran)) == (3, [], ["tool_failure"])
+    assert len(project.requests) == 5
+    acknowledged(project, ran)
 
 
 def researching(body: Any) -> bool:
