@@ -74,7 +74,7 @@ def _require_work_tree_path(path: str) -> str:
     return path
 
 
-_ATTRIBUTES = ("working-tree-encoding", "ident", "filter", "eol")
+_ATTRIBUTES = ("working-tree-encoding", "ident", "filter", "eol", "text")
 _OFF = frozenset({"unspecified", "unset"})
 
 
@@ -82,7 +82,7 @@ def conversions(private: PrivateFolder, tree: str, paths: Iterable[str]) -> Mapp
     """Return (path, attribute) → value where an attribute of the tree lets a checkout write other bytes than the blob's.
 
     An `ident` counts whether or not the file has a `$Id$`, a `filter` whether or not one is configured here, `eol` only
-    as `crlf`.
+    as `crlf` of a file that is not `-text`.
     """
     listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
     if not listed:
@@ -90,9 +90,14 @@ def conversions(private: PrivateFolder, tree: str, paths: Iterable[str]) -> Mapp
     git = private.reader(private.indexes / "index.attributes").with_options({"GIT_LITERAL_PATHSPECS": "0"})
     git.run("read-tree", "--reset", tree)
     fields = git.run("check-attr", "--cached", "-z", "--stdin", *_ATTRIBUTES, stdin=listed).fields()
-    found = zip(fields[::3], fields[1::3], fields[2::3], strict=True)
+    found = {
+        (path, name): value for path, name, value in zip(fields[::3], fields[1::3], fields[2::3], strict=True)
+    }
+    binary = {path for (path, name), value in found.items() if name == "text" and value == "unset"}
     return {
         (path, name): value
-        for path, name, value in found
-        if value not in _OFF and (name != "eol" or value == "crlf")
+        for (path, name), value in found.items()
+        if value not in _OFF
+        and name != "text"
+        and (name != "eol" or (value == "crlf" and path not in binary))
     }

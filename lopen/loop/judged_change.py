@@ -68,7 +68,8 @@ def converted_files(
 ) -> Iterator[Finding]:
     """Yield a finding for each file that a checkout converts: an error if the change has brought the rule.
 
-    Line ends of CRLF are a warning. `files` is the change from `base` to `tree`. Each severity is bounded by itself.
+    A rule that was there before is a warning. `files` is the change from `base` to `tree`. Each severity is bounded by
+    itself.
     """
     rules = any(PurePosixPath(change.path).name.casefold() == ".gitattributes" for change in files)
     paths = list(repository.entries(tree)) if rules else [c.path for c in files if c.after is not None]
@@ -78,7 +79,7 @@ def converted_files(
     told: Counter[Severity] = Counter()
     for (path, name), value in sorted(found.items()):
         known = before.get((path, name)) == value
-        severity: Severity = "warning" if known or name == "eol" else "error"
+        severity: Severity = "warning" if known else "error"
         if known and rules and path not in touched:
             continue
         told[severity] += 1

@@ -119,12 +119,14 @@ def test_the_judge_comes_across_all_of_the_work(make_project: MakeProject) -> No
     assert "EDITED" not in project.git("show", "lopen/calc:calc.py")
 
 
-# What a clone would not hold as it was verified; the first lines bring warnings alone
+# What a clone would not hold as it was verified; what was there before brings warnings alone
+BEFORE = "*.txt text eol=crlf"
 REFUSED = {
     "an encoding": "a100.txt working-tree-encoding=UTF-7",
     "an identifier": "calc.py ident",
     "a filter": "calc.py filter=other",
-    "an attribute behind many warnings": "*.txt eol=crlf\ncalc.py ident",
+    "line ends": "*.txt -text eol=crlf\ncalc.py eol=crlf",
+    "an attribute behind many warnings": f"{BEFORE}\ncalc.py ident",
 }
 
 
@@ -138,6 +140,10 @@ def test_what_cannot_be_shown_is_refused(make_project: MakeProject, attributes: 
         *verified("calc-t1"),
     )
     project = make_project([plan(), work])
+    if BEFORE in attributes:
+        project.write(".gitattributes", f"{BEFORE}\n")
+        project.git("add", "-A")
+        project.git("commit", "-qm", "Convert")
     project.specify()
 
     project.drive()
