@@ -42,6 +42,13 @@ class RefMoved(GitError):
     """Another process moved a branch. Nothing was changed."""
 
 
+class NotEncodable(GitError):
+    """A file is not in the encoding that an attribute names for it. Nothing was stored."""
+
+
+_NOT_ENCODED = re.compile(
+    r"(BOM is (required|prohibited) in|failed to encode) '(?P<path>.+?)' (if encoded as|from) (?P<encoding>\S+)"
+)
 _LOCK = re.compile(r"Unable to create '(?P<path>.+?\.lock)': File exists")
 _MOVED = re.compile(
     r"cannot lock ref '.*?': (is at [0-9a-f]+ but expected|reference already exists|unable to resolve)"
@@ -87,6 +94,12 @@ def translate(subcommand: str, exit_code: int, stderr: str, *, folder: str) -> G
         return GitError(
             f"the branch name conflicts with {taken['ref']}",
             hint="rename that branch, or choose another git.branch_prefix",
+            stderr=stderr,
+        )
+    if found := _NOT_ENCODED.search(stderr):
+        return NotEncodable(
+            f"git cannot store {found['path']}: it is not {found['encoding']}, the encoding that .gitattributes names for it",
+            hint="write the file in that encoding, or take working-tree-encoding out of .gitattributes",
             stderr=stderr,
         )
     if _MOVED.search(stderr):

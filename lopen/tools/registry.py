@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from lopen.git.errors import NotEncodable
 from lopen.llm.messages import ToolSpec, ToolUse
 from lopen.llm.request_body import plain_schema
 from lopen.tools.inputs import Input
@@ -94,6 +95,8 @@ class Registry:
             return tool.run(bench, parsed)
         except ToolRefused as refused:
             return failed(refused.error, refused.hint, outcome="refused")
+        except NotEncodable as error:
+            return failed(error.message, error.hint)
 
 
 def explained(error: ValidationError) -> tuple[str, str]:
