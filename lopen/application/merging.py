@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import ResumeOptions
@@ -24,7 +25,7 @@ from lopen.git.repository import Repository
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.sources import Loaded
 from lopen.storage.sessions import SessionStore
-from lopen.storage.temporary import TemporaryFolder
+from lopen.storage.temporary import PREFIX, TemporaryFolder, remove_unheld
 from lopen.tools.verification import Verified, tool_name
 from lopen.workflow.session import Session
 from lopen.workspace.work_trees import LinkedTree
@@ -174,10 +175,15 @@ def accept(repository: Repository, merge: PreparedMerge) -> None:
 
 
 def open_repository(context: CommandContext, loaded: Loaded) -> Repository:
-    """Return the person's own checkout."""
+    """Return the person's own checkout, without the work trees that killed merges left."""
     secrets = KnownSecrets(context.root, os.environ)
     sign = loaded.settings.git.sign
-    return Repository.open(context.root, clock=SystemClock(), sign=sign, known=secrets.current)
+    repository = Repository.open(context.root, clock=SystemClock(), sign=sign, known=secrets.current)
+    for record in (repository.layout.common_dir / "worktrees").glob("*/gitdir"):
+        path = Path(record.read_text("utf-8", "replace").strip()).parent
+        if path.parent.name.startswith(PREFIX) and remove_unheld(path.parent):
+            forget_work_tree(repository, path)
+    return repository
 
 
 def _listed(paths: tuple[str, ...]) -> str:

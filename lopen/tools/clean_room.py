@@ -63,7 +63,9 @@ class CleanRoom:
         self._carried: tuple[tuple[Path, str], ...] = ()
         self._placed: dict[str, Stand] = {}  # for git's folder and for carried paths
         seen_at = repository.root if mounted else self._files.top
-        self._installed = Installed(self._files, self._user, RoomPlace(self._own.path, home, seen_at))
+        self._installed = Installed(
+            self._files, self._user, RoomPlace(self._own.path, home, repository.root, seen_at)
+        )
         self._shown: tuple[tuple[str, str], tuple[tuple[Path, Path], ...]] = (("", ""), ())
         self._key = ("", "", "")  # of the latest tree and set-up command
 

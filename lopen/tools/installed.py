@@ -61,10 +61,11 @@ Ignored = Callable[[Iterable[str]], Iterable[str]]  # returns those of the given
 
 @dataclass(frozen=True, slots=True)
 class RoomPlace:
-    """The room's own folder, the person's checkout it serves, and the path at which its commands see its files."""
+    """The room's own folder, the person's checkout and the work tree it serves, and where its commands see its files."""
 
     folder: Path
     home: Path
+    root: Path
     seen_at: Path
 
     def fingerprint(self) -> str:
@@ -159,6 +160,7 @@ class Installed:
             "made": time.time(),
             "place": self._place.fingerprint(),
             "project": str(self._place.home),
+            "root": str(self._place.root),
         }
         with suppress(OSError):  # it serves this session then
             text = json.dumps(body)
@@ -257,7 +259,8 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def remove_unused(rooms: Path, *, project: Path | None = None) -> int:
-    """Delete rooms that no process holds: those unused for long, the oldest beyond the size, those of `project`.
+    """Delete rooms that no process holds: those without anything installed, which a killed process left, those whose work
+    tree is gone, those unused for long, the oldest beyond the size, those of `project`.
 
     Return the bytes of what was installed in them. `rooms` has a folder for each project.
     """
@@ -267,8 +270,9 @@ def remove_unused(rooms: Path, *, project: Path | None = None) -> int:
     for folder in sorted(found, key=last_use):
         size = int(found[folder].get("bytes", 0))
         old = time.time() - last_use(folder) > KEPT_DAYS * 86_400
+        useless = not found[folder] or not os.path.isdir(found[folder].get("root", ""))
         asked = project is not None and found[folder].get("project") == str(project)
-        if (old or asked or left > MOST_BYTES) and remove_unheld(folder):
+        if (old or useless or asked or left > MOST_BYTES) and remove_unheld(folder):
             left, freed = left - size, freed + size
             with suppress(OSError):
                 folder.parent.rmdir()

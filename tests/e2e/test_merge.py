@@ -11,6 +11,8 @@ import pytest
 from tests.e2e.conftest import MakeProject
 from tests.project import Project, build, plan, specification
 
+VERIFYING = ("tests.crash.faults:die", "lopen.tools.clean_room:CleanRoom.leave", "after", 2)
+
 
 def built(make_project: MakeProject, commands: Mapping[str, str] | None = None, **more: str) -> Project:
     """A project whose module calc is complete, HEAD on its branch."""
@@ -148,6 +150,27 @@ def test_work_of_a_linked_work_tree_is_merged(make_project: MakeProject) -> None
     assert ran.code == 0, ran.err
     assert "return a + b" in project.read("calc.py")
     assert project.git("status", "--porcelain", "--", ":!.lopen") == ""
+
+
+def test_what_a_merge_killed_while_it_verified_left_is_removed(
+    make_project: MakeProject, tmp_path: Path
+) -> None:
+    project = built(
+        make_project, {"verify-setup": "mkdir -p node_modules/dep"}, LOPEN_SANDBOX__NETWORK="true"
+    )
+    commit_on_main(project, "README.md", "welcome\n")
+    killed = project.lopen("merge", "calc", arrange=[VERIFYING], TMPDIR=str(tmp_path))
+    assert killed.code == -9
+    left = list(tmp_path.glob("lopen-private-*/calc"))
+    rooms = Path(project.environment()["XDG_CACHE_HOME"], "lopen/rooms")
+    assert (len(left), len(list(rooms.iterdir()))) == (1, 2)
+
+    ran = project.lopen("merge", "calc", TMPDIR=str(tmp_path))
+
+    assert ran.code == 0, ran.err
+    assert not left[0].exists()
+    assert len(project.git("worktree", "list").splitlines()) == 1
+    assert len(list(rooms.iterdir())) == 1
 
 
 def test_a_killed_merge_is_completed_by_the_next(make_project: MakeProject) -> None:
