@@ -1,7 +1,7 @@
 """TOML: parse a file, tell on which line each key stands, and set one value in a file that a person wrote. Pure.
 
-A statement (a table header, or a key with its value) ends at the first line up to which its lines parse on
-their own; that is exact also for arrays and strings over several lines, and leaves the grammar to `tomllib`.
+A statement (a table header, or a key with its value) ends at the first newline outside of strings and brackets;
+`tomllib` reads each. The time is linear: a repository brings this file along.
 Setting a value leaves comments, order and line ends as they are; it alone needs `tomlkit`, imported there.
 """
 
@@ -15,6 +15,18 @@ from typing import Any
 from lopen.base.errors import WrongUsage
 
 DEEPEST = 20
+# What decides where a statement of valid TOML ends
+_TOKENS = re.compile(
+    r"""
+    "{3} (?: [^\\"]++ | \\. | "{1,2}+(?!") )*+ "{3,5}
+    | '{3} (?: [^']++ | '{1,2}+(?!') )*+ '{3,5}
+    | " (?: [^\\"\n]++ | \\. )*+ "
+    | ' [^'\n]*+ '
+    | \# [^\n]*+
+    | [\[\]{}\n]
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -55,7 +67,7 @@ def lines(text: str) -> dict[str, int]:
     """Return the 1-based line of every dotted key and table of valid TOML; the first line of a table counts."""
     found: dict[str, int] = {}
     table: tuple[str, ...] = ()
-    for number, header, values in _statements(text.replace("\r\n", "\n").split("\n")):
+    for number, header, values in _statements(text.replace("\r\n", "\n")):
         if header:
             table = _deepest(values)
             paths = [table]
@@ -67,21 +79,17 @@ def lines(text: str) -> dict[str, int]:
     return found
 
 
-def _statements(rows: list[str]) -> Iterator[tuple[int, bool, dict[str, Any]]]:
+def _statements(text: str) -> Iterator[tuple[int, bool, dict[str, Any]]]:
     """Yield each statement's first line (1-based), whether it is a header, and what it parses to alone."""
-    first = 0
-    while first < len(rows):
-        for last in range(first, len(rows)):
-            try:
-                values = tomllib.loads("\n".join(rows[first : last + 1]))
-            except tomllib.TOMLDecodeError:
-                continue
-            break
-        else:  # not reached for a text that parses as a whole
-            return
-        if values:
-            yield first + 1, rows[first].lstrip().startswith("["), values
-        first = last + 1
+    start, first, line, depth = 0, 1, 1, 0
+    for token in _TOKENS.finditer(f"{text}\n"):
+        line += token[0].count("\n")
+        depth += (token[0] in ("[", "{")) - (token[0] in ("]", "}"))
+        if token[0] == "\n" and not depth:
+            statement = text[start : token.start()]
+            if values := tomllib.loads(statement):
+                yield first, statement.lstrip().startswith("["), values
+            start, first = token.end(), line
 
 
 def _deepest(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -143,6 +143,30 @@ def test_inline_tables_and_arrays_of_tables_have_their_lines() -> None:
     assert lines(text) == found
 
 
+TRICKY = r"""
+"a]".b = [ # ]
+  '"', "\"[", [1, {c = "}"}],
+]
+c = '''
+d = 1 ['''
+"#g" = 1 # '''
+[[h]]
+"""
+
+
+def test_brackets_and_quotes_inside_values_end_no_statement() -> None:
+    quoted = 'e = """"x\\\\\nf = [\\"""""\ni = 1\n'
+    assert lines(TRICKY) == {"a]": 2, "a].b": 2, "c": 5, "#g": 7, "h": 8}
+    assert lines(quoted) == {"e": 1, "i": 3}
+    assert tomllib.loads(quoted) == {"e": '"x\\\nf = [""', "i": 1}
+
+
+def test_a_long_list_takes_time_in_proportion_to_its_length() -> None:
+    """A cloned repository brings its configuration; each line parsed with all before it would take an hour."""
+    text = "a = [\n" + '"x",\n' * 40_000 + "]\nb = 1\n"
+    assert lines(text) == {"a": 1, "b": 40_003}
+
+
 def test_the_file_that_init_writes_can_be_set_key_by_key() -> None:
     for line in CONFIG.splitlines():
         if found := re.match(r"# (\w+) = ", line):
