@@ -11,7 +11,7 @@ from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
 from lopen.base.files import plain_name
 from lopen.base.hashing import content_hash
-from lopen.base.user_folders import cache_folder, required
+from lopen.base.person import cache_folder, required
 from lopen.git.checkout import Checkout
 from lopen.sandbox.ancestry import end_orphans
 from lopen.sandbox.choice import choose

@@ -19,10 +19,10 @@ from lopen.limits.admin_actions import NoSuch, confirm_budget
 from lopen.limits.stores.opening import open_limits
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.storage.folder import Locked, is_running, module_holder, module_lock
-from lopen.storage.person_requests import PersonRequest, add_request
+from lopen.storage.journal import PersonRequest, add_request
 from lopen.storage.project_documents import write_plan
 from lopen.storage.sessions import SessionStore
-from lopen.workflow.decide import task_skipped
+from lopen.workflow.next_step import task_skipped
 from lopen.workflow.pauses import VERDICT
 from lopen.workflow.session import Pause, Question, Session
 from lopen.workflow.task_tree import Task

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
-from lopen.base.owner_seal import unkept
+from lopen.base.person import unkept
 from lopen.storage.database import Database, ForeignDatabase, UnreadableDatabase
 from lopen.storage.folder import CACHE, DATABASE, quarantine_file, require_plain, state_folder
 from lopen.storage.segments import ARCHIVES_FOLDER

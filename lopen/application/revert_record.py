@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
 from lopen.base.events import Reverted
-from lopen.storage.conversations import ConversationStore
+from lopen.storage.journal import ConversationStore
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import RevertIntent, Session
 from lopen.workflow.task_tree import completed_again, reopened

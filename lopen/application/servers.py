@@ -19,8 +19,8 @@ from pathlib import Path
 
 from lopen.base.errors import LopenError
 from lopen.base.files import create_file, replace_file
+from lopen.base.person import data_folder, required
 from lopen.base.process_identity import lives, start_time
-from lopen.base.user_folders import data_folder, required
 
 OPEN = "/open"  # the path of links that work once
 LINK_SECONDS = 600  # a link that `lopen serve --link` prints

@@ -1,23 +1,30 @@
-"""The model of a session: real or replayed, its exchanges recorded, and no secret sent to it."""
+"""The model of a session: real or replayed, its exchanges recorded, and no secret sent to it.
+
+A tool may read a file that contains a key, and a command may print one. The model gets `[redacted:known]` in its
+place, and the user one alert per secret. Only known values are removed: text that merely looks like a secret may be
+the text that the model works on.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final, Protocol
 
 from lopen.application.command_context import CommandContext
 from lopen.application.confinement import recording_path
 from lopen.application.run_options import ResumeOptions
 from lopen.base.clock import Clock, SystemClock
+from lopen.base.events import AlertRaised, Event
 from lopen.llm.anthropic_model import AnthropicModel
-from lopen.llm.messages import Model
+from lopen.llm.messages import Model, OnText, OnUsage, Request, Response, ignore_usage
 from lopen.llm.recorder import Recorder, RecordingModel
 from lopen.llm.recording import UnreadableRecording
 from lopen.llm.recording import load as load_recording
 from lopen.llm.replay import ReplayModel
-from lopen.llm.secret_filter import SecretFilteringModel
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.storage.folder import quarantine_file, state_folder
@@ -77,3 +84,81 @@ def _recorder(
     except OSError as error:
         context.warn(f"this run is not recorded: {path}: {error.strerror or error}")
         return None
+
+
+SIGNED: Final = frozenset({"thinking", "redacted_thinking"})  # goes back as it came, or not at all
+KEPT: Final = frozenset({"type", "id", "name", "tool_use_id", "signature", "cache_control"})
+
+
+class Secrets(Protocol):
+    """The known secrets (implemented by `lopen.sandbox.known_secrets`)."""
+
+    def refresh(self) -> None: ...
+
+    def hide(self, text: str) -> str: ...
+
+    def sources(self, text: str) -> set[str]: ...
+
+
+class SecretFilteringModel:
+    """A model that never receives a known secret. `notify` gets one alert per secret that was removed."""
+
+    def __init__(self, inner: Model, secrets: Secrets, session: str, notify: Callable[[Event], None]) -> None:
+        self._inner = inner
+        self._secrets = secrets
+        self._session = session
+        self._notify = notify
+        self._reported: set[str] = set()
+
+    @property
+    def local(self) -> bool:
+        """Same as in the wrapped model."""
+        return bool(getattr(self._inner, "local", False))
+
+    def connect(self) -> None:
+        """Same as in the wrapped model."""
+        self._inner.connect()
+
+    def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
+        """Send through the wrapped model, without known secrets in the request."""
+        self._secrets.refresh()
+        found: list[str] = []
+        filtered = replace(
+            request,
+            system=[replace(block, text=self._filtered_text(block.text, found)) for block in request.system],
+            messages=[
+                {**message, "content": self._filtered(message["content"], found)}
+                for message in request.messages
+            ],
+        )
+        self._report({place for text in found for place in self._secrets.sources(text)})
+        return self._inner.send(filtered, on_text, on_usage)
+
+    def _filtered_text(self, text: str, found: list[str]) -> str:
+        clean = self._secrets.hide(text)
+        if clean != text:
+            found.append(text)
+        return clean
+
+    def _filtered(self, value: Any, found: list[str]) -> Any:
+        """Filter every text in the value; signed blocks, ids and names are unchanged."""
+        if isinstance(value, str):
+            return self._filtered_text(value, found)
+        if isinstance(value, Mapping):
+            if value.get("type") in SIGNED:
+                return value
+            return {k: inner if k in KEPT else self._filtered(inner, found) for k, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._filtered(inner, found) for inner in value]
+        return value
+
+    def _report(self, places: set[str]) -> None:
+        for place in sorted(places - self._reported):
+            self._reported.add(place)
+            self._notify(
+                AlertRaised(
+                    "secret",
+                    f"session:{self._session}",
+                    f"text for the model contained the secret of {place}; it was removed before sending",
+                )
+            )

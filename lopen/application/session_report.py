@@ -14,7 +14,7 @@ from lopen.limits.budgets.budget import BudgetState
 from lopen.oracle.verdict import established, verdict_from_json
 from lopen.storage.archives import ArchivedSession
 from lopen.storage.sessions import SessionStore
-from lopen.workflow.assess import displayed_step, met_criteria, scope_of, standing_work
+from lopen.workflow.next_step import displayed_step, met_criteria, scope_of, standing_work
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import progress

@@ -53,8 +53,7 @@ from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
 from lopen.storage.audit import AuditTrail
-from lopen.storage.conversations import ConversationStore
-from lopen.storage.journal import Journal
+from lopen.storage.journal import ConversationStore, Journal
 from lopen.storage.project_documents import Specifications, write_plan
 from lopen.storage.sessions import SessionStore
 from lopen.tools.clean_room import CleanRoom

@@ -10,7 +10,7 @@ from pathlib import Path
 from lopen.application.command_context import CommandContext
 from lopen.base.clock import Clock, SystemClock
 from lopen.base.hashing import content_hash
-from lopen.base.user_folders import cache_folder, required
+from lopen.base.person import cache_folder, required
 from lopen.git.branches import require_commit
 from lopen.git.checkout import Checkout
 from lopen.git.repository import Repository

@@ -29,7 +29,7 @@ def start(arguments: Sequence[str]) -> NoReturn:
     """Answer the event that `arguments` name; the process ends."""
     gc.disable()  # it ends before there is anything to collect
     known = _load()
-    from lopen.base.user_folders import use_absolute_path
+    from lopen.base.person import use_absolute_path
     from lopen.claude_hooks.entry import run
 
     if not known:

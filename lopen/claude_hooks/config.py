@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from lopen.base.money import NAMES, ORDER, in_order
-from lopen.base.user_folders import config_folder
+from lopen.base.person import config_folder
 from lopen.limits.budgets.budget import BudgetSpec
 from lopen.limits.circuits.rules import BY_NAME, RULES
 

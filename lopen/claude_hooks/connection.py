@@ -9,7 +9,7 @@ import os
 
 import lopen
 from lopen.base.errors import StoreUnreachable
-from lopen.base.owner_seal import is_own, unkept
+from lopen.base.person import is_own, unkept
 from lopen.base.quick_sqlite import sqlite3
 
 TYPE_CHECKING = False

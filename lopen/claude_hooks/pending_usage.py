@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.owner_seal import holds, sealed
+from lopen.base.person import holds, sealed
 from lopen.base.quick_stdlib import Value, dumps, loads
 from lopen.claude_hooks.config import AGENT, session_spec
 from lopen.limits.budgets.budget import BudgetUsage, Charge

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from lopen.base.user_folders import config_folder, data_folder
+from lopen.base.person import config_folder, data_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

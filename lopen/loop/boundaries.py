@@ -22,8 +22,7 @@ from lopen.loop.oracle_calls import BoundaryVerdict, Judge
 from lopen.loop.project_context import lacks
 from lopen.oracle.verdict import Finding, Scope
 from lopen.tools.workbench import Workbench
-from lopen.workflow.assess import scope_of
-from lopen.workflow.decide import enter_step
+from lopen.workflow.next_step import enter_step, scope_of
 from lopen.workflow.pauses import BOUNDARY, gate_pause, review_pause, scope_pause
 from lopen.workflow.session import MOVED, Approval, Pause, Session, StepProgress, waits
 from lopen.workflow.steps import Step, Trigger

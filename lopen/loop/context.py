@@ -16,8 +16,7 @@ from lopen.loop.oracle_calls import Judge
 from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
 from lopen.storage.audit import AuditTrail
-from lopen.storage.conversations import ConversationStore
-from lopen.storage.journal import Journal
+from lopen.storage.journal import ConversationStore, Journal
 from lopen.storage.sessions import SessionStore
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry, Tool

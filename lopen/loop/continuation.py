@@ -12,7 +12,7 @@ from lopen.loop.iteration import bench_for, conversation_of, open_budget
 from lopen.loop.startup import BUDGET_EXTENDED
 from lopen.loop.transcript import Resumed, digest, rebuilt
 from lopen.prompts.parts import decisions
-from lopen.storage.conversations import StoredConversation
+from lopen.storage.journal import StoredConversation
 from lopen.tools.running import runs_again
 from lopen.workflow.session import PauseKind, Session
 from lopen.workflow.steps import PLANNING_STEPS, Step

@@ -20,12 +20,11 @@ from lopen.llm.recorder import result_fields
 from lopen.llm.request_body import can_stand_last, cut_call, sendable
 from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, failed_calls, say, still_refused
-from lopen.storage.conversations import ConversationStore
-from lopen.storage.person_requests import pause_requested
-from lopen.tools.results import ToolResult, tool_result
+from lopen.storage.journal import ConversationStore, pause_requested
+from lopen.tools.calls import ToolResult, tool_result
 from lopen.tools.running import ToolRunner, rests_on_earlier_calls
 from lopen.tools.workbench import Workbench
-from lopen.workflow.decide import Outcome
+from lopen.workflow.next_step import Outcome
 from lopen.workflow.pauses import person_pause
 from lopen.workflow.session import Pause
 from lopen.workflow.steps import PLANNING_STEPS, Step

@@ -20,7 +20,7 @@ from lopen.guardrails.habits import HabitLimits, circles, undisciplined
 from lopen.guardrails.resource_limits import level_of
 from lopen.limits.texts import extension
 from lopen.loop.context import SessionContext
-from lopen.workflow.assess import assess, facts_of, scope_of
+from lopen.workflow.next_step import assess, facts_of, scope_of
 from lopen.workflow.pauses import gate_pause
 from lopen.workflow.session import Approval, Pause, Session
 from lopen.workflow.steps import ORDER, Step, number, phase_of

@@ -22,10 +22,10 @@ from lopen.loop.research import research
 from lopen.loop.transcript import Resumed, Transcript, TurnCounts, opening_of
 from lopen.oracle.verdict import Scope
 from lopen.prompts.prompt import build
-from lopen.tools.results import ToolResult
+from lopen.tools.calls import ToolResult
 from lopen.tools.running import ToolRunner
 from lopen.tools.workbench import Workbench
-from lopen.workflow.decide import enter_step
+from lopen.workflow.next_step import enter_step
 from lopen.workflow.pauses import gate_pause, iterations_pause, stuck_pause
 from lopen.workflow.session import MOVED, NEEDS_MODEL, Pause, Session, StepProgress, waits
 from lopen.workflow.steps import Step, Trigger

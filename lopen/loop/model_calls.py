@@ -34,8 +34,7 @@ from lopen.llm.messages import (
 from lopen.llm.prices import cost_usd
 from lopen.llm.retry import RetryPolicy, Substitutes, TrackedModel, ask
 from lopen.prompts.sizes import RequestSizes
-from lopen.storage.journal import Journal
-from lopen.storage.person_requests import pause_requested
+from lopen.storage.journal import Journal, pause_requested
 from lopen.workflow.pauses import circuit_pause, endpoint_pause, person_pause
 from lopen.workflow.session import Pause
 

@@ -31,8 +31,8 @@ from lopen.oracle.verdict import (
     verdict_from_json,
 )
 from lopen.storage.sessions import SessionStore
+from lopen.tools.calls import ToolResult, tool_result
 from lopen.tools.judged_tree import JudgedTree
-from lopen.tools.results import ToolResult, tool_result
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.pauses import VERDICT, verdict_pause

@@ -21,7 +21,7 @@ from lopen.oracle.verdict import Finding, established
 from lopen.prompts.parts import CHARS_PER_TOKEN, Part
 from lopen.prompts.prompt import Surroundings
 from lopen.settings.schema import Settings
-from lopen.workflow.assess import standing_work
+from lopen.workflow.next_step import standing_work
 from lopen.workflow.session import Session
 from lopen.workflow.steps import PLANNING_STEPS, Step
 from lopen.workspace.protection import ToolRefused

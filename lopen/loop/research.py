@@ -13,8 +13,8 @@ from lopen.loop.context import SessionContext
 from lopen.loop.model_calls import ModelCall
 from lopen.prompts.parts import DECIDED, decision_lines
 from lopen.prompts.templates import template
+from lopen.tools.calls import ToolResult, done, failed, tool_result
 from lopen.tools.registry import Registry
-from lopen.tools.results import ToolResult, done, failed, tool_result
 from lopen.tools.running import NoLog, ToolRunner
 from lopen.tools.workbench import Workbench
 from lopen.workflow.pauses import circuit_pause

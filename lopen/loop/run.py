@@ -25,8 +25,8 @@ from lopen.loop.iteration import (
 from lopen.loop.model_calls import CallPaused
 from lopen.loop.startup import completed, try_commands
 from lopen.storage.audit import last_failure
-from lopen.storage.person_requests import has_requests, take_requests
-from lopen.workflow.decide import Outcome, decide, task_skipped
+from lopen.storage.journal import has_requests, take_requests
+from lopen.workflow.next_step import Outcome, decide, task_skipped
 from lopen.workflow.pauses import confirm_command, idle_pause, interrupted_pause, person_pause
 from lopen.workflow.session import MOVED, Pause, Session, StepProgress, waits
 from lopen.workflow.steps import Step

@@ -14,11 +14,11 @@ from lopen.documents.spec import SKILLS_AND_HOOKS
 from lopen.limits.budgets.budget import BudgetUsage
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
-from lopen.storage.person_requests import drop_pauses
+from lopen.storage.journal import drop_pauses
 from lopen.tools.dependency_files import is_manifest
 from lopen.tools.verification import tool_name
 from lopen.tools.verify_programs import start_failure
-from lopen.workflow.assess import displayed_step
+from lopen.workflow.next_step import displayed_step
 from lopen.workflow.pauses import question_pause, review_pause
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import State

@@ -15,9 +15,9 @@ from lopen.git.commit_hooks import HooksSnapshot, Runner
 from lopen.git.commits import completion_message
 from lopen.git.repository import require_repository
 from lopen.guardrails.repeated_failures import after_success
-from lopen.tools.results import ToolResult, done, failed
+from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
-from lopen.workflow.decide import enter_step
+from lopen.workflow.next_step import enter_step
 from lopen.workflow.session import CommitIntent, Session
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import State, Task

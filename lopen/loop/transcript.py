@@ -16,7 +16,7 @@ from lopen.llm.recorder import result_fields, result_text
 from lopen.llm.request_body import sendable, text_block
 from lopen.oracle.verdict import Finding
 from lopen.prompts.parts import bullet
-from lopen.storage.conversations import ConversationStore, StoredConversation
+from lopen.storage.journal import ConversationStore, StoredConversation
 from lopen.tools.running import summarised
 from lopen.workflow.session import Session
 

@@ -22,9 +22,8 @@ from lopen.base.errors import LopenError
 from lopen.base.hashing import content_hash
 from lopen.base.trusted_programs import find_on_path
 from lopen.settings.schema.machine import McpServer
-from lopen.tools.inputs import AnyInput
+from lopen.tools.calls import AnyInput, ToolResult, done, failed
 from lopen.tools.registry import BUILDING, EVERYWHERE, Tool
-from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
 
 if TYPE_CHECKING:

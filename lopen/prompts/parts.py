@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lopen.workflow.assess import met_criteria
+from lopen.workflow.next_step import met_criteria
 from lopen.workflow.session import Session
 from lopen.workflow.steps import number, phase_of
 from lopen.workflow.task_tree import Component, Task, next_task, progress

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from lopen.base.errors import LopenError
 from lopen.base.files import read_own
+from lopen.base.person import data_folder
 from lopen.base.redaction import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
 from lopen.base.stat_cache import Signature, signature
-from lopen.base.user_folders import data_folder
 
 MIN_LENGTH = 8  # a shorter value occurs in texts by chance
 MAX_WORD_LENGTH = 12

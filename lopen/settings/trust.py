@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from lopen.base.files import read_own, write_config
-from lopen.base.user_folders import data_folder, required
+from lopen.base.person import data_folder, required
 from lopen.settings.keys import Key, Value, shown
 
 # What `circuit.<rule>.threshold` means where it is unset: a repository is held to these.

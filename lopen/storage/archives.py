@@ -20,7 +20,7 @@ from typing import Any
 from lopen.base.errors import StorageError
 from lopen.base.files import plain_name, store_bytes
 from lopen.storage.database import Database, NewerSchema, migrations
-from lopen.storage.person_requests import take_requests
+from lopen.storage.journal import take_requests
 from lopen.storage.segments import ROW_KINDS, segments
 from lopen.storage.session_rows import record_deleted_id
 from lopen.storage.sessions import NoSuchSession, SessionStore

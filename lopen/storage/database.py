@@ -15,7 +15,7 @@ from typing import Any
 
 from lopen.base.errors import StorageError
 from lopen.base.files import private_folder
-from lopen.base.owner_seal import is_own, stamp, unkept
+from lopen.base.person import is_own, stamp, unkept
 
 BUSY_TIMEOUT_S = 5.0
 WAL_PAGES = 256  # a checkpoint runs at this size; a turn writes about twenty pages

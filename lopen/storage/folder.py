@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lopen.base.errors import LopenError, StorageError
 from lopen.base.files import private_folder, read_foreign, store_text
-from lopen.base.owner_seal import holds, sealed
+from lopen.base.person import holds, sealed
 from lopen.base.process_identity import lives, start_time
 
 DATABASE = "state.db"

@@ -15,7 +15,7 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
-from lopen.base.owner_seal import holds, owner, sealed
+from lopen.base.person import holds, owner, sealed
 from lopen.workflow.session import Approval, Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 

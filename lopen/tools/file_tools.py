@@ -9,8 +9,8 @@ from typing import Any
 from lopen.base.hashing import content_hash
 from lopen.sandbox.command import Command
 from lopen.storage.audit import Outcome
-from lopen.tools import inputs
-from lopen.tools.results import ToolResult, done
+from lopen.tools import calls
+from lopen.tools.calls import ToolResult, done
 from lopen.tools.workbench import Workbench
 from lopen.workflow.steps import Step
 from lopen.workspace.protection import ToolRefused
@@ -24,21 +24,21 @@ OUTPUT_CHARS = 30_000
 LONGEST_COMMAND = 120_000  # bytes; the kernel's limit for one argument is 128 KiB
 
 
-def read_file(bench: Workbench, wanted: inputs.ReadFile) -> ToolResult:
+def read_file(bench: Workbench, wanted: calls.ReadFile) -> ToolResult:
     """Read a text file or some lines of it."""
     read = bench.project.workspace.read(wanted.path, wanted.offset or 1, wanted.limit)
     fields = {"lines": read.lines, "truncated": read.truncated} | noted(read.note)
     return ToolResult(True, fields, read.content, content_hash=read.content_hash)
 
 
-def list_files(bench: Workbench, wanted: inputs.ListFiles) -> ToolResult:
+def list_files(bench: Workbench, wanted: calls.ListFiles) -> ToolResult:
     """List files that git does not ignore."""
     found = bench.project.workspace.list_files(wanted.path or "", wanted.glob or "")
     fields = {"files": list(found.files), "truncated": found.truncated} | noted(found.note)
     return ToolResult(True, fields, content_hash=content_hash("\n".join(found.files)))
 
 
-def search_files(bench: Workbench, wanted: inputs.SearchFiles) -> ToolResult:
+def search_files(bench: Workbench, wanted: calls.SearchFiles) -> ToolResult:
     """Search files for matching lines."""
     found = bench.project.workspace.search(wanted.pattern, wanted.path or "", wanted.glob or "")
     matches = [asdict(m) for m in found.matches]
@@ -51,7 +51,7 @@ def noted(note: str) -> dict[str, str]:
     return {"note": note} if note else {}
 
 
-def write_file(bench: Workbench, wanted: inputs.WriteFile) -> ToolResult:
+def write_file(bench: Workbench, wanted: calls.WriteFile) -> ToolResult:
     """Write a whole file."""
     _refuse_carried(bench, wanted.path)
     written = bench.project.workspace.write(wanted.path, wanted.content)
@@ -59,7 +59,7 @@ def write_file(bench: Workbench, wanted: inputs.WriteFile) -> ToolResult:
     return done(content_hash=content_hash(wanted.content), bytes=written.bytes, **note)
 
 
-def edit_file(bench: Workbench, wanted: inputs.EditFile) -> ToolResult:
+def edit_file(bench: Workbench, wanted: calls.EditFile) -> ToolResult:
     """Replace a passage of a file."""
     _refuse_carried(bench, wanted.path)
     edited = bench.project.workspace.edit(
@@ -87,7 +87,7 @@ def _work(bench: Workbench, path: str) -> dict[str, str]:
     return noted(IGNORED.format(path=path))
 
 
-def run_command(bench: Workbench, wanted: inputs.RunCommand) -> ToolResult:
+def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
     """Run a shell command; `ok` is true if it ran, whatever its `exit_code`."""
     _refuse_unrunnable(wanted.command)
     building = bench.session.step is Step.ITERATE_THROUGH_TASKS

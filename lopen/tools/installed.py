@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lopen.base.files import replace_file
-from lopen.base.owner_seal import holds, sealed
+from lopen.base.person import holds, sealed
 from lopen.sandbox.environment import search_path
 from lopen.storage.temporary import last_use, remove_unheld
 from lopen.workspace.plain_files import FileState, entries_in, remove, state_at

@@ -13,9 +13,9 @@ from lopen.git.checkout import Checkout
 from lopen.llm.messages import ToolSpec, ToolUse
 from lopen.llm.request_body import plain_schema
 from lopen.oracle.diff_files import numbered_source
-from lopen.tools import inputs
+from lopen.tools import calls
+from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.registry import explained
-from lopen.tools.results import ToolResult, done, failed
 from lopen.workspace.listing import MAX_LISTED, glob_matcher
 from lopen.workspace.protection import ToolRefused
 from lopen.workspace.search import search_texts
@@ -28,23 +28,23 @@ LONGEST_LINE = 10_000
 BROKEN = f"Lines are broken after {LONGEST_LINE:,} characters, and each piece counts as a line."
 _LONG_LINE = re.compile(f"[^\\n]{{{LONGEST_LINE}}}(?!\\n|\\Z)")
 
-_TOOLS: Mapping[str, tuple[type[inputs.Input], str]] = {
+_TOOLS: Mapping[str, tuple[type[calls.Input], str]] = {
     "read_file": (
-        inputs.ReadFile,
+        calls.ReadFile,
         f"A file of the tree under judgement, with line numbers; at most {READ_CHARACTERS:,} characters, `offset` "
         "(a line) gives the rest.",
     ),
     "list_files": (
-        inputs.ListFiles,
+        calls.ListFiles,
         f"The files of the tree under judgement with their sizes, below `path` and matching `glob`; at most "
         f"{MAX_LISTED:,}.",
     ),
     "search_files": (
-        inputs.SearchFiles,
+        calls.SearchFiles,
         "Lines of the tree under judgement that match a Python regular expression; at most 200.",
     ),
     "read_output": (
-        inputs.ReadOutput,
+        calls.ReadOutput,
         "The whole output of a verify command, by its tool's name (verify_tests, for example).",
     ),
 }
@@ -81,15 +81,15 @@ class JudgedTree:
         except ToolRefused as refused:
             return failed(refused.error, refused.hint)
 
-    def _run(self, wanted: inputs.Input) -> ToolResult:
+    def _run(self, wanted: calls.Input) -> ToolResult:
         match wanted:
-            case inputs.ReadFile():
+            case calls.ReadFile():
                 return self._read_file(wanted)
-            case inputs.ListFiles():
+            case calls.ListFiles():
                 return self._list_files(wanted)
-            case inputs.SearchFiles():
+            case calls.SearchFiles():
                 return self._search_files(wanted)
-            case inputs.ReadOutput():
+            case calls.ReadOutput():
                 return self._read_output(wanted)
         raise TypeError(f"no tool takes {type(wanted).__name__}")
 
@@ -99,7 +99,7 @@ class JudgedTree:
         entries = self.repository.entries(self.tree)
         return {path: entry.blob for path, entry in sorted(entries.items()) if not entry.is_submodule}
 
-    def _read_file(self, wanted: inputs.ReadFile) -> ToolResult:
+    def _read_file(self, wanted: calls.ReadFile) -> ToolResult:
         path = wanted.path.removeprefix("./")
         blob = self._blobs.get(path)
         if blob is None:
@@ -111,14 +111,14 @@ class JudgedTree:
         text = _text(self.repository.blob_contents([blob])[blob])
         return _excerpt(text, wanted.offset or 1, wanted.limit)
 
-    def _list_files(self, wanted: inputs.ListFiles) -> ToolResult:
+    def _list_files(self, wanted: calls.ListFiles) -> ToolResult:
         paths = self._below(wanted.path, wanted.glob)
         listed = paths[:MAX_LISTED]
         sizes = self.repository.blob_sizes(self._blobs[path] for path in listed)
         files = [{"path": path, "bytes": sizes.get(self._blobs[path], 0)} for path in listed]
         return done(files=files, truncated=len(paths) > len(listed))
 
-    def _search_files(self, wanted: inputs.SearchFiles) -> ToolResult:
+    def _search_files(self, wanted: calls.SearchFiles) -> ToolResult:
         paths = self._below(wanted.path, wanted.glob)
         sizes = self.repository.blob_sizes(self._blobs[path] for path in paths)
         if sum(sizes.values()) > SEARCHED_BYTES:
@@ -130,7 +130,7 @@ class JudgedTree:
         found = search_texts(texts, wanted.pattern)
         return done(matches=[asdict(match) for match in found.matches], truncated=found.truncated)
 
-    def _read_output(self, wanted: inputs.ReadOutput) -> ToolResult:
+    def _read_output(self, wanted: calls.ReadOutput) -> ToolResult:
         output = self.outputs.get(wanted.tool.replace("-", "_"))
         if output is None:
             raise ToolRefused(

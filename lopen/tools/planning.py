@@ -9,12 +9,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from lopen.base.events import Event, PlanRecorded
-from lopen.tools import inputs
-from lopen.tools.inputs import ComponentInput, TaskInput
-from lopen.tools.results import ToolResult, done, failed
+from lopen.tools import calls
+from lopen.tools.calls import ComponentInput, TaskInput, ToolResult, done, failed
 from lopen.tools.workbench import Workbench
-from lopen.workflow.assess import assess, facts_of
-from lopen.workflow.decide import enter_step
+from lopen.workflow.next_step import assess, enter_step, facts_of
 from lopen.workflow.session import Dependency, Session
 from lopen.workflow.steps import Step, Trigger
 from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree, find_cycle, selectable
@@ -43,7 +41,7 @@ def _nothing_to_build(session: Session) -> bool:
     )
 
 
-def record_dependencies(bench: Workbench, wanted: inputs.RecordDependencies) -> ToolResult:
+def record_dependencies(bench: Workbench, wanted: calls.RecordDependencies) -> ToolResult:
     """Step 2's result."""
     found = tuple(Dependency(d.name, d.kind, d.reason, d.available) for d in wanted.dependencies)
     session = replace(
@@ -58,7 +56,7 @@ def record_dependencies(bench: Workbench, wanted: inputs.RecordDependencies) -> 
     return _advance(bench, session, Trigger.DEPENDENCIES_DETERMINED, told, **extra)
 
 
-def record_components(bench: Workbench, wanted: inputs.RecordComponents) -> ToolResult:
+def record_components(bench: Workbench, wanted: calls.RecordComponents) -> ToolResult:
     """Step 3's result; the components and criteria become the original scope."""
     spec = bench.project.load_spec(bench.session.module)
     criteria = {c.id: c.text for c in spec.criteria}
@@ -82,13 +80,13 @@ def record_components(bench: Workbench, wanted: inputs.RecordComponents) -> Tool
     return _advance(bench, session, Trigger.COMPONENTS_IDENTIFIED, told, components=recorded)
 
 
-def select_component(bench: Workbench, wanted: inputs.SelectComponent) -> ToolResult:
+def select_component(bench: Workbench, wanted: calls.SelectComponent) -> ToolResult:
     """Record step 4's result. Components recorded as done are verified first: others may wait for them."""
     pause = bench.steps.verify_done(bench)
     return replace(_select_component(bench, wanted), pause=pause)
 
 
-def _select_component(bench: Workbench, wanted: inputs.SelectComponent) -> ToolResult:
+def _select_component(bench: Workbench, wanted: calls.SelectComponent) -> ToolResult:
     tree = bench.session.tree
     component = tree.component(wanted.name)
     choices = [c for c in selectable(tree) if not c.given_up]
@@ -105,7 +103,7 @@ def _select_component(bench: Workbench, wanted: inputs.SelectComponent) -> ToolR
     return _advance(bench, session, Trigger.COMPONENT_SELECTED, told, component=component.name)
 
 
-def record_tasks(bench: Workbench, wanted: inputs.RecordTasks) -> ToolResult:
+def record_tasks(bench: Workbench, wanted: calls.RecordTasks) -> ToolResult:
     """Step 5's result: tasks go behind those the component has."""
     session = bench.session
     component = session.tree.component(wanted.component)

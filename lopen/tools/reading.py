@@ -11,10 +11,10 @@ from lopen.base.hashing import content_hash
 from lopen.documents.modules import read_topic, render_note, slug, topics
 from lopen.documents.sections import AmbiguousSection, NoSuchSection
 from lopen.documents.spec import parse_specification
-from lopen.tools import inputs
-from lopen.tools.results import ToolResult, done, failed
+from lopen.tools import calls
+from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
-from lopen.workflow.assess import scope_of
+from lopen.workflow.next_step import scope_of
 from lopen.workflow.pauses import question_pause
 from lopen.workflow.session import Question
 from lopen.workflow.steps import Step, phase_of
@@ -25,7 +25,7 @@ MOST_QUESTIONS = 3  # of a session; the answers from this one on say so
 STOP_ASKING = "stop asking: decide by the specification, and record the step's result"
 
 
-def read_spec(bench: Workbench, wanted: inputs.ReadSpec) -> ToolResult:
+def read_spec(bench: Workbench, wanted: calls.ReadSpec) -> ToolResult:
     """Read a section of the specification, or its outline."""
     try:
         spec = bench.project.load_spec(wanted.module or bench.session.module)
@@ -52,7 +52,7 @@ def paper(module: str) -> str:
     return f"specs/{module}/SPECIFICATION.md"
 
 
-def read_research(bench: Workbench, wanted: inputs.ReadResearch) -> ToolResult:
+def read_research(bench: Workbench, wanted: calls.ReadResearch) -> ToolResult:
     """List the research topics, or read the note on one of them."""
     folder = bench.project.root / "specs" / bench.session.module
     if wanted.topic is None:
@@ -75,7 +75,7 @@ def _readable(text: str, path: str, line: int, **fields: Any) -> ToolResult:
     return done(raw=head, content_hash=seen, truncated=True, note=note, **fields)
 
 
-def read_plan(bench: Workbench, _: inputs.NoInput) -> ToolResult:
+def read_plan(bench: Workbench, _: calls.NoInput) -> ToolResult:
     """Return the recorded plan."""
     components = [
         {
@@ -97,7 +97,7 @@ def read_plan(bench: Workbench, _: inputs.NoInput) -> ToolResult:
     return done(plan={"components": components})
 
 
-def get_current_context(bench: Workbench, _: inputs.NoInput) -> ToolResult:
+def get_current_context(bench: Workbench, _: calls.NoInput) -> ToolResult:
     """Return phase, step, component, task, selectable components and the scope."""
     session = bench.session
     component = session.tree.component(session.selected) if session.selected else None
@@ -126,13 +126,13 @@ def task_fields(task: Task) -> dict[str, Any]:
     }
 
 
-def report_progress(bench: Workbench, said: inputs.ReportProgress) -> ToolResult:
+def report_progress(bench: Workbench, said: calls.ReportProgress) -> ToolResult:
     """Display the message to people, without any other effect."""
     bench.journal.tell(ProgressReported(said.message[:2_000]))
     return done()
 
 
-def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
+def ask_user(bench: Workbench, wanted: calls.AskUser) -> ToolResult:
     """Return a person's answer, or the question's default, which is recorded as an assumption."""
     session = bench.session
     options = tuple(wanted.options or ())
@@ -154,7 +154,7 @@ def ask_user(bench: Workbench, wanted: inputs.AskUser) -> ToolResult:
     return replace(done(answer=None, assumed=False, waiting=True), pause=question_pause(session, question))
 
 
-def _assume(bench: Workbench, wanted: inputs.AskUser, options: tuple[str, ...], asked: int) -> ToolResult:
+def _assume(bench: Workbench, wanted: calls.AskUser, options: tuple[str, ...], asked: int) -> ToolResult:
     told = QuestionAsked(wanted.question, options, wanted.default, wanted.default, assumed=True)
     line = f"{' '.join(wanted.question.split())} Assumed: {' '.join(wanted.default.split())}"
     bench.journal.change(told, assumptions=(*bench.session.assumptions, line), clarifications=asked)
@@ -162,7 +162,7 @@ def _assume(bench: Workbench, wanted: inputs.AskUser, options: tuple[str, ...], 
     return done(answer=wanted.default, assumed=True, **enough)
 
 
-def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> ToolResult:
+def write_spec(bench: Workbench, wanted: calls.WriteSpec) -> ToolResult:
     """Write the specification and return the problems that `lopen check` would report."""
     module = bench.session.module
     name = f"specs/{module}/SPECIFICATION.md"
@@ -173,7 +173,7 @@ def write_spec(bench: Workbench, wanted: inputs.WriteSpec) -> ToolResult:
     return replace(done(problems=problems), recorded=not problems)
 
 
-def log_research(bench: Workbench, wanted: inputs.LogResearch) -> ToolResult:
+def log_research(bench: Workbench, wanted: calls.LogResearch) -> ToolResult:
     """Write a note beside the specification."""
     text = render_note(
         wanted.topic, wanted.summary, wanted.findings, wanted.sources or (), wanted.relevance or ""
@@ -185,6 +185,6 @@ def log_research(bench: Workbench, wanted: inputs.LogResearch) -> ToolResult:
     return done(path=name)
 
 
-def research(bench: Workbench, wanted: inputs.Research) -> ToolResult:
+def research(bench: Workbench, wanted: calls.Research) -> ToolResult:
     """Run a sub-agent with the read-only tools and log its findings."""
     return bench.steps.research(bench, wanted.topic, wanted.question)

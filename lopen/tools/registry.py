@@ -16,8 +16,7 @@ from pydantic import ValidationError
 from lopen.git.errors import NotEncodable
 from lopen.llm.messages import ToolSpec, ToolUse
 from lopen.llm.request_body import plain_schema
-from lopen.tools.inputs import Input
-from lopen.tools.results import ToolResult, failed
+from lopen.tools.calls import Input, ToolResult, failed
 from lopen.workflow.steps import PLANNING_STEPS, Step, number
 from lopen.workspace.protection import ToolRefused
 

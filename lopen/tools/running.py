@@ -15,9 +15,8 @@ from lopen.base.clock import Clock
 from lopen.base.events import ToolEnded, ToolStarted
 from lopen.llm.messages import ToolUse
 from lopen.storage.audit import AuditTrail, Outcome
-from lopen.tools.inputs import Input
+from lopen.tools.calls import Input, ToolResult, failed
 from lopen.tools.registry import Registry, Tool
-from lopen.tools.results import ToolResult, failed
 from lopen.tools.watch import Watch
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Pause

@@ -9,11 +9,11 @@ from lopen.base.events import GuardrailRaised, TaskChanged
 from lopen.guardrails.completion import QUALITY, check_quality, missing
 from lopen.guardrails.guard import Claim, GuardFacts, GuardVerdict, one_line
 from lopen.oracle.verdict import Scope
-from lopen.tools import inputs
+from lopen.tools import calls
+from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.planning import task_from, unfit
-from lopen.tools.results import ToolResult, done, failed
 from lopen.tools.workbench import Workbench
-from lopen.workflow.decide import enter_step
+from lopen.workflow.next_step import enter_step
 from lopen.workflow.pauses import review_pause
 from lopen.workflow.steps import Trigger
 from lopen.workflow.task_tree import State, Task
@@ -21,7 +21,7 @@ from lopen.workflow.task_tree import State, Task
 LEFT_SHOWN = 20  # files that a verify command left, by name
 
 
-def update_task_status(bench: Workbench, wanted: inputs.UpdateTaskStatus) -> ToolResult:
+def update_task_status(bench: Workbench, wanted: calls.UpdateTaskStatus) -> ToolResult:
     """Ends the task in progress. `complete` is lopen's decision, on evidence that still holds."""
     session = bench.session
     task = session.tree.task(wanted.task_id)
@@ -85,7 +85,7 @@ def _false_claim(bench: Workbench, what: str, answer: ToolResult) -> ToolResult:
     return replace(answer, false_claim=True)
 
 
-def update_subtask(bench: Workbench, wanted: inputs.UpdateSubtask) -> ToolResult:
+def update_subtask(bench: Workbench, wanted: calls.UpdateSubtask) -> ToolResult:
     """Ticks a line of a checklist."""
     task = bench.session.tree.task(wanted.task_id)
     if task is None:
@@ -99,7 +99,7 @@ def update_subtask(bench: Workbench, wanted: inputs.UpdateSubtask) -> ToolResult
     return done()
 
 
-def add_task(bench: Workbench, wanted: inputs.AddTask) -> ToolResult:
+def add_task(bench: Workbench, wanted: calls.AddTask) -> ToolResult:
     """More work, at the end of a component."""
     component = bench.session.tree.component(wanted.component)
     if component is None:
@@ -121,7 +121,7 @@ def add_task(bench: Workbench, wanted: inputs.AddTask) -> ToolResult:
     return replace(done(task_id=task.id), pause=review_pause(bench.session))
 
 
-def split_task(bench: Workbench, wanted: inputs.SplitTask) -> ToolResult:
+def split_task(bench: Workbench, wanted: calls.SplitTask) -> ToolResult:
     """Replace the task in progress by smaller ones; the first keeps its id and the work done so far."""
     session, task = bench.session, bench.session.task
     owner = session.tree.owner(wanted.task_id)
@@ -145,7 +145,7 @@ def split_task(bench: Workbench, wanted: inputs.SplitTask) -> ToolResult:
     return replace(done(tasks=recorded, note=note), pause=review_pause(bench.session))
 
 
-def _piece(task_id: str, wanted: inputs.TaskInput, whole: Task) -> Task:
+def _piece(task_id: str, wanted: calls.TaskInput, whole: Task) -> Task:
     """Return a piece of a task; it has what it does not name from the whole."""
     piece = task_from(task_id, wanted)
     return replace(
@@ -158,7 +158,7 @@ def _piece(task_id: str, wanted: inputs.TaskInput, whole: Task) -> Task:
     )
 
 
-def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult:
+def verify_command(tool: str, bench: Workbench, _: calls.NoInput) -> ToolResult:
     """Runs a verify command of the approved specification and reads its exit code."""
     result = bench.project.verifier.run(tool)
     if result is None:
@@ -186,7 +186,7 @@ def verify_command(tool: str, bench: Workbench, _: inputs.NoInput) -> ToolResult
     return ToolResult(True, shown, pause=bench.project.verifier.setup_approval.pause)
 
 
-def verify_task_completion(bench: Workbench, wanted: inputs.VerifyTask) -> ToolResult:
+def verify_task_completion(bench: Workbench, wanted: calls.VerifyTask) -> ToolResult:
     """The judge's verdict on the task in progress."""
     task = bench.session.task
     if task is None or wanted.task_id != task.id:
@@ -199,7 +199,7 @@ def verify_task_completion(bench: Workbench, wanted: inputs.VerifyTask) -> ToolR
     return result
 
 
-def verify_component_completion(bench: Workbench, wanted: inputs.VerifyComponent) -> ToolResult:
+def verify_component_completion(bench: Workbench, wanted: calls.VerifyComponent) -> ToolResult:
     """The judge's verdict on a component."""
     component = bench.session.tree.component(wanted.component)
     if component is None:
@@ -208,7 +208,7 @@ def verify_component_completion(bench: Workbench, wanted: inputs.VerifyComponent
     return _judged(bench, "component", component.id)
 
 
-def verify_module_completion(bench: Workbench, _: inputs.NoInput) -> ToolResult:
+def verify_module_completion(bench: Workbench, _: calls.NoInput) -> ToolResult:
     """The judge's verdict on the module."""
     return _judged(bench, "module", bench.session.module)
 

@@ -21,7 +21,7 @@ from lopen.limits.circuits.call_gate import CallGate
 from lopen.llm.messages import ToolUse
 from lopen.oracle.runner_output import failed_tests
 from lopen.storage.journal import Journal
-from lopen.tools.results import ToolResult, failed
+from lopen.tools.calls import ToolResult, failed
 from lopen.tools.workbench import Project
 from lopen.workflow.pauses import circuit_pause
 from lopen.workflow.session import Pause

@@ -15,8 +15,8 @@ from lopen.oracle.verdict import Scope
 from lopen.settings.schema import Settings
 from lopen.storage.journal import Journal
 from lopen.storage.project_documents import Specifications
+from lopen.tools.calls import ToolResult
 from lopen.tools.commands import Commands
-from lopen.tools.results import ToolResult
 from lopen.tools.verification import Verifier
 from lopen.workflow.session import Pause, Session
 from lopen.workspace.work_trees import WorkTree

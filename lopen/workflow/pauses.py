@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
-from lopen.workflow.assess import Scope
+from lopen.workflow.next_step import Scope
 from lopen.workflow.session import Pause, Question, Session
 from lopen.workflow.task_tree import Component
 

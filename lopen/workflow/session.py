@@ -78,7 +78,7 @@ class Approval:
     commands: Mapping[str, str | None]  # verify command name → command line, None if there is none
     changed: tuple[str, ...] = ()  # sections that read otherwise, or are gone, since the approval before
     test_removals: tuple[str, ...] = ()  # globs of test files whose tests may be removed
-    seal: str = ""  # proof of the person (`lopen.base.owner_seal`), which the store sets and checks
+    seal: str = ""  # proof of the person (`lopen.base.person`), which the store sets and checks
 
 
 @dataclass(frozen=True, slots=True)

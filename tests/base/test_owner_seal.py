@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.errors import StorageError
-from lopen.base.owner_seal import holds, sealed, unkept
-from lopen.base.user_folders import data_folder
+from lopen.base.person import data_folder, holds, sealed, unkept
 from lopen.claude_hooks.connection import LeanDatabase
 from lopen.storage.database import Database, ForeignDatabase
 
@@ -34,7 +33,7 @@ def test_a_seal_holds_for_exactly_what_was_sealed() -> None:
 
 
 def test_the_key_lies_in_the_person_s_own_folder_and_outlives_the_process() -> None:
-    code = "from lopen.base.owner_seal import sealed; print(sealed('x'))"
+    code = "from lopen.base.person import sealed; print(sealed('x'))"
     path = Path(__file__).parents[1]
     said = subprocess.run(
         [sys.executable, "-c", code],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lopen.base.user_folders import config_folder, data_folder
+from lopen.base.person import config_folder, data_folder
 from lopen.claude_hooks.protect import forbidden, in_shell, plain_words
 from lopen.claude_hooks.resolved_commands import Resolution
 from tests.fuzz.inputs import bounded, pieces

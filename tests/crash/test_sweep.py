@@ -38,7 +38,7 @@ EFFECTS = (
     Effect("the model answers", "lopen.llm.anthropic_model:AnthropicModel.send", 2),
     Effect("the exchange is recorded", "lopen.llm.recorder:Recorder.record", 2),
     Effect("tokens are settled", "lopen.limits.budgets.meter:Meter.settle", 2),
-    Effect("a conversation begins", "lopen.storage.conversations:ConversationStore.begin", 2),
+    Effect("a conversation begins", "lopen.storage.journal:ConversationStore.begin", 2),
     Effect("a response is stored", "lopen.loop.conversation:Conversation._keep", 2),
     Effect("a turn is settled", "lopen.loop.model_calls:ModelCalls._settle", 2),
     Effect("a stored response is answered", "lopen.loop.conversation:Conversation._answered", 2),

@@ -17,9 +17,9 @@ from lopen.oracle.runner_commands import called_runners
 from lopen.oracle.runner_output import plain, tail
 from lopen.oracle.submission import TOOL, UnreadableVerdict, read_verdict
 from lopen.test_integrity import FileChange, find_tampering
+from lopen.tools.calls import ToolResult
 from lopen.tools.catalogue import catalogue
 from lopen.tools.registry import Registry
-from lopen.tools.results import ToolResult
 from lopen.tools.verify_programs import programs
 from lopen.workflow.steps import Step
 from lopen.workspace.paths import split

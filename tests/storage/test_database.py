@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lopen.base.errors import ExitCode, Stopped, StorageError
-from lopen.base.owner_seal import stamp
+from lopen.base.person import stamp
 from lopen.storage.database import Database, NewerSchema, UnreadableDatabase, migrations
 
 LATEST = migrations()[-1][0]

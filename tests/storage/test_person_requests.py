@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from lopen.storage.database import Database
-from lopen.storage.person_requests import PersonRequest, add_request, drop_pauses, take_requests
+from lopen.storage.journal import PersonRequest, add_request, drop_pauses, take_requests
 
 SESSION = "calc-20260301-1"
 

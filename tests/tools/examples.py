@@ -21,11 +21,11 @@ from lopen.storage.database import Database
 from lopen.storage.journal import Journal
 from lopen.storage.project_documents import Specifications
 from lopen.storage.sessions import SessionStore
+from lopen.tools.calls import ToolResult, done
 from lopen.tools.catalogue import catalogue
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.registry import Registry
-from lopen.tools.results import ToolResult, done
 from lopen.tools.verification import Verifier
 from lopen.tools.workbench import Nobody, Project, Workbench
 from lopen.workflow.session import Pause, Session

@@ -10,7 +10,7 @@ import pytest
 from lopen.base.events import ProgressReported, TaskChanged
 from lopen.loop.task_commit import Committer
 from lopen.settings.schema import Settings
-from lopen.tools.results import ToolResult, done
+from lopen.tools.calls import ToolResult, done
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import State
 from tests.prompts.examples import long_specification, planned

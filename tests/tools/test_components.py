@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.tools.inputs import ComponentInput
+from lopen.tools.calls import ComponentInput
 from lopen.tools.planning import by_name, component_id, component_problems, merged
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, find_cycle, progress

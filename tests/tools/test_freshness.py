@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lopen.oracle.verdict import Scope
 from lopen.sandbox.command import CommandResult
 from lopen.storage.database import Database
-from lopen.tools.results import ToolResult, done
+from lopen.tools.calls import ToolResult, done
 from lopen.tools.workbench import IterationEvidence
 from tests.prompts.examples import planned
 from tests.tools.examples import Bench, bench, project

@@ -10,8 +10,8 @@ import pytest
 from lopen.base.clock import FakeClock
 from lopen.git.repository import Repository
 from lopen.llm.messages import ToolUse
+from lopen.tools.calls import ToolResult
 from lopen.tools.judged_tree import BROKEN, JudgedTree
-from lopen.tools.results import ToolResult
 from tests.tools.examples import project
 
 OUTPUT = "".join(f"line {n}\n" for n in range(1, 2_001))

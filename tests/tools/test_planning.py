@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lopen.base.events import PlanRecorded, StepEntered
-from lopen.tools.results import ToolResult
+from lopen.tools.calls import ToolResult
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step

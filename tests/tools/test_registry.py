@@ -9,10 +9,9 @@ import pytest
 
 from lopen.llm.messages import ToolUse
 from lopen.llm.stream_parser import parse_input
+from lopen.tools.calls import Input, ToolResult, done, failed
 from lopen.tools.catalogue import catalogue
-from lopen.tools.inputs import Input
 from lopen.tools.registry import Registry, Tool
-from lopen.tools.results import ToolResult, done, failed
 from lopen.workflow.steps import Step
 
 REGISTRY = Registry(catalogue({"verify-tests": "pytest"}))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lopen.sandbox.command import CommandResult
-from lopen.tools.results import ToolResult
+from lopen.tools.calls import ToolResult
 from tests.prompts.examples import planned
 from tests.tools.examples import Bench, bench, git
 

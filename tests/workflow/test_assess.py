@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lopen.workflow.assess import Facts, Scope, assess, facts_of, scope_of
+from lopen.workflow.next_step import Facts, Scope, assess, facts_of, scope_of
 from lopen.workflow.session import Session
 from lopen.workflow.steps import ORDER, PLANNING_STEPS, Step, reachable
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, next_task, selectable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command
-from lopen.workflow.assess import displayed_step
+from lopen.workflow.next_step import displayed_step
 
 
 @command

@@ -15,7 +15,7 @@ from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command, group
 from lopen.cli.parameters import SessionArgument
 from lopen.cli.rendering.lines import counted
-from lopen.workflow.assess import displayed_step
+from lopen.workflow.next_step import displayed_step
 
 app = group("List, show, resume, delete, prune or export sessions.", default="list")
 

@@ -11,7 +11,7 @@ from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import UnfinishedModule
 from lopen.cli.rendering.lines import MARKS, step_title
-from lopen.workflow.assess import displayed_step, standing_work
+from lopen.workflow.next_step import displayed_step, standing_work
 from lopen.workflow.pauses import FAILURES_TO_ASK
 from lopen.workflow.steps import phase_of
 from lopen.workflow.task_tree import TaskTree, progress

@@ -11,7 +11,7 @@ from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
 from lopen.base.errors import LopenError
-from lopen.base.user_folders import cache_folder, config_folder, data_folder, required
+from lopen.base.person import cache_folder, config_folder, data_folder, required
 
 VALUES = (None, "", "relative", "./x", "~/x", "/absolute", "/absolute/", "//twice", " /space")
 

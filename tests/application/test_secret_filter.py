@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lopen.application.session_model import SecretFilteringModel
 from lopen.base.events import AlertRaised, Event
 from lopen.base.redaction import hidden
 from lopen.llm.messages import Request, Response, ScriptedModel, SystemBlock, Usage, unheard
-from lopen.llm.secret_filter import SecretFilteringModel
 
 SECRET = "a-secret-value"
 
