@@ -1,4 +1,4 @@
-"""Modules and sessions as plain objects, for `--json` and for the API, and what the verdicts on their work say."""
+"""Modules and sessions as plain objects, for `--json` and for the API, and what verdicts and counters say of their work."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import Any, Literal
 from lopen.application.open_store import store_of
 from lopen.base.events import Reverted
 from lopen.limits.budgets.budget import BudgetState
+from lopen.limits.circuits.circuit import CircuitState
 from lopen.oracle.verdict import established, verdict_from_json
+from lopen.settings.schema import Settings
 from lopen.storage.archives import ArchivedSession
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.next_step import displayed_step, met_criteria, scope_of, standing_work
+from lopen.workflow.pauses import FAILURES_TO_ASK
 from lopen.workflow.session import Session
 from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import progress
@@ -184,3 +187,66 @@ def module_object(store: SessionStore, name: str, budget: BudgetState | None) ->
         "cost_usd": budget.cost_usd if budget else 0.0,
         "unpriced_tokens": budget.unpriced_tokens if budget else 0,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A counter and the limit at which lopen acts; `rung` is its recorded escalation."""
+
+    name: str
+    used: int
+    limit: int
+    rung: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.used}/{self.limit}" + (f" ({self.rung})" if self.rung else "")
+
+
+def counters(session: Session, settings: Settings, circuit: CircuitState | None) -> list[Counter]:
+    """Return every counter; failures are counted per task."""
+    confirmed = session.confirmed
+    found = [
+        Counter("iterations", session.iterations, session.iterations_granted),
+        Counter("questions asked", session.clarifications, settings.workflow.max_clarifications),
+        *_failures(session, settings.workflow.failure_threshold),
+        Counter(
+            "failed boundaries in a row",
+            session.failed_boundaries,
+            confirmed.get("boundary", 0) + FAILURES_TO_ASK,
+        ),
+        Counter(
+            "added tasks",
+            sum(t.added for t in session.tree.tasks),
+            max(session.planned_tasks, 1) + confirmed.get("added", 0),
+        ),
+        Counter(
+            "files edited since the last test run",
+            len(circuit.calls.edited) if circuit else 0,
+            settings.tool_discipline.max_files_edited,
+        ),
+    ]
+    if circuit is not None:
+        found += [
+            Counter(
+                "calls since the last passing verify", circuit.calls.iteration_count, circuit.max_iterations
+            ),
+            Counter(
+                "identical calls in a row", circuit.calls.duplicate_call_count, circuit.duplicate_threshold
+            ),
+        ]
+    return found
+
+
+def _failures(session: Session, threshold: int) -> list[Counter]:
+    counts = {t.id: t.failures for t in session.tree.tasks if t.failures and not t.given_up}
+    if session.step_failures:
+        counts[session.step.value] = session.step_failures
+    return [
+        Counter(
+            f"failures in a row of {subject}",
+            failures,
+            max(threshold, session.confirmed.get(subject, 0)),
+            session.pressure.get(subject, ""),
+        )
+        for subject, failures in counts.items()
+    ]

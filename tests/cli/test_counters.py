@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from lopen.cli.commands.status import Counter, counters
+from lopen.application.session_report import Counter, counters
 from lopen.guardrails.call_history import CallHistory
 from lopen.limits.circuits.circuit import CircuitState
 from lopen.settings.schema import Settings

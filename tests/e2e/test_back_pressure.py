@@ -101,7 +101,7 @@ def test_failures_are_counted_on_by_the_next_process_and_every_climb_is_kept(
         "rung": "intervention",
     }
     assert counter(project, "files edited since the last test run")["used"] == 5
-    assert "failures in a row of calc-t1: 3/3 (intervention)" in project.lopen("status", "calc").out
+    assert "failures in a row of calc-t1: 3/3 (intervention)" in project.lopen("status", "calc", "--all").out
 
     session = ran.named("session_paused")[0]["session"]
     assert project.lopen("confirm", session, "--note", "use a table").code == 0

@@ -178,7 +178,7 @@ def test_external_calls_that_cost_too_much_are_held_on_a_loopback_endpoint_too(
     assert len(project.oracle_requests) == 1
     command = shlex.split(ran.named("session_paused")[0]["command"])
     assert command[:3] == ["lopen", "circuit", "ack"]
-    shown = project.lopen("status").out
+    shown = project.lopen("status", "-v").out
     assert "sub-agents and external calls have cost $0.02 or more" in shown
     assert re.search(r"^Memory: \d+ KB / 5 MB limit \(\d+\.\d% used\)$", shown, re.MULTILINE)
     assert project.lopen(*command[1:]).code == 0

@@ -63,3 +63,23 @@ def test_a_draft_without_a_key_leaves_no_session(make_project: MakeProject) -> N
     ran = project.lopen("spec", "report", "-p", "Make a report", **NO_KEY)
     assert (ran.code, "no key for the model endpoint was found" in ran.err) == (1, True)
     assert "no sessions yet" in project.lopen("session", "list").out
+
+
+def test_status_fits_a_screen_however_long_the_plan_is(make_project: MakeProject) -> None:
+    project = make_project([plan(tasks=tuple(f"Part {number}" for number in range(1, 41))), build("calc-t1")])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    assert project.lopen("run", "calc", "--max-iterations", "2").code == 3
+    shown, whole = project.lopen("status"), project.lopen("status", "--all")
+    assert shown.out.count("\n") <= 24
+    for text in (
+        "components 0/1 · tasks 1/40",
+        "core 1/40",
+        "calc-t2 Part 2",
+        "more: lopen status calc --all",
+        "spent: $",
+    ):
+        assert text in shown.out, shown.out
+    assert shown.last_line == whole.last_line
+    for text in ("calc-t1 Part 1", "calc-t40 Part 40", "iterations: 2/2", "Memory: ", "module:calc"):
+        assert text in whole.out, whole.out

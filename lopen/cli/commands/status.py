@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
+from lopen.base.money import cost_text, dollars
 from lopen.cli.command import command
 from lopen.cli.parameters import UnfinishedModule
 from lopen.cli.rendering.lines import MARKS, step_title
 from lopen.workflow.next_step import displayed_step, standing_work
-from lopen.workflow.pauses import FAILURES_TO_ASK
 from lopen.workflow.steps import phase_of
-from lopen.workflow.task_tree import TaskTree, progress
+from lopen.workflow.task_tree import State, TaskTree, progress
 
 if TYPE_CHECKING:
     from lopen.application.limits import ProjectLimits
-    from lopen.limits.circuits.circuit import CircuitState
-    from lopen.settings.schema import Settings
+    from lopen.application.session_report import Counter
     from lopen.storage.sessions import SessionStore
     from lopen.workflow.session import Session
 
 
+SCREEN = 24  # lines
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Also every finished task, budget, counter and verdict (as -v).")
+]
+
+
 @command
-def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode:
-    """Show the state of a module's session, and what waits for you."""
+def status(context: CommandContext, module: UnfinishedModule = None, all: AllOption = False) -> ExitCode:
+    """Show the state of a module's session, what it has spent, and what waits for you, on one screen."""
     from lopen.application.limits import looked_up
     from lopen.application.open_store import open_store, store_of
     from lopen.application.servers import running_servers
@@ -60,7 +68,9 @@ def status(context: CommandContext, module: UnfinishedModule = None) -> ExitCode
             counters=counted,
             limits_unknown=limits.unknown or None,
         )
-        context.say("\n".join(lines(context, store, session, limits)))
+        if not context.json:
+            told = lines if all or context.verbose else first_screen
+            context.say("\n".join(told(context, store, session, limits)))
     return ExitCode.OK
 
 
@@ -74,13 +84,76 @@ def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
     return unfinished or ([newest] if newest else [])
 
 
-def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
-    """Return the status of a session as lines for a person."""
-    from lopen.application.session_report import held_criteria
-    from lopen.application.waiting import shown_status, standstill_lines
+def first_screen(
+    context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
+) -> list[str]:
+    """Return the status of a session on one screen: the tree is shortened, and what is in order is left out."""
+    from lopen.application.waiting import standstill_lines
 
-    done, verdicts, standing = progress(session.tree), store.verdicts(session.id), standing_work(session)
-    criteria = len(held_criteria(session, verdicts))
+    head = _head(context, store, session)
+    tail = [*limits.lines, *_spent(session, limits)]
+    verdicts = _listed_verdicts(store, session)
+    tail += [_verdict_line(verdict) for verdict in verdicts[-1:]]
+    if session.branch:
+        tail.append(f"branch: {session.branch}")
+    tail += work_tree_lines(context, session)
+    tail += standstill_lines(context.root, store, session)
+    tree = tree_lines(session.tree, session.selected)
+    room = max(4, SCREEN - len(head) - len(tail) - 1)
+    if len(tree) > room:
+        tree = [line for line, is_open in _open_work(session.tree, session.selected) if is_open]
+    if len(tree) > room:
+        tree = [*tree[: room - 1], f"    … {len(tree) - room + 1} more: lopen status {session.module} --all"]
+    return [*head, *tree, *tail]
+
+
+def _open_work(tree: TaskTree, selected: str | None) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of the tree, with False for each that belongs to finished work; a component counts its tasks."""
+    for component in tree.components:
+        marked, *tasks = tree_lines(replace(tree, components=(component,)), selected)
+        done = sum(t.state is State.COMPLETE for t in component.tasks)
+        yield f"{marked} {done}/{len(tasks)}" if tasks else marked, True
+        finished = component.state is State.COMPLETE
+        yield from (
+            (line, not finished and task.state is not State.COMPLETE)
+            for line, task in zip(tasks, component.tasks, strict=True)
+        )
+
+
+def _spent(session: Session, limits: ProjectLimits) -> list[str]:
+    """Return what the session has spent of its limits, and each budget and circuit that is not in order."""
+    from lopen.limits.report import budget_lines, circuit_lines
+
+    wanted = _budget_ids(session)
+    told = []
+    for budget in limits.budgets:
+        if budget.budget_id == f"session:{session.id}":
+            most = f" of {dollars(session.max_cost_usd)}" if session.max_cost_usd else ""
+            tokens = f" of {budget.max_tokens:,}" if budget.max_tokens else ""
+            cost = cost_text(budget.cost_usd, budget.unpriced_tokens)
+            told.append(f"spent: {cost}{most}, {budget.tokens_used:,}{tokens} tokens")
+    near = [b for b in limits.budgets if b.budget_id in wanted and b.status != "active"]
+    circuits = [c for c in limits.circuits if c.circuit_id == f"session:{session.id}" and c.state != "closed"]
+    now = datetime.now(UTC)
+    return [
+        *told,
+        *(budget_lines(near) if near else []),
+        *(line for c in circuits for line in circuit_lines(c, now)),
+    ]
+
+
+def _budget_ids(session: Session) -> set[str]:
+    task = session.task
+    return {f"module:{session.module}", f"session:{session.id}", f"task:{task.id}" if task else ""}
+
+
+def _head(context: CommandContext, store: SessionStore, session: Session) -> list[str]:
+    """Return the session's state, its step, and how much of it is done."""
+    from lopen.application.session_report import held_criteria
+    from lopen.application.waiting import shown_status
+
+    done = progress(session.tree)
+    criteria = len(held_criteria(session, store.verdicts(session.id)))
     told = [f"{session.module}: {shown_status(context.root, session)} (session {session.id})"]
     if not session.finished:
         step = displayed_step(session)
@@ -90,13 +163,31 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
             f"criteria {criteria}/{len(session.criteria)} · components {done.components_done}/{done.components}"
             f" · tasks {done.tasks_done}/{done.tasks}"
         )
-    told += tree_lines(session.tree, session.selected)
+    return told
+
+
+def _listed_verdicts(store: SessionStore, session: Session) -> list[dict[str, Any]]:
+    """Return the failed verdicts, and those on work that is still there."""
+    from lopen.application.session_report import present_verdicts
+
+    standing = standing_work(session)
+    return [v for v in present_verdicts(store, session) if not v["passed"] or v["subject"] in standing]
+
+
+def _verdict_line(verdict: Mapping[str, Any]) -> str:
+    result = "passed" if verdict["passed"] else "failed"
+    return (
+        f"verdict on {verdict['scope']} {verdict['subject']}: {result} ({verdict['confidence']} confidence)"
+    )
+
+
+def lines(context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits) -> list[str]:
+    """Return the whole status of a session as lines for a person."""
+    from lopen.application.waiting import standstill_lines
+
+    told = [*_head(context, store, session), *tree_lines(session.tree, session.selected)]
     told += limits_lines(context, store, session, limits)
-    for verdict in [v for v in verdicts if not v["passed"] or v["subject"] in standing][-3:]:
-        result = "passed" if verdict["passed"] else "failed"
-        told.append(
-            f"verdict on {verdict['scope']} {verdict['subject']}: {result} ({verdict['confidence']} confidence)"
-        )
+    told += [_verdict_line(verdict) for verdict in _listed_verdicts(store, session)[-3:]]
     if session.branch:
         told.append(f"branch: {session.branch}")
     told += work_tree_lines(context, session)
@@ -139,8 +230,7 @@ def limits_lines(
     from lopen.retention.policy import retention_policy
     from lopen.retention.report import memory_line
 
-    task = session.task
-    wanted = {f"module:{session.module}", f"session:{session.id}", f"task:{task.id}" if task else ""}
+    wanted = _budget_ids(session)
     budgets = [b for b in limits.budgets if b.budget_id in wanted]
     circuits = [c for c in limits.circuits if c.circuit_id == f"session:{session.id}"]
     told = [*limits.lines, *(budget_lines(budgets) if budgets else [])]
@@ -158,68 +248,7 @@ def session_counters(
     context: CommandContext, store: SessionStore, session: Session, limits: ProjectLimits
 ) -> list[Counter]:
     """Return the counters of the guardrails against their limits."""
+    from lopen.application.session_report import counters
+
     circuit = next((c for c in limits.circuits if c.circuit_id == f"session:{session.id}"), None)
     return counters(session, context.load().settings, circuit)
-
-
-@dataclass(frozen=True, slots=True)
-class Counter:
-    """A counter and the limit at which lopen acts; `rung` is its recorded escalation."""
-
-    name: str
-    used: int
-    limit: int
-    rung: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.used}/{self.limit}" + (f" ({self.rung})" if self.rung else "")
-
-
-def counters(session: Session, settings: Settings, circuit: CircuitState | None) -> list[Counter]:
-    """Return every counter; failures are counted per task."""
-    confirmed = session.confirmed
-    found = [
-        Counter("iterations", session.iterations, session.iterations_granted),
-        Counter("questions asked", session.clarifications, settings.workflow.max_clarifications),
-        *_failures(session, settings.workflow.failure_threshold),
-        Counter(
-            "failed boundaries in a row",
-            session.failed_boundaries,
-            confirmed.get("boundary", 0) + FAILURES_TO_ASK,
-        ),
-        Counter(
-            "added tasks",
-            sum(t.added for t in session.tree.tasks),
-            max(session.planned_tasks, 1) + confirmed.get("added", 0),
-        ),
-        Counter(
-            "files edited since the last test run",
-            len(circuit.calls.edited) if circuit else 0,
-            settings.tool_discipline.max_files_edited,
-        ),
-    ]
-    if circuit is not None:
-        found += [
-            Counter(
-                "calls since the last passing verify", circuit.calls.iteration_count, circuit.max_iterations
-            ),
-            Counter(
-                "identical calls in a row", circuit.calls.duplicate_call_count, circuit.duplicate_threshold
-            ),
-        ]
-    return found
-
-
-def _failures(session: Session, threshold: int) -> list[Counter]:
-    counts = {t.id: t.failures for t in session.tree.tasks if t.failures and not t.given_up}
-    if session.step_failures:
-        counts[session.step.value] = session.step_failures
-    return [
-        Counter(
-            f"failures in a row of {subject}",
-            failures,
-            max(threshold, session.confirmed.get(subject, 0)),
-            session.pressure.get(subject, ""),
-        )
-        for subject, failures in counts.items()
-    ]
