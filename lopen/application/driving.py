@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -250,29 +251,41 @@ def as_argument(value: Value) -> str:
 
 def finish(context: CommandContext, loop: SessionContext, session: Session, only: str) -> ExitCode:
     """Print the last line, run the notification command and return the exit code."""
-    code, line = ExitCode.OK, ""
+    code, line, message = ExitCode.OK, "", f"{session.module} is complete"
     if session.status == "paused" and session.pause is not None:
-        code = ExitCode.PERSON_NEEDED
+        code, message = ExitCode.PERSON_NEEDED, session.pause.message
         leaves = context.presentation.detaches() and _paused_by_person(session)
         line = f"next: {session.pause.command}" if context.resumable and not leaves else ""
         if only == "requirement_gathering" and session.pause.kind == "gate":
             code = ExitCode.OK
     elif not session.finished:
         loop.record.journal.change(status="paused")  # nothing runs any more, and nothing was interrupted
-        line = f"{only.replace('_', ' ')} is complete; next: lopen run {session.module}"
-    notify(loop, code)
+        phase = only.replace("_", " ")
+        line = f"{phase} is complete; next: lopen run {session.module}"
+        message = f"{phase} of {session.module} is complete"
+    notify(loop, code, message)
     if line:
         context.say(line)
     return code
 
 
-def notify(loop: SessionContext, code: ExitCode) -> None:
-    """Run the person's notification command on exit 3 and at the end."""
+_DESKTOP = (
+    "HOME",
+    "USER",
+    "LANG",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+)
+
+
+def notify(loop: SessionContext, code: ExitCode, message: str) -> None:
+    """Run the person's notification command on exit 3 and at the end, with what a desktop's notifier needs."""
     command = loop.settings.notify.command
     session = loop.record.journal.session
     if not command:
         return
-    message = session.pause.message if session.pause else f"{session.module} is complete"
     try:
         subprocess.run(  # noqa: S602 - from the person's configuration, never the repository's
             command,
@@ -283,6 +296,7 @@ def notify(loop: SessionContext, code: ExitCode) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={
+                **{name: os.environ[name] for name in _DESKTOP if name in os.environ},
                 "PATH": "/usr/local/bin:/usr/bin:/bin",
                 "LOPEN_MESSAGE": message,
                 "LOPEN_MODULE": session.module,

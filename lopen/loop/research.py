@@ -8,7 +8,7 @@ from uuid import uuid4
 from lopen.base.events import Notice
 from lopen.documents.modules import render_note, slug
 from lopen.llm.messages import ContextTooLong, Request, SystemBlock
-from lopen.llm.request_body import sendable, text_block
+from lopen.llm.request_body import cut_call, sendable, text_block
 from lopen.loop.context import SessionContext
 from lopen.loop.model_calls import ModelCall
 from lopen.prompts.parts import DECIDED, decision_lines
@@ -21,6 +21,7 @@ from lopen.workflow.pauses import circuit_pause
 from lopen.workflow.session import Pause
 
 MAX_TURNS = 20
+CUT_OFF = "(These findings were cut off at the longest answer that the model may give.)"
 TOOLS = ("read_file", "list_files", "search_files", "read_spec", "read_research")
 
 
@@ -79,11 +80,13 @@ def _converse(context: SessionContext, bench: Workbench, question: str) -> tuple
     for turn in range(1, MAX_TURNS + 1):
         runner.begin_turn(turn)
         response = context.models.calls.ask(ModelCall(request, "research", turn))
+        if response.stop_reason in ("refusal", "model_context_window_exceeded"):
+            return "", None
         if not response.tool_uses:
-            return response.text, None
-        results = [
-            tool_result(u, r) for u, r in zip(response.tool_uses, runner.run(response.tool_uses), strict=True)
-        ]
+            cut_off = response.stop_reason == "max_tokens"
+            return f"{response.text}\n\n{CUT_OFF}" if cut_off else response.text, None
+        answers = runner.run(response.tool_uses, unfinished=cut_call(response))
+        results = [tool_result(use, answer) for use, answer in zip(response.tool_uses, answers, strict=True)]
         if runner.pause is not None:  # nothing more is paid for
             return "", runner.pause
         messages = (

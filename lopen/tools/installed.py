@@ -253,7 +253,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     try:
         text, seal = json.loads((folder / RECORD).read_bytes())
         body = json.loads(text) if holds(seal, "installed", text) else {}
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, AttributeError):  # not written by lopen
         return {}
     return body if isinstance(body, dict) else {}
 

@@ -250,7 +250,7 @@ def test_research_is_done_by_a_sub_agent_with_reading_tools(make_project: MakePr
     asked: Call = ("research", {"topic": "Adding", "question": "How does one add?"})
     answers = [
         tools(("read_file", {"path": "README.md"}), ("write_file", {"path": "evil.txt", "content": "x"})),
-        text("One adds with a plus.\n\n## Details\nREADME.md:1 says nothing else."),
+        text("One adds with a plus.\n\n## Details\nREADME.md:1 says nothing else.", stop_reason="max_tokens"),
     ]
     project = make_project(
         [plan(), tools(asked), build("calc-t1")], routes=[(researching, answers)], **PATIENT
@@ -261,7 +261,7 @@ def test_research_is_done_by_a_sub_agent_with_reading_tools(make_project: MakePr
 
     path = "specs/calc/RESEARCH-adding.md"
     assert result.data == {"ok": True, "path": path, "summary": "One adds with a plus."}
-    assert "says nothing else" in project.read(path)
+    assert "says nothing else.\n\n(These findings were cut off" in project.read(path)
     assert not (project.root / "evil.txt").exists()
     assert project.endpoint is not None
     first, second = project.endpoint.routed_requests
