@@ -120,8 +120,7 @@ def skip(context: CommandContext, store: SessionStore, task: str, reason: str) -
 
 def _session_with(store: SessionStore, task: str) -> Session:
     """Return the newest session that has the task."""
-    for session_id in store.ids():
-        session = store.load(session_id)
+    for session in store.readable(store.ids()):
         if session.tree.task(task) is not None:
             return session
     latest = store.latest()

@@ -18,6 +18,8 @@ _DURATION = re.compile(r"\d+(\.\d+)?[smhd]?$")
 _PREFIXES = frozenset(
     {"env", "time", "nice", "timeout", "command", "exec", "xvfb-run", "npx", "bunx", "pnpx", "bash", "sh"}
 )
+_SHELLS = frozenset({"bash", "sh", "dash", "zsh"})
+_SCRIPT_OPTION = re.compile(r"-[a-z]*c$")
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi"})  # `<runner> run <command>`
 _PYTHON = re.compile(r"(python|py|pypy)(\d+(\.\d+)?)?$")
 # Programs whose first argument says what they do: `npm test` is not `npm install`.
@@ -53,7 +55,17 @@ def _programs(command: str) -> frozenset[tuple[str, ...]]:
         return frozenset()
     # A filter of the output (tail, tee) says nothing about what was run
     found = {_program(simple.texts) for simple in script.commands if not simple.piped_from}
+    for simple in script.commands:
+        found |= _programs(inner) if (inner := _shell_script(simple.texts)) else frozenset()
     return frozenset(program for program in found if program and program[0] not in _SETTING_UP)
+
+
+def _shell_script(words: Sequence[str]) -> str:
+    """The script of `bash -c SCRIPT`, or an empty text."""
+    for shell, option, script in zip(words, words[1:], words[2:], strict=False):
+        if posixpath.basename(shell) in _SHELLS and _SCRIPT_OPTION.match(option):
+            return script
+    return ""
 
 
 def _program(words: Sequence[str]) -> tuple[str, ...]:

@@ -81,7 +81,8 @@ class ProjectCounts:
     circuits: Values = field(default_factory=lambda: defaultdict(float))  # by agent
     _last: int = 0
     _agents: dict[str, str] = field(default_factory=dict)  # session → who works in it
-    _seen: set[tuple[str, ...]] = field(default_factory=set)  # alerts and incidents
+    _seen: set[tuple[str, ...]] = field(default_factory=set)  # alerts and incidents that were counted
+    _present: set[tuple[str, ...]] = field(default_factory=set)  # those of the store at this reading
 
     def update(self, opened: OpenProject) -> None:
         """Count what is new; budgets and circuits stay as they were last read while their store is unreachable."""
@@ -90,6 +91,7 @@ class ProjectCounts:
             budgets = limits.budgets()
             self._count_budgets(budgets, limits)
             self._count_circuits({b.budget_id: b for b in budgets}, limits)
+            self._seen, self._present = self._present, set()  # the store drops old rows, and so does this
 
     def _count_events(self, store: SessionStore) -> None:
         marks = ", ".join("?" * len(COUNTED))
@@ -158,6 +160,7 @@ class ProjectCounts:
     def _is_new(self, *key: str) -> bool:
         new = key not in self._seen
         self._seen.add(key)
+        self._present.add(key)
         return new
 
 

@@ -64,6 +64,8 @@ def test_a_normal_command_is_normal(command: str) -> None:
         ("(cd a; pytest)", "pytest"),
         ("time pytest\n", "pytest"),
         ("if true; then pytest; fi", "pytest"),
+        ("bash -c 'pytest -q'", "pytest"),
+        ('cd sub && sh -ec "timeout 60 pytest"', "pytest -q"),
         ("for d in a b; do (cd $d && pytest); done", "if true; then pytest; fi"),
         ("cat > a.py <<'E'\nit's\nE\npytest a.py", "pytest"),
         ("x=$(pytest -q 2>&1); echo $x", "pytest"),
