@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lopen.claude_hooks import hook_output
 from lopen.claude_hooks.config import table
-from lopen.claude_hooks.event import AGENT_TOOLS, EDITORS, command_of, kind_of, polls
+from lopen.claude_hooks.event import AGENT_TOOLS, command_of, edited, kind_of, polls
 from lopen.claude_hooks.hook_output import Answer
 from lopen.claude_hooks.verify_commands import passed, runs_one, verify_commands
 from lopen.guardrails.call_history import CallEnd, signature
@@ -58,14 +58,13 @@ class CallGuard:
         self._pending.end(name)
         if event.tool in AGENT_TOOLS:
             session.agents.call_ended(name, event, self._now.timestamp())
-        path = event.arguments.get("file_path") if isinstance(event.arguments, dict) else None
         end = CallEnd(
             event.tool,
             self._signature,
             event.ok,
             tree="" if event.ok or not command_of(event) else self._tree(),
             nonce=name,
-            edited=(str(path),) if event.ok and event.tool in EDITORS else (),
+            edited=edited(event),
             agent=event.agent,
             progressed=self._progressed(),
         )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 AGENT = "claude-code"
+HOOK_FILE = "/lopen/claude_hooks/hook.py"  # an installed hook runs it
 INFINITE = float("inf")
 TASK_TYPES = ("planning", "implement", "review", "test", "deploy", "design")
 

@@ -9,6 +9,7 @@ import os
 
 from lopen.base.hashing import blake2b
 from lopen.base.quick_stdlib import Value, dumps, loads
+from lopen.claude_hooks.config import HOOK_FILE
 from lopen.limits.budgets.budget import BudgetUsage
 
 TYPE_CHECKING = False
@@ -21,13 +22,14 @@ MOST_COMPARED = 1_000_000  # characters of an output
 _ID_SIGNS = "_.:-"
 AGENT_TOOLS = ("Task", "Agent")
 EDITORS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+_EDITS = ("write", "edit", "replace", "insert", "create", "delete", "move", "rename", "update", "patch")
+_PATHS = ("file_path", "notebook_path", "path", "relative_path")
 # Tools that look at what grows by itself
 POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutput", "Monitor", "Read"})
 # Tools that change nothing
 READ_TOOLS = frozenset(
     {"Read", "Glob", "Grep", "LS", "NotebookRead", "read_file", "list_files", "search_files"}
 )
-HOOK_FILE = "/lopen/claude_hooks/hook.py"  # an installed hook runs it
 MARK = "LOPEN_HOOK_SESSION"  # in the environment of what a hook starts
 _INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 _WRAPPED = (
@@ -185,6 +187,17 @@ def command_of(event: HookEvent) -> str:
     """The shell text that the call runs; empty where it runs none."""
     command = event.arguments.get("command") if isinstance(event.arguments, dict) else None
     return command if isinstance(command, str) else ""
+
+
+def edited(event: HookEvent) -> tuple[str, ...]:
+    """The file that the call changed. A tool of an MCP server changes one if its name says so and it is given a path."""
+    if not event.ok or not isinstance(event.arguments, dict):
+        return ()
+    path = _text(event.arguments, *_PATHS)
+    if event.tool in EDITORS:
+        return (path,)
+    own = event.tool.rpartition("__")[2].lower()
+    return (path,) if event.tool.startswith("mcp__") and path and any(e in own for e in _EDITS) else ()
 
 
 def runs(words: Sequence[str], scripts: Sequence[str]) -> bool:

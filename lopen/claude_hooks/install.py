@@ -19,8 +19,7 @@ from typing import Any
 
 from lopen.base.errors import LopenError
 from lopen.base.files import replace_linked
-from lopen.claude_hooks.config import TASK_TYPES
-from lopen.claude_hooks.event import HOOK_FILE
+from lopen.claude_hooks.config import HOOK_FILE, TASK_TYPES
 from lopen.claude_hooks.hook_output import EVENTS
 
 # Events that are matched by tool

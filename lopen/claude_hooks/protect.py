@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from lopen.claude_hooks.command_writes import written
+from lopen.claude_hooks.config import HOOK_FILE
 from lopen.claude_hooks.protected_places import (
     LONGEST,
     READERS,
@@ -32,7 +33,11 @@ PERSONS: dict[str, frozenset[str]] = {
     "circuit": frozenset({"ack", "reset"}),
     "config": frozenset({"set"}),
     "alerts": frozenset({"ack"}),
+    "hook": frozenset(  # what a session is told of by Claude Code alone
+        {"user-prompt-submit", "session-start", "session-end", "stop", "subagent-start", "subagent-stop"}
+    ),
 }
+_UNINSTALLS = frozenset({"uninstall", "remove"})
 # Few calls need the patterns, and `re`: they are loaded at their first use, for a hook has little time to start
 _VERBS = (
     r"\b("
@@ -46,25 +51,7 @@ _MENTION = (
 )
 _PLAIN_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./-:,@+%")
 _RESERVED = frozenset(
-    [
-        "if",
-        "then",
-        "elif",
-        "else",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "select",
-        "function",
-        "in",
-        "time",
-        "coproc",
-    ]
+    ["if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function", "in", "time", "coproc"]
 )
 _EXPANSION = r"\$(\{[^}]*\}|\(\)|\w+|[@*#?!-])"
 INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
@@ -145,6 +132,8 @@ def in_shell(text: str, cwd: str, root: str) -> str:
     folders: dict[tuple[int, ...], str] = {(): cwd}
     for command in commands:
         verb = persons_command(command, named=named)
+        if verb.startswith("hook "):
+            return f"lopen {verb} is for Claude Code itself.\nNo command tells lopen what happens in the session."
         if verb:
             return _no_person(f"lopen {verb}")
         here = _folder(command.subshell, folders)
@@ -206,6 +195,8 @@ def persons_command(command: ResolvedCommand, *, named: bool) -> str:
     if command.name in _RUNS_INPUT and _names_verb(command.fed):
         return f"through {command.name}"
     rest = _after_lopen(words)
+    if rest is not None and not _UNINSTALLS.isdisjoint(words[1:5]):
+        return "through a package manager"
     if named and not _name_pattern(words[0]).strip("*?") and (verb := _persons_verb(words[1:] or ("$@",))):
         return verb
     return _persons_verb(rest) if rest is not None else ""
@@ -260,6 +251,8 @@ def _after_lopen(words: Sequence[str]) -> Sequence[str] | None:
         module = word in ("lopen", "lopen.__main__") and option.startswith("-") and option.endswith("m")
         if module or word in ("-mlopen", "-Imlopen") or _is_lopen(word):
             return words[i + 1 :]
+        if word.endswith(HOOK_FILE):
+            return ("hook", *words[i + 1 :])
     return None
 
 

@@ -1,6 +1,7 @@
 """The places that only lopen and people change, and words that name them.
 
-They are `.lopen/`, `.claude/settings*`, and lopen's configuration and data folders of the person.
+They are `.lopen/`, `.claude/settings*`, lopen's configuration and data folders of the person, and lopen where it is
+installed (a project that develops it has it elsewhere).
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _GIT_READS = frozenset(_GIT_READ.split())
 _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
 SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish", "eval"})
 LONGEST = 200_000
-_own: dict[tuple[str, str], tuple[str, ...]] = {}  # the person's folders, by their names
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_INSTALLED = os.path.basename(os.path.dirname(_PACKAGE)) in ("site-packages", "dist-packages")
+_own: dict[tuple[str, ...], tuple[str, ...]] = {}  # the person's folders, by their names
 _APART = str.maketrans("=:,;'\"()", " " * 8)
 
 
@@ -89,7 +92,7 @@ def _expanded(path: str) -> str:
 
 def own_folders() -> tuple[str, ...]:
     """The person's own folders of lopen, as they are named and as they are."""
-    named = (config_folder(), data_folder())
+    named = (config_folder(), data_folder(), _PACKAGE if _INSTALLED else "")
     if named not in _own:
         _own[named] = tuple(
             dict.fromkeys(p for name in named if name for p in (name, os.path.realpath(name)))

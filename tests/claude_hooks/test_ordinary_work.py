@@ -45,7 +45,16 @@ def test_polling_is_no_row_while_the_output_grows(quick: HookedProject) -> None:
     assert [called(quick, "TaskOutput", poll, output="same") for _ in range(6)] == [0] * 5 + [2]
 
 
-def test_red_runs_with_edits_between_are_no_failures(quick: HookedProject) -> None:
+@pytest.mark.parametrize(
+    ("editor", "named"),
+    [
+        ("Edit", "file_path"),
+        ("NotebookEdit", "notebook_path"),
+        ("mcp__filesystem__edit_file", "path"),
+        ("mcp__serena__replace_regex", "relative_path"),
+    ],
+)
+def test_red_runs_with_edits_between_are_no_failures(quick: HookedProject, editor: str, named: str) -> None:
     subprocess.run(["git", "init", "-q", str(quick.root)], check=True)
     given: dict[str, Any] = {"command": "pytest -q"}
 
@@ -60,7 +69,7 @@ def test_red_runs_with_edits_between_are_no_failures(quick: HookedProject) -> No
 
     for _ in range(6):
         red()
-        assert called(quick, "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}) == 0
+        assert called(quick, editor, {named: "a.py", "old_string": "x", "new_string": "y"}) == 0
     assert quick.circuit().state == "closed"
 
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lopen
 from lopen.base.person import config_folder, data_folder
+from lopen.claude_hooks import protected_places
 from lopen.claude_hooks.protect import forbidden, in_shell, plain_words
 from lopen.claude_hooks.resolved_commands import Resolution
 from tests.fuzz.inputs import bounded, pieces
@@ -50,6 +52,42 @@ def test_the_persons_own_folders_of_lopen_are_protected(command: str) -> None:
     own = {"config": config_folder(), "data": data_folder(), "above": os.path.dirname(data_folder())}
     assert "protected" in in_shell(command.format(**own), ROOT, ROOT)
     assert forbidden("Write", {"file_path": f"{own['config']}/config.toml"}, ROOT, ROOT)
+
+
+FORGED = [
+    "echo '{}' | lopen hook user-prompt-submit",
+    "lopen hook session-start < event.json",
+    "/venv/bin/python -I -S /venv/lib/lopen/claude_hooks/hook.py session-end <<< '{}'",
+    "bash -c 'python3 -m lopen hook subagent-stop'",
+]
+
+
+@pytest.mark.parametrize("command", FORGED)
+def test_no_command_tells_of_events_that_are_the_clients(command: str) -> None:
+    assert "for Claude Code itself" in in_shell(command, ROOT, ROOT)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip uninstall -y lopen",
+        "python3 -m pip uninstall lopen",
+        "uv tool uninstall lopen",
+        "pipx uninstall lopen",
+    ],
+)
+def test_lopen_is_not_taken_away(command: str) -> None:
+    assert "person's command" in in_shell(command, ROOT, ROOT)
+    assert in_shell(command.replace("lopen", "requests"), ROOT, ROOT) == ""
+
+
+def test_an_installed_lopen_is_protected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protected_places, "_INSTALLED", True)
+    code = os.path.dirname(lopen.__file__)
+    assert "protected" in in_shell(f"sed -i s/a/b/ {code}/claude_hooks/entry.py", ROOT, ROOT)
+    assert "protected" in in_shell(f"rm -rf {os.path.dirname(code)}", ROOT, ROOT)
+    assert forbidden("Edit", {"file_path": f"{code}/claude_hooks/guard.py"}, ROOT, ROOT)
+    assert in_shell(f"cat {code}/claude_hooks/entry.py", ROOT, ROOT) == ""
 
 
 @pytest.mark.parametrize("command", CASES["protected_edits"])
