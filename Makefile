@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-WORKERS ?= auto
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)  # the tests wait now and then
 
 .PHONY: demo test check bench crash clean
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from lopen.llm.fake_api.server import Message
 from tests.endpoint import ScriptedEndpoint, tools
-from tests.preloaded.shared import run_lopen
+from tests.preloaded.shared import run_lopen, start_lopen
+from tests.preloaded.started import StartedCommand
 from tests.ran import HERE, Ran
 
 TIMEOUT_S = 120
@@ -139,24 +140,21 @@ class Project:
 
     def spawned(self, *arguments: str, **variables: str) -> Ran:
         """Run the command to its end as a process of its own, as a shell starts it."""
-        with self.start(*arguments, **variables) as process:
-            try:
-                out, err = process.communicate(timeout=TIMEOUT_S)
-            finally:
-                process.kill()
-        return Ran(process.returncode, out, err)
-
-    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-        """Start the real command; the caller ends it."""
-        return subprocess.Popen(
+        done = subprocess.run(
             [sys.executable, "-m", "lopen", *arguments],
             cwd=self.root,
             env=self.environment(**variables),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
+            check=False,
+            timeout=TIMEOUT_S,
         )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *arguments: str, **variables: str) -> StartedCommand:
+        """Start the command, in a fork as `lopen` does; the caller ends it."""
+        return start_lopen(self.root, self.environment(**variables), arguments)
 
     def subjects(self, ref: str = "HEAD") -> list[str]:
         """Commit subjects, oldest first."""
@@ -187,7 +185,7 @@ class Meanwhile:
     """A turn during which the test does something to the process that waits for it."""
 
     def __init__(self) -> None:
-        self.process: subprocess.Popen[str] | None = None
+        self.process: StartedCommand | None = None
         self.seen: list[Any] = []
 
     def run(self, project: Project, *arguments: str) -> Ran:
@@ -196,8 +194,8 @@ class Meanwhile:
             out, err = self.process.communicate(timeout=TIMEOUT_S)
         finally:
             self.process.kill()
-            self.process.wait()
-        return Ran(self.process.returncode, out, err)
+            code = self.process.wait(TIMEOUT_S)
+        return Ran(code, out, err)
 
     @property
     def pid(self) -> int:

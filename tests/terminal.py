@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import pty
 import select
-import signal
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Sequence
 from fcntl import ioctl
 
+from tests.preloaded.shared import start_lopen
 from tests.project import TIMEOUT_S, Project
 
 
@@ -29,14 +27,10 @@ def on_a_terminal(
     """
     mine, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lopen", *arguments],
-        cwd=project.root,
-        env={**project.environment(**variables), "TERM": "xterm-256color"},
-        stdin=theirs if answers else subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-    )
+    environment = {**project.environment(**variables), "TERM": "xterm-256color"}
+    with open(os.devnull, encoding="utf-8") as nothing:
+        given = theirs if answers else nothing.fileno()
+        process = start_lopen(project.root, environment, arguments, (given, theirs, theirs))
     os.close(theirs)
     shown, waiting, seen = b"", list(answers), 0
     deadline = time.monotonic() + TIMEOUT_S
@@ -55,7 +49,6 @@ def on_a_terminal(
                 os.write(mine, typed)
         return process.wait(TIMEOUT_S), shown
     finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+        process.kill()
+        process.wait(TIMEOUT_S)
         os.close(mine)

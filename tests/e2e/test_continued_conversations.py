@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from lopen.llm.fake_api.server import Answer
 from tests.e2e.behaviours import write
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, silence, text, tools
+from tests.preloaded.started import StartedCommand
 from tests.project import Project, code, plan, verified
 
 Body = dict[str, Any]
@@ -29,7 +29,7 @@ def slow_builder(body: Body) -> Answer:
     return tools(*code(), *verified("calc-t1"))
 
 
-def killed_at(body_count: int, running: list[subprocess.Popen[str]]) -> Callable[[Body], Answer]:
+def killed_at(body_count: int, running: list[StartedCommand]) -> Callable[[Body], Answer]:
     """Kill the run when that request comes, once, and answer it the next time."""
     seen = 0
 
@@ -57,7 +57,7 @@ def unmarked(messages: list[Body]) -> list[Body]:
     ]
 
 
-def run_to_the_end(project: Project, running: list[subprocess.Popen[str]]) -> None:
+def run_to_the_end(project: Project, running: list[StartedCommand]) -> None:
     for command in (("run", "calc"), ("resume",)):
         running.append(project.start(*command))
         running[-1].communicate(timeout=120)
@@ -90,7 +90,7 @@ def test_a_long_conversation_goes_on_wherever_it_is_killed(make_project: MakePro
 
     # Killed while it waits for an answer: that request is sent again, byte for byte.
     for number in (1, 2, len(wanted)):
-        running: list[subprocess.Popen[str]] = []
+        running: list[StartedCommand] = []
         project = make_project(killed_at(number, running), name=f"killed{number}")
         project.specify()
         assert project.lopen("approve", "calc", "--yes").code == 0
@@ -136,7 +136,7 @@ def test_the_notice_of_an_interruption_is_one_line_however_often_it_is_killed(
 
 
 def test_files_that_changed_meanwhile_are_named(make_project: MakeProject) -> None:
-    running: list[subprocess.Popen[str]] = []
+    running: list[StartedCommand] = []
     project = make_project(killed_at(6, running))
     project.specify()
     assert project.lopen("approve", "calc", "--yes").code == 0
@@ -176,7 +176,7 @@ def test_a_call_that_only_looks_is_run_again_without_a_word(make_project: MakePr
 
 def test_the_answer_that_came_is_kept_where_the_kill_came_after_it(make_project: MakeProject) -> None:
     """A turn is stored before its first tool runs: nothing that was answered is asked again."""
-    running: list[subprocess.Popen[str]] = []
+    running: list[StartedCommand] = []
     stop = tools(("run_command", {"command": "kill -9 $PPID; sleep 60"}), write("after.py", "N = 1\n"))
     turns: list[Answer] = [plan(), stop, tools(*code(), *verified("calc-t1"))]
     project = make_project(turns)

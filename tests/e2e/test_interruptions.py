@@ -20,6 +20,7 @@ import pytest
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import opening, tools
+from tests.preloaded.started import StartedCommand
 from tests.project import TIMEOUT_S, UNITTEST, Project, code, component, specification, task, verified
 from tests.ran import Ran
 
@@ -123,21 +124,21 @@ def test_a_run_that_is_ended_at_every_point_is_finished_in_the_end(
     is_as_if_nothing_had_happened(project)
 
 
-def begun(project: Project, *arguments: str) -> subprocess.Popen[str]:
+def begun(project: Project, *arguments: str) -> StartedCommand:
     return project.start("run", "calc", *arguments)
 
 
-def ended(process: subprocess.Popen[str]) -> Ran:
+def ended(process: StartedCommand) -> Ran:
     try:
         out, err = process.communicate(timeout=TIMEOUT_S)
     finally:
         process.kill()
-        process.wait()
-    return Ran(process.returncode, out, err)
+        code = process.wait(TIMEOUT_S)
+    return Ran(code, out, err)
 
 
 def test_ctrl_c_ends_the_request_under_way_and_says_how_to_go_on(make_project: MakeProject) -> None:
-    running: list[subprocess.Popen[str]] = []
+    running: list[StartedCommand] = []
 
     def interrupted(_: dict[str, Any]) -> Answer:
         running[0].send_signal(signal.SIGINT)
@@ -204,7 +205,7 @@ def test_a_run_whose_terminal_is_closed_is_saved(make_project: MakeProject) -> N
 
 
 def test_a_second_ctrl_c_exits_at_once_and_loses_nothing(make_project: MakeProject) -> None:
-    running: list[subprocess.Popen[str]] = []
+    running: list[StartedCommand] = []
 
     def interrupted(_: dict[str, Any]) -> Answer:
         running[0].send_signal(signal.SIGINT)

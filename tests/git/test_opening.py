@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -220,16 +222,19 @@ def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise Stopped(ExitCode.INTERRUPTED)
 
-    def signal_once_started() -> None:
-        for _ in range(1_000):
-            if pid_file.exists() and pid_file.read_text():
-                threading.Event().wait(0.3)  # lopen has to come back from starting it
+    waiting = threading.get_ident()
+
+    def signal_once_awaited() -> None:
+        for _ in range(3_000):
+            stack = traceback.walk_stack(sys._current_frames()[waiting])
+            awaited = any(frame.f_code.co_name == "communicate" for frame, _ in stack)
+            if awaited and pid_file.exists() and pid_file.read_text():
                 os.kill(os.getpid(), signal.SIGALRM)
                 return
             threading.Event().wait(0.02)
 
     before = signal.signal(signal.SIGALRM, stop)
-    watcher = threading.Thread(target=signal_once_started)
+    watcher = threading.Thread(target=signal_once_awaited)
     watcher.start()
     try:
         with pytest.raises(Stopped):

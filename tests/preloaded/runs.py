@@ -19,9 +19,8 @@ from types import TracebackType
 from typing import Any, Literal
 
 from tests.preloaded import watched
+from tests.preloaded.started import LONGEST_S, StartedCommand
 from tests.ran import HERE, Ran
-
-LONGEST_S = 120.0  # a run; one that takes longer is killed and said to hang
 
 # What to do about a call: let it go on, fail with an errno, kill lopen alone, or kill the whole tree.
 Fate = int | Literal["go on", "kill lopen", "kill all"]
@@ -87,7 +86,6 @@ class Preloaded:
         for, or no concern of the run's, as after any command. `attach` is given the pid of the stopped process
         (a tracer), which goes on once it returns.
         """
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = {
             "cwd": str(cwd),
             "environment": dict(environment),
@@ -98,17 +96,48 @@ class Preloaded:
             "orphans": orphans,
         }
         with ExitStack() as opened:
-            opened.enter_context(ours)
             given, out, err = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(3))
             given.write(stdin.encode())
             given.seek(0)
-            with theirs:
-                descriptors = [theirs.fileno(), given.fileno(), out.fileno(), err.fileno()]
-                socket.send_fds(self._requests, [json.dumps(request).encode()], descriptors)
+            ours = opened.enter_context(self._send(request, given.fileno(), out.fileno(), err.fileno()))
             outcome = _Following(ours, decide, attach).to_the_end()
             texts = [_text(stream) for stream in (out, err)]
         outcome.ran = Ran(outcome.ran.code, *texts)
         return outcome
+
+    def start(
+        self, cwd: Path, environment: Mapping[str, str], arguments: Sequence[str], streams: Sequence[int] = ()
+    ) -> StartedCommand:
+        """Start a command that goes on by itself.
+
+        `streams` are descriptors for its standard streams; without them its input is empty and two pipes take
+        its output.
+        """
+        request = {
+            "cwd": str(cwd),
+            "environment": dict(environment),
+            "arguments": list(arguments),
+            "arrange": [],
+            "watch": False,
+            "wait": False,
+            "orphans": "left",
+        }
+        name = f"lopen {' '.join(arguments)}"
+        if streams:
+            return StartedCommand(self._send(request, *streams), name)
+        out, err = os.pipe(), os.pipe()
+        with open(os.devnull, encoding="utf-8") as nothing:
+            control = self._send(request, nothing.fileno(), out[1], err[1])
+        os.close(out[1])
+        os.close(err[1])
+        return StartedCommand(control, name, out[0], err[0])
+
+    def _send(self, request: Mapping[str, Any], *streams: int) -> socket.socket:
+        """Have a run started; the socket on which it tells how it goes."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            socket.send_fds(self._requests, [json.dumps(request).encode()], [theirs.fileno(), *streams])
+        return ours
 
 
 def _text(stream: Any) -> str:

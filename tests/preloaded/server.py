@@ -21,25 +21,38 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pydantic import BaseModel
+
 import lopen
 from lopen.__main__ import main as lopen_main
+from lopen.storage import session_rows
 from tests.preloaded import watched
 
 LAZY = (
     "anthropic.types",
+    "encodings.idna",
+    "filelock",
     "genai_prices.data",
+    "genai_prices.decompose",
+    "genai_prices.validation",
+    "git",
+    "glob",
     "httpcore2._sync.http11",
     "markdown_it",
     "mdit_py_plugins.front_matter",
+    "platformdirs",
     "rich.markup",
     "tenacity",
     "tomlkit",
     "transitions",
     "truststore",
+    "typer._adapters",
+    "typer._click.decorators",
+    "xxhash",
     "yaml",
 )
 PATIENCE_S = 20.0  # for what a killed run left running
@@ -52,8 +65,18 @@ def preload() -> None:
             importlib.import_module(module.name)
     for name in LAZY:
         importlib.import_module(name)
+    for model in _below_class(BaseModel):
+        model.model_rebuild()  # the settings build theirs at the first use
+    for made_once in vars(session_rows).values():
+        if hasattr(made_once, "cache_info"):
+            made_once()
     gc.collect()
     gc.freeze()
+
+
+def _below_class(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for model in base.__subclasses__():
+        yield from (model, *_below_class(model))
 
 
 def serve(requests: socket.socket) -> None:

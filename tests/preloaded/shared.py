@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.preloaded.runs import Preloaded
+from tests.preloaded.started import StartedCommand
 from tests.ran import Ran
 
 
@@ -29,3 +30,10 @@ def run_lopen(
     """Run the command to its end: the whole of it, but for the start of Python and the imports."""
     run = _shared().run
     return run(cwd, environment, arguments, orphans="left", stdin=stdin or "", arrange=arrange).ran
+
+
+def start_lopen(
+    cwd: Path, environment: Mapping[str, str], arguments: Sequence[str], streams: Sequence[int] = ()
+) -> StartedCommand:
+    """Start the command; the caller ends it. Its output goes into pipes, or where its three `streams` lead."""
+    return _shared().start(cwd, environment, arguments, streams)

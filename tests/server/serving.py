@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +12,8 @@ from typing import Any
 
 import httpx2
 
+from tests.preloaded.shared import start_lopen
+from tests.preloaded.started import StartedCommand
 from tests.project import Project
 
 START_S = 60
@@ -23,7 +23,7 @@ END_S = 20
 class Server:
     """A server that runs. `client` sends the token with every request."""
 
-    def __init__(self, process: subprocess.Popen[str], told: Sequence[Mapping[str, Any]], token: str) -> None:
+    def __init__(self, process: StartedCommand, told: Sequence[Mapping[str, Any]], token: str) -> None:
         self.process = process
         self.warnings = [str(line["message"]) for line in told[:-1]]
         self.url: str = told[-1]["url"].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - in text
@@ -63,29 +63,14 @@ class Server:
         self.client.close()
         self.process.terminate()
         _, err = self.process.communicate(timeout=END_S)
-        return self.process.returncode, err
+        return self.process.wait(END_S), err
 
 
 def started(project: Project, *options: str, **variables: str) -> Server:
     """Start a server of the project on a free port and wait until it answers; the caller ends it."""
     environment = project.environment(**variables)
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "lopen",
-            "serve",
-            "--json",
-            *(() if "--port" in options else ("--port", "0")),
-            *options,
-        ],
-        cwd=project.root,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    port = () if "--port" in options else ("--port", "0")
+    process = start_lopen(project.root, environment, ["serve", "--json", *port, *options])
     assert process.stdout is not None
     output, lines = process.stdout, queue.Queue[str]()
 

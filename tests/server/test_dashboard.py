@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 from contextlib import closing
 
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tools, verdict
+from tests.preloaded.started import StartedCommand
 from tests.project import TIMEOUT_S, build, code, plan, specification, verified
 from tests.server.browser import visiting
 from tests.server.held import Held
@@ -18,7 +18,7 @@ from tests.server.serving import serving, started
 OF_TWO_TASKS = plan(tasks=["Write add", "Document add"])
 
 
-def ended(process: subprocess.Popen[str], code: int) -> None:
+def ended(process: StartedCommand, code: int) -> None:
     """Wait for a command's end."""
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == code, out[-2000:] + err
