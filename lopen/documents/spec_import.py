@@ -23,7 +23,7 @@ _CHECKBOX = re.compile(r"\[[ xX]\]\s+(.*)", re.DOTALL)
 _TITLE_PREFIX = re.compile(
     r"^(?:feature specification|implementation plan|change|spec)\s*:\s*", re.IGNORECASE
 )
-_TITLE_SUFFIX = re.compile(r"\s+(?:specification|requirements document)$", re.IGNORECASE)
+_TITLE_SUFFIX = re.compile(r"(?<!\s)\s+(?:specification|requirements document)$", re.IGNORECASE)
 _UNCLEAR = re.compile(r"\[NEEDS CLARIFICATION:?\s*([^\]]*)\]")
 _DEPENDENCIES = re.compile(r"^\*\*Primary Dependencies\*\*:\s*(.+)$", re.MULTILINE)
 _REQUIREMENT = re.compile(r"requirement\s*:?\s*(.*)", re.IGNORECASE)

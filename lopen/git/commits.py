@@ -27,7 +27,7 @@ TASK = "Lopen-Task"
 VERDICT = "Lopen-Verdict"
 WALK_LIMIT = 20_000  # commits examined in one search, newest first
 
-_IDENTITY = re.compile(r"(?P<name>.*?) <(?P<email>[^>]*)> \d+ [+-]\d{4}")
+_IDENTITY = re.compile(r"(?P<name>[^<\n]*) <(?P<email>[^<>]*)> \d+ [+-]\d{4}")
 _FORMAT = "%x00".join(["%H", "%P", "%T", "%s", "%B"])
 _BLANK = re.compile(r"\n[ \t]*\n")
 

@@ -140,7 +140,7 @@ _FAILED_TESTS = re.compile(
     r"|^(?:FAIL|ERROR): (?P<unittest>\w+ \([\w.<>]+\))"
     r"|^[ \t]*--- FAIL: (?P<go>\S+)"
     r"|^test (?P<cargo>\S+)(?: - .*)? \.\.\. FAILED$"
-    r"|^[ \t]*● (?P<jest>.*\S › .*\S)$"
+    r"|^[ \t]*● (?=[^\n]{0,300}\S › )(?P<jest>[^\n]*\S)$"
     r"|^[ \t]*(?:FAIL(?=[^\n]* > )|×|✗|✕|✖)[ \t]+(?P<node>\S.*?)(?:[ \t]+\(?[\d.]+[ \t]?m?s\)?)?$"
     r"|^not ok \d+ -? ?(?P<tap>\S.*)$"
     r"|^rspec (?P<rspec>\S+) #"
@@ -157,7 +157,7 @@ _COLLECTED = re.compile(
     re.MULTILINE,
 )
 _SUMMARY = re.compile(r"^(?:=+ )?(?:\d+ \w+, ){0,9}\d+ \w+ in [\d.]+s.*$", re.MULTILINE)
-_OUTCOMES = re.compile(r"(\d+) (?:failed|passed|skipped|xfailed|xpassed|errors?)\b")
+_OUTCOMES = re.compile(r"(?<!\d)(\d{1,9}) (?:failed|passed|skipped|xfailed|xpassed|errors?)\b")
 _PYTEST = re.compile(r"(?:^|[\s/;&|])(?:py\.?test|python[\d.]*\s+-m\s+pytest)\b")
 _PYTEST_NO_TESTS = 5  # pytest's documented exit code for "no tests were collected"; unittest's since 3.12
 

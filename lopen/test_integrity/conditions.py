@@ -31,7 +31,8 @@ SKIP_WORD = re.compile(r"skip|disabled?\b|todo\b|ignored?\b|flaky|wip\b|pending"
 _TRUE = frozenset({"true", "True", "1", "!0"})
 _FALSE = frozenset({"false", "False", "0", "nil", "null", "None", "undefined", '""'})
 _COMPARED = re.compile(r"^([\w.\"'-]+)\s*(===?|!==?|<=|>=|<|>|is not|is)\s*([\w.\"'-]+)$")
-_LITERAL = re.compile(r"""^(?:true|false|null|nil|None|undefined|-?\d[\d._]*\w*|"[^"]*"|'[^']*'|`[^`$]*`)$""")
+_LONGEST = 400  # characters of a comparison that is read
+_LITERAL = re.compile(r"""^(?:true|false|null|nil|None|undefined|-?\d[\w.]*|"[^"]*"|'[^']*'|`[^`$]*`)$""")
 _CALLS = re.compile(r"\w\s*[(!]")
 _OPENERS, _CLOSERS = "([{", ")]}"
 _WORDS = re.compile(r"\|\||&&|\b(?:or|and)\b")
@@ -102,7 +103,7 @@ def _atom(text: str) -> int:
         return HERE
     if _ELSEWHERE.search(text):
         return ELSEWHERE
-    compared = _COMPARED.match(text)
+    compared = _COMPARED.match(text) if len(text) <= _LONGEST else None
     if compared:
         return _comparison(compared[1], compared[2], compared[3])
     return OPEN

@@ -19,16 +19,18 @@ _HARMLESS = re.compile(
 )
 _CONFIGURED = re.compile(
     r"\b(?P<key>testPathIgnorePatterns|modulePathIgnorePatterns|exclude|ignore|spec|testMatch|testRegex|testNamePattern|grep|fgrep)"
-    r"\s*[\"']?\s*:\s*(?P<value>\[[^\]]*\]|[^,\n}]+)"
+    r"\s*(?:[\"']\s*)?:\s*(?P<value>\[[^\]]*\]|[^,\n}]+)"
 )
-_FLAGS = re.compile(r"\b(?P<key>passWithNoTests|invert|dangerouslyIgnoreUnhandledErrors)\s*[\"']?\s*:\s*true")
+_FLAGS = re.compile(
+    r"\b(?P<key>passWithNoTests|invert|dangerouslyIgnoreUnhandledErrors)\s*(?:[\"']\s*)?:\s*true"
+)
 _LEAVING_KEYS = frozenset({"testPathIgnorePatterns", "modulePathIgnorePatterns", "exclude", "ignore"})
 _JVM = re.compile(
     r"<(?:skipTests|skip|maven\.test\.skip|testFailureIgnore|skipITs)>\s*true"
     r"|\b(?:skipTests|maven\.test\.skip)\s*=\s*true|-DskipTests|-Dmaven\.test\.skip"
     r"|\bignoreFailures\s*(?:=|\.set\()?\s*true|\bfailOnNoMatchingTests\s*=\s*false|\bisIgnoreFailures\s*=\s*true"
     r"|\bexclude(?:TestsMatching)?\s*\(?\s*[\"'][^\"']*(?:Test|test)[^\"']*[\"']|<exclude>[^<]*Test[^<]*</exclude>"
-    r"|\btest\s*\.?\s*\{[^}]{0,400}\benabled\s*=\s*false|\btest\.enabled\s*=\s*false|\bexcludeTags\b[^\n]*|<excludedGroups>[^<]*"
+    r"|\btest\s*(?:\.\s*)?\{[^}]{0,400}\benabled\s*=\s*false|\btest\.enabled\s*=\s*false|\bexcludeTags\b[^\n]*|<excludedGroups>[^<]*"
 )
 
 

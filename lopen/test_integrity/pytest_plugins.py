@@ -18,7 +18,7 @@ _SETTINGS = re.compile(
 )
 _OF_TESTS = re.compile(r"(?:^|/)tests?/|(?:^|[/_])(?:test|conftest)s?[_.]")
 _LOADED = re.compile(
-    r"\bpytest_plugins\b[^=\n]*\+?=\s*(?P<names>\[[^\]]*\]|\([^)]*\)|[^\n]+)|(?:^|[\s\"'])-p[ =]?(?P<name>[\w.]+)"
+    r"\bpytest_plugins\b[^=\n]{0,80}=\s*(?P<names>\[[^\]]*\]|\([^)]*\)|[^\n]+)|(?:^|[\s\"'])-p[ =]?(?P<name>[\w.]+)"
 )
 
 

@@ -26,8 +26,8 @@ _LEAVING_OUT = re.compile(
     r"|-k(?=[\s=\"'])|-m(?=\s+[\"']?(?:not|\w+[\"']?(?:\s+(?:and|or|not)\b|\s*$)))|-t(?=[\s=])|-g(?=[\s=])|-run[\s=]|-skip[\s=]|-short\b"
     r"|-o(?=\s+(?:addopts|testpaths|python_)))|-DskipTests|-Dmaven\.test\.skip|-Dtest=|-x\s+test\b|\bPYTEST_ADDOPTS="
 )
-_ALTERNATIVE = re.compile(r"\|\|(?!.*(?:\bexit\b|\bfalse\b|\breturn\b|\bdie\b|=\s*\$+[{(]?\?|\bfail))")
-_ASKED = re.compile(r"(?:^|[\s@;])(?:\[\[?|test)\s[^;|&]*(?:\|\||&&)\s*[\w./ =-]*$")
+_FAILING = re.compile(r"\bexit\b|\bfalse\b|\breturn\b|\bdie\b|=\s*\$+[{(]?\?|\bfail")
+_ASKED = re.compile(r"(?:^|[\s@;])(?:\[\[?|test)\s[^;|&]{0,300}(?:\|\||&&)[\w./ =-]{0,300}$")
 _LAUNCHER = re.compile(
     r"\bpython[\d.]*\s+-m\s+|\b(?:poetry|uv|hatch|pdm|npx|bunx|pnpm|yarn|xvfb-run|coverage)\s+(?:run\s+|exec\s+)?(?:-m\s+)?"
 )
@@ -48,7 +48,9 @@ _PROGRAM = re.compile(
 _NOT_RUN = re.compile(r"^\s*(?:#|//|@?echo\b|@?printf\b|\.PHONY|deps\b|pip\b|@?which\b|@?command -v)")
 _SETTING = re.compile(r"\binstall\b|^\s*(?:import|from)\b|^\[|^\w[\w-]*\s*=\s*\"?$")
 _VARIABLE = re.compile(r"^(?:export\s+)?(?P<name>[\w.]+)\s*[:?+]?=\s*(?P<value>.*)$")
-_TARGET = re.compile(r"^(?P<names>[\w./ -]+?)\s*::?(?!=)\s*(?P<needs>[^;#=]*)(?:;\s*(?P<recipe>.*))?$")
+_TARGET = re.compile(
+    r"^ *(?P<names>[\w./-]+(?: +[\w./-]+)*)\s*::?(?!=)\s*(?P<needs>[^;#=]*)(?:;\s*(?P<recipe>.*))?$"
+)
 _TEST_TARGET = re.compile(r"^(?:test|tests|check|verify|ci|all)$|test|spec|unit|integration|e2e")
 _MARKED = r"(?:(?:export|override|private)[ \t]+)*"
 _SHELLS = r"[ \t]*(?:/(?:[\w.+@-]+/)*bin/(?:env[ \t]+)?)?(?:ba|da|z|k|a)?sh(?![\w./-])|[ \t]*\$\(shell[ \t][^)\n]*sh\b|[ \t]*(?:pwsh|cmd)\b"
@@ -102,7 +104,9 @@ def _tolerances(command: str) -> list[str]:
     found = [match.group() for match in _TOLERANT.finditer(command)]
     runner = RUNNER.search(command)
     if runner is not None and not any(part.startswith("||") for part in found):
-        found += [match.group() for match in _ALTERNATIVE.finditer(command, runner.end())]
+        for line in command[runner.end() :].splitlines():
+            failing = max((match.start() for match in _FAILING.finditer(line)), default=0)
+            found += ["||"] * line.count("||", failing)
     return found
 
 

@@ -1,0 +1,57 @@
+"""Patterns over long hostile text: processor time in proportion to its length."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from lopen.documents import spec_import
+from lopen.git import commits
+from lopen.guardrails import completion
+from lopen.oracle import runner_output
+from lopen.test_integrity import FileChange, conditions, configuration, pytest_plugins, runner_commands
+
+LENGTH = 100_000
+SECONDS = 0.3  # of processor time: three times what is aimed at, for a loaded machine
+# as the code calls them
+READINGS: list[tuple[Callable[[str], object], str]] = [
+    (conditions._LITERAL.match, "1"),
+    (configuration._CONFIGURED.findall, "exclude \n"),
+    (configuration._FLAGS.findall, "invert \n"),
+    (configuration._FLAGS.findall, " \n"),
+    (configuration._JVM.findall, "test "),
+    (pytest_plugins._LOADED.findall, "pytest_plugins "),
+    (runner_commands._ASKED.search, "[ "),
+    (runner_commands._TARGET.match, " "),
+    (runner_commands._TARGET.match, "a "),
+    (runner_output._OUTCOMES.findall, "1"),
+    (runner_output._FAILED_TESTS.findall, "● a › "),
+    (spec_import._TITLE_SUFFIX.split, " "),
+    (commits._IDENTITY.fullmatch, " <a"),
+    (completion.NO_BEHAVIOUR.match, ".config."),
+]
+
+
+@pytest.mark.parametrize(("read", "unit"), READINGS)
+def test_a_pattern_reads_hostile_text_once(read: Callable[[str], object], unit: str) -> None:
+    text = unit * (LENGTH // len(unit)) + "!"
+    started = time.process_time()
+
+    read(text)
+
+    assert time.process_time() - started < SECONDS
+
+
+@pytest.mark.parametrize("unit", ["||", "|| a ", "; ", "a&&", "test $x || "])
+def test_a_script_of_alternatives_is_read_once(unit: str) -> None:
+    script = "pytest " + unit * (50_000 // len(unit))
+    change = FileChange(
+        "package.json", '{"scripts": {"test": "pytest"}}', f'{{"scripts": {{"test": "{script}"}}}}'
+    )
+    started = time.process_time()
+
+    list(configuration.configuration_findings([change]))
+
+    assert time.process_time() - started < SECONDS
