@@ -251,15 +251,15 @@ def project_lines(store: SessionStore, *, after: int, limit: int) -> list[EventL
 def session_lines(store: SessionStore, session: str, *, after: int, limit: int) -> list[EventLine]:
     """Return the first `limit` events of a session after number `after`, including those in segments, in order."""
     # The database first: a row that is moved meanwhile is in its segment before it is deleted here.
-    connection = store.database.connection
-    current = connection.execute(
-        "SELECT seq, session, ts, name, body FROM events WHERE session=? AND seq>? ORDER BY seq LIMIT ?",
+    # One statement, because a move between two of them would show the same rows in both.
+    current = store.database.connection.execute(
+        "SELECT seq, session, ts, name, body, (SELECT min(seq) FROM events WHERE session=?1) AS oldest"
+        " FROM events WHERE session=?1 AND seq>?2 ORDER BY seq LIMIT ?3",
         (session, after, limit),
     ).fetchall()
-    oldest = connection.execute("SELECT min(seq) FROM events WHERE session=?", (session,)).fetchone()[0]
     older: Iterable[Mapping[str, Any]] = ()
-    if oldest is not None and oldest > after + 1:  # the newest row is never moved to a segment
-        older = moved_rows(store.archives, session, "events", after=after, before=oldest)
+    if current and current[0]["oldest"] > after + 1:  # the newest row is never moved to a segment
+        older = moved_rows(store.archives, session, "events", after=after, before=current[0]["seq"])
     return list(islice(_lines(chain(older, current)), limit))
 
 

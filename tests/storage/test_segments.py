@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from lopen.base.errors import StorageError
 from lopen.base.events import ToolEnded
 from lopen.base.files import store_bytes
-from lopen.storage.audit import AuditTrail
+from lopen.storage.audit import AuditTrail, session_lines
 from lopen.storage.database import Database
 from lopen.storage.segments import KeptRows, RowKind, move_rows, moved_rows
 from lopen.storage.sessions import SessionStore
@@ -149,3 +150,24 @@ def test_a_damaged_segment_is_named(store: SessionStore) -> None:
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(StorageError, match=path.name):
         list(store.events(ID))
+
+
+def test_rows_that_move_between_two_statements_are_read_once(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = session_lines(store, ID, after=0, limit=100)
+    connection, other = store.database.connection, SessionStore(Database(store.database.path))
+
+    class Interrupted:
+        """The connection of a reader; the process that drives the session moves rows after each statement."""
+
+        def execute(self, sql: str, values: tuple[object, ...]) -> SimpleNamespace:
+            rows = connection.execute(sql, values).fetchall()
+            shift(other, "events")
+            return SimpleNamespace(fetchall=lambda: rows, fetchone=lambda: rows[0])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.database, "_connection", Interrupted())
+        assert session_lines(store, ID, after=0, limit=100) == wanted
+    assert files(store)
+    other.database.close()
