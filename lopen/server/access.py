@@ -7,10 +7,10 @@ import ipaddress
 import re
 import time
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,27 +32,20 @@ class AccessKeys:
         self.cookie_name = f"lopen_{port}"  # a browser sends a host's cookies to all its ports
 
     def allows(self, authorization: str, cookie: str) -> bool:
-        """Return True if the request's `Authorization` or `Cookie` header proves the person."""
+        """Return True if the request's `Authorization` header, else the value of its cookie, proves the person."""
         scheme, _, given = authorization.partition(" ")
         if authorization:
             return scheme.lower() == "bearer" and _same(given.strip(), self._token)
-        return _same(self._cookie_in(cookie), self._cookie)
-
-    def _cookie_in(self, header: str) -> str:
-        try:
-            found = SimpleCookie(header).get(self.cookie_name)
-        except CookieError:
-            return ""
-        return found.value if found else ""
+        return _same(cookie, self._cookie)
 
     def exchange(self, link_key: str) -> str | None:
         """Return the cookie's value for a link's key that was not used before, else None."""
         match, now = _LINK.fullmatch(link_key), self._clock()
         if match is None or not _same(match[3], token_mac(self._token, "link", f"{match[1]}.{match[2]}")):
             return None
+        self._used = {key: until for key, until in self._used.items() if until >= now}
         if float(match[1]) < now or link_key in self._used or len(self._used) >= MOST_USED_LINKS:
             return None
-        self._used = {key: until for key, until in self._used.items() if until >= now}
         self._used[link_key] = float(match[1])
         return self._cookie
 
@@ -111,7 +104,7 @@ class AccessGate:
         self._app = app
         self.close = close  # ends all streams
         self._keys = keys
-        self._names = names
+        self._names = frozenset(name.lower() for name in names)  # as a Host header is compared
         self._secure = secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,7 +135,9 @@ class AccessGate:
             return problem(403, "requests from other origins are not answered")
         if scope["path"] == OPEN and scope["method"] == "GET":
             return self._opened(scope)
-        if self._keys.allows(headers.get("authorization", ""), headers.get("cookie", "")):
+        # Other servers of this host share its cookies: one that is not well-formed hides no other one.
+        cookie = HTTPConnection(scope).cookies.get(self._keys.cookie_name, "")
+        if self._keys.allows(headers.get("authorization", ""), cookie):
             return None
         hint = "send the token as `Authorization: Bearer`, or open the link that `lopen serve --link` prints"
         return problem(

@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def server(project: Project) -> Iterator[Server]:
-    with serving(project) as found:
+    with serving(project, "--name", "MyBox") as found:
         yield found
 
 
@@ -48,6 +48,7 @@ def test_requests_that_are_not_the_persons_are_refused(project: Project, server:
         ("GET", "/healthz", right | {"host": f"127.0.0.1.attacker.example:{port}"}, 421),
         ("GET", "/healthz", right | {"host": f"localhost:{port}"}, 200),
         ("GET", "/healthz", right | {"host": f"[::1]:{port}"}, 200),
+        ("GET", "/healthz", right | {"host": f"mybox:{port}"}, 200),
         ("GET", "/open?key=1.AAAAAAAAAAAAAAAA." + "0" * 64, {"host": "attacker.example"}, 421),
         ("POST", extend, right | {"origin": "https://attacker.example"}, 403),
         ("POST", extend, right | {"origin": "null"}, 403),
@@ -87,6 +88,10 @@ def test_a_link_opens_once_and_the_cookie_stays_over_restarts(project: Project) 
             assert all(word in cookie for word in ("httponly", "samesite=strict"))
             assert server.token not in cookie
             assert browser.get("/api/modules").status_code == 200
+            # Cookies of other servers on this host come first, in forms that no standard knows
+            cookies = f'a={{"x":1}}; theme; b[c]=d e; {opened.headers["set-cookie"].partition(";")[0]}'
+            beside = httpx2.get(server.url + "/api/modules", headers={"cookie": cookies}, trust_env=False)
+            assert beside.status_code == 200
             again = httpx2.get(server.link, trust_env=False)
             assert again.status_code == 401
             assert "lopen serve --link" in again.json()["hint"]
