@@ -161,11 +161,9 @@ class LogFile:
     def _rename(self, now: datetime) -> bool:
         """Rename the locked log; its timestamp follows every earlier one, even if the clock went back."""
         name = self.path.name.removesuffix(SUFFIX)
-        stamps = [m["stamp"] for path, _ in self._rotated() if (m := _STAMP.match(path.name))]
-        stamp = now.astimezone(UTC)
-        if stamps:
-            newest = datetime.strptime(max(stamps), _STAMP_FORMAT).replace(tzinfo=UTC)
-            stamp = max(stamp, newest + timedelta(microseconds=1))
+        stamp = max(
+            (now.astimezone(UTC), *filter(None, (_moment_after(path) for path, _ in self._rotated())))
+        )
         os.rename(self.path, self.path.with_name(f"{name}.{stamp.strftime(_STAMP_FORMAT)}{SUFFIX}"))
         return True
 
@@ -180,6 +178,16 @@ def log_names(folder: Path) -> list[str]:
         elif path.name.endswith(SUFFIX) and not path.name.startswith("."):
             names.add(path.name)
     return sorted(names)
+
+
+def _moment_after(rotation: Path) -> datetime | None:
+    """Return the moment after a rotation's timestamp; None for a time that does not exist, since names are untrusted."""
+    match = _STAMP.match(rotation.name)
+    try:
+        rotated = datetime.strptime(match["stamp"], _STAMP_FORMAT) if match else None
+        return rotated and rotated.replace(tzinfo=UTC) + timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _is_named(file: int, path: Path) -> bool:

@@ -91,6 +91,17 @@ def test_a_clock_set_back_makes_no_rotation_older_than_its_predecessor(tmp_path:
     assert every_line(tmp_path) == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize(
+    "stamp", ["99991231T235959999999Z", "99999999T999999999999Z", "00000000T000000000000Z"]
+)
+def test_a_rotation_named_by_somebody_else_stops_no_log(tmp_path: Path, stamp: str) -> None:
+    (tmp_path / f"log.{stamp}.jsonl.gz").write_bytes(gzip.compress(b"theirs\n"))
+    log = LogFile(tmp_path / "log.jsonl", LogLimits(max_lines=1))
+    for n in range(3):
+        log.write(str(n), NOW)
+    assert sorted(every_line(tmp_path)) == ["0", "1", "2", "theirs"]
+
+
 def test_a_line_that_was_cut_off_does_not_swallow_the_next(tmp_path: Path) -> None:
     log = LogFile(tmp_path / "lopen.jsonl", LogLimits())
     log.write("whole", NOW)
