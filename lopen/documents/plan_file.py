@@ -219,7 +219,7 @@ def _task_data(value: dict[str, Any]) -> Task:
         subtasks=tuple(Subtask(_text(s["name"]), _boolean(s["done"])) for s in value["subtasks"]),
         spec_sections=_texts(value["spec_sections"]),
         added=_boolean(value["added"]),
-        failures=int(value["failures"]),
+        failures=_count(value["failures"]),
         commit=_optional_text(value["commit"]),
         base=_optional_text(value["base"]),
         reasons=_texts(value["reasons"]),
@@ -243,6 +243,12 @@ def _texts(values: object) -> tuple[str, ...]:
     if not isinstance(values, list):
         raise TypeError(f"{values!r} is not a list")
     return tuple(_text(v) for v in values)
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"{value!r} is not a count")
+    return value
 
 
 def _boolean(value: object) -> bool:

@@ -143,6 +143,8 @@ RENDERED = render_plan("shop", session(TREE))
         RENDERED.replace('"criteria":["SHOP-01"]', '"criteria":"SHOP-01"'),
         RENDERED.replace('"evidence":', '"proof":'),
         RENDERED.replace('"failures":2', '"failures":"x"'),
+        RENDERED.replace('"failures":2', '"failures":Infinity'),
+        RENDERED.replace('"failures":2', '"failures":-1'),
         RENDERED.replace('{"version":1,"components":2}', "{}"),
         RENDERED.replace('{"version":1,"components":2}', "{{}"),
     ],
