@@ -20,6 +20,8 @@ def start_time(pid: int) -> int | None:
 
 def lives(pid: int, started: int | None = None) -> bool:
     """Return True if a process with that pid runs on this host and has the start time `started`, if that is known."""
+    if pid <= 0:  # to kill(2) a group of processes
+        return False
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
