@@ -140,16 +140,21 @@ class SecretFilteringModel:
             found.append(text)
         return clean
 
-    def _filtered(self, value: Any, found: list[str]) -> Any:
-        """Filter every text in the value; signed blocks, ids and names are unchanged."""
+    def _filtered(self, value: Any, found: list[str], *, blocks: bool = True) -> Any:
+        """Filter every text in the value; signed blocks, and ids and names of `blocks`, are unchanged."""
         if isinstance(value, str):
             return self._filtered_text(value, found)
         if isinstance(value, Mapping):
-            if value.get("type") in SIGNED:
+            if blocks and value.get("type") in SIGNED:
                 return value
-            return {k: inner if k in KEPT else self._filtered(inner, found) for k, inner in value.items()}
+            return {
+                k: inner
+                if blocks and k in KEPT
+                else self._filtered(inner, found, blocks=blocks and k == "content")
+                for k, inner in value.items()
+            }
         if isinstance(value, (list, tuple)):
-            return [self._filtered(inner, found) for inner in value]
+            return [self._filtered(inner, found, blocks=blocks) for inner in value]
         return value
 
     def _report(self, places: set[str]) -> None:

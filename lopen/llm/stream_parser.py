@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, cast, get_args
@@ -233,8 +234,8 @@ def parse_input(raw: str) -> tuple[Json | None, str]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} comes twice")
+        counts = Counter(key for key, _ in pairs)
+        raise ValueError(f"the key {next(key for key, count in counts.items() if count > 1)!r} comes twice")
     return value
 
 

@@ -30,7 +30,7 @@ def test_every_text_is_veiled_and_a_person_hears_of_it_once() -> None:
     thinking = {"type": "thinking", "thinking": SECRET, "signature": SECRET}
     content: list[dict[str, Any]] = [
         {"type": "text", "text": f"x {SECRET}", "cache_control": {"type": "ephemeral"}},
-        {"type": "tool_use", "id": SECRET, "name": "run", "input": {"a": [SECRET, {"b": SECRET}], "n": 1}},
+        {"type": "tool_use", "id": SECRET, "name": "run", "input": {"a": [SECRET, {"name": SECRET}], "n": 1}},
         {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": SECRET}]},
         {"type": "tool_result", "tool_use_id": "1", "content": f'{{"out": "{SECRET}"}}', "is_error": False},
         thinking,
@@ -49,7 +49,7 @@ def test_every_text_is_veiled_and_a_person_hears_of_it_once() -> None:
             "type": "tool_use",
             "id": SECRET,
             "name": "run",
-            "input": {"a": ["[redacted:known]", {"b": "[redacted:known]"}], "n": 1},
+            "input": {"a": ["[redacted:known]", {"name": "[redacted:known]"}], "n": 1},
         },
         {
             "type": "tool_result",
