@@ -123,8 +123,8 @@ def _returning(
         "returning",
         shown,
         returns,
-        f"`{shown}` is back at a content that it had before, for the {returns}th time, and its tests failed with it. Neither "
-        "works: find out why, then write a third.",
+        f"`{shown}` went back to an earlier content {times(returns)}, and the tests failed with it each time. No version "
+        "so far works: find out why, then write another one.",
     )
 
 
