@@ -240,12 +240,14 @@ def render_note(topic: str, summary: str, findings: str, sources: Sequence[str],
 
 
 def topics(folder: Path) -> tuple[Topic, ...]:
-    """Return every note in a module's folder, sorted by name."""
-    found = []
+    """Return every note in the folder `specs/<module>` that can be read, sorted by name. No link leads out of the project."""
+    found: list[Topic] = []
+    if not folder.resolve().is_relative_to(folder.parents[1].resolve()):
+        return ()
     for path in sorted(folder.glob("RESEARCH-*.md")):
-        if path.is_symlink() or not path.is_file():
+        text = None if path.is_symlink() or not path.is_file() else _beginning(path, 4_000)
+        if text is None:
             continue
-        text = path.read_text("utf-8", errors="replace")[:4_000]
         body = [line for line in text.splitlines()[1:] if line.strip()]
         excerpt = (body[0] if body else "")[:EXCERPT_CHARS]
         found.append(Topic(path.stem.removeprefix("RESEARCH-"), path, excerpt))
@@ -256,4 +258,13 @@ def read_topic(folder: Path, topic: str) -> str | None:
     """Return the note on a topic, found by its name or by the slug of its name; None if there is none."""
     wanted = {topic, slug(topic)}
     found = next((t for t in topics(folder) if t.name in wanted), None)
-    return found.path.read_text("utf-8", errors="replace") if found else None
+    return _beginning(found.path, MAX_BYTES) if found else None
+
+
+def _beginning(path: Path, characters: int) -> str | None:
+    """Return the beginning of a file; None if it cannot be read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(characters)
+    except OSError:
+        return None
