@@ -98,6 +98,7 @@ def _version(command: tuple[str, ...], root: Path) -> str:
             [path, *command[1:]],
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=10,
             stdin=subprocess.DEVNULL,
             cwd="/",
