@@ -134,6 +134,12 @@ def test_only_a_delta_can_be_missing(missing: int) -> None:
         assembled(events)
 
 
+def test_a_double_key_is_found_at_once_among_many() -> None:
+    keys = [f"k{n}" for n in range(100_000)]
+    raw = json.dumps(dict.fromkeys(keys, 1))[:-1] + ', "k99999": 2}'
+    assert parse_input(raw) == (None, "the input is not valid JSON: the key 'k99999' comes twice")
+
+
 def test_a_message_cannot_start_twice() -> None:
     events = stream(start={"type": "text", "text": ""})
     with pytest.raises(TransientFailure, match="twice"):
