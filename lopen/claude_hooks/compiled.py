@@ -5,8 +5,6 @@ time and size that it was made of. Where it is missing or does not hold, the mod
 file is made anew if the folder can be written.
 """
 
-from __future__ import annotations
-
 import gc
 import marshal
 import os
@@ -22,10 +20,8 @@ if TYPE_CHECKING:
     # name, path, time and size of the source, code; in the order in which they were loaded
     Compiled = list[tuple[str, str, tuple[int, int], CodeType]]
 
-_ROOM = "lopen"
 
-
-def start(arguments: Sequence[str]) -> NoReturn:
+def start(arguments: "Sequence[str]") -> "NoReturn":
     """Answer the event that `arguments` name; the process ends."""
     gc.disable()  # it ends before there is anything to collect
     known = _load()
@@ -53,14 +49,15 @@ def _load() -> bool:
     return True
 
 
-def _run(name: str, path: str, code: CodeType) -> None:
+def _run(name: str, path: str, code: "CodeType") -> None:
     module = sys.modules[name] = type(sys)(name)
     module.__file__ = path
     if path.endswith("__init__.py"):
         module.__path__ = [os.path.dirname(path)]
     exec(code, module.__dict__)  # noqa: S102 - what an import does
     above, _, last = name.rpartition(".")
-    setattr(sys.modules[above], last, module)
+    if above:
+        setattr(sys.modules[above], last, module)
 
 
 def _keep() -> None:
@@ -77,11 +74,11 @@ def _keep() -> None:
         return
 
 
-def _loaded() -> Compiled:
+def _loaded() -> "Compiled":
     """The modules in the order in which their loading ended, which is `sys.modules`' own."""
     found = []
     for name, module in list(sys.modules.items()):
-        if name.startswith(f"{_ROOM}.") and (path := module.__file__):
+        if name.startswith(("lopen.", "__future__")) and (path := module.__file__):
             loader: Any = module.__loader__
             found.append((name, path, _stamp(path), loader.get_code(name)))
     return found

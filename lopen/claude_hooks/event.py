@@ -38,6 +38,7 @@ _WRAPPED = (
 )
 _WRAPPERS = frozenset(_WRAPPED.split())
 _PASSED = r"-.*|\w+=.*|\d+(\.\d+)?[smhd]?|run"
+_MAY_BE_HOOKS = ("lopen", "python", "pypy", "sh", "bash", "dash", "zsh")  # names of processes
 _NAMED = 1_000  # ancestors and words that are looked at, at most
 
 
@@ -229,7 +230,7 @@ def _runs_hook(command: str) -> bool:
 def _starts_hook(words: Sequence[str]) -> bool:
     return any(
         (os.path.basename(word) == "lopen" and following == "hook") or word.endswith(HOOK_FILE)
-        for word, following in zip(words, (*words[1:], ""), strict=True)
+        for word, following in zip(words, (*words[1:], ""), strict=False)
     )
 
 
@@ -258,11 +259,12 @@ def nested_in(environ: os._Environ[str] | dict[str, str]) -> str | None:
     for _ in range(_NAMED):
         if pid <= 1:
             return None
-        found = _arguments(pid)
+        name, above = _status(pid)
+        found = _arguments(pid) if name.startswith(_MAY_BE_HOOKS) else []
         if _starts_hook(found[:10]) and not (wrapping and found[-2:] == own[-2:]):
             return ""
         wrapping = wrapping and found[-2:] == own[-2:]
-        pid = _parent(pid)
+        pid = above
     return None
 
 
@@ -270,9 +272,11 @@ def _arguments(pid: int) -> list[str]:
     return _read(pid, "cmdline").rstrip("\0").split("\0")
 
 
-def _parent(pid: int) -> int:
-    fields = _read(pid, "stat").rpartition(")")[2].split()
-    return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else 0
+def _status(pid: int) -> tuple[str, int]:
+    """The name of a process (that of a script, where it runs one) and its parent; 0 where there is none."""
+    head, _, rest = _read(pid, "stat").rpartition(")")
+    fields = rest.split()
+    return head.partition("(")[2], int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else 0
 
 
 def _read(pid: int, name: str) -> str:

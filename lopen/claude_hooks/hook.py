@@ -8,6 +8,9 @@ import sys
 from os.path import abspath, dirname
 
 if __name__ == "__main__":
+    sys.path.sort(
+        key=lambda folder: not folder.endswith("lib-dynload")
+    )  # of Python's library most is not looked for
     sys.path.append(dirname(dirname(dirname(abspath(__file__)))))
 
     from lopen.claude_hooks.compiled import start

@@ -83,6 +83,7 @@ def test_naming_the_script_without_running_it_is_no_external_call(project: Hooke
 
 
 def test_a_hook_that_calls_itself_six_times_is_stopped(project: HookedProject) -> None:
+    assert project.bash("program=lopen; verb=hook;").out == ""
     codes = [project.bash(f"echo {i} > /tmp/e; lopen hook pre-tool-use < /tmp/e{i}").code for i in range(6)]
     assert codes == [0] * 5 + [2]
     assert project.circuit().rule == "hook_recursion"
