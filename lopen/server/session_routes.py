@@ -78,8 +78,9 @@ async def list_sessions(
 
     def work(opened: OpenProject) -> dict[str, Any]:
         ids, old = opened.store.ids(), archived_sessions(opened.store.database)
-        shown = [_summary(opened, s) for s in opened.store.readable(page(ids, offset, limit))]
-        rest = page(old, max(0, offset - len(ids)), limit - len(shown))
+        wanted = page(ids, offset, limit)
+        shown = [_summary(opened, s) for s in opened.store.readable(wanted)]
+        rest = page(old, max(0, offset - len(ids)), limit - len(wanted))
         return {
             "sessions": [*shown, *(archived_summary(each) | {"standstill": None} for each in rest)],
             "total": len(ids) + len(old),

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from lopen.server.session_routes import list_sessions
+from lopen.storage.archives import archive_session
+from lopen.storage.database import Database
+from lopen.storage.sessions import SessionStore
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import Message, tools
 from tests.project import TIMEOUT_S, Project, build, plan
 from tests.server.serving import serving
+from tests.storage.history import NOW, many
 
 TASKS = ("One", "Two")
 
@@ -217,3 +225,18 @@ def test_questions_and_confirmations_are_answered(make_project: MakeProject) -> 
             "no open question"
         )
     assert "The person answered: b" in json.dumps(project.requests[1])
+
+
+def test_an_unreadable_session_moves_no_archived_one_to_an_earlier_page(tmp_path: Path) -> None:
+    store = SessionStore(Database(tmp_path / ".lopen" / "state.db"))
+    first, *ids = many(store, 5)
+    archive_session(store, first, NOW)
+    store.database.write("UPDATE sessions SET body='{}' WHERE id=?", (ids[-1],))
+
+    class Served:
+        async def run(self, work: Callable[[Any], Any]) -> Any:
+            return work(SimpleNamespace(store=store, root=tmp_path))
+
+    page = asyncio.run(list_sessions(Served(), 0, 2))  # type: ignore[arg-type]  # its one method
+    assert [session.session for session in page.sessions] == [ids[-2]]
+    store.database.close()
