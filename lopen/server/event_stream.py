@@ -53,10 +53,13 @@ class EventFeed:
         self, session: str | None, after: int, heartbeat_s: float
     ) -> AsyncIterator[list[EventLine]]:
         """Yield events after number `after`, of one session or of all, in order; an empty list as a heartbeat."""
-        await self._join()
         sent: dict[str, tuple[int, int, int]] = {}
+        self._readers += 1
         try:
+            await self._join()
             while not self.closed:
+                if self._task is not None and self._task.done():
+                    self._task.result()  # raises what ended it: without it nothing new would come
                 changed = self._changed
                 if after < self._floor:
                     found, after, more = await self._project.run(_page, session, after)
@@ -76,12 +79,12 @@ class EventFeed:
             self._leave()
 
     async def _join(self) -> None:
-        self._readers += 1
         if self._task is None:
             self._floor = self._newest = await self._project.run(_position, None)
             self._kept.clear()
             if self._task is None:
                 self._task = asyncio.create_task(self._watch())
+                self._task.add_done_callback(lambda _: self._wake())
 
     def _leave(self) -> None:
         self._readers -= 1
@@ -206,7 +209,9 @@ class EventStream(Response):
         finally:
             for task in (sending, leaving):
                 task.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+            failure, _ = await asyncio.gather(sending, leaving, return_exceptions=True)
+            if isinstance(failure, Exception) and not isinstance(failure, LopenError):
+                raise failure  # a bug: the server's output has the traceback
 
     async def _send(self, send: Send) -> None:
         async for chunk in self._chunks:
