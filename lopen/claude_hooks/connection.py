@@ -31,10 +31,14 @@ def present_schema() -> int:
 class LeanDatabase:
     """What `SqliteStore` needs of a database, one transaction at a time."""
 
-    def __init__(self, path: str, timeout_s: float) -> None:
-        """StoreUnreachable where there is no database that this version can use. `notes`: what was done to have one."""
+    def __init__(self, path: str, timeout_s: float, *, durable: bool = True) -> None:
+        """StoreUnreachable where there is no database that this version can use. `notes`: what was done to have one.
+
+        What is not `durable` outlives this process, but maybe not a power cut: that saves a wait for the disk.
+        """
         self.notes: tuple[str, ...] = ()
         self._path = path
+        self._synchronous = "FULL" if durable else "NORMAL"
         try:
             if not os.path.exists(path):
                 _migrate(path)
@@ -49,15 +53,20 @@ class LeanDatabase:
             raise StoreUnreachable(f"{path}: {error}") from error
 
     def _open(self, path: str, timeout_s: float) -> None:
-        self._connection = _connected(path, timeout_s)
+        self._connection = self._connected(path, timeout_s)
         if not is_own(self._connection):  # it came with the repository: its limits are nobody's
             self._connection.close()
             _begin_anew(path)
-            self._connection = _connected(path, timeout_s)
+            self._connection = self._connected(path, timeout_s)
         if self._version() != present_schema():
             self._connection.close()
             _migrate(path)
-            self._connection = _connected(path, timeout_s)
+            self._connection = self._connected(path, timeout_s)
+
+    def _connected(self, path: str, timeout_s: float) -> sqlite3.Connection:
+        connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
+        connection.execute(f"PRAGMA synchronous={self._synchronous}")
+        return connection
 
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
@@ -68,7 +77,7 @@ class LeanDatabase:
         return self._connection
 
     def transaction(self) -> _Transaction:
-        """All or nothing, durable at the end."""
+        """All or nothing."""
         return _Transaction(self._connection)
 
     def close(self) -> None:
@@ -105,12 +114,6 @@ class _Transaction:
             self._connection.execute("COMMIT")
         elif self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-
-
-def _connected(path: str, timeout_s: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
-    connection.execute("PRAGMA synchronous=FULL")
-    return connection
 
 
 def is_damage(error: BaseException | None) -> bool:

@@ -143,8 +143,9 @@ def _guarded(
         guard = SessionGuard(session, root, attempt.faults, nested)
         return guard.run(name, alerts.get(event.session, ()))
 
+    durable = name != "pre-tool-use" or bool(waits)  # the transcripts tell again what a power cut takes
     try:
-        answer = _stored(work, settings, root, leaving)
+        answer = _stored(work, settings, root, leaving=leaving, durable=durable)
     except Malformed:
         attempt.event = None  # nothing of it is a Claude Code session's
         raise
@@ -153,7 +154,9 @@ def _guarded(
     return answer
 
 
-def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str, leaving: bool) -> Answer:
+def _stored(
+    work: Callable[[Rows], Answer], settings: dict[str, Any], root: str, *, leaving: bool, durable: bool
+) -> Answer:
     """Do the work in the store; in a new one where the present one turns out to be damaged."""
     if settings["budget.store"] != "sqlite":
         redis = _redis(settings, root)
@@ -168,7 +171,7 @@ def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str,
 
     path, notes = os.path.join(root, ".lopen", "state.db"), tuple[str, ...]()
     for last in (False, True):
-        database = LeanDatabase(path, settings["hooks.timeout_s"] / 2)
+        database = LeanDatabase(path, settings["hooks.timeout_s"] / 2, durable=durable)
         notes = (*notes, *database.notes)
         try:
             answer = SqliteStore(database, evidence_max=settings["memory.evidence_max"]).atomically(work)
