@@ -215,6 +215,9 @@ def test_a_pipe_in_the_place_of_an_ignore_file_does_not_hold_lopen_for_ever(
 
 
 def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:
+    GitCommand(command.find_git(tmp_path), tmp_path, FakeClock()).run(
+        "version"
+    )  # GitPython's import runs git too
     slow, pid_file = tmp_path / "git", tmp_path / "pid"
     slow.write_text(f'#!/bin/sh\necho $$ > "{pid_file}"\nexec sleep 30\n')
     slow.chmod(0o755)
