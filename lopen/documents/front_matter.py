@@ -5,12 +5,14 @@ Reading composes nodes without constructing objects: no tag creates an object, n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from lopen.documents.sections import BYTE_ORDER_MARK, Diagnostic, Outline
 
+_KEYS = ("name", "description")
 _NULL = "tag:yaml.org,2002:null"
 
 
@@ -85,6 +87,7 @@ class FrontMatterReading:
     name: str = ""
     description: str = ""
     problems: list[Diagnostic] = field(default_factory=list)
+    unopened: bool = False  # its first `---` is missing, so that its lines look like a heading
 
 
 class _Invalid(Exception):
@@ -98,24 +101,32 @@ class _Invalid(Exception):
 def read_front_matter(outline: Outline) -> FrontMatterReading:
     """Read the name and description of a specification."""
     if outline.front_matter is None:
-        unclosed = outline.text.removeprefix(BYTE_ORDER_MARK).startswith("---")
+        text = outline.text.removeprefix(BYTE_ORDER_MARK)
+        unopened = text.startswith(tuple(f"{key}:" for key in _KEYS)) and "\n---" in text
         message = (
             "the front matter is not closed by `---`"
-            if unclosed
+            if text.startswith("---")
+            else "the front matter does not begin with `---`: put that line before it"
+            if unopened
             else "the front matter is missing: start with `---`, name, description, `---`"
         )
-        return FrontMatterReading(problems=[Diagnostic(1, message)])
+        return FrontMatterReading(problems=[Diagnostic(1, message)], unopened=unopened)
     content, first_line = outline.front_matter.content, outline.front_matter.first + 1
     try:
         values = dict(_scalars(content, first_line))
     except _Invalid as error:
         return FrontMatterReading(problems=[error.diagnostic])
-    problems = [
-        Diagnostic(1, f"the front matter has no {key}")
-        for key in ("name", "description")
-        if not values.get(key)
-    ]
+    others = {e.key: first_line + content.count("\n", 0, e.index) for e in yaml_entries(content)}
+    problems = [_without(key, others) for key in _KEYS if not values.get(key)]
     return FrontMatterReading(values.get("name", ""), values.get("description", ""), problems)
+
+
+def _without(key: str, lines: Mapping[str, int]) -> Diagnostic:
+    """Return the problem that a key is missing; `lines` are the lines of the keys that are there."""
+    near = get_close_matches(key, lines.keys() - set(_KEYS), n=1, cutoff=0.7)
+    if not near:
+        return Diagnostic(1, f"the front matter has no {key}")
+    return Diagnostic(lines[near[0]], f"the front matter has no {key}; did you mean that by {near[0]}?")
 
 
 def _scalars(content: str, first_line: int) -> Iterator[tuple[str, str]]:
@@ -132,7 +143,7 @@ def _scalars(content: str, first_line: int) -> Iterator[tuple[str, str]]:
         raise _Invalid(line(error.index), f"the front matter is not valid YAML: {error.message}") from error
     seen: set[str] = set()
     for entry in found:
-        if entry.key not in ("name", "description"):
+        if entry.key not in _KEYS:
             continue
         if entry.key in seen:
             raise _Invalid(line(entry.index), f"duplicate {entry.key} in the front matter")

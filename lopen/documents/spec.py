@@ -24,6 +24,7 @@ DEPENDENCIES = "Dependencies"
 SKILLS_AND_HOOKS = "Skills & Hooks"
 REQUIRED = (OVERVIEW, ACCEPTANCE_CRITERIA, DEPENDENCIES, SKILLS_AND_HOOKS)
 OPTIONAL = ("Notes", "References")
+UNCHANGED = "still as lopen init wrote it"
 
 # The sentences that `lopen init` writes into a new specification, for the author to replace
 NEW_DESCRIPTION = "One sentence on what {module} is for."
@@ -94,7 +95,7 @@ def parse_specification(
         else [
             *front.problems,
             *document.unclosed,
-            *_heading_problems(document),
+            *([] if front.unopened else _heading_problems(document)),
         ]
     )
     warnings = [
@@ -210,5 +211,5 @@ def _unchanged_scaffold(text: str, module: str) -> Iterator[Diagnostic]:
     for number, line in enumerate(text.splitlines(), 1):
         sentence = line.removeprefix("description:").removeprefix("- [ ]").strip()
         if sentence in scaffold:
-            message = f"still as lopen init wrote it: {sentence!r}; describe what {module} is to do"
+            message = f"{UNCHANGED}: {sentence!r}; describe what {module} is to do"
             yield Diagnostic(number, message)

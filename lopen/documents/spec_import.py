@@ -30,6 +30,9 @@ _REQUIREMENT = re.compile(r"requirement\s*:?\s*(.*)", re.IGNORECASE)
 _SCENARIO = re.compile(r"scenario\s*:\s*(.*)", re.IGNORECASE)
 _CRITERIA_TITLES = frozenset({"acceptance criteria", "acceptance scenarios", "success criteria"})
 _OWN_SECTIONS = frozenset({"overview", "introduction", "purpose", "why", "summary", "dependencies"})
+_WRITTEN_SECTIONS = frozenset(
+    {"overview", "behaviour", "acceptance criteria", "dependencies", "skills & hooks", "notes"}
+)
 _HEADING = re.compile(r"^(#{1,6})(?=[ \t])", re.MULTILINE)
 
 
@@ -92,12 +95,16 @@ def _sections(result: Imported, outline: Outline) -> None:
 
 def specification(source: Imported, module: str, commands: Sequence[str], origin: str) -> str:
     """Return the specification as text. `commands` are the lines of `Skills & Hooks`."""
-    description = " ".join((source.overview or source.title).split()).partition(". ")[0][:200]
+    plain = _UNCLEAR.sub("", source.overview or source.title)
+    description = " ".join(plain.split()).partition(". ")[0][:200] or source.title
+    title = source.title
+    if normalise_name(title) in _WRITTEN_SECTIONS:
+        title = f"{title} ({module})"  # two headings of the same name would be a problem
     criteria = [f"- [ ] {f'[{name}] ' if name else ''}{text}" for text, name in source.criteria.items()]
     notes = [f"Imported from {origin}.", *(f"- Not taken over: {line}" for line in source.left_out)]
     parts = [
         f"---\nname: {module}\ndescription: {json.dumps(description, ensure_ascii=False)}\n---",
-        f"# {source.title}",
+        f"# {title}",
         f"## Overview\n\n{source.overview or f'TODO: the source has no overview; {LATER}.'}",
         f"## Behaviour\n\n{_joined(source.behaviour) or f'TODO: the source describes no behaviour; {LATER}.'}",
         "## Acceptance Criteria\n\n"
@@ -110,7 +117,12 @@ def specification(source: Imported, module: str, commands: Sequence[str], origin
         "## Skills & Hooks\n\n" + "\n".join(commands),
         "## Notes\n\n" + "\n".join(notes),
     ]
-    return _UNCLEAR.sub(lambda m: f"TODO: {m[1] or 'needs clarification'}", "\n\n".join(parts)) + "\n"
+    return _UNCLEAR.sub(_gap, "\n\n".join(parts)) + "\n"
+
+
+def _gap(unclear: re.Match[str]) -> str:
+    """Return the mark of a gap, on one line however the source breaks it."""
+    return f"(TODO: {' '.join(unclear[1].split()) or 'needs clarification'})"
 
 
 def gaps(text: str) -> list[str]:

@@ -48,7 +48,7 @@ def test_a_folder_a_file_and_an_issue_are_imported(lopen: Lopen, project: Path, 
     assert ISSUE["issue.md"].startswith("# Export as CSV")
 
     for wrong, said in (
-        (("nowhere.md",), "does not exist"),
+        (("nowhere.md",), "nowhere.md does not exist\n  name a Markdown file"),
         (("#13",), "gh"),
         (("specs",), "no Markdown file"),
     ):

@@ -72,6 +72,7 @@ def test_the_configuration_that_init_writes_is_a_right_one(lopen: Lopen) -> None
 def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
     lopen("init", "calc")
     done = lopen("check", "calc")
+    assert "calc is still the template of lopen init: write it before you approve it" in done.stdout
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems, 6 warnings")
     said = [
         line for line in (done.stdout + done.stderr).splitlines() if "still as lopen init wrote it" in line

@@ -194,6 +194,7 @@ def test_criteria_and_texts_are_taken_over(
     ("text", "missing"),
     [
         ("", 4),
+        ("# Notes\n\nKeep [NEEDS CLARIFICATION: which\nfields?] notes.\n", 4),
         ("just words\n", 4),
         ("# T\n\n## A\n\n```\nnever closed\n", 3),
         ("# T\n\n## A\n\nx\n\n## A\n\ny\n\n### Overview\n\nz\n", 2),
@@ -204,3 +205,5 @@ def test_criteria_and_texts_are_taken_over(
 def test_broken_sources_give_a_specification_with_marked_gaps(text: str, missing: int) -> None:
     assert len(gaps(read({"x.md": text}).text)) <= missing
     assert "TODO" in read({"x.md": text}).text
+    assert "NEEDS" not in read({"x.md": text}).text
+    assert ("(TODO: which fields?)" in read({"x.md": text}).text) == ("which" in text)  # on one line

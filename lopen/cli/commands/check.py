@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import OptionalModule
 
-if TYPE_CHECKING:
-    pass
+UNWRITTEN = 3  # of the template's five sentences: a specification with so many is not written yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +27,19 @@ class SpecProblem:
 @command
 def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Validate specifications. Exit code 1: a specification has a problem (warnings do not count)."""
+    from lopen.documents.spec import UNCHANGED
+
     problems = warnings = 0
+    unwritten = []
     chosen, misnamed = _chosen(context.root, module)
     for path, message in misnamed:
         problems += 1
         _tell(context, "", path, SpecProblem("problem", 1, message))
     for name, path in chosen.items():
-        for finding in _findings(path, name):
+        findings = list(_findings(path, name))
+        if sum(f.message.startswith(UNCHANGED) for f in findings) >= UNWRITTEN:
+            unwritten.append(name)
+        for finding in findings:
             problems += finding.severity == "problem"
             warnings += finding.severity == "warning"
             _tell(context, name, path, finding)
@@ -42,6 +47,8 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     context.emit("check", modules=modules, problems=problems, warnings=warnings)
     if not context.json:
         also = f", {_counted(warnings, 'warning')}" if warnings else ""
+        for name in unwritten:
+            context.say(f"{name} is still the template of lopen init: write it before you approve it")
         context.say(f"{', '.join(modules) or 'no module'}: {_counted(problems, 'problem')}{also}")
     return ExitCode.FAILED if problems else ExitCode.OK
 
@@ -63,6 +70,11 @@ def _chosen(root: Path, given: str | None) -> tuple[dict[str, Path], list[tuple[
 
     path = Path(given) if given and ("/" in given or given.endswith(".md")) else None
     if path is not None:
+        if not path.exists() and not path.parent.exists():
+            raise LopenError(
+                f"{given} does not exist",
+                hint="name a module, its folder or its file; lopen modules lists them",
+            )
         path = (path if path.suffix == ".md" else path / FILE_NAME).absolute()
         return {path.parent.name: path}, []
     known, misnamed = find_modules(root), list(misnamed_specifications(root))

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
+from unicodedata import combining, normalize
 
 import typer
 
@@ -39,6 +40,7 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
     """
     from lopen.application.verify_detection import command_lines, detect, listing
     from lopen.cli.commands.init import write_new
+    from lopen.cli.rendering.lines import counted
     from lopen.documents.modules import spec_path
     from lopen.documents.spec import parse_specification
     from lopen.documents.spec_import import gaps, imported, specification
@@ -58,7 +60,10 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
     context.emit(
         "imported", module=module, path=str(path), gaps=missing, left_out=found.left_out, problems=problems
     )
-    context.say(f"{len(found.criteria)} acceptance criteria, {len(missing)} gaps marked TODO")
+    criteria = (
+        "1 acceptance criterion" if len(found.criteria) == 1 else f"{len(found.criteria)} acceptance criteria"
+    )
+    context.say(f"{criteria}, {counted(len(missing), 'gap')} marked TODO")
     for line in (*missing, *(f"not taken over: {line}" for line in found.left_out), *problems):
         context.say(f"  {line}")
     context.say(f"next: lopen check {module}")
@@ -69,6 +74,11 @@ def _markdown(source: Path) -> tuple[Mapping[str, str], str]:
     """Return the Markdown files of the source (name → text), and the name of the feature."""
     from lopen.documents.modules import read_source
 
+    if not source.name or not source.exists():
+        raise LopenError(
+            f"{str(source) if source.name else repr('')} does not exist",
+            hint="name a Markdown file, a folder with spec.md or requirements.md, or a GitHub issue",
+        )
     if source.is_dir():
         paths = sorted(source.glob("*.md"))[:MAX_FILES]
         if not paths:
@@ -112,5 +122,6 @@ def _issue(context: CommandContext, issue: str) -> tuple[Mapping[str, str], str]
 
 def _module_of(name: str) -> str:
     """Return a module's name for a feature's name: `001-user auth` → `user-auth`."""
-    plain = re.sub(r"[^a-z0-9_]+", "-", re.sub(r"^\d+[-_ ]+", "", name.casefold())).strip("-")
+    letters = "".join(c for c in normalize("NFKD", name.casefold()) if not combining(c))  # é → e
+    plain = re.sub(r"[^a-z0-9_]+", "-", re.sub(r"^\d+[-_ ]+", "", letters)).strip("-")
     return plain[:64].strip("-") or "imported"
