@@ -101,7 +101,7 @@ def parse_specification(
     warnings = [
         *_unchanged_scaffold(text, module),
         *_name_mismatch(front.name, module, text),
-        *_empty_sections(document),
+        *([] if front.unopened else _empty_sections(document)),
         *_placeholders(document),
     ]
     criteria: list[Criterion] = []
