@@ -24,6 +24,10 @@ from lopen.git.screening import Leak, SecretScreen
 from lopen.git.trees import file_at
 
 
+# The base index is lopen's own, so what it remembers of folders without untracked files was seen by lopen's git.
+_REMEMBERING: Mapping[str, str] = {"core.untrackedCache": "true"}
+
+
 class Snapshots:
     """Takes snapshots of one work tree, relative to the commit of `set_head`."""
 
@@ -54,13 +58,14 @@ class Snapshots:
     def status(self) -> WorkTreeStatus:
         """Return the differences between HEAD and the work tree. An unreadable scratch index is rebuilt."""
         git = self.head_index()
+        cached = git.with_options(config=_REMEMBERING)
         try:
-            return read_status(git, self._layout.root)
+            return read_status(cached, self._layout.root)
         except GitTimedOut:
             raise  # a second attempt would take as long
         except GitError:
             self._rebuild(git, seeded=False)
-            return read_status(git, self._layout.root)
+            return read_status(cached, self._layout.root)
 
     def user_index_status(self) -> WorkTreeStatus:
         """Return the differences from HEAD according to the user's index, including changes that are only staged."""

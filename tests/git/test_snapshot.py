@@ -350,3 +350,17 @@ def test_objects_of_a_snapshot_are_in_the_repository(root: Path, repository: Rep
     (root / "README").write_text("kept\n")
     tree = repository.snapshot()
     subprocess.run(["git", "cat-file", "-e", f"{tree}:README"], cwd=root, check=True)
+
+
+def test_every_new_file_is_found_however_soon_it_comes(root: Path, repository: Repository) -> None:
+    (root / "deep" / "er").mkdir(parents=True)
+    trees = {repository.snapshot()}
+    for number in range(8):
+        for place in (root, root / "src", root / "deep" / "er"):
+            (place / f"new{number}").write_text("x")
+            trees.add(repository.snapshot())
+    (root / ".gitignore").write_text("new*\n")
+    ignored = repository.snapshot()
+    (root / ".gitignore").unlink()
+    trees.add(repository.snapshot())
+    assert (len(trees), ignored in trees) == (25, False)
