@@ -93,6 +93,11 @@ class PrivateFolder:
         self.indexes = own or path  # scratch indexes, out of reach of commands because lopen trusts them
         self.layout = layout
         self.is_sparse = dict(settings.settings).get("core.sparsecheckout", "").lower() in _TRUE
+        given = dict(settings.settings)
+        self._converting = "core.attributesfile" in given or given.get("core.autocrlf", "") not in (
+            "",
+            "false",
+        )
         self.quarantine = self.indexes / "quarantine"
         self._info = info  # the repository's own `info` folder, for its exclude and attributes
         self._locks_removed = False
@@ -120,6 +125,12 @@ class PrivateFolder:
         replace_if_different(self.path / "HEAD", f"{head or _UNBORN}\n".encode())
         replace_if_different(self.path / "info" / "exclude", patterns + self._borrowed("exclude"))
         replace_if_different(self.path / "info" / "attributes", self._borrowed("attributes"))
+
+    def converts(self) -> bool:
+        """Return True if attributes or settings outside of the tree may have git store files with other bytes."""
+        home = Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
+        places = (home / "git" / "attributes", Path("/etc/gitattributes"))
+        return self._converting or bool(self._borrowed("attributes")) or any(p.exists() for p in places)
 
     def _borrowed(self, name: str) -> bytes:
         return read_or_empty(self._info / name) if self._info else b""

@@ -23,7 +23,6 @@ from lopen.git.private import PrivateFolder
 from lopen.git.screening import Leak, SecretScreen
 from lopen.git.trees import file_at
 
-
 # The base index is lopen's own, so what it remembers of folders without untracked files was seen by lopen's git.
 _REMEMBERING: Mapping[str, str] = {"core.untrackedCache": "true"}
 
@@ -112,10 +111,13 @@ class Snapshots:
         return tree, found
 
     def copy_index(self, tree: str, target: Path) -> None:
-        """Write an index of `tree` to `target`: a copy of the scratch index that holds it, or a new one."""
+        """Write an index of `tree` to `target`: a copy of the scratch index that holds it, or a new one.
+
+        A new one too where files may be stored with other bytes than they have: the index holds their sizes.
+        """
         held = self._latest_index != self.base or self._base_tree == tree
-        known = tree == self.latest and held and not self._private.is_sparse
-        if not known or not copy_index(self._latest_index, target):
+        known = tree == self.latest and held and not self._private.is_sparse and not self._private.converts()
+        if not known or not copy_index(self._latest_index, target) or _may_convert(target.read_bytes()):
             target.unlink(missing_ok=True)
             self._private.reader(target).run("read-tree", tree)
 
@@ -193,6 +195,11 @@ class Snapshots:
         digest = hashlib.new(self._layout.object_format, usedforsecurity=False)
         digest.update(b"blob %d\0" % len(target) + target)
         return digest.hexdigest()
+
+
+def _may_convert(index: bytes) -> bool:
+    """Return True unless the index file certainly lists no `.gitattributes`; version 4 shortens names."""
+    return b".gitattributes" in index or index[4:8] == b"\0\0\0\x04"
 
 
 def _update(git: GitCommand, paths: Sequence[str], *how: str) -> None:

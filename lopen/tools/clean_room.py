@@ -54,14 +54,13 @@ class CleanRoom:
         self._exposed = exposed
         self._own = KeptFolder(where, "room")
         self._clone = repository.clone(self._own.path / "git")
-        if self._clone is not None:
-            self._clone.remove()  # what a killed run left
         self._files = self._room_files("files")
         self._user = self._room_files("home")
         self._tree: str | None = None
         self._base: tuple[str | None, Mapping[str, TreeChange]] = (None, {})  # a commit, how the tree differs
         self._carried: tuple[tuple[Path, str], ...] = ()
-        self._placed: dict[str, Stand] = {}  # for git's folder and for carried paths
+        self._submodules: set[str] = set()
+        self._placed: dict[str, Stand] = {}  # for git's folder, submodules and carried paths
         seen_at = repository.root if mounted else self._files.top
         self._installed = Installed(
             self._files, self._user, RoomPlace(self._own.path, home, repository.root, seen_at)
@@ -217,6 +216,8 @@ class CleanRoom:
         wanted = self._differing(tree)
         self._unplace()
         self._tree = None  # until all is written
+        self._submodules -= wanted.keys()
+        self._submodules |= {p for p, entry in wanted.items() if entry is not None and entry.mode == GITLINK}
         self._installed.make_way(path for path, entry in wanted.items() if entry is not None)
         for batch in self._batches(wanted):
             self._files.change(batch)
@@ -258,9 +259,9 @@ class CleanRoom:
         yield batch
 
     def _place(self) -> None:
-        """Make what stands for git's folder and for carried paths, unless it stands there as it was made."""
+        """Make what stands for git's folder, submodules and carried paths, unless it stands there as it was made."""
         self._carried = tuple(carried(self._home, self._carry, self._files.files))
-        wanted = dict(self._git_folder())
+        wanted = {**dict(self._git_folder()), **dict.fromkeys(self._submodules, Stand("folder"))}
         for source, path in self._carried:
             kind: Kind = "folder" if source.is_dir() else "file"
             wanted[path] = Stand(kind) if self._mounted else Stand("link", os.fsencode(source))

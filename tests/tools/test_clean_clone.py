@@ -1,0 +1,125 @@
+"""What a verify command finds in the clean room is what a fresh clone of the commit holds, or the work is refused."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lopen.base.clock import FakeClock
+from lopen.git.repository import Repository
+from lopen.sandbox.choice import Mode, choose
+from lopen.sandbox.command import Command
+from lopen.tools.clean_room import CleanRoom
+from tests.needs import require_sandbox
+
+# What lies in the project, each in a folder of its own where it can
+PLACED = {
+    "modes": "mkdir modes; for m in 600 644 700 755 444; do echo $m > modes/$m; chmod $m modes/$m; done; chmod 700 modes",
+    "links": "ln -s /etc/hostname out; ln -s ../.. above; ln -s nowhere gone; ln -s . self; ln -s .git/config git",
+    "names": "mkdir names; touch names/a names/A names/é; touch \"names/$(printf 'new\\nline')\" \"names/$(printf 'b\\377')\"",
+    "empty folders": "mkdir -p empty/er; touch .keep",
+    "nested repositories": "git init -q nested; touch nested/file; mkdir -p deep/.git; touch deep/.git/HEAD deep/file",
+    "ignored files": "echo '*.log' > .gitignore; touch x.log; mkdir own; echo '*' > own/.gitignore; touch own/file",
+    "ignored by the person": "echo mine >> .git/info/exclude; touch mine; echo theirs > ../excludes; "
+    "git config core.excludesFile $PWD/../excludes; touch theirs",
+    "archive attributes": "echo '/tests export-ignore' > .gitattributes; echo 'v export-subst' >> .gitattributes; "
+    "mkdir tests; touch tests/file; echo '$Format:%H$' > v",
+    "line ends": "echo '* text=auto' > .gitattributes; printf 'a\\r\\nb\\n' > mixed; printf 'a\\r\\n' > crlf; printf 'a\\r\\n\\0' > binary",
+    "attributes of this checkout": "echo '*.t eol=crlf ident' > .git/info/attributes; echo '$Id$' > a.t",
+    "hooks": "printf '#!/bin/sh\\ntouch hooked' > .git/hooks/post-checkout; chmod +x .git/hooks/*",
+    "flags of the index": "git update-index --assume-unchanged kept; git update-index --skip-worktree also; echo 2 > kept; echo 2 > also",
+    "modes that do not count": "git config core.fileMode false; chmod +x kept; touch run; chmod +x run",
+    "a sparse checkout": "mkdir a b; touch a/1 b/1; git add .; git commit -qm More; git sparse-checkout set --cone a; echo 2 > a/1",
+    "pipes": "mkfifo pipe",
+    "a file for a folder": "rm -r folder; echo file > folder",
+    "a folder for a file": "rm kept; mkdir kept; echo file > kept/file",
+    "a deleted file": "rm kept also",
+    "a submodule": "git -c protocol.file.allow=always submodule --quiet add ../library lib; git commit -qm Library",
+}
+# Attributes by which a clone holds other bytes: the work is refused
+REFUSED = {
+    "line ends of another system": "echo 'kept eol=crlf' > .gitattributes",
+    "an encoding": "echo 'kept working-tree-encoding=UTF-16LE' > .gitattributes",
+    "an identifier": "echo 'kept ident' > .gitattributes; echo '$Id$' > kept",
+    "a filter": "echo 'kept filter=lfs' > .gitattributes",
+}
+# Run in the room and in the clone: every file with its mode and content, and git's own view
+CENSUS = r"""exec 2> /dev/null
+find . -path ./.git -prune -o -printf '%P %M %l\0' | LC_ALL=C sort -z | tr '\0\n' '\n?'
+find . -path ./.git -prune -o -type f -exec sha256sum -z {} + | LC_ALL=C sort -z | tr '\0\n' '\n?'
+git status --porcelain; git ls-files -s; git rev-parse 'HEAD^{tree}' HEAD~1; git describe --tags --abbrev=0
+git log --format=%s HEAD~1; git branch --show-current; git fsck && echo whole; git stash list; git cat-file -t $BLOB
+git tag; git config --get-regexp 'filter|hooks|attributes|excludes'; ls .git/hooks/post-checkout; true
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository on the module's branch."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(
+        "[user]\n\tname = Ada\n\temail = ada@example.org\n[safe]\n\tdirectory = *\n"
+    )
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for name in ("library", "project"):
+        shell(tmp_path, f"git init -q -b main {name}; cd {name}; mkdir folder; echo 1 > folder/file; echo 1 > kept; "
+              "echo 1 > also; git add .; git commit -qm Begin; git tag -am One v1; git switch -qc lopen/calc")  # fmt: skip
+    return tmp_path / "project"
+
+
+def shell(folder: Path, line: str) -> str:
+    done = subprocess.run(["/bin/sh", "-ec", line], cwd=folder, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode("utf-8", "replace")
+
+
+def in_room(root: Path, repository: Repository, tree: str, mode: Mode, line: str) -> str:
+    room = CleanRoom(root.parent / "rooms", repository, root, mounted=mode == "bwrap", exposed=mode == "none")
+    try:
+        command = Command(line, root, room=room.enter(tree), trusted=True)
+        result = choose(mode, root).run(command)
+        room.leave(wanted=lambda _: False)
+    finally:
+        room.close()
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("mode", ["bwrap", "none"])
+def test_the_room_and_a_clone_hold_the_same(root: Path, tmp_path: Path, mode: Mode) -> None:
+    require_sandbox(mode)
+    for number, (what, line) in enumerate(PLACED.items()):
+        place = tmp_path / f"case{number}" / "project"
+        shell(tmp_path, f"mkdir case{number}; cp -a project library case{number}")
+        blob = shell(
+            place, "echo secret | git hash-object -w --stdin; echo stash >> kept; git stash -q"
+        ).strip()
+        shell(place, f"{line}; echo work > work")
+        repository = Repository.open(place, clock=FakeClock())
+        tree = repository.snapshot()
+        seen = in_room(place, repository, tree, mode, f"BLOB={blob}; {CENSUS}")
+        head = repository.head()
+        repository.commit(tree, head.commit, "Work\n", "lopen/calc")
+        shell(tmp_path, f"git clone -q -b lopen/calc file://{place} clone{number}")
+
+        cloned = shell(tmp_path / f"clone{number}", f"set +e; rm -rf .git/hooks; BLOB={blob}; {CENSUS}")
+
+        assert seen.splitlines() == cloned.splitlines(), what
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_makes_a_clone_differ_is_named(root: Path, what: str) -> None:
+    shell(root, REFUSED[what])
+    repository = Repository.open(root, clock=FakeClock())
+    tree = repository.snapshot() if "encoding" not in what else ""
+
+    found = repository.conversions(
+        tree or shell(root, "git add .gitattributes; git write-tree").strip(), ["kept"]
+    )
+
+    assert [path for path, _ in found] == ["kept"]
