@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lopen.documents.blocks import items
+from lopen.documents.blocks import items, scan
 from lopen.documents.sections import Outline, Section, normalise_name, parse_outline
 
 MAIN_FILES = ("spec.md", "requirements.md", "proposal.md")
@@ -33,7 +33,7 @@ _OWN_SECTIONS = frozenset({"overview", "introduction", "purpose", "why", "summar
 _WRITTEN_SECTIONS = frozenset(
     {"overview", "behaviour", "acceptance criteria", "dependencies", "skills & hooks", "notes"}
 )
-_HEADING = re.compile(r"^(#{1,6})(?=[ \t])", re.MULTILINE)
+_FENCE = re.compile(r"([^`~]*)(`{3,}|~{3,})")  # behind list markers and signs of a quotation
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ def specification(source: Imported, module: str, commands: Sequence[str], origin
     parts = [
         f"---\nname: {module}\ndescription: {json.dumps(description, ensure_ascii=False)}\n---",
         f"# {title}",
-        f"## Overview\n\n{source.overview or f'TODO: the source has no overview; {LATER}.'}",
+        f"## Overview\n\n{_closed(source.overview) or f'TODO: the source has no overview; {LATER}.'}",
         f"## Behaviour\n\n{_joined(source.behaviour) or f'TODO: the source describes no behaviour; {LATER}.'}",
         "## Acceptance Criteria\n\n"
         + ("\n".join(criteria) or f"- [ ] TODO: the source has no acceptance criterion; {LATER}"),
@@ -173,7 +173,7 @@ def _plain(text: str) -> str:
 
 
 def _demoted(outline: Outline, section: Section, body: str) -> str:
-    """Return a section two levels down at most to H6, so that it fits below `## Behaviour`."""
+    """Return a section one level down, at most to H6, so that it fits below `## Behaviour`."""
     title = " ".join(section.title.split())
     return f"{'#' * min(section.level + 1, 6)} {title}\n\n{body.strip()}".rstrip()
 
@@ -193,7 +193,7 @@ def _design(result: Imported, name: str, text: str) -> None:
 
 
 def _joined(sections: Sequence[str]) -> str:
-    """Join the sections with unique headings, and close a code fence that one leaves open."""
+    """Join the sections with unique headings."""
     seen: dict[str, int] = {}
 
     def unique(text: str) -> Iterator[str]:
@@ -201,7 +201,15 @@ def _joined(sections: Sequence[str]) -> str:
         count = seen[heading.casefold()] = seen.get(heading.casefold(), 0) + 1
         yield heading if count == 1 else f"{heading} ({count})"
         yield rest
-        if parse_outline(text).unclosed:
-            yield "```"
 
-    return "\n\n".join("\n".join(unique(text)).rstrip() for text in sections)
+    return "\n\n".join("\n".join(unique(_closed(text))).rstrip() for text in sections)
+
+
+def _closed(text: str) -> str:
+    """Return Markdown that hides nothing behind it: a code fence, comment or other HTML without an end gets one."""
+    blocks, lines = scan(text), re.split(r"\r\n?|\n", text)
+    ends = [end for _, end in blocks.unclosed_html]
+    opened = [_FENCE.match(lines[first - 1]) for first, after in blocks.fences if after >= len(lines)]
+    return "\n".join(
+        [text, *ends, *(re.sub(r"[^>\s]", " ", fence[1]) + fence[2] for fence in opened if fence)]
+    )

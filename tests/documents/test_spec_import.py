@@ -207,3 +207,22 @@ def test_broken_sources_give_a_specification_with_marked_gaps(text: str, missing
     assert "TODO" in read({"x.md": text}).text
     assert "NEEDS" not in read({"x.md": text}).text
     assert ("(TODO: which fields?)" in read({"x.md": text}).text) == ("which" in text)  # on one line
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "```\nx",
+        "~~~~ text\nx",
+        "- a\n\n  ````py\n  x",
+        "1. ```\n   x",
+        "> ```\n> x",
+        "a\r\r~~~\rx",
+        "<!-- x",
+        "<pre>\nx",
+    ],
+)
+@pytest.mark.parametrize("place", ["", "## Overview\n\n", "## Rounding\n\n"])
+def test_what_a_source_leaves_open_hides_nothing(opening: str, place: str) -> None:
+    spec = read({"spec.md": f"# Sums\n\n{place}{opening}"})
+    assert len(spec.criteria) == 1
