@@ -192,7 +192,7 @@ def hook_rows(folder: Path) -> Iterator[Row]:
 
 def rows() -> Iterator[Row]:
     """The hook against a bare Python; one call against its bound, and with a long past against without."""
-    with tempfile.TemporaryDirectory(prefix="lopen-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="lopen-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         yield from hook_rows(folder)
         fresh, old = Recorder(folder / "fresh.db"), Recorder(folder / "old.db")

@@ -135,7 +135,8 @@ class SessionGuard:
         wrong = "\n".join(("Settings that are wrong and do not hold (tell the person):", *self.faults))
         self.memo["faults"] = []  # said again at each start
         tell = hook_output.guarded(session, self.session.circuit(), self.session.limits)
-        return Answer(context=(text, *((wrong,) if self.faults else ())), tell=(tell,))
+        held = (f"lopen: {hook_output.exhausted(paused)}",) if (paused := self.spending.paused) else ()
+        return Answer(context=(text, *((wrong,) if self.faults else ())), tell=(tell, *held))
 
     def ended(self) -> Answer:
         """A session ends: what is left of its transcripts is counted by now."""

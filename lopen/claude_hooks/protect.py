@@ -50,27 +50,8 @@ _MENTION = (
     r"|(\.config|\.local/share|Application Support|XDG_(CONFIG|DATA)_HOME\}?)['\"]?/lopen\b"
 )
 _PLAIN_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./-:,@+%")
-_RESERVED = frozenset(
-    [
-        "if",
-        "then",
-        "elif",
-        "else",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "select",
-        "function",
-        "in",
-        "time",
-        "coproc",
-    ]
-)
+_RESERVED_WORDS = "if then elif else fi for while until do done case esac select function in time coproc"
+_RESERVED = frozenset(_RESERVED_WORDS.split())
 _EXPANSION = r"\$(\{[^}]*\}|\(\)|\w+|[@*#?!-])"
 INTERPRETERS = ("python", "node", "perl", "ruby", "php", "deno", "bun")
 _RUNS_INPUT = frozenset(
@@ -101,7 +82,7 @@ def forbidden(tool: str, arguments: Any, cwd: str, root: str) -> str:
         return ""
     command = arguments.get("command")
     if isinstance(command, str):
-        return in_shell(command, cwd, root)
+        return in_shell(f"{command} {_quoted(arguments.get('args'))}".rstrip(), cwd, root)
     removing = False
     if tool not in _TEXT_TOOLS:
         import re  # only for a tool of an MCP server
@@ -113,6 +94,8 @@ def forbidden(tool: str, arguments: Any, cwd: str, root: str) -> str:
     for name, value in _strings(arguments, "", 0):
         if "path" not in name.lower() and (tool in _TEXT_TOOLS or name.lower() in _TEXTS):
             continue
+        if name.lower() == "code" and _names_verb(value):
+            return _no_person("lopen through an interpreter")
         if name.lower() in ("command", "cmd", "script"):
             if reason := in_shell(value, cwd, root):
                 return reason
@@ -135,10 +118,17 @@ def _strings(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
         for key, inner in value.items():
             yield from _strings(inner, str(key), depth + 1)
     elif isinstance(value, list) and depth < DEEPEST_ARGUMENT:
-        if name.lower() in ("command", "cmd") and all(isinstance(v, str) for v in value):
-            yield name, " ".join("'" + v.replace("'", "'\\''") + "'" for v in value)
+        if name.lower() in ("command", "cmd", "args", "argv"):
+            yield "command", _quoted(value)
         for inner in value:
             yield from _strings(inner, name, depth + 1)
+
+
+def _quoted(words: Any) -> str:
+    """The words of a command as a shell text; empty where they are none."""
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return ""
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
 
 
 def in_shell(text: str, cwd: str, root: str) -> str:

@@ -123,6 +123,7 @@ def test_a_type_of_task_brings_its_own_budget(project: HookedProject) -> None:
     assert "(1,700 / 1,000 tokens used)" in project.bash("ls", **where).reason
     typed = project.send("user-prompt-submit", prompt="/lopen-type design", **where)
     assert typed.reason  # a person extends first
+    assert "(1,700 / 1,000 tokens used)" in project.send("session-start", source="resume").told
     project.environ["LOPEN_HOOKS__TASK_TYPE"] = "deploy"
     project.environ["LOPEN_BUDGET__BY_TASK_TYPE__DEPLOY"] = "10"
     spent = {"tool_response": {"usage": {"input_tokens": 11}}, "tool_name": "T", "tool_input": {}}
