@@ -89,7 +89,7 @@ def without_counts(recording: Recording) -> Recording:
 
 def _uncounted(recording: Recording) -> Iterator[Any]:
     for exchange in recording.exchanges:
-        yield replace(exchange, usage=Usage())
+        yield replace(exchange, response=replace(exchange.response, usage=Usage()))
 
 
 def main() -> int:

@@ -23,7 +23,7 @@ from lopen.llm.messages import Json, Model, OnText, OnUsage, Request, Response, 
 from lopen.llm.recording import (
     RecordedCall,
     RecordedExchange,
-    exchange_line,
+    RecordedResponse,
     header_line,
     member,
     read_members,
@@ -69,7 +69,7 @@ class Recorder:
         """Append one exchange to the file."""
         with self._guard:
             exchange = self._exchange(request, response, step)
-            self._append(exchange_line(_redacted(exchange, self._redact)))
+            self._append(_redacted(exchange, self._redact))
             self._n = exchange.n
             self._recorded[_digest(response.content)] = exchange.n
 
@@ -82,15 +82,17 @@ class Recorder:
             model=response.model or request.model,
             offered=tuple(tool.name for tool in request.tools),
             calls=calls_since(request.messages),
-            content=tuple(response.content),
-            stop_reason=response.stop_reason,
-            usage=response.usage,
             after=0 if at is None else self._recorded.get(_digest(request.messages[at]["content"]), 0),
             opening=opening(request),
-            unparsed=tuple(use.id for use in response.tool_uses if use.input is None),
+            response=RecordedResponse(
+                tuple(response.content),
+                response.stop_reason,
+                response.usage,
+                tuple(use.id for use in response.tool_uses if use.input is None),
+            ),
         )
 
-    def _append(self, line: Json) -> None:
+    def _append(self, line: Json | RecordedExchange) -> None:
         data = member(line)
         if self._path.parent.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(self._path.parent))
@@ -168,13 +170,14 @@ def _digest(content: Any) -> str:
 
 def _redacted(exchange: RecordedExchange, redact: Redact) -> RecordedExchange:
     """Redact the model's texts and the tool inputs. Ids and names contain no secrets and must stay distinct."""
+    content = tuple(
+        {key: value if key in KEPT else _walked(value, redact) for key, value in block.items()}
+        for block in exchange.response.content
+    )
     return replace(
         exchange,
         calls=tuple(replace(call, input=_walked(call.input, redact)) for call in exchange.calls),
-        content=tuple(
-            {key: value if key in KEPT else _walked(value, redact) for key, value in block.items()}
-            for block in exchange.content
-        ),
+        response=replace(exchange.response, content=content),
     )
 
 

@@ -11,9 +11,12 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from lopen.base.errors import LopenError
 from lopen.base.files import replace_file
@@ -38,12 +41,42 @@ class RecordedCall:
     exit_code: int | None = None
 
 
+def _streamable(block: Json) -> Json:
+    """Return a content block if it has the fields that streaming its kind needs."""
+    kind = str(block.get("type"))
+    texts = {"text": ("text",), "thinking": ("thinking",), "tool_use": ("id", "name")}.get(kind, ("type",))
+    wrong = [name for name in texts if not isinstance(block.get(name), str)]
+    if kind == "tool_use" and not isinstance(block.get("input"), dict):
+        wrong.append("input")
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} of {kind[:40]!r} is missing or not valid")
+    return block
+
+
+def _counted(usage: Any) -> Any:
+    """Return usage that counts every kind of token."""
+    if isinstance(usage, dict):
+        for name in Usage.__slots__:
+            if not isinstance(count := usage.get(name), int) or count < 0:
+                raise ValueError(f"{name} is missing or negative")
+    return usage
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedResponse:
+    """A model's response. `unparsed` lists the tool calls whose input was not valid JSON."""
+
+    content: tuple[Annotated[Json, AfterValidator(_streamable)], ...]
+    stop_reason: StopReason
+    usage: Annotated[Usage, BeforeValidator(_counted)]
+    unparsed: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedExchange:
     """One request and its response. `after` is the previous exchange of the conversation, or 0 for its first one.
 
-    `opening` is a digest of the first message, which distinguishes parallel conversations. `unparsed` lists the
-    tool calls whose input was not valid JSON.
+    `opening` is a digest of the first message, which distinguishes parallel conversations.
     """
 
     n: int
@@ -52,12 +85,9 @@ class RecordedExchange:
     model: str
     offered: tuple[str, ...]
     calls: tuple[RecordedCall, ...]
-    content: tuple[Json, ...]
-    stop_reason: StopReason
-    usage: Usage
     after: int = 0
     opening: str = ""
-    unparsed: tuple[str, ...] = ()
+    response: RecordedResponse = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +108,9 @@ def header_line(module: str, created: str) -> dict[str, Any]:
     return {"lopen_recording": VERSION, "module": module, "created": created}
 
 
-def exchange_line(exchange: RecordedExchange) -> dict[str, Any]:
-    """Return the line of JSON of an exchange."""
-    fields = asdict(exchange)
-    response = {name: fields.pop(name) for name in ("content", "stop_reason", "usage", "unparsed")}
-    return {**fields, "response": response}
-
-
-def member(line: Mapping[str, Any]) -> bytes:
+def member(line: Mapping[str, Any] | RecordedExchange) -> bytes:
     """Return a line as a gzip member; the same line always gives the same bytes."""
+    line = asdict(line) if isinstance(line, RecordedExchange) else line
     text = json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
     return gzip.compress(text.encode(), 6, mtime=0)
 
@@ -101,7 +125,7 @@ def load(path: Path) -> Recording:
     number, first = next(lines, (0, b""))
     if not number:
         raise UnreadableRecording(f"{path} is empty: no exchange was recorded")
-    header = _object(path, number, first)
+    header = _header(path, first)
     if header.get("lopen_recording") != VERSION or not isinstance(header.get("module"), str):
         raise UnreadableRecording(
             f"{path}:1: not a recording that this version of lopen reads", hint=f"Expected version {VERSION}."
@@ -116,8 +140,8 @@ def load(path: Path) -> Recording:
 
 def save(path: Path, recording: Recording) -> None:
     """Write a whole recording; the file is there complete or not at all."""
-    lines = [header_line(recording.module, recording.created), *map(exchange_line, recording.exchanges)]
-    replace_file(path, b"".join(map(member, lines)), mode=None)
+    header = member(header_line(recording.module, recording.created))
+    replace_file(path, header + b"".join(map(member, recording.exchanges)), mode=None)
 
 
 def merge(recordings: Iterable[Recording]) -> Recording:
@@ -171,84 +195,23 @@ def _inflated(path: Path, number: int, data: memoryview, at: int) -> tuple[bytes
     return bytes(text), place - at - len(unpack.unused_data) if unpack.eof else None
 
 
-def _object(path: Path, number: int, text: bytes) -> dict[str, Any]:
+def _header(path: Path, text: bytes) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnreadableRecording(f"{path}:{number}: not a line of JSON") from error
-    if not isinstance(value, dict):
-        raise UnreadableRecording(f"{path}:{number}: not a JSON object")
-    return value
+        raise UnreadableRecording(f"{path}:1: not a line of JSON") from error
+    return value if isinstance(value, dict) else {}
+
+
+@cache
+def _adapter() -> TypeAdapter[RecordedExchange]:
+    return TypeAdapter(RecordedExchange)
 
 
 def _exchange(path: Path, number: int, text: bytes) -> RecordedExchange:
-    line = _object(path, number, text)
     try:
-        response = _typed(line, "response", dict)
-        return RecordedExchange(
-            n=_typed(line, "n", int),
-            purpose=_typed(line, "purpose", str),
-            step=_typed(line, "step", str),
-            model=_typed(line, "model", str),
-            offered=tuple(_each(line, "offered", str)),
-            calls=tuple(_call(call) for call in _each(line, "calls", dict)),
-            content=tuple(_block(block) for block in _each(response, "content", dict)),
-            stop_reason=_stop_reason(response),
-            usage=Usage(**{name: _count(_typed(response, "usage", dict), name) for name in Usage.__slots__}),
-            after=_typed(line, "after", int),
-            opening=_typed(line, "opening", str),
-            unparsed=tuple(_each(response, "unparsed", str)),
-        )
-    except ValueError as error:
-        raise UnreadableRecording(f"{path}:{number}: {error}") from error
-
-
-def _call(line: Json) -> RecordedCall:
-    for name, kind in (("passed", bool), ("exit_code", int)):
-        if line.get(name) is not None:
-            _typed(line, name, kind)
-    return RecordedCall(
-        tool=_typed(line, "tool", str),
-        input=_typed(line, "input", dict),
-        ok=_typed(line, "ok", bool),
-        passed=line.get("passed"),
-        exit_code=line.get("exit_code"),
-    )
-
-
-def _block(block: Json) -> Json:
-    """Return a content block if it has the fields that streaming its kind needs."""
-    kind = _typed(block, "type", str)
-    for name in {"text": ("text",), "thinking": ("thinking",), "tool_use": ("id", "name")}.get(kind, ()):
-        _typed(block, name, str)
-    if kind == "tool_use":
-        _typed(block, "input", dict)
-    return block
-
-
-def _stop_reason(response: Json) -> StopReason:
-    reason = _typed(response, "stop_reason", str)
-    if reason not in get_args(StopReason):
-        raise ValueError(f"stop_reason {reason[:40]!r} is unknown")
-    return cast(StopReason, reason)
-
-
-def _count(usage: Json, name: str) -> int:
-    count: int = _typed(usage, name, int)
-    if count < 0:
-        raise ValueError(f"{name} is negative")
-    return count
-
-
-def _typed(line: Json, name: str, kind: type) -> Any:
-    value = line.get(name)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{name} is missing or not of type {kind.__name__}")
-    return value
-
-
-def _each(line: Json, name: str, kind: type) -> list[Any]:
-    values: list[Any] = _typed(line, name, list)
-    if not all(isinstance(value, kind) for value in values):
-        raise ValueError(f"{name} contains a value that is not of type {kind.__name__}")
-    return values
+        return _adapter().validate_json(text, strict=True)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False)[0]
+        said = [*([".".join(map(str, problem["loc"]))] if problem["loc"] else []), problem["msg"]]
+        raise UnreadableRecording(f"{path}:{number}: {': '.join(said)}") from error

@@ -80,12 +80,13 @@ class ReplayModel:
         """Return the recorded response; raises `ReplayMismatch` if the request does not match."""
         with self._turn:
             exchange = self._matching(request)
+            recorded = exchange.response
             self._answer = Message(
-                content=exchange.content,
-                stop_reason=exchange.stop_reason,
-                usage=exchange.usage,
+                content=recorded.content,
+                stop_reason=recorded.stop_reason,
+                usage=recorded.usage,
                 model=exchange.model,
-                unparsed=frozenset(exchange.unparsed),
+                unparsed=frozenset(recorded.unparsed),
             )
             response = self._model.send(request, on_text, on_usage)
             self._left.remove(exchange)

@@ -227,4 +227,4 @@ def test_a_recording_cut_anywhere_in_its_last_exchange_goes_on_behind_the_one_be
     for end in range(before, len(whole)):
         path.write_bytes(whole[:end])
         exchange(Recorder(path, "calc", redact=str, clock=FakeClock()), "third")
-        assert [e.content[0]["text"] for e in load(path).exchanges] == ["first", "third"], end
+        assert [e.response.content[0]["text"] for e in load(path).exchanges] == ["first", "third"], end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from lopen.claude_hooks.event import parse as parse_event
 from lopen.llm.messages import Usage
 from lopen.llm.recording import (
     RecordedExchange,
+    RecordedResponse,
     UnreadableRecording,
-    exchange_line,
     header_line,
     load,
     member,
@@ -48,13 +49,11 @@ EXCHANGE = RecordedExchange(
     "m",
     ("run",),
     (),
-    ({"type": "text", "text": "x"},),
-    "end_turn",
-    Usage(),
     0,
     "o",
+    response=RecordedResponse(({"type": "text", "text": "x"},), "end_turn", Usage()),
 )
-LINES: list[dict[str, Any]] = [header_line("calc", "2026-01-01"), exchange_line(EXCHANGE)]
+LINES: list[dict[str, Any]] = [header_line("calc", "2026-01-01"), asdict(EXCHANGE)]
 RECORDING = b"".join(map(member, LINES))
 EVENTS = ("pre-tool-use", "post-tool-use", "session-start", "stop", "user-prompt-submit")
 EVENT = {

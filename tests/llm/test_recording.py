@@ -19,6 +19,7 @@ from lopen.llm.recorder import Recorder, RecordingModel, calls_since
 from lopen.llm.recording import (
     RecordedCall,
     RecordedExchange,
+    RecordedResponse,
     Recording,
     UnreadableRecording,
     load,
@@ -80,8 +81,8 @@ class TestRecording:
         assert (turn.purpose, oracle.purpose) == ("turn", "oracle")
         assert (turn.after, later.after) == (0, 1)
         assert (turn.offered, oracle.offered) == (("write_file",), ())
-        assert list(turn.content) == list(first.content)
-        assert turn.usage == Usage(1, 2, 3, 4)
+        assert list(turn.response.content) == list(first.content)
+        assert turn.response.usage == Usage(1, 2, 3, 4)
         assert turn.calls == ()
         assert later.calls == (
             RecordedCall("write_file", {"path": "a"}, True),
@@ -113,13 +114,13 @@ class TestRecording:
         assert SECRET.encode() not in gzip.decompress(path.read_bytes())
         exchange = load(path).exchanges[1]
         assert exchange.calls[0].input == {"content": "KEY=[secret]", "deep": [{"x": "[secret]"}]}
-        assert exchange.content[2]["id"] == "toolu_1"
+        assert exchange.response.content[2]["id"] == "toolu_1"
         assert exchange.after == 1
 
     def test_a_call_that_could_not_be_read_is_remembered_as_such(self, tmp_path: Path) -> None:
         path = tmp_path / "s.jsonl.gz"
         recorder(path).record(request(), response(call(7), unparsed="toolu_7"), step="s")
-        assert load(path).exchanges[0].unparsed == ("toolu_7",)
+        assert load(path).exchanges[0].response.unparsed == ("toolu_7",)
 
     def test_nobody_else_can_read_the_file(self, tmp_path: Path) -> None:
         path = tmp_path / "s.jsonl.gz"
@@ -147,7 +148,10 @@ class TestCrash:
             writing.record(request(), response(call(n)), step="s")
         path.write_bytes(path.read_bytes()[:-5])
         recorder(path).record(request(), response(call(9)), step="s")
-        assert [(e.n, e.content[0]["id"]) for e in load(path).exchanges] == [(1, "toolu_0"), (2, "toolu_9")]
+        assert [(e.n, e.response.content[0]["id"]) for e in load(path).exchanges] == [
+            (1, "toolu_0"),
+            (2, "toolu_9"),
+        ]
 
     def test_an_empty_file_is_begun_anew(self, tmp_path: Path) -> None:
         path = tmp_path / "s.jsonl.gz"
@@ -197,28 +201,28 @@ class TestHostileFiles:
             (member({"lopen_recording": 2, "module": "m"}), "r:1: not a recording that this version of lopen reads"),
             (member({"module": "m"}), "r:1"),
             (member(GOOD_HEADER) + b"garbage" * 10, "r:2: damaged"),
-            (member(GOOD_HEADER) + gzip.compress(b"[1]\n"), "r:2: not a JSON object"),
-            (member(GOOD_HEADER) + gzip.compress(b"{\n"), "r:2: not a line of JSON"),
-            (member(GOOD_HEADER) + gzip.compress(b"[" * 100_000), "r:2: not a line of JSON"),
-            (member(GOOD_HEADER) + member(spoiled(n="1")), "r:2: n is missing or not of type int"),
-            (member(GOOD_HEADER) + member(spoiled(n=True)), "r:2: n is missing or not of type int"),
-            (member(GOOD_HEADER) + member(spoiled(offered=[1])), "offered contains a value that is not of type str"),
-            (member(GOOD_HEADER) + member(spoiled(calls=[{"tool": "a"}])), "input is missing"),
-            (member(GOOD_HEADER) + member(spoiled(response=[])), "response is missing"),
-            (member(GOOD_HEADER) + member(spoiled_response(stop_reason="x")), "stop_reason 'x' is unknown"),
-            (member(GOOD_HEADER) + member(spoiled_response(usage={})), "input_tokens is missing"),
+            (member(GOOD_HEADER) + gzip.compress(b"[1]\n"), "r:2: Input should be an object"),
+            (member(GOOD_HEADER) + gzip.compress(b"{\n"), "r:2: Invalid JSON"),
+            (member(GOOD_HEADER) + gzip.compress(b"[" * 100_000), "r:2: Invalid JSON"),
+            (member(GOOD_HEADER) + member(spoiled(n="1")), "r:2: n: Input should be a valid integer"),
+            (member(GOOD_HEADER) + member(spoiled(n=True)), "r:2: n: Input should be a valid integer"),
+            (member(GOOD_HEADER) + member(spoiled(offered=[1])), "offered.0: Input should be a valid string"),
+            (member(GOOD_HEADER) + member(spoiled(calls=[{"tool": "a"}])), "calls.0.input: Field required"),
+            (member(GOOD_HEADER) + member(spoiled(response=[])), "response: Input should be an object"),
+            (member(GOOD_HEADER) + member(spoiled_response(stop_reason="x")), "response.stop_reason: Input should be 'end_turn'"),
+            (member(GOOD_HEADER) + member(spoiled_response(usage={})), "input_tokens is missing or negative"),
             (
                 member(GOOD_HEADER)
                 + member(spoiled_response(usage=dict.fromkeys(Usage.__slots__, -1))),
-                "is negative",
+                "is missing or negative",
             ),
             (
                 member(GOOD_HEADER) + member(spoiled_response(content=[{"type": "tool_use", "id": "x"}])),
-                "name is missing",
+                "name, input of 'tool_use' is missing",
             ),
             (
                 member(GOOD_HEADER) + member(spoiled_response(content=[{"type": "text", "text": None}])),
-                "text is missing",
+                "text of 'text' is missing",
             ),
         ],
         ids=lambda value: value if isinstance(value, str) else "file",
@@ -288,9 +292,7 @@ def exchange(n: int, **changes: Any) -> RecordedExchange:
         model="m",
         offered=("a",),
         calls=(RecordedCall("a", {"x": [1]}, True),),
-        content=({"type": "text", "text": "é"},),
-        stop_reason="end_turn",
-        usage=Usage(1, 1),
+        response=RecordedResponse(({"type": "text", "text": "é"},), "end_turn", Usage(1, 1)),
     )
     return replace(plain, **changes)
 

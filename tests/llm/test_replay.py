@@ -13,7 +13,7 @@ import pytest
 from lopen.base.clock import FakeClock, SystemClock
 from lopen.llm.messages import Json, Model, Request, Response, ToolSpec, Usage
 from lopen.llm.recorder import Recorder, RecordingModel, masked
-from lopen.llm.recording import RecordedCall, Recording, load
+from lopen.llm.recording import RecordedCall, RecordedResponse, Recording, load
 from lopen.llm.replay import ReplayMismatch, ReplayModel, first_difference
 from tests.endpoint import Message, ScriptedEndpoint, message, text, tools, verdict
 from tests.llm.conftest import Reach, ignore, request
@@ -66,7 +66,7 @@ class TestPlaying:
         assert judged.tool_uses[0].input is not None
         assert judged.tool_uses[0].input["passed"] is False
         assert last.text == "Done."
-        assert [r.usage for r in (first, judged, last)] == [e.usage for e in recorded.exchanges]
+        assert [r.usage for r in (first, judged, last)] == [e.response.usage for e in recorded.exchanges]
         assert model.local
 
     def test_times_and_durations_do_not_matter(self, recorded: Recording) -> None:
@@ -126,7 +126,12 @@ class TestPlaying:
 
     def test_thinking_and_unknown_blocks_are_played_too(self, reach: Reach, tmp_path: Path) -> None:
         content = ({"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "novelty", "x": 1})
-        played = replace(exchange(1, calls=()), content=content, offered=("write_file",), step=STEP)
+        played = replace(
+            exchange(1, calls=()),
+            offered=("write_file",),
+            step=STEP,
+            response=RecordedResponse(content, "end_turn", Usage(1, 1)),
+        )
         with replaying(Recording("m", "", (played,))) as model:
             assert list(model.send(request(), ignore).content) == list(content)
 
