@@ -57,6 +57,7 @@ LIBRARIES = {
     # Validation of what comes from outside: configuration, the model's tool calls and verdicts, stored rows, requests
     "pydantic": [
         "lopen.settings.",
+        "lopen.documents.plan_file",
         "lopen.llm.recording",
         "lopen.tools.",
         "lopen.oracle.submission",

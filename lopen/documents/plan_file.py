@@ -10,12 +10,16 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, get_args
+from functools import cache
+from typing import TYPE_CHECKING
 
 from lopen.workflow.session import Session
-from lopen.workflow.task_tree import Component, Found, State, Subtask, Task, TaskTree, progress
+from lopen.workflow.task_tree import Component, State, Task, TaskTree, progress
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _ACTIVE = re.compile(r"([\\`*_\[\]<&~|])")
 _LEADING = re.compile(r"^(?=[#+>=-])|^(\d+)(?=[.)])")
@@ -147,22 +151,27 @@ def _code(text: str) -> str:
 
 
 _VERSION = 1
-_COMPONENT_FIELDS, _TASK, _SUBTASK = (tuple(f.name for f in fields(c)) for c in (Component, Task, Subtask))
+_FIELDS, _TASK_FIELDS = ({f.name for f in fields(kind)} for kind in (Component, Task))
+_LATER = {"files": (), "criteria": ()}  # fields that plans of earlier versions lack
 _HEAD = re.compile(r"^<!-- lopen:plan (\{.*\}) -->$", re.MULTILINE)
 _COMPONENT = re.compile(r"^<!-- lopen:component (\{.*\}) -->$", re.MULTILINE)
 
 
+@cache  # made when first used: it takes milliseconds, and most commands need none
+def _adapter() -> TypeAdapter[Component]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Component)
+
+
 def head_comment(tree: TaskTree) -> str:
     """Return the comment with the number of components, which reveals an incomplete plan."""
-    return _comment("plan", {"version": _VERSION, "components": len(tree.components)})
+    return _comment("plan", f'{{"version":{_VERSION},"components":{len(tree.components)}}}')
 
 
 def component_comment(component: Component) -> str:
     """Return the comment with the whole component, including its tasks."""
-    tasks = [
-        _fields(t, _TASK) | {"subtasks": [_fields(s, _SUBTASK) for s in t.subtasks]} for t in component.tasks
-    ]
-    return _comment("component", _fields(component, _COMPONENT_FIELDS) | {"tasks": tasks})
+    return _comment("component", _adapter().dump_json(component, ensure_ascii=True).decode())
 
 
 def read_tree(text: str) -> TaskTree | None:
@@ -175,90 +184,24 @@ def read_tree(text: str) -> TaskTree | None:
         head = json.loads(heads[0])
         if head["version"] != _VERSION or head["components"] != len(found):
             return None
-        return TaskTree(tuple(_component_data(json.loads(body)) for body in found))
+        return TaskTree(tuple(map(_read_component, found)))
     except (ValueError, KeyError, TypeError, RecursionError):  # somebody edited the comments
         return None
 
 
-def _fields(value: object, names: tuple[str, ...]) -> dict[str, Any]:
-    """Like `dataclasses.asdict`, but without copying every text of ten thousand tasks."""
-    return {name: getattr(value, name) for name in names}
+def _read_component(body: str) -> Component:
+    """Return the component of a comment; raises `ValueError` where its fields or its tasks' are others or wrong."""
+    value = json.loads(body)
+    there = [(value, _FIELDS), *(({**_LATER, **task}, _TASK_FIELDS) for task in value["tasks"])]
+    if any(given.keys() != known for given, known in there):
+        raise ValueError("other fields than those of a component and its tasks")
+    component = _adapter().validate_json(body, strict=True)
+    if any(task.failures < 0 for task in component.tasks):
+        raise ValueError("a negative count")
+    return component
 
 
-def _comment(kind: str, value: Mapping[str, Any]) -> str:
-    """Return a comment with the value as ASCII JSON without `<`, `>` and `--`."""
-    body = json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
-    body = body.replace("--", "-\\u002d")
+def _comment(kind: str, body: str) -> str:
+    """Return a comment with the ASCII JSON `body`, without `<`, `>` and `--`."""
+    body = body.replace("<", "\\u003c").replace(">", "\\u003e").replace("--", "-\\u002d")
     return f"<!-- lopen:{kind} {body} -->"
-
-
-def _component_data(value: dict[str, Any]) -> Component:
-    return Component(
-        id=_text(value["id"]),
-        name=_text(value["name"]),
-        description=_text(value["description"]),
-        depends_on=_texts(value["depends_on"]),
-        spec_sections=_texts(value["spec_sections"]),
-        criteria=_texts(value["criteria"]),
-        found=_finding(value["found"]),
-        evidence=_texts(value["evidence"]),
-        tasks=tuple(_task_data(t) for t in value["tasks"]),
-        broken_down=_boolean(value["broken_down"]),
-        verified=_boolean(value["verified"]),
-        base=_optional_text(value["base"]),
-    )
-
-
-def _task_data(value: dict[str, Any]) -> Task:
-    return Task(
-        id=_text(value["id"]),
-        name=_text(value["name"]),
-        description=_text(value["description"]),
-        type=_text(value["type"]),
-        state=State(value["state"]),
-        subtasks=tuple(Subtask(_text(s["name"]), _boolean(s["done"])) for s in value["subtasks"]),
-        spec_sections=_texts(value["spec_sections"]),
-        added=_boolean(value["added"]),
-        failures=_count(value["failures"]),
-        commit=_optional_text(value["commit"]),
-        base=_optional_text(value["base"]),
-        reasons=_texts(value["reasons"]),
-        given_up=_text(value["given_up"]),
-        files=_texts(value.get("files", [])),
-        criteria=_texts(value.get("criteria", [])),
-    )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not text")
-    return value
-
-
-def _optional_text(value: object) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _texts(values: object) -> tuple[str, ...]:
-    if not isinstance(values, list):
-        raise TypeError(f"{values!r} is not a list")
-    return tuple(_text(v) for v in values)
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"{value!r} is not a count")
-    return value
-
-
-def _boolean(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is neither true nor false")
-    return value
-
-
-def _finding(value: object) -> Found:
-    for known in get_args(Found):
-        if value == known:
-            return known  # type: ignore[no-any-return]  # get_args has no types
-    raise ValueError(f"{value!r} is not a finding")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from operator import add
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -224,34 +226,29 @@ class ProjectMetrics(Collector):
         )
 
 
-def _sum(counts: Iterable[Values]) -> Values:
-    total: Values = defaultdict(float)
-    for each in counts:
-        for labels, value in each.items():
-            total[labels] += value
-    return total
-
-
-def _highest(counts: Iterable[Values]) -> Values:
+def _combined(combine: Callable[[float, float], float], counts: Iterable[Values]) -> Values:
     found: Values = defaultdict(float)
     for each in counts:
         for labels, value in each.items():
-            found[labels] = max(found[labels], value)
+            found[labels] = combine(found[labels], value)
     return found
 
 
-def _counter(name: str, text: str, labels: tuple[str, ...], values: Values) -> Metric:
-    family = CounterMetricFamily(f"lopen_{name}", text, labels=labels)
+def _family(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    name: str,
+    text: str,
+    labels: tuple[str, ...],
+    values: Values,
+) -> Metric:
+    family = kind(f"lopen_{name}", text, labels=labels)
     for key, value in sorted(values.items()):
         family.add_metric(key, value)
     return family
 
 
-def _gauge(name: str, text: str, labels: tuple[str, ...], values: Values) -> Metric:
-    family = GaugeMetricFamily(f"lopen_{name}", text, labels=labels)
-    for key, value in sorted(values.items()):
-        family.add_metric(key, value)
-    return family
+_counter, _gauge = partial(_family, CounterMetricFamily), partial(_family, GaugeMetricFamily)
+_sum, _highest = partial(_combined, add), partial(_combined, max)
 
 
 def _histogram(name: str, text: str, label: str, given: list[Mapping[str, Durations]]) -> Metric:

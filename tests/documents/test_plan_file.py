@@ -13,6 +13,7 @@ from lopen.documents.plan_file import parse_plan, render_plan
 from lopen.workflow.session import Dependency, Session
 from lopen.workflow.steps import Step
 from lopen.workflow.task_tree import Component, State, Subtask, Task, TaskTree
+from tests.workflow.trees import TEXTS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -77,10 +78,11 @@ def test_a_plan_shows_everything_people_want_to_know() -> None:
 
 
 texts = st.one_of(
-    st.text(max_size=12),
-    st.sampled_from(["-->", "--->", "<!-- lopen:component {} -->", "\n\n# x\n", "```\n", "`", "**", "--", "\x1b[2J", "\ud800", "\r", "\u2028"]),
+    TEXTS,
+    st.sampled_from(["-->", "--->", "<!-- lopen:component {} -->", "\n\n# x\n", "```\n", "`", "**", "--", "\x1b[2J", "\r", "\u2028"]),
 )  # fmt: skip
 tuples = st.lists(texts, max_size=2).map(tuple)
+said = st.lists(texts | st.just("\ud800"), max_size=2).map(tuple)  # a tree with half a pair has no row
 maybe = st.none() | texts
 subtasks = st.lists(st.builds(Subtask, texts, st.booleans()), max_size=3).map(tuple)
 tasks = st.lists(
@@ -94,7 +96,7 @@ trees = st.lists(components, max_size=3).map(lambda found: TaskTree(tuple(found)
 
 
 @settings(max_examples=300, deadline=None)
-@given(trees, tuples)
+@given(trees, said)
 def test_a_plan_gives_the_tree_back(tree: TaskTree, assumptions: tuple[str, ...]) -> None:
     text = render_plan("shop", session(tree, assumptions=assumptions))
     assert parse_plan(text) == tree
@@ -103,7 +105,7 @@ def test_a_plan_gives_the_tree_back(tree: TaskTree, assumptions: tuple[str, ...]
 
 
 @settings(max_examples=200, deadline=None)
-@given(trees, tuples)
+@given(trees, said)
 def test_nothing_in_a_plan_but_lopens_own_comments_is_active(
     tree: TaskTree, assumptions: tuple[str, ...]
 ) -> None:
