@@ -8,6 +8,7 @@ See docs/reference/storage.md.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
@@ -167,6 +168,23 @@ def is_running(holder: Mapping[str, object]) -> bool:
     if holder.get("released") or not isinstance(pid, int):
         return False
     return lives(pid, started if isinstance(started, int) else None)
+
+
+def held_out_of_sight(folder: Path, name: str) -> bool:
+    """Return True if a process holds the lock that this one cannot see: one of them is in a process namespace of its own."""
+    if is_running(lock_holder(folder, name)):
+        return False
+    try:
+        lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def module_holder(root: Path, module: str) -> dict[str, object]:

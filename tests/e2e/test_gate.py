@@ -160,6 +160,9 @@ ESCAPES = (
     "mkdir -p o/.lopen; env -i PYTHONPATH={here} {lopen} -C o config set budget.session_tokens 5; rm -r o",
     # A daemon: its parent is gone by the time it looks for one.
     "(setsid sh -c 'sleep 0.3; env -i PYTHONPATH={here} {lopen} approve calc >out 2>&1' &) ; sleep 3; cat out; rm out",
+    # In a process namespace of its own it has no ancestors; where the machine allows none, the direct call is refused.
+    "own='unshare -Urpf --mount-proc'; $own true 2>/dev/null || own=; "
+    "env -i PATH=$PATH PYTHONPATH={here} $own {lopen} approve calc",
 )
 
 
