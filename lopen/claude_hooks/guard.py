@@ -10,7 +10,7 @@ from lopen.claude_hooks import hook_output
 from lopen.claude_hooks.calls import CallGuard
 from lopen.claude_hooks.config import TASK_TYPES
 from lopen.claude_hooks.hook_output import Answer
-from lopen.claude_hooks.session import HookSession
+from lopen.claude_hooks.session import LAST_PARTS, HookSession
 from lopen.limits.circuits.agents import OVERRIDE
 from lopen.limits.stores.records import Alert, Incident
 
@@ -37,7 +37,7 @@ class SessionGuard:
     def run(self, name: str, alerts: tuple[Alert, ...] = ()) -> Answer:
         """What to answer the event `name`. `alerts`: of what was counted late for this session."""
         self.spending.alerts += alerts
-        self.spending.catch_up()
+        self.spending.catch_up(LAST_PARTS if name == "session-end" else 1)
         tripped = self.calls.failures_in_transcript()
         answer = {
             "pre-tool-use": self.calls.before,

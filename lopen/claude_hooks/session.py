@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lopen.limits.stores.store import Rows
 
 FILES_KEPT = 200
+LAST_PARTS = 8  # of each transcript, read when a session ends: no later event reads the rest
 TABLE = os.path.join(os.path.dirname(__file__), "prices.json")
 _AROUND = r"^.*?(?=claude-)|\[.*\]$|@.*$|-latest$|-v\d+:\d+$|-\d{8}(?=$|-v\d)"
 _table: dict[str, list[tuple[int, list[float]]]] = {}  # of prices, once it is read
@@ -143,22 +144,33 @@ class Spending:
         """The session's own budget."""
         return self.budgets[f"session:{self._event.session}"]
 
-    def catch_up(self) -> None:
-        """Charge every request that the transcripts show and that is not charged yet."""
+    def catch_up(self, parts: int = 1) -> None:
+        """Charge every request that the transcripts show and that is not charged yet.
+
+        `parts`: so much of each file is read at most, in the units of `transcript.MOST_AT_ONCE`.
+        """
         if not self._event.transcript:
             return
         places: dict[str, list[Any]] = self._memo.get("files", {})
         for agent, path, size in files_of(self._event.transcript, self._event.agent_transcript):
             place = TranscriptPosition(*places[agent]) if agent in places else TranscriptPosition()
-            if size == place.offset:
-                continue
-            news = read(path, self._event.session, agent, place)
-            for request in news.requests:
-                self._charge_once(request)
-            self.failed += news.failed
-            places.pop(agent, None)
-            places[agent] = list(news.place.fields().values())
+            begun = -1
+            for _ in range(parts):
+                if place.offset in (size, begun):  # a last line that is not whole yet is not read
+                    break
+                begun = place.offset
+                place = self._read(path, agent, place)
+                places.pop(agent, None)
+                places[agent] = list(place.fields().values())
         self._memo["files"] = dict(list(places.items())[-FILES_KEPT:])
+
+    def _read(self, path: str, agent: str, place: TranscriptPosition) -> TranscriptPosition:
+        """Charge what one file says beyond `place`; where to go on."""
+        news = read(path, self._event.session, agent, place)
+        for request in news.requests:
+            self._charge_once(request)
+        self.failed += news.failed
+        return news.place
 
     def place(self, agent: str) -> TranscriptPosition:
         """Where an agent's transcript was read to."""

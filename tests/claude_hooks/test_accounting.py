@@ -39,6 +39,16 @@ def test_text_only_turns_are_counted_when_they_stop_and_at_the_end(project: Hook
     assert project.budget().requests_used == 2
 
 
+def test_what_a_large_paste_hid_is_counted_at_the_end(project: HookedProject) -> None:
+    pasted = json.dumps({"type": "user", "sessionId": "abc", "message": {"content": "x" * 3_000_000}}) + "\n"
+    where = written(project, pasted, pasted, "{no JSON\n", line("1", 7_000))
+    project.send("subagent-stop", agent_id="late", **where)
+    assert project.budget().tokens_used == 0
+    written(project, line("2", 500, isSidechain=True, agentId="late"), agent="late")  # after its end
+    project.send("session-end", reason="other", **where)
+    assert project.budget().tokens_used == 7_100 + 600
+
+
 def test_sub_agents_are_counted_from_their_own_transcripts_and_not_from_the_answer(
     project: HookedProject,
 ) -> None:
