@@ -109,7 +109,7 @@ def test_the_whole_picture_of_a_resumed_session() -> None:
         keys="d diff",
     )
     assert [line.text for line in picture] == [
-        "────────────────────────────────────────",
+        "─" * 89,
         "calc, building, step 6 of 7: working through the tasks, iteration 4, 0:01:30",
         "✓ Lexer 1/1",
         "▶ Parser 1/4",

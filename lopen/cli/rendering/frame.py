@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -17,7 +19,7 @@ from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, progress
 
 HIGHEST = 14  # lines: a narrower window wraps them, and what then leaves the screen stays in the scrollback
-RULE_WIDTH = 40
+TIME = re.compile(r"\d\d:\d\d:\d\d ")  # with which a line of the log begins
 TIMED_TASKS = 2  # before that, a remaining time would be guessed
 ASCII_MARKS = {State.PENDING: "o", State.IN_PROGRESS: ">", State.COMPLETE: "+", State.FAILED: "x"}
 STYLES = {State.PENDING: "dim", State.IN_PROGRESS: "bold cyan", State.COMPLETE: "green", State.FAILED: "red"}
@@ -77,7 +79,7 @@ def frame(
 
     Foreign text enters through `clipped`. Of a tree that is too high, the lines around the task in progress are shown.
     """
-    rule = Styled(("-" if ascii_only else "─") * min(width, RULE_WIDTH), "dim")
+    rule = Styled(("-" if ascii_only else "─") * max(1, width - 1), "dim")
     foot = [*_current(board, width, now), *_progress(board, snapshot, width), _meter(board, snapshot, width)]
     if keys:
         foot.append(Styled(clipped(keys, width), "dim"))
@@ -90,6 +92,23 @@ def frame(
     if ascii_only:
         return [Styled(text.encode("ascii", "replace").decode(), style) for text, style in lines]
     return lines
+
+
+def wrapped(line: Styled, width: int) -> Iterator[Styled]:
+    """Yield a line of the log in parts of `width` that end between words.
+
+    Other text, such as a diff, and a line with a command, which a person copies, stay whole: the terminal breaks them.
+    """
+    text, style = line
+    time = TIME.match(text)
+    if time is None or len(text) <= width or "lopen " in text:
+        yield line
+        return
+    indent = " " * len(time[0])
+    for part in textwrap.wrap(
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    ):
+        yield Styled(part, style)
 
 
 def _title(board: Board, width: int, now: datetime) -> Styled:

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from types import FrameType, TracebackType
@@ -23,7 +23,7 @@ from lopen.base.clock import Clock, SystemClock
 from lopen.base.errors import LopenError
 from lopen.base.escape import inert
 from lopen.cli.rendering.board import Board
-from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of
+from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of, wrapped
 from lopen.cli.rendering.keyboard import Keyboard, in_foreground
 from lopen.cli.rendering.lines import rows
 
@@ -184,11 +184,19 @@ class LiveView:
         lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not lines and picture == self._drawn:
             return
-        printed = "".join(self._painted(line) + "\n" for line in lines)
+        printed = self._printed(lines)
         up = f"\x1b[{len(picture) - 1}A\r" if len(picture) > 1 else "\r"
         below = _NO_WRAP + "\n".join(picture) + _WRAP + up if picture else ""
         self._write(f"{_BEGIN}{_HIDE_CURSOR if picture else ''}{_ERASE_BELOW}{printed}{below}{_END}")
         self._drawn = picture
+
+    def _printed(self, lines: Iterable[Styled]) -> str:
+        """Return lines of the log as they are printed, broken between words."""
+        width = self._columns()
+        return "".join(self._painted(part) + "\n" for line in lines for part in wrapped(line, width))
+
+    def _columns(self) -> int:
+        return max(1, os.get_terminal_size(self._out.fileno()).columns or 80)
 
     def _write(self, text: str) -> None:
         self._out.write(text)
@@ -199,7 +207,7 @@ class LiveView:
         lines = frame(
             self._board,
             self._snapshot,
-            width=max(1, size.columns or 80),
+            width=self._columns(),
             height=max(1, (size.lines or 24) - 1),
             now=self._clock.now(),
             ascii_only=self._ascii_only,
@@ -216,7 +224,7 @@ class LiveView:
     def _leave(self) -> None:
         """Print the lines that wait, erase the picture and restore the terminal."""
         lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        printed = "".join(self._painted(line) + "\n" for line in lines)
+        printed = self._printed(lines)
         erased = _ERASE_BELOW if self._drawn else ""
         self._drawn = []
         self._keyboard.close()
