@@ -183,7 +183,7 @@ HOOKS = {
     ),
     "pytest_load_initial_conftests": re.compile(r"args\[:\]|args\.\w+\(|_exit\("),
     "pytest_cmdline_main": re.compile(r"return (?!None)|config\.(?:args|option\.\w+)\s*="),
-    "pytest_generate_tests": re.compile(r"parametrize\([^)]*\[\]"),
+    "pytest_generate_tests": re.compile(r"parametrize\([^)]{0,300}\[\]"),
     "pytest_unconfigure": re.compile(r"_exit\("),
     "pytest_runtestloop": re.compile(r"return True"),
 }

@@ -54,7 +54,7 @@ _TARGET = re.compile(
 _TEST_TARGET = re.compile(r"^(?:test|tests|check|verify|ci|all)$|test|spec|unit|integration|e2e")
 _MARKED = r"(?:(?:export|override|private)[ \t]+)*"
 _SHELLS = r"[ \t]*(?:/(?:[\w.+@-]+/)*bin/(?:env[ \t]+)?)?(?:ba|da|z|k|a)?sh(?![\w./-])|[ \t]*\$\(shell[ \t][^)\n]*sh\b|[ \t]*(?:pwsh|cmd)\b"
-_INCLUDED = re.compile(r"^(?:-|s)?include[ \t]+(.+)$", re.MULTILINE)
+INCLUDED = re.compile(r"^(?:-|s)?include[ \t]+(.+)$", re.MULTILINE)
 _ADDED_OPTIONS = re.compile(r"\bPYTEST_ADDOPTS[\"']?[ \t]*[:+?]?[=:][ \t]*(.*)$", re.MULTILINE)
 
 
@@ -190,8 +190,8 @@ def _make_findings(change: FileChange) -> Iterator[Finding]:
 
 def _other_files(change: FileChange) -> Iterator[Finding]:
     """Make files that are now read too, or in place of another: what a target runs may be written there."""
-    known = set(_INCLUDED.findall(change.before or ""))
-    for names in _INCLUDED.findall(change.after or ""):
+    known = set(INCLUDED.findall(change.before or ""))
+    for names in INCLUDED.findall(change.after or ""):
         if names not in known:
             yield Finding(
                 "warning",

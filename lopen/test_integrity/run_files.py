@@ -1,0 +1,180 @@
+"""The files that decide what the approved verify commands run: make files, scripts, `package.json`, runners' settings.
+
+A change of one of them may be honest and is no weakened test; the judge and the person are shown it as what it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from lopen.base.shell_syntax import parse
+from lopen.oracle.verdict import Finding, Severity
+from lopen.test_integrity import pytest_configuration
+from lopen.test_integrity.runner_commands import INCLUDED
+from lopen.test_integrity.suite import FileChange, words
+
+Read = Callable[[str], str | None]
+
+_DEPTH = 4  # of files that name files
+_MOST_FILES = 200
+_MOST_CHARS = 100_000  # of one file
+_MAKE = words("make gmake")
+_PACKAGE = words("npm pnpm yarn bun")
+_NAMED: Mapping[str, tuple[str, ...]] = {
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "rake": ("Rakefile",),
+    "tox": ("tox.ini", "tox.toml"),
+    "nox": ("noxfile.py",),
+    "pytest": ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
+    "cargo": (".cargo/config.toml", ".cargo/config"),
+    "bazel": (".bazelrc",),
+    "mocha": (".mocharc.js", ".mocharc.cjs", ".mocharc.json", ".mocharc.yml"),
+    **{
+        name: tuple(f"{name}.config.{end}" for end in ("js", "ts", "mjs", "cjs", "mts"))
+        for name in ("jest", "vitest")
+    },
+}
+_MAKE_FILES = ("GNUmakefile", "makefile", "Makefile")
+_NPM_FILES = ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml")
+_SHARED = {
+    "pyproject.toml": "pytest",
+    "setup.cfg": "pytest",
+    "tox.ini": "pytest",
+}  # their own table alone counts
+_MODULE = re.compile(r"^[A-Za-z_][\w.]*$")
+_SCRIPT = re.compile(r"\.(?:sh|bash|zsh|py|[cm]?[jt]s|rb|pl|php|mk|fish)$")
+_STARTED = re.compile(
+    r"^(?:python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|sh|bash|dash|zsh|source|\.)$"
+)
+_RUNNERS = re.compile(r"\b(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task)\b")
+_RECIPE_SIGNS = re.compile(r"^[@+-]+")
+
+CHANGED = "the approved command {name} (`{command}`) runs by this file, and the work changes it: see what it runs now"
+NEW = "the approved command {name} (`{command}`) runs by this file, which is new"
+GONE = "the approved command {name} (`{command}`) ran by this file, which the work deletes"
+
+
+def run_file_findings(
+    commands: Mapping[str, str | None], changes: Sequence[FileChange], read: Read
+) -> Iterator[Finding]:
+    """Yield a finding for each changed file by which an approved command runs, whatever the change is.
+
+    `commands` are by the specification's names; `read` gives the text of a file after the change, None where there is none.
+    """
+    changed = {change.path: change for change in changes}
+    told: set[str] = set()
+    for name, command in commands.items():
+        for path in run_by(command or "", read) if command else ():
+            change = changed.get(path)
+            if change is None or path in told or not _differs(change):
+                continue
+            told.add(path)
+            form = NEW if change.before is None else GONE if change.after is None else CHANGED
+            severity: Severity = "info" if change.before is None else "warning"
+            yield Finding(
+                severity, form.format(name=name, command=" ".join((command or "").split())[:80]), path
+            )
+
+
+def run_by(command: str, read: Read) -> list[str]:
+    """Return the files by which a command runs, whether they are there or not, in the order in which they are found."""
+    found: dict[str, None] = {}
+    waiting = [(path, 0) for path in _of_line(command, "")]
+    while waiting and len(found) < _MOST_FILES:
+        path, depth = waiting.pop(0)
+        if path in found:
+            continue
+        found[path] = None
+        text = read(path) if depth < _DEPTH else None
+        if text is not None:
+            waiting += [(other, depth + 1) for other in _of_file(path, text[:_MOST_CHARS])]
+    return list(found)
+
+
+def _differs(change: FileChange) -> bool:
+    """Return True but for a file of which a runner's own table counts, and that table is as it was."""
+    if change.path.rpartition("/")[2] not in _SHARED or change.before is None or change.after is None:
+        return True
+    if change.path.endswith("tox.ini"):
+        return change.before != change.after
+    return pytest_configuration.read(change.path, change.before) != pytest_configuration.read(
+        change.path, change.after
+    )
+
+
+def _of_file(path: str, text: str) -> Iterator[str]:
+    """Yield what a file that decides on a command names: in each line, or in the scripts of `package.json`."""
+    folder, _, name = path.rpartition("/")
+    if name == "package.json":
+        for line in _scripts(text):
+            yield from _of_line(line, folder)
+        return
+    if name.endswith((".py", "js", ".ts", ".rb", ".pl", ".php", ".toml", ".json", ".ini", ".cfg")):
+        lines = re.findall(r"[\"'`]((?:\./)?[\w./-]+\.(?:sh|py|[cm]?js|mk))[\"'`]", text)
+        yield from (_joined(start, line) for line in lines if "/" in line for start in ("", folder))
+        return
+    # a make file's, justfile's or shell script's own lines; make runs recipes where it was started
+    for names in INCLUDED.findall(text):
+        yield from (_joined(folder, each) for each in names.split() if "$" not in each)
+    for line in text.splitlines():
+        stripped = _RECIPE_SIGNS.sub("", line.strip()).replace("$(MAKE)", "make")
+        if stripped and not stripped.startswith("#"):
+            yield from _of_line(stripped[:2_000], folder if name.lower().endswith("makefile") else "")
+
+
+def _scripts(text: str) -> list[str]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    scripts = document.get("scripts") if isinstance(document, dict) else None
+    return [str(each) for each in scripts.values()] if isinstance(scripts, dict) else []
+
+
+def _of_line(line: str, folder: str) -> Iterator[str]:
+    """Yield the files by which the commands of a line run; a `cd` before them leads into its folder."""
+    for simple in parse(line).commands:
+        texts = [text for text in simple.texts if not re.match(r"^[A-Za-z_]\w*=", text)]
+        if not texts:
+            continue
+        if texts[0] == "cd" and len(texts) > 1:
+            folder = _joined(folder, texts[1])
+            continue
+        yield from _of_words(texts, folder)
+
+
+def _of_words(texts: Sequence[str], folder: str) -> Iterator[str]:
+    program = texts[0].rpartition("/")[2]
+    inside = folder
+    for option, value in itertools.pairwise(texts):
+        if option in {"-C", "--directory", "--prefix", "--cwd"}:
+            inside = _joined(folder, value)
+    if program in _MAKE:
+        named = [value for option, value in itertools.pairwise(texts) if option in {"-f", "--file"}]
+        yield from (_joined(inside, each) for each in named or _MAKE_FILES)
+    if program in _PACKAGE:
+        yield from (_joined(inside, each) for each in _NPM_FILES)
+    for runner in dict.fromkeys(_RUNNERS.findall(" ".join(texts)[:2_000])):
+        yield from (_joined(inside, each) for each in _NAMED.get(runner.replace("py.test", "pytest"), ()))
+        if runner in {"pytest", "py.test"}:
+            yield from (_joined(inside, each) for each in (*_SHARED, "conftest.py"))
+        if runner in {"jest", "vitest", "mocha"}:
+            yield _joined(inside, "package.json")
+    for at, text in enumerate(texts):
+        before = texts[at - 1] if at else ""
+        if before == "-m" and _MODULE.match(text):
+            yield from (_joined(inside, text.replace(".", "/") + end) for end in (".py", "/__main__.py"))
+        elif not text.startswith(("-", "$", "/")) and (
+            (at == 0 and "/" in text) or _SCRIPT.search(text) or _STARTED.match(before.rpartition("/")[2])
+        ):
+            yield _joined(inside, text)
+
+
+def _joined(folder: str, path: str) -> str:
+    """Return the path from the project's root; one that leads out of it names nothing there."""
+    return posixpath.normpath(posixpath.join(folder, path))
