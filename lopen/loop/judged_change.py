@@ -18,6 +18,7 @@ from lopen.guardrails.completion import holds_inline_tests, untested
 from lopen.oracle.verdict import Finding, Scope, Severity
 from lopen.prompts.prompt import named, outermost
 from lopen.test_integrity import FileChange
+from lopen.test_integrity.run_files import run_file_findings
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
@@ -104,6 +105,24 @@ def left_out(bench: Workbench) -> tuple[Finding, ...]:
     """Return a warning for each file that the model wrote and git ignores: without it the verified work may fail."""
     message = "git ignores this file: it is in no commit, and what needs it fails in a clean clone"
     return tuple(Finding("warning", message, path) for path in sorted(bench.evidence.ignored))
+
+
+def changed_commands(
+    bench: Workbench, repository: Checkout, tree: str, files: Sequence[FileChange]
+) -> tuple[Finding, ...]:
+    """Return a finding for each changed file by which an approved verify command runs, whatever the change is."""
+    if not files:
+        return ()
+    texts = {file.path: file.after for file in files}
+    entries = repository.entries(tree)
+
+    def read(path: str) -> str | None:
+        if path in texts or path not in entries or not entries[path].mode.startswith("100"):
+            return texts.get(path)
+        blob = entries[path].blob
+        return repository.blob_contents([blob])[blob].decode("utf-8", "replace")
+
+    return tuple(run_file_findings(bench.project.verifier.commands, files, read))
 
 
 Described = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]

@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests
-from lopen.loop.judged_change import TestRemovals, converted_files, described, left_out, untested_code
+from lopen.loop.judged_change import (
+    TestRemovals,
+    changed_commands,
+    converted_files,
+    described,
+    left_out,
+    untested_code,
+)
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
@@ -41,10 +49,22 @@ def is_specification(path: str, module: str) -> bool:
     return path == f"specs/{module}/SPECIFICATION.md"
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedBoundary:
+    """What is to be judged, the results of its verify commands, and a claim of the builder."""
+
+    scope: Scope
+    subject: str
+    results: tuple[Verified, ...]
+    note: str = ""
+
+
 @dataclass(frozen=True)
 class _Change:
     """The files that differ between two trees, and the contents of those that are not too large."""
 
+    base: str
+    tree: str
     files: tuple[TreeChange, ...]
     sizes: Mapping[str, int]
     contents: Mapping[str, bytes]
@@ -57,13 +77,18 @@ class _Change:
         raw = self.contents.get(blob or "")
         return None if raw is None else raw.decode("utf-8", "replace")
 
+    @cached_property
+    def compared(self) -> list[FileChange]:
+        """The texts of both sides."""
+        return [FileChange(c.path, self.text(c.before), self.text(c.after)) for c in self.files]
+
 
 def _change(repository: Checkout, base: str, tree: str, module: str) -> _Change:
     files = tuple(c for c in repository.changes(base, tree) if not is_specification(c.path, module))
     blobs = [b for c in files for b, mode in _sides(c) if b is not None and mode != GITLINK]
     sizes = repository.blob_sizes(blobs)
     contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
-    return _Change(files, sizes, contents)
+    return _Change(base, tree, files, sizes, contents)
 
 
 def _sides(change: TreeChange) -> tuple[tuple[str | None, str | None], ...]:
@@ -73,20 +98,15 @@ def _sides(change: TreeChange) -> tuple[tuple[str | None, str | None], ...]:
 def evidence_for(
     bench: Workbench,
     repository: Checkout,
-    scope: Scope,
-    subject: str,
-    results: tuple[Verified, ...],
-    *,
+    boundary: JudgedBoundary,
     verdicts: Sequence[Verdict] = (),
-    note: str = "",
 ) -> Evidence:
     """Return what the oracle is shown for a boundary. `verdicts` are the session's, oldest first."""
-    session = bench.session
+    session, scope, subject = bench.session, boundary.scope, boundary.subject
     spec = bench.project.load_spec(session.module)
     tree = bench.project.verifier.tree()
     base, description, sections, criteria = described(session, spec, scope, subject, tree)
     change = _change(repository, base, tree, session.module)
-    compared = [FileChange(c.path, change.text(c.before), change.text(c.after)) for c in change.files]
     largest = bench.settings.oracle.evidence_tokens * 8  # bytes; a larger file never fits into the evidence
     narrower = [v for v in verdicts if BREADTH[v.scope] < BREADTH[scope] and accepted(v) and v.tree]
     gaps = uncovered(base, tree, narrower)
@@ -94,17 +114,18 @@ def evidence_for(
     if not (wide := bool(parts) and gaps != ((base, tree),)):
         gaps, parts = ((base, tree),), ()
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
-    mutation, told = _mutation(bench, base, tree, compared, results, scope, first=bool(narrower))
+    mutation, told = _mutation(bench, boundary, change, first=bool(narrower))
     covered = _source(change, in_gaps) if wide else ()
     whole = {c.path for c in change.files if c.kind == "added"} | {file.path for file in covered}
     stated = [description, *(text for _, text in criteria)]
     shown = _named_files(repository, tree, _found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
     own = (
-        *find_tampering(compared, removals.reason),
+        *find_tampering(change.compared, removals.reason),
+        *changed_commands(bench, repository, tree, change.compared),
         *_uncompared(change),
         *converted_files(repository, base, tree, change.files),
-        *untested_code(bench, compared),
+        *untested_code(bench, change.compared),
         *left_out(bench),
     )
     return Evidence(
@@ -116,12 +137,12 @@ def evidence_for(
         criteria=criteria,
         diff=diff,
         files=_files(change, shown),
-        results=tuple(r.as_evidence() for r in results),
+        results=tuple(r.as_evidence() for r in boundary.results),
         tampering=own + tuple(f for f in told if f.severity != "error"),
         base_tree=base,
         tree=tree,
         answers=session.answers,
-        note=note,
+        note=boundary.note,
         established=parts,
         source=(*covered, *shown),
         tests=tuple(sorted(tests_by_file(_texts(change)).items())) if scope != "task" else (),
@@ -133,23 +154,18 @@ def evidence_for(
 
 
 def _mutation(
-    bench: Workbench,
-    base: str,
-    tree: str,
-    changes: Sequence[FileChange],
-    results: Sequence[Verified],
-    scope: Scope,
-    *,
-    first: bool,
+    bench: Workbench, boundary: JudgedBoundary, change: _Change, *, first: bool
 ) -> tuple[MutationCheck | None, tuple[Finding, ...]]:
     """What the tests notice of mutants, where every verify command passed on the tree, and what is told of it."""
-    tests = next((r for r in results if r.tool == "verify_tests"), None)
-    off = bench.settings.oracle.mutation == "off"
-    if off or tests is None or base == tree or not all(r.passed and r.tree == tree for r in results):
+    tests = next((r for r in boundary.results if r.tool == "verify_tests"), None)
+    verified = all(r.passed and r.tree == change.tree for r in boundary.results)
+    if bench.settings.oracle.mutation == "off" or tests is None or change.base == change.tree or not verified:
         return None, ()
-    run = TestRun(tests.command, tree, tests.seconds)
-    found = bench.project.verifier.mutants.check(base, changes, run, first=first)
-    blocks = scope != "task" or _touches_tests(changes)  # a task's tests may come with another task
+    run = TestRun(tests.command, change.tree, tests.seconds)
+    found = bench.project.verifier.mutants.check(change.base, change.compared, run, first=first)
+    blocks = boundary.scope != "task" or _touches_tests(
+        change.compared
+    )  # a task's tests may come with another
     told = found.finding(blocks=blocks) if found else None
     return found, (told,) if told else ()
 

@@ -15,7 +15,7 @@ from lopen.git.checkout import Checkout
 from lopen.guardrails.completion import required
 from lopen.guardrails.guard import one_line
 from lopen.llm.messages import Json, ToolSpec, ToolUse
-from lopen.loop.judged_work import evidence_for
+from lopen.loop.judged_work import JudgedBoundary, evidence_for
 from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
 from lopen.oracle.evidence import Evidence, evidence_hash
 from lopen.oracle.judge import Court, Judged, judge
@@ -150,7 +150,7 @@ class OracleCalls:
             # A wider boundary's own commands fail: its evidence is another, and it is judged at its time.
             wide, results = (scope, subject), gathered(bench, scope)
         known = verdicts_of(self.store, bench.session.id)
-        evidence = evidence_for(bench, self.repository, *wide, results, verdicts=known, note=note)
+        evidence = evidence_for(bench, self.repository, JudgedBoundary(*wide, results, note), known)
         return self.verdict(bench, evidence, results)
 
     def verdict(self, bench: Workbench, evidence: Evidence, results: tuple[Verified, ...]) -> BoundaryVerdict:

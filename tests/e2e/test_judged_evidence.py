@@ -9,7 +9,7 @@ from tests.e2e.conftest import MakeProject
 from tests.e2e.test_drift import Edited, system
 from tests.e2e.test_verdicts import complete, write
 from tests.endpoint import opening, tools, verdict
-from tests.project import build, code, component, plan, specification, task, verified
+from tests.project import UNITTEST, build, code, component, plan, specification, task, verified
 
 
 def shown(request: dict[str, Any]) -> str:
@@ -181,3 +181,25 @@ def test_a_file_that_git_ignores_is_in_no_commit_and_everybody_is_told(make_proj
     assert "data/rates.csv" in told
     assert "data/rates.csv" in json.dumps(project.oracle_requests[-1])
     assert "data/rates.csv" not in project.git("ls-tree", "-r", "--name-only", "lopen/calc")
+
+
+def test_a_neutral_change_of_what_a_command_runs_is_shown_as_such(make_project: MakeProject) -> None:
+    edits = [
+        write("Makefile", "# Checks\ncheck:\n\tsh tools/run.sh\n"),
+        write("tools/run.sh", f"{UNITTEST} \n"),
+    ]
+    project = make_project([plan(), tools(*edits, *code(), *verified("calc-t1"))])
+    project.write("Makefile", "check:\n\tsh tools/run.sh\n")
+    project.write("tools/run.sh", f"{UNITTEST}\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Check")
+    project.specify(text=specification(commands={"verify-tests": "make check"}))
+
+    ran = project.approved_run("calc")
+
+    assert ran.code == 0, ran.err
+    asked, reported = shown(project.oracle_requests[0]), project.lopen("show", "calc").out
+    says = "the approved command verify-tests (`make check`) runs by this file, and the work changes it"
+    for path in ("Makefile", "tools/run.sh"):
+        assert f'"{path}": {says}' in asked
+        assert f"{path}: {says}" in reported, reported
