@@ -15,7 +15,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic.fields import FieldInfo
 
 from lopen.settings.schema import Allowed, Settings, Trust
@@ -51,7 +51,7 @@ class Key:
     def adapter(self) -> TypeAdapter[Any]:
         """Validates one value of this key, limits included."""
         annotated: Any = Annotated[self.field.annotation, ANYONE, *self.field.metadata]
-        return TypeAdapter(annotated)
+        return TypeAdapter(annotated, config=ConfigDict(allow_inf_nan=False))
 
     @property
     def variable(self) -> str:

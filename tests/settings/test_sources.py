@@ -72,7 +72,7 @@ def test_lists_in_variables_are_json(project: Path) -> None:
         ("budget.session_tokens", " 5 ", 5),
         ("budget.session_tokens", "1_000", 1000),
         ("budget.warning_threshold", "5e-1", 0.5),
-        ("resources.cost_block_usd", "inf", float("inf")),
+        ("resources.cost_block_usd", "1e3", 1000.0),
         ("circuit.rapid_fire.window", "2", 2.0),
         ("git.enabled", "off", False),
         ("git.enabled", "YES", True),
@@ -94,7 +94,12 @@ def test_a_variable_s_text_is_read_as_the_key_s_type(
         *(("budget.session_tokens", text) for text in ("", "5.5", "inf", "null", "0x10", "[]", "true")),
         *(("circuit.rapid_fire.threshold", text) for text in ("", "None", "null")),
         *(("git.enabled", text) for text in ("", "2", "null", " true")),
-        ("resources.cost_block_usd", "nan"),
+        *(
+            (key, text)
+            for key in ("resources.cost_block_usd", "budget.max_cost_usd")
+            for text in ("nan", "inf")
+        ),
+        ("circuit.rapid_fire.window", "1e999"),
     ],
 )
 def test_a_text_of_another_type_is_refused(project: Path, key: str, text: str) -> None:
@@ -142,6 +147,7 @@ def test_every_wrong_line_of_a_file_is_named(project: Path, own: Write) -> None:
     ("text", "said"),
     [
         ("[budget]\nwarning_threshold = 1.5\n", "above 0 and at most 1"),
+        ("[budget]\nmax_cost_usd = inf\n", "a number, at least 0"),
         (
             "[budget]\npause_threshold = 0.5\nconfirmation_threshold = 0.9\n",
             "warning_threshold < confirmation_threshold <= pause_threshold",

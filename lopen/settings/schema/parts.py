@@ -50,4 +50,4 @@ def path_in_project(path: str) -> str:
 class SettingsSection(BaseModel):
     """A table of the configuration file: closed, immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, allow_inf_nan=False)
