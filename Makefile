@@ -9,13 +9,22 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)  # the tests wait now
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lopen needs Python 3.11 or newer: make PYTHON=python3.12")'
+	@echo "installing lopen with its development tools into $(VENV) (a minute or two)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,serve,redis]'
 	$(BIN)/python -m compileall -q lopen
 	touch $(STAMP)
 
-demo: $(STAMP)
+# The demo needs lopen alone: without the development tools where they are not installed yet.
+demo: $(BIN)/lopen
 	$(BIN)/lopen demo
+
+$(BIN)/lopen: pyproject.toml
+	@echo "installing lopen into $(VENV)"
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lopen needs Python 3.11 or newer: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $(BIN)/lopen
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

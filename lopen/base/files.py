@@ -163,7 +163,10 @@ def _remove(folder: int, name: str) -> None:
 def plain_name(name: str) -> str:
     """`name`, if it names a file in the folder it is put into; `StorageError` where it could lead elsewhere."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise StorageError(f"{name!r} is no plain file name; nothing is read or written under it")
+        raise StorageError(
+            f"the file name {name!r} contains a folder or an unprintable character",
+            hint="use a name without '/' and control characters",
+        )
     return name
 
 

@@ -232,5 +232,9 @@ def test_ctrl_z_leaves_the_terminal_to_the_shell_and_fg_goes_on(make_project: Ma
         assert " echo" in rows
         assert sum(row.startswith(RULE) for row in rows) == 1
         held.set()
-        screen.until(lambda rows: any("calc is complete" in row for row in rows))
+        screen.until(  # the picture is there until the view is closed
+            lambda rows: (
+                any("calc is complete" in row for row in rows) and not any(RULE in row for row in rows)
+            )
+        )
         assert not any(row.startswith("───") for row in screen.everything())
