@@ -24,6 +24,11 @@ _CONDITIONAL = frozenset(
     {"if_statement", "if", "unless", "if_modifier", "unless_modifier", "if_expression", "preproc_if"}
 )
 _MAX_GROUPS = 8
+_NOT_COLLECTED = re.compile(r"\b(?:private|protected)\s+(?:\w+\s+)*(?:function|fun|void|Task)\b")
+_LEAVING = frozenset(
+    {"return_statement", "return_expression", "return", "jump_expression", "throw_statement"}
+)
+_INNER_BLOCKS = frozenset({"block", "statements", "body_statement", "function_body"})
 
 
 def _language(name: str, table: Table) -> Language:
@@ -52,6 +57,8 @@ def _cases(source: ParsedFile, table: Table, match: Mapping[str, Node]) -> Itera
     head = _head(source, node, body)
     if not re.search(table.test, head, re.IGNORECASE if table.grammar == "php" else 0):
         return
+    if _NOT_COLLECTED.search(head):
+        return
     if "title" in match and match["title"].type not in {"string", "binary", "identifier"}:
         return
     groups = [each for each in ancestors(node) if each.type in table.groups][:_MAX_GROUPS]
@@ -67,6 +74,7 @@ def _cases(source: ParsedFile, table: Table, match: Mapping[str, Node]) -> Itera
     if table.grammar == "ruby" and body is None and "title" in match:
         skips.append(Skip(f"{head.split(' ')[0]} without a body", line))
     skips += _calls(source, table, body)
+    skips += _left_early(source, body)
     skips += _set_up(source, table, groups)
     yield Case(
         "::".join([*filter(None, names), name]),
@@ -127,6 +135,16 @@ def _calls(source: ParsedFile, table: Table, body: Node | None) -> Iterator[Skip
         if node is not None and node.start_byte >= body.start_byte:
             name = " ".join(found.group().decode("utf-8", "replace").rstrip("( )").split())
             yield from _conditional(source, name, node, body)
+
+
+def _left_early(source: ParsedFile, body: Node | None) -> Iterator[Skip]:
+    """A statement of the body itself that leaves it before its last one."""
+    while body is not None and body.named_child_count == 1 and body.named_children[0].type in _INNER_BLOCKS:
+        body = body.named_children[0]
+    for statement in body.named_children[:-1] if body is not None else ():
+        if statement.type in _LEAVING:
+            yield Skip(source.of(statement)[:60].rstrip("; "), source.line(statement))
+            return
 
 
 def _conditional(source: ParsedFile, name: str, node: Node, body: Node) -> Iterator[Skip]:
@@ -212,6 +230,7 @@ def _macro_case(
         called = found.group().decode("utf-8", "replace").rstrip("( )")
         if inner is not None:
             skips += _conditional(source, called, inner, node)
+    skips += _left_early(source, node)
     text = source.span(opening, end)
     return Case(name.replace("DISABLED_", ""), line, text, (), tuple(skips), None, not text.strip("{} "))
 
@@ -224,12 +243,6 @@ def _left_out(source: ParsedFile, node: Node) -> bool:
     return any(
         each.type == "preproc_if" and truth(source.of(each.child_by_field_name("condition"))) == NEVER
         for each in ancestors(node)
-    )
-
-
-def _is_empty(source: ParsedFile, body: Node | None) -> bool:
-    return (
-        body is not None and not source.of(body).strip("{} ").removeprefix("do").removesuffix("end").strip()
     )
 
 
