@@ -140,6 +140,7 @@ _FAILED_TESTS = re.compile(
     r"|^(?:FAIL|ERROR): (?P<unittest>\w+ \([\w.<>]+\))"
     r"|^[ \t]*--- FAIL: (?P<go>\S+)"
     r"|^test (?P<cargo>\S+)(?: - .*)? \.\.\. FAILED$"
+    r"|^---- (?P<quiet_cargo>\S+) stdout ----$"
     r"|^[ \t]*● (?=[^\n]{0,300}\S › )(?P<jest>[^\n]*\S)$"
     r"|^[ \t]*(?:FAIL(?=[^\n]* > )|×|✗|✕|✖)[ \t]+(?P<node>\S.*?)(?:[ \t]+\(?[\d.]+[ \t]?m?s\)?)?$"
     r"|^not ok \d+ -? ?(?P<tap>\S.*)$"

@@ -72,7 +72,7 @@ _CALLS = words("call call_expression method_invocation")
 _LOGGING = re.compile(
     r"(?:self\.|this\.)?_?(?:log|logger|logging|console|slog|tracing|warnings)\b", re.IGNORECASE
 )
-_EMPTY = re.compile(r"None|null|undefined|nil|\(\)|0|\"\"|''")
+_EMPTY = re.compile(r"None|null|undefined|nil|\(\)|Ok\(\(\)\)|0|\"\"|''")
 _JAVA_NUMBERS = words("int long short byte char double float")
 
 Kind = Literal["return", "condition", "operator", "constant"]
@@ -259,7 +259,9 @@ def _zero(parsed: ParsedFile, function: Node | None, value: Node) -> str:
     if function is None:
         return ""
     if language == "rust":
-        return "Default::default()" if function.child_by_field_name("return_type") is not None else ""
+        given = _text(parsed, result) if (result := function.child_by_field_name("return_type")) else ""
+        fallible = re.match(r"(?:\w+::)*Result\b", given)  # it has no default
+        return "Ok(Default::default())" if fallible else "Default::default()" if given else ""
     result = function.child_by_field_name("result" if language == "go" else "type")
     if language == "go":
         while result is not None and result.type in {"parameter_list", "parameter_declaration"}:
