@@ -21,7 +21,7 @@ BYTE_ORDER_MARK = "\ufeff"
 SHOWN_PATHS = 10
 COMPARED_NAMES = 2_000
 
-_LINE_END = re.compile(r"\r\n?|\n")
+LINE_END = re.compile(r"\r\n?|\n")
 _SEPARATORS = re.compile(r"\s*>\s*")
 
 
@@ -167,7 +167,7 @@ def parse_outline(text: str) -> Outline:
     """Divide a document into sections. Every text is valid; a byte order mark does not belong to the first line."""
     mark = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
     blocks = scan(text[mark:])
-    starts = [mark, *(m.end() for m in _LINE_END.finditer(text))]
+    starts = [mark, *(m.end() for m in LINE_END.finditer(text))]
 
     def at(line: int) -> int:
         return starts[line] if line < len(starts) else len(text)

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from lopen.documents.front_matter import read_front_matter
 from lopen.documents.modules import read_source
 from lopen.documents.requirements import Criterion, VerifyCommand, read_commands, read_criteria
-from lopen.documents.sections import Diagnostic, Outline, Section, normalise_name, parse_outline
+from lopen.documents.sections import LINE_END, Diagnostic, Outline, Section, normalise_name, parse_outline
 
 OVERVIEW = "Overview"
 ACCEPTANCE_CRITERIA = "Acceptance Criteria"
@@ -138,7 +138,7 @@ def load_specification(path: Path, *, module: str, known_ids: Mapping[str, str] 
 def _name_mismatch(name: str, module: str, text: str) -> Iterator[Diagnostic]:
     """Warn about a name in the front matter other than the folder's, which is the module's name."""
     if name and name != module:
-        lines = enumerate(text.splitlines(), 1)
+        lines = enumerate(LINE_END.split(text), 1)
         line = next((number for number, line in lines if line.lstrip().startswith("name")), 1)
         yield Diagnostic(
             line, f"the front matter has name: {name}, but the module's name is {module}, from its folder"
@@ -208,7 +208,7 @@ def _unchanged_scaffold(text: str, module: str) -> Iterator[Diagnostic]:
     """Warn about every line that is still as `lopen init` wrote it."""
     sentences = (NEW_DESCRIPTION, NEW_OVERVIEW, NEW_BEHAVIOUR, *NEW_CRITERIA)
     scaffold = {sentence.format(module=module) for sentence in sentences}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(LINE_END.split(text), 1):
         sentence = line.removeprefix("description:").removeprefix("- [ ]").strip()
         if sentence in scaffold:
             message = f"{UNCHANGED}: {sentence!r}; describe what {module} is to do"

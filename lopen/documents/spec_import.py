@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lopen.documents.blocks import items, scan
-from lopen.documents.sections import Outline, Section, normalise_name, parse_outline
+from lopen.documents.sections import LINE_END, Outline, Section, normalise_name, parse_outline
 
 MAIN_FILES = ("spec.md", "requirements.md", "proposal.md")
 DESIGN_FILES = ("design.md", "plan.md")
@@ -207,7 +207,7 @@ def _joined(sections: Sequence[str]) -> str:
 
 def _closed(text: str) -> str:
     """Return Markdown that hides nothing behind it: a code fence, comment or other HTML without an end gets one."""
-    blocks, lines = scan(text), re.split(r"\r\n?|\n", text)
+    blocks, lines = scan(text), LINE_END.split(text)
     ends = [end for _, end in blocks.unclosed_html]
     opened = [_FENCE.match(lines[first - 1]) for first, after in blocks.fences if after >= len(lines)]
     return "\n".join(

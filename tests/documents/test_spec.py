@@ -10,7 +10,7 @@ import pytest
 
 from lopen.base.errors import ExitCode, WrongUsage
 from lopen.documents.modules import MAX_BYTES, UnreadableSource, find_modules, module_name, spec_path
-from lopen.documents.spec import Problem, load_specification
+from lopen.documents.spec import NEW_BEHAVIOUR, Problem, load_specification
 from tests.documents.specs import PATH, SOUND, changed, problems, read
 
 
@@ -111,6 +111,12 @@ def test_problems_of_structure(text: str, found: list[str]) -> None:
 )  # fmt: skip
 def test_warnings(text: str, found: list[str]) -> None:
     assert [str(w).removeprefix(f"{PATH}:") for w in read(text).warnings] == found
+
+
+def test_a_form_feed_in_a_line_does_not_move_the_next_ones() -> None:
+    sentence = NEW_BEHAVIOUR.format(module="shop")
+    [warning] = read(changed("Half up.", f"Half\fup.\n\n{sentence}")).warnings
+    assert warning.line == 18
 
 
 def test_required_sections_are_found_whatever_their_case_and_form() -> None:
