@@ -17,10 +17,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from lopen.base.stat_cache import NONE, Kept, is_folder, keep_below, listed, names_in, size_of
-from lopen.git.configured import find_configured
 from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
-from lopen.git.nested import NO_NESTED, Nested, find_nested
+from lopen.git.nested import NO_NESTED, Nested, find_configured, find_nested
 from lopen.git.refs import References
 from lopen.git.snapshot import Snapshots
 
