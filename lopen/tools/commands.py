@@ -119,7 +119,8 @@ class Commands:
     def clear_left_files(self) -> LeftFiles:
         """Find what commands left where no commit shows it; remove what runs by itself."""
         spans, self._spans = tuple(self._spans), []
-        return clear_left_files(self.repository.root, self.repository, spans)
+        kept = self.repository.configured_paths()
+        return clear_left_files(self.repository.root, self.repository, spans, kept=kept)
 
     def close(self) -> None:
         """Close the database after the last command."""

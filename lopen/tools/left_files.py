@@ -12,7 +12,7 @@ import os
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -67,8 +67,13 @@ class LeftFiles:
             yield f"commands left files that git ignores: {_listed(self.ignored)}"
 
 
-def clear_left_files(root: Path, repository: Checkout, spans: Spans) -> LeftFiles:
-    """Find what commands left in the project at `root` within `spans`; remove what they created and runs by itself."""
+def clear_left_files(
+    root: Path, repository: Checkout, spans: Spans, *, kept: Collection[str] = frozenset()
+) -> LeftFiles:
+    """Find what commands left in the project at `root` within `spans`; remove what they created and runs by itself.
+
+    `kept` are files and folders that no command changes for good: what is there is the person's.
+    """
     if not spans:
         return LeftFiles()
     changed = list(_changed_within(str(root), spans))
@@ -82,6 +87,10 @@ def clear_left_files(root: Path, repository: Checkout, spans: Spans) -> LeftFile
         path
         for path in (*hidden.intersection(outside), *inside)
         if _runs_by_itself(root, path, nested) or _is_obeyed(path, hidden)
+    ]
+    above_kept = ({path, *map(str, PurePosixPath(path).parents)} for path in candidates)
+    candidates = [
+        path for path, places in zip(candidates, above_kept, strict=True) if places.isdisjoint(kept)
     ]
     created = sorted(p for p in candidates if _created_within(f"{root}/{p}", spans))
     for path in created:
