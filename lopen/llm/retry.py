@@ -50,28 +50,45 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class TrackedModel:
-    """A model, and whether a request to it is under way: one that is cut off may be billed, one that failed is not."""
+    """A model, with what the request under way has used: an answer that breaks off after its start is billed.
+
+    `keep` stores the use of `model` so far, for a process that ends here. `broken` charges an attempt that broke off and
+    returns the longest answer, in tokens, that the budgets leave to the next attempt; it raises where they leave none.
+    """
 
     model: Model
-    keep: OnUsage  # what the answer has used so far is kept for a process that ends here
+    keep: Callable[[str, Usage], None]
+    broken: Callable[[str, Usage], int]
     clock: Clock
     under_way: bool = False
+    name: str = ""  # of the model that is asked
     usage: Usage | None = None
     kept_at: float = 0.0
+    longest: int | None = None  # answer of the next attempt
 
     def send(self, request: Request, on_text: OnText, on_usage: OnUsage = ignore_usage) -> Response:
         self.under_way, self.usage, self.kept_at = True, None, self.clock.monotonic()
+        self.name = request.model
+        if self.longest is not None:
+            request = replace(request, max_tokens=min(request.max_tokens, self.longest))
         try:
             return self.model.send(request, on_text, self._used)
         except ModelError:
             self.under_way = False
+            if self.usage is not None:
+                self.longest = self.broken(self.name, self.usage)
             raise
+
+    def keep_use(self) -> None:
+        """Store what the request under way has used, as far as the model said."""
+        if self.usage is not None:
+            self.keep(self.name, self.usage)
 
     def _used(self, usage: Usage) -> None:
         self.usage, now = usage, self.clock.monotonic()
         if now - self.kept_at >= KEPT_EVERY_S:
             self.kept_at = now
-            self.keep(usage)
+            self.keep(self.name, usage)
 
     def connect(self) -> None:
         self.model.connect()

@@ -1,7 +1,8 @@
 """Asking a model: the one place where a request is paid for.
 
 Reserve, send (with retries and fallbacks), settle: a budget is checked before a call and settled with the
-real usage after it. A request that brought nothing is not charged.
+real usage after it. A request that failed before its answer began is not charged; an answer that broke off is charged as far
+as it came, and the next attempt is reserved anew.
 """
 
 from __future__ import annotations
@@ -134,16 +135,23 @@ class ModelCalls:
         self.journal.tell(TurnStarted(call.turn, request.model, request.max_tokens))
         started = self.clock.monotonic()
 
-        def keep(usage: Usage) -> None:
+        def keep(model: str, usage: Usage) -> None:
             nonlocal grant
-            grant = self.meter.streamed(grant, usage, cost_usd(request.model, usage))
+            grant = self.meter.streamed(grant, usage, cost_usd(model, usage))
+
+        def broken(model: str, usage: Usage) -> int:
+            nonlocal grant
+            keep(model, usage)
+            self.journal.tell(*self.meter.cut_off(grant))
+            grant = self._reserved(call)
+            return grant.max_tokens
 
         def told(event: Event) -> None:
             self.journal.tell(event)
             if pause_requested(self.journal.database, self.journal.session.id):
                 raise CallPaused(person_pause(self.journal.session))
 
-        tries = TrackedModel(self.model, keep, self.clock)
+        tries = TrackedModel(self.model, keep, broken, self.clock)
         try:
             response = ask(
                 tries,
@@ -164,8 +172,7 @@ class ModelCalls:
                 self.meter.abandon(grant)
             else:
                 with suppress(StorageError):  # else the next process charges what is kept of it
-                    if tries.usage is not None:
-                        keep(tries.usage)
+                    tries.keep_use()
                     self.journal.tell(*self.meter.cut_off(grant))
             raise
         self._settle(grant, call, response, self.clock.monotonic() - started)

@@ -12,6 +12,7 @@ from tests.endpoint import (
     error_event,
     reset,
     status,
+    text,
     tools,
     verdict,
 )
@@ -32,7 +33,7 @@ def prompt_size(body: dict[str, Any]) -> int:
     return len(json.dumps(body["system"])) + len(json.dumps(body["messages"]))
 
 
-def test_what_passes_is_tried_again_and_charges_nothing(make_project: MakeProject) -> None:
+def test_what_passes_is_tried_again_and_broken_answers_are_charged(make_project: MakeProject) -> None:
     evil = tools(("write_file", {"path": "evil.py", "content": "never"}))
     script = [
         status(408),
@@ -61,7 +62,25 @@ def test_what_passes_is_tried_again_and_charges_nothing(make_project: MakeProjec
     assert len(ran.named("plan_recorded")) == 4  # the cut one recorded nothing
     assert not (project.root / "evil.py").exists()
     assert len(ran.named("turn_ended")) == 3  # plan, build, oracle
-    assert ran.named("session_complete")[0]["tokens"] == paid(ran)
+    charged = ran.named("session_complete")[0]["tokens"]
+    assert charged > paid(ran)  # three answers began and broke off; the others brought nothing
+    assert (
+        len([n for n in ran.named("notice") if "cut off counts as ≤" in json.dumps(n, ensure_ascii=False)])
+        == 3
+    )
+
+
+def test_answers_that_break_off_use_up_the_budget(make_project: MakeProject) -> None:
+    project = make_project([cut_stream(text("y" * 400))] * 20, LOPEN_BUDGET__PREMIUM_REQUEST_BUDGET="5")
+    project.specify()
+
+    ran = project.drive()
+    again = project.resume()
+
+    assert (ran.code, again.code) == (3, 3)
+    assert len(project.requests) == 5
+    assert ran.named("session_paused")[0]["kind"] == "budget"
+    assert again.named("session_paused")[0]["kind"] == "budget"
 
 
 def test_a_page_for_people_is_told_with_the_address_it_came_from(make_project: MakeProject) -> None:
