@@ -11,7 +11,15 @@ from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
 from lopen.base.person import unkept
 from lopen.storage.database import Database, ForeignDatabase, UnreadableDatabase
-from lopen.storage.folder import CACHE, DATABASE, quarantine_file, require_plain, state_folder
+from lopen.storage.folder import (
+    CACHE,
+    DATABASE,
+    Locked,
+    is_locked,
+    quarantine_file,
+    require_plain,
+    state_folder,
+)
 from lopen.storage.segments import ARCHIVES_FOLDER
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -48,6 +56,7 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
         if not new:  # it may be the person's own, with another HOME
             context.warn(f"{error.message} ({ELSEWHERE}); it is not used, and lopen run moves it aside")
             return SessionStore(Database(NOWHERE), archives=path.parent / ARCHIVES_FOLDER)
+        _refuse_worked_on(context.root, error)
         kept = quarantine_file(path, path.parent).relative_to(context.root)
         context.warn(
             f"{error.message} ({ELSEWHERE}); it is not used and was moved to {kept}."
@@ -55,6 +64,7 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
         )
         return SessionStore(Database(path))
     except UnreadableDatabase as error:
+        _refuse_worked_on(context.root, error)
         kept = quarantine_file(path, path.parent)
         context.warn(f"{error.message}; moved to {kept.relative_to(context.root)}")
         store = SessionStore(Database(path))
@@ -62,6 +72,15 @@ def open_store(context: CommandContext, *, new: bool = False) -> SessionStore:
     _rebuild(context, store)
     _settle(context, store)
     return store
+
+
+def _refuse_worked_on(root: Path, error: LopenError) -> None:
+    """Raise `Locked` if a process works with the database that would be moved aside."""
+    if is_locked(root):
+        raise Locked(
+            f"{error.message}; another lopen works with it",
+            hint="wait until it ends, or stop it: lopen pause",
+        ) from error
 
 
 def created(context: CommandContext, store: SessionStore) -> SessionStore:

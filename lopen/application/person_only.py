@@ -16,6 +16,7 @@ from pathlib import Path
 
 from lopen.base.errors import LopenError
 from lopen.sandbox.ancestry import ancestor_commands, enclosing_session, nearest_ancestor_in, runs_below_lopen
+from lopen.storage.folder import held_out_of_sight, is_locked, lock_holder
 
 # Claude Code sets these for every command that it runs; its other variables are a person's settings too.
 CLAUDE_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
@@ -47,6 +48,18 @@ def require_person(command: str, root: Path | None = None) -> None:
         )
 
 
+def require_outside_session(command: str, root: Path) -> None:
+    """Raise `NotAPerson` if a process of a session that works in this project runs `lopen <command>`."""
+    if not is_locked(root):
+        return
+    holders = _holders(root, released=False)  # a server that once held a lock starts runs of its own
+    if enclosing_session() is not None or nearest_ancestor_in(holders, holders) is not None:
+        raise NotAPerson(
+            f"`lopen {command}` cannot run inside the lopen session that works on this project",
+            hint="the session continues by itself; run other commands of lopen in your own terminal",
+        )
+
+
 def under_claude_code(environ: Mapping[str, str] = os.environ) -> str:
     """Return the evidence that a Claude Code session runs this process; "" if there is none."""
     name = next((name for name in CLAUDE_VARIABLES if environ.get(name)), "")
@@ -72,20 +85,17 @@ def _is_claude(program: str, arguments: Sequence[str]) -> bool:
 
 def _held_out_of_sight(root: Path) -> bool:
     """Return True if a run goes on that this process cannot see, so that it may be below it unseen."""
-    from lopen.storage.folder import held_out_of_sight
-
     folder = root / ".lopen" / "locks"
     return any(held_out_of_sight(folder, path.stem) for path in folder.glob("*.lock"))
 
 
-def _holders(root: Path) -> dict[int, int]:
-    """Process → when it started, of all who hold or held a lock here; without the time a number means nobody."""
-    from lopen.storage.folder import lock_holder
-
+def _holders(root: Path, *, released: bool = True) -> dict[int, int]:
+    """Process → when it started, of all who hold a lock here or, with `released`, held one; without the time a number means nobody."""
     folder = root / ".lopen" / "locks"
     found = (
         (who.get("pid"), who.get("started"))
         for path in folder.glob("*.holder")
         for who in [lock_holder(folder, path.stem)]
+        if released or not who.get("released")
     )
     return {pid: started for pid, started in found if isinstance(pid, int) and isinstance(started, int)}

@@ -75,9 +75,12 @@ class TrackedModel:
             return self.model.send(request, on_text, self._used)
         except ModelError:
             self.under_way = False
-            if self.usage is not None:
-                self.longest = self.broken(self.name, self.usage)
+            self._charge_broken()
             raise
+
+    def _charge_broken(self) -> None:
+        if self.usage is not None:
+            self.longest = self.broken(self.name, self.usage)
 
     def keep_use(self) -> None:
         """Store what the request under way has used, as far as the model said."""

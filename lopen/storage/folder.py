@@ -172,18 +172,25 @@ def is_running(holder: Mapping[str, object]) -> bool:
 
 def held_out_of_sight(folder: Path, name: str) -> bool:
     """Return True if a process holds the lock that this one cannot see: one of them is in a process namespace of its own."""
-    if is_running(lock_holder(folder, name)):
-        return False
+    return not is_running(lock_holder(folder, name)) and _is_held(folder / f"{name}.lock")
+
+
+def is_locked(root: Path) -> bool:
+    """Return True if any process, whoever's lopen it is, holds a lock of this project."""
+    return any(_is_held(path) for path in (root / ".lopen" / "locks").glob("*.lock"))
+
+
+def _is_held(lock: Path) -> bool:
     try:
-        lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        file = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
     finally:
-        os.close(lock)
+        os.close(file)
     return False
 
 

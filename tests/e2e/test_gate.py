@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lopen.cli.app import installed
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
@@ -164,6 +166,43 @@ ESCAPES = (
     "own='unshare -Urpf --mount-proc'; $own true 2>/dev/null || own=; "
     "env -i PATH=$PATH PYTHONPATH={here} $own {lopen} approve calc",
 )
+
+
+@pytest.mark.parametrize("mode", ["landlock", "none"])
+def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakeProject, mode: str) -> None:
+    starts = (
+        "run calc",
+        "run other",
+        "resume",
+        "plan calc",
+        "spec calc -p more",
+        "init other",
+        "memory clean",
+    )
+    here = f"PYTHONPATH={HERE}"
+    calls = [
+        *(f"{here} {LOPEN} {line}" for line in starts),
+        f"env -i {here} HOME=$HOME setsid -w {LOPEN} run calc",
+    ]
+    command = "; echo ----;".join(f"({line}) 2>&1" for line in calls)
+    said: list[str] = []
+
+    def built(body: dict[str, Any]) -> Answer:
+        said.extend(last_result(body, "run_command").text.partition("\n")[2].split("----"))
+        return build("calc-t1")
+
+    project = make_project(
+        [plan(), tools(("run_command", {"command": command})), built], LOPEN_SANDBOX__MODE=mode
+    )
+    project.specify()
+
+    assert project.lopen("approve", "calc", "--yes").code == 0
+    ran = project.spawned("run", "calc")
+
+    assert ran.code == 0, ran.out + ran.err
+    for line, answer in zip(calls, said, strict=True):
+        assert "inside the lopen session" in answer or "another lopen works with it" in answer, (line, answer)
+    assert not (project.root / ".lopen/corrupted").exists()
 
 
 def test_a_session_s_own_processes_cannot_give_a_person_s_commands(make_project: MakeProject) -> None:

@@ -68,7 +68,7 @@ def approve(
     except ToolRefused as error:
         raise WrongUsage(f"--allow-test-removal: {error.error}") from error
     module_name(module)  # before anything is written
-    if run:
+    if run and not yes and expect is None:
         from lopen.application.session_model import require_credentials
 
         require_credentials(context.load().settings)  # a person is not asked in vain

@@ -42,6 +42,9 @@ def init(
     MODULE gets a specification to fill in. --example writes one that is complete: a small Python module without
     dependencies, which `lopen run tariff` builds.
     """
+    from lopen.application.person_only import require_outside_session
+
+    require_outside_session("init", context.root)
     if example and module is not None:
         raise WrongUsage("--example writes a module of its own", hint="leave out MODULE, or --example")
     module = MODULE if example else module

@@ -39,6 +39,9 @@ def clean(context: CommandContext) -> ExitCode:
 
     What verify-setup installed is removed too; it is installed again when it is needed.
     """
+    from lopen.application.person_only import require_outside_session
+
+    require_outside_session("memory clean", context.root)
     from lopen.application.confinement import remove_installed
     from lopen.application.open_store import cleaned
     from lopen.retention.report import cleanup_line

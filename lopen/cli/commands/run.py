@@ -37,6 +37,9 @@ def run(
     An unfinished session of the module is resumed. Without a specification, describe with -p what to draft.
     Exit codes: 0 complete, 1 failed, 3 a person is needed (the last line names the command).
     """
+    from lopen.application.person_only import require_outside_session
+
+    require_outside_session("run", context.root)
     if detach and not dry_run:
         from lopen.application.detached import run_detached
         from lopen.documents.modules import module_name
@@ -55,7 +58,9 @@ def resume(
 ) -> ExitCode:
     """Continue a session after an interruption, a pause or a crash (default: the latest unfinished one)."""
     from lopen.application.driving import drive_session
+    from lopen.application.person_only import require_outside_session
 
+    require_outside_session("resume", context.root)
     return drive_session(context, session, options)
 
 
@@ -67,7 +72,9 @@ def plan(
 ) -> ExitCode:
     """Run only the planning phase, up to the tasks of the first component. It needs your approval too."""
     from lopen.application.driving import drive_module
+    from lopen.application.person_only import require_outside_session
 
+    require_outside_session("plan", context.root)
     return drive_module(context, module, options, only="planning")
 
 
@@ -82,7 +89,9 @@ def build(
     Components without tasks are planned on the way.
     """
     from lopen.application.driving import drive_module
+    from lopen.application.person_only import require_outside_session
 
+    require_outside_session("build", context.root)
     return drive_module(context, module, options, only="building")
 
 
@@ -94,5 +103,7 @@ def spec(
 ) -> ExitCode:
     """Draft a module's specification, or refine it, in conversation with the model; describe the request with -p."""
     from lopen.application.driving import drive_module
+    from lopen.application.person_only import require_outside_session
 
+    require_outside_session("spec", context.root)
     return drive_module(context, module, options, only="requirement_gathering")
