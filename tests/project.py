@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +69,19 @@ def specification(
     return "\n".join(lines) + extra
 
 
+@cache
+def _begun() -> Path:
+    """A repository with one commit, made once in a test process: a copy needs no processes."""
+    folder = Path(tempfile.mkdtemp(prefix="begun-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "README.md").write_text("A project.\n", "utf-8")
+    (folder / ".gitignore").write_text("__pycache__/\n", "utf-8")
+    for line in ("init -q -b main", "add -A", "commit -q -m Begin"):
+        subprocess.run(["git", *line.split()], cwd=folder, check=True, timeout=TIMEOUT_S)
+    folder.chmod(0o755)
+    return folder
+
+
 class Project:
     """A git repository with one commit, and the command to run in it."""
 
@@ -72,12 +89,7 @@ class Project:
         self.root = root
         self.endpoint = endpoint
         self.variables = variables
-        root.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q", "-b", "main")
-        self.write("README.md", "A project.\n")
-        self.write(".gitignore", "__pycache__/\n")
-        self.git("add", "-A")
-        self.git("commit", "-q", "-m", "Begin")
+        shutil.copytree(_begun(), root, symlinks=True, dirs_exist_ok=True)
 
     @property
     def requests(self) -> list[dict[str, Any]]:
@@ -261,6 +273,11 @@ def verified(task_id: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+def build_calls(task_id: str = "calc-t1", name: str = "calc") -> list[tuple[str, dict[str, Any]]]:
+    """The calls that do a whole task."""
+    return [*code(name), *verified(task_id)]
+
+
 def build(task_id: str, name: str = "calc") -> Message:
     """One turn that does a whole task."""
-    return tools(*code(name), *verified(task_id))
+    return tools(*build_calls(task_id, name))

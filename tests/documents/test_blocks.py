@@ -16,7 +16,7 @@ def seen(text: str) -> tuple[list[tuple[int, int, int, str]], list[tuple[int, in
     return [(h.first, h.after, h.level, h.title) for h in found.headings], list(found.fences)
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @example("- a\n\n  ```\n\n# in the fence of the list?\n")
 @example("> ```\n\n# after the quote\n")
 @example("- <!--\n\n# after the list\n")

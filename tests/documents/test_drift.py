@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.documents.drift import (
@@ -177,19 +177,16 @@ def unchanged(text: str, other: str) -> None:
     assert alike(text, other)
 
 
-@settings(max_examples=300, deadline=None)
 @given(anything, st.sampled_from(["\n", "\r\n", "\r"]))
 def test_line_ends_never_count(text: str, end: str) -> None:
     unchanged(text, re.sub(r"\r\n?|\n", end, text))
 
 
-@settings(max_examples=300, deadline=None)
 @given(anything, st.text(alphabet="\n\r", max_size=4))
 def test_the_end_of_the_file_never_counts(text: str, end: str) -> None:
     unchanged(text, text + end)
 
 
-@settings(max_examples=300, deadline=None)
 @given(anything)
 def test_a_section_hashes_the_same_alone_as_in_its_document(text: str) -> None:
     cut = parse_outline(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -95,7 +95,6 @@ components = st.builds(
 trees = st.lists(components, max_size=3).map(lambda found: TaskTree(tuple(found)))
 
 
-@settings(max_examples=300, deadline=None)
 @given(trees, said)
 def test_a_plan_gives_the_tree_back(tree: TaskTree, assumptions: tuple[str, ...]) -> None:
     text = render_plan("shop", session(tree, assumptions=assumptions))
@@ -104,7 +103,6 @@ def test_a_plan_gives_the_tree_back(tree: TaskTree, assumptions: tuple[str, ...]
     text.encode()
 
 
-@settings(max_examples=200, deadline=None)
 @given(trees, said)
 def test_nothing_in_a_plan_but_lopens_own_comments_is_active(
     tree: TaskTree, assumptions: tuple[str, ...]

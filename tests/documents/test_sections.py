@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.documents.sections import AmbiguousSection, NoSuchSection, Outline, Section, parse_outline
@@ -41,14 +41,12 @@ def own_text(document: Outline, section: Section) -> str:
     return document.text[section.start : section.end]
 
 
-@settings(max_examples=500, deadline=None)
 @given(anything)
 def test_preamble_and_sections_put_together_are_the_document(text: str) -> None:
     cut = parse_outline(text)
     assert text[: cut.preamble_end] + "".join(own_text(cut, section) for section in cut.sections) == text
 
 
-@settings(max_examples=300, deadline=None)
 @given(anything)
 def test_offsets_and_lines_agree_with_the_text(text: str) -> None:
     cut = parse_outline(text)

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
-from tests.project import Project, build, code, plan, specification, verified
-
-SPEC = "specs/calc/SPECIFICATION.md"
-LOPEN = f"{sys.executable} -m lopen"
-
-
-def build_calls() -> list[tuple[str, dict[str, Any]]]:
-    """The calls that do the only task."""
-    return [*code(), *verified("calc-t1")]
-
-
-def spec_hash(project: Project) -> str:
-    """The hash that `lopen approve` shows when it refuses another one."""
-    refused = project.lopen("approve", "calc", "--expect", "0" * 32)
-    assert refused.code == 1
-    return refused.err.split("its hash is ")[1].split(",")[0]
+from tests.project import Project, build, build_calls, plan, specification, verified
 
 
 def hook(project: Project, name: str, *lines: str) -> None:

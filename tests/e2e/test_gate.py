@@ -12,17 +12,12 @@ from lopen.cli.app import installed
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, tools
-from tests.project import Project, build, code, plan, specification, verified
+from tests.project import Project, build, build_calls, plan, specification
 from tests.ran import HERE
 from tests.terminal import on_a_terminal
 
 SPEC = "specs/calc/SPECIFICATION.md"
 LOPEN = f"{sys.executable} -m lopen"
-
-
-def build_calls() -> list[tuple[str, dict[str, Any]]]:
-    """The calls that do the only task."""
-    return [*code(), *verified("calc-t1")]
 
 
 def spec_hash(project: Project) -> str:

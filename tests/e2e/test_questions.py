@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import last_result, text, tools
-from tests.project import Project, build, code, plan, specification, verified
+from tests.project import build, plan, specification
 
 SPEC = "specs/calc/SPECIFICATION.md"
-LOPEN = f"{sys.executable} -m lopen"
-
-
-def build_calls() -> list[tuple[str, dict[str, Any]]]:
-    """The calls that do the only task."""
-    return [*code(), *verified("calc-t1")]
-
-
-def spec_hash(project: Project) -> str:
-    """The hash that `lopen approve` shows when it refuses another one."""
-    refused = project.lopen("approve", "calc", "--expect", "0" * 32)
-    assert refused.code == 1
-    return refused.err.split("its hash is ")[1].split(",")[0]
 
 
 def test_run_with_a_prompt_drafts_a_specification_and_stops_at_the_gate(make_project: MakeProject) -> None:
