@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,15 +16,13 @@ from lopen.application.open_store import created, one_session, open_store, store
 from lopen.application.revert_record import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.work_trees import require_repository
-from lopen.base.errors import ExitCode, LopenError, PersonNeeded, StorageError, WrongUsage, did_you_mean
+from lopen.base.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.modules import find_modules, module_name, spec_path
 from lopen.documents.spec import load_specification
 from lopen.example import APPROVAL_NOTE
 from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
-from lopen.settings.keys import Value
-from lopen.settings.sources import Loaded
 from lopen.storage.folder import module_lock
 from lopen.storage.project_documents import write_plan
 from lopen.storage.sessions import SessionStore
@@ -154,6 +150,7 @@ def _drive(
     resumed: bool,
     dry_run: bool = False,
 ) -> ExitCode:
+    from lopen.application.session_model import confirm_models, warn_of_unknown_models
     from lopen.application.wiring import wired
     from lopen.application.work_trees import apart
     from lopen.loop.run import drive, pause
@@ -167,6 +164,7 @@ def _drive(
         flags["budget.max_cost_usd"] = session.max_cost_usd
     loaded = context.load(flags)
     confirm_models(context, loaded)
+    warn_of_unknown_models(context, loaded.settings, options.model)
     with ExitStack() as stack:
         stack.enter_context(module_lock(context.root, session.module, checkout=not apart(loaded.settings)))
         if resumed:
@@ -223,30 +221,6 @@ def _failing_disk(context: CommandContext) -> Iterator[None]:
 
 def _paused_by_person(session: Session) -> bool:
     return session.status == "paused" and session.pause is not None and session.pause.kind == "person"
-
-
-def confirm_models(context: CommandContext, loaded: Loaded) -> None:
-    """Ask the person once to confirm each model that only the repository names."""
-    from lopen.settings.trust import confirm
-
-    for model in loaded.unconfirmed:
-        question = f"this repository sets {model.key} = {model.value!r}; use it?"
-        answer = None if context.json else context.presentation.confirms(question)
-        if answer is None:
-            raise PersonNeeded(
-                f"this repository sets a model that you have not confirmed: {model.key} = {model.value!r}",
-                command=f"lopen config set --user {model.key} {shlex.quote(as_argument(model.value))}",
-                hint="at a terminal lopen asks, and a yes holds for this project only; the command below sets it for all"
-                " your projects",
-            )
-        if not answer:
-            raise PersonNeeded(f"{model.key} was not confirmed", command="lopen config show")
-        confirm(context.root, model.key, model.value)
-
-
-def as_argument(value: Value) -> str:
-    """Return a setting's value as `lopen config set` takes it."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def finish(context: CommandContext, loop: SessionContext, session: Session, only: str) -> ExitCode:

@@ -7,7 +7,9 @@ the text that the model works on.
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,6 +20,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.confinement import recording_path
 from lopen.application.run_options import ResumeOptions
 from lopen.base.clock import Clock, SystemClock
+from lopen.base.errors import PersonNeeded, did_you_mean
 from lopen.base.events import AlertRaised, Event
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import Model, OnText, OnUsage, Request, Response, ignore_usage
@@ -26,7 +29,10 @@ from lopen.llm.recording import UnreadableRecording
 from lopen.llm.recording import load as load_recording
 from lopen.llm.replay import ReplayModel
 from lopen.sandbox.known_secrets import KnownSecrets
+from lopen.settings.keys import Value
 from lopen.settings.schema import Settings
+from lopen.settings.schema.work import full_name
+from lopen.settings.sources import Loaded
 from lopen.storage.folder import quarantine_file, state_folder
 from lopen.storage.journal import Journal
 from lopen.workflow.session import Session
@@ -41,6 +47,53 @@ def require_credentials(settings: Settings) -> None:
         model.connect()
     finally:
         model.close()
+
+
+def warn_of_unknown_models(context: CommandContext, settings: Settings, override: str) -> None:
+    """Warn of each model that will be asked and is not in the price table: its name may be wrong, its cost is unknown.
+
+    An endpoint of one's own, and a recording, may have any names.
+    """
+    if (
+        settings.model.provider != "anthropic"
+        or settings.model.base_url
+        or "ANTHROPIC_BASE_URL" in os.environ
+    ):
+        return
+    from lopen.llm.messages import Usage
+    from lopen.llm.prices import cost_usd, known_models
+
+    models = settings.models
+    named = (models.requirement_gathering, models.planning, models.building)
+    for name in dict.fromkeys((*((override,) if override else named), settings.oracle.model)):
+        model = full_name(name)
+        if not model.startswith(REPLAY) and cost_usd(model, Usage()) is None:
+            near = did_you_mean(model, known_models(), "its cost is not counted")
+            context.warn(f"no model named {name} is in the price table; {near}")
+
+
+def confirm_models(context: CommandContext, loaded: Loaded) -> None:
+    """Ask the person once to confirm each model that only the repository names."""
+    from lopen.settings.trust import confirm
+
+    for model in loaded.unconfirmed:
+        question = f"this repository sets {model.key} = {model.value!r}; use it?"
+        answer = None if context.json else context.presentation.confirms(question)
+        if answer is None:
+            raise PersonNeeded(
+                f"this repository sets a model that you have not confirmed: {model.key} = {model.value!r}",
+                command=f"lopen config set --user {model.key} {shlex.quote(as_argument(model.value))}",
+                hint="at a terminal lopen asks, and a yes holds for this project only; the command below sets it for all"
+                " your projects",
+            )
+        if not answer:
+            raise PersonNeeded(f"{model.key} was not confirmed", command="lopen config show")
+        confirm(context.root, model.key, model.value)
+
+
+def as_argument(value: Value) -> str:
+    """Return a setting's value as `lopen config set` takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def session_model(

@@ -31,7 +31,7 @@ PERSONS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("approve", "confirm", "answer", "skip", "revert", "merge", "hooks"), frozenset()),
     "budget": frozenset({"extend", "reset"}),
     "circuit": frozenset({"ack", "reset"}),
-    "config": frozenset({"set"}),
+    "config": frozenset({"set", "unset"}),
     "alerts": frozenset({"ack"}),
     "hook": frozenset(  # what a session is told of by Claude Code alone
         {"user-prompt-submit", "session-start", "session-end", "stop", "subagent-start", "subagent-stop"}

@@ -20,6 +20,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "lopen config set --user models.building sonnet",
         """lopen config set models.fallback '["sonnet"]'""",
     ),
+    "config unset": ("lopen config unset budget.max_cost_usd", "lopen config unset --user models.building"),
     "spec": ("lopen spec calc -p 'A calculator for whole numbers'", "lopen spec calc"),
     "import": (
         "lopen import specs/001-login/",

@@ -135,6 +135,9 @@ def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
     if NUMBER.fullmatch(name):
         hint = f"a number cannot be negative; put text that begins with '-' after --: {path} … -- {name}"
         return f"{name} is not an option of {path}", hint, ExitCode.USAGE, ""
+    if name in ("--yes", "-y") and path.rpartition(" ")[2] in ("run", "plan", "build", "resume"):
+        hint = "no run approves a specification; after reading it: lopen approve MODULE --yes --run"
+        return f"{name} is not an option of {path}", hint, ExitCode.USAGE, ""
     return error.format_message(), f"see {path} --help", ExitCode.USAGE, ""
 
 

@@ -133,6 +133,18 @@ def set_value(scope: Scope, project: Path, key: str, text: str) -> Path:
     return path
 
 
+def unset_value(scope: Scope, project: Path, key: str) -> Path | None:
+    """Remove `key` from the project's or the person's file, the rest of it untouched; None if it is not set there."""
+    path = user_file() if scope == "user" else project_file(project)
+    before = (read_own(path) if scope == "user" else read_foreign(path)) or ""
+    toml.parse(before, str(path))
+    after = toml.without(before, key)
+    if after == before:
+        return None
+    write_config(path, after, mode=0o600)
+    return path
+
+
 def _assemble(project: Path, layers: Iterable[_Setting], warnings: tuple[str, ...]) -> Loaded:
     """Later layers win. What only holds between values is checked here, on the whole."""
     layers = list(layers)

@@ -134,6 +134,21 @@ def with_value(text: str, key: str, value: Any) -> str:
     return changed
 
 
+def without(text: str, key: str) -> str:
+    """Return the TOML `text` without the dotted `key`, the rest of it untouched; the same text where it is not set."""
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    *parents, leaf = key.split(".")
+    table: Any = document
+    for name in parents:
+        table = table.get(name, {}) if isinstance(table, Mapping) else {}
+    if leaf not in table:
+        return text
+    del table[leaf]
+    return document.as_string()
+
+
 def _edited(text: str, path: list[str], value: Any) -> str:
     import tomlkit
     from tomlkit.items import InlineTable

@@ -83,25 +83,6 @@ def test_check_finds_the_specification_in_a_folder_that_can_be_no_module(lopen: 
     assert "my module" in done.stdout
 
 
-def test_check_names_slips_in_the_front_matter_and_a_missing_path(lopen: Lopen, project: Path) -> None:
-    right = specification("calc")
-    (project / "specs/calc").mkdir(parents=True)
-    for text, said in (
-        (
-            right.replace("description:", "descripton:"),
-            "3: the front matter has no description; did you mean that by descripton?",
-        ),
-        (
-            right.removeprefix("---\n"),
-            "1: the front matter does not begin with `---`: put that line before it",
-        ),
-    ):
-        (project / SPEC).write_text(text)
-        assert lopen("check", "calc").stdout.splitlines() == [f"{SPEC}:{said}", "calc: 1 problem"]
-    missing = lopen("check", "/nowhere/x/SPECIFICATION.md")
-    assert (missing.returncode, "does not exist" in missing.stderr) == (1, True)
-
-
 def test_check_warns_of_another_name_and_makes_nothing(lopen: Lopen, project: Path) -> None:
     lopen("init", "calc")
     text = (project / SPEC).read_text()

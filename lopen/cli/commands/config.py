@@ -39,6 +39,16 @@ ExplainOption = Annotated[bool, typer.Option("--explain", help="Also show meanin
 ForUser = Annotated[bool, typer.Option("--user", help="Write to your own file, for all your projects.")]
 
 
+def _require_key(key: str) -> None:
+    """Raise `WrongUsage` for an unknown key, with the nearest known one."""
+    from lopen.base.errors import WrongUsage
+    from lopen.settings.keys import keys, nearest
+
+    if key not in keys():
+        near = nearest(key)
+        raise WrongUsage(f"no setting {key!r}", hint=f"did you mean {near}?" if near else "lopen config show")
+
+
 @app.command("show")
 @command
 def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = False) -> None:
@@ -80,13 +90,10 @@ def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = 
 @command
 def get(context: CommandContext, key: KeyArgument) -> None:
     """Print one value, as `lopen config set` takes it."""
-    from lopen.application.driving import as_argument
-    from lopen.base.errors import WrongUsage
-    from lopen.settings.keys import keys, nearest, shown, value_of
+    from lopen.application.session_model import as_argument
+    from lopen.settings.keys import shown, value_of
 
-    if key not in keys():
-        near = nearest(key)
-        raise WrongUsage(f"no setting {key!r}", hint=f"did you mean {near}?" if near else "lopen config show")
+    _require_key(key)
     loaded = context.load()
     value, source = value_of(loaded.settings, key), loaded.provenance[key]
     context.emit("setting", key=key, value=value, source=source.name, location=source.location)
@@ -118,6 +125,27 @@ def schema(context: CommandContext) -> None:
     context.emit("config_schema", schema=found)
     if not context.json:
         context.say(json.dumps(found, indent=2))
+
+
+@app.command("unset")
+@command
+def unset(context: CommandContext, key: KeyArgument, user: ForUser = False) -> None:
+    """Remove one value from the project's file, or from your own with --user."""
+    from lopen.application.person_only import require_person
+    from lopen.base.errors import LopenError
+    from lopen.settings.sources import project_file, unset_value, user_file
+
+    require_person("config unset", context.root)
+    _require_key(key)
+    file = unset_value("user" if user else "project", context.root, key)
+    if file is None:
+        where = user_file() if user else project_file(context.root)
+        raise LopenError(
+            f"{key} is not set in {where}", hint=f"to see where it is set: lopen config show {key}"
+        )
+    context.emit("config_unset", key=key, path=str(file))
+    if not context.json:
+        context.say(f"{key} is no longer set in {file}")
 
 
 @app.command("set")

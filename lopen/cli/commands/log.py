@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from itertools import chain
 from typing import Annotated
 
 import typer
 
 from lopen.application.command_context import CommandContext
-from lopen.base.errors import ExitCode
+from lopen.base.errors import ExitCode, WrongUsage
 from lopen.base.events import AlertRaised, CircuitChanged, EscalationChanged, GuardrailRaised
 from lopen.cli.command import command
 from lopen.cli.parameters import OptionalSession
@@ -20,6 +21,9 @@ FollowOption = Annotated[
 GuardrailsOption = Annotated[
     bool, typer.Option("--guardrails", help="Only events of guardrails, budgets and circuits.")
 ]
+LastOption = Annotated[
+    int | None, typer.Option("-n", "--last", min=1, metavar="N", help="Only the last N events.")
+]
 GUARDRAIL_EVENTS = (GuardrailRaised, EscalationChanged, CircuitChanged, AlertRaised)
 
 
@@ -29,14 +33,18 @@ def log(
     session: OptionalSession = None,
     follow: FollowOption = False,
     guardrails: GuardrailsOption = False,
+    last: LastOption = None,
 ) -> ExitCode:
     """Show turns, tool calls, verdicts, guardrails and commits of a session."""
     from lopen.application.detached import follow as history
     from lopen.application.open_store import one_session, open_store, store_with
     from lopen.application.waiting import INTERRUPTED
     from lopen.cli.rendering import subscriber
+    from lopen.cli.rendering.lines import line
     from lopen.storage.archives import archive_path
 
+    if follow and last is not None:
+        raise WrongUsage("-f and -n exclude each other", hint="see lopen log --help")
     store = open_store(context)
     if session is not None and archive_path(store.archives, session) is not None:
         store = store_with(store, session)
@@ -44,9 +52,11 @@ def log(
 
     with subscriber("json" if context.json else "plain", sys.stdout, verbose=context.verbose) as view:
         every = chain.from_iterable(history(context.root, store, found)) if follow else store.events(found.id)
-        for record in every:
-            if not guardrails or isinstance(record.event, GUARDRAIL_EVENTS):
-                view(record)
+        wanted = (r for r in every if not guardrails or isinstance(r.event, GUARDRAIL_EVENTS))
+        if last is not None and not context.json and not context.verbose:
+            wanted = (r for r in wanted if line(r.event))  # the others are not shown
+        for record in wanted if last is None else deque(wanted, last):
+            view(record)
     if follow and store.load(found.id).status == "running":
         context.warn(f"{INTERRUPTED}; next: lopen resume {found.id}")
     return ExitCode.OK
