@@ -6,19 +6,21 @@ It finds converted files, removed and missing tests, and ignored files.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from lopen.documents.drift import Drift, compare_hashes, section_hashes
 from lopen.documents.sections import SEPARATOR, normalise_name
 from lopen.documents.spec import ACCEPTANCE_CRITERIA, OPTIONAL, OVERVIEW, REQUIRED, Specification
 from lopen.git.checkout import Checkout
-from lopen.git.trees import TreeChange
+from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
-from lopen.oracle.verdict import Finding, Scope, Severity
+from lopen.oracle.verdict import Finding, Scope, Severity, Verdict, accepted
 from lopen.prompts.prompt import named, outermost
 from lopen.test_integrity import FileChange
+from lopen.test_integrity.no_longer_run import Unchanged, no_longer_run
 from lopen.test_integrity.run_files import run_file_findings
+from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
@@ -62,6 +64,8 @@ CONVERTED = (
     "the attribute {name}={value} has git write this file with other bytes than those that were verified"
 )
 MOST_TOLD = 20
+LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
+MOST_UNCHANGED = 2_000  # files that are read for tests that run no longer
 
 
 def converted_files(
@@ -123,6 +127,45 @@ def changed_commands(
         return repository.blob_contents([blob])[blob].decode("utf-8", "replace")
 
     return tuple(run_file_findings(bench.project.verifier.commands, files, read))
+
+
+def tests_left_out(
+    bench: Workbench,
+    repository: Checkout,
+    base: str,
+    tree: str,
+    changes: Sequence[FileChange],
+    results: Sequence[Verified],
+    verdicts: Sequence[Verdict],
+) -> tuple[Finding, ...]:
+    """Return an error for tests that ran on the last accepted tree, else on the session's first, and run no longer."""
+    tests = next((r for r in results if r.tool == "verify_tests" and r.passed and r.tree == tree), None)
+    runs = bench.project.verifier.test_runs() if tests is not None else {}
+    after = runs.pop(tree, None)
+    if tests is None or after is None or base == tree:
+        return ()
+    known = (base, *(v.tree for v in reversed(verdicts) if accepted(v)), *runs)
+    before = next((runs[each] for each in known if each in runs), None)
+    if before is None:
+        return ()
+    others = _unchanged(repository, tree, {change.path for change in changes})
+    return tuple(no_longer_run(changes, before, after, others, tests.command))
+
+
+def _unchanged(repository: Checkout, tree: str, changed: Container[str]) -> Unchanged:
+    def texts(wanted: Callable[[str], bool]) -> dict[str, str]:
+        entries = repository.entries(tree).items()
+        blobs = {
+            path: entry.blob
+            for path, entry in entries
+            if path not in changed and wanted(path) and entry.mode != GITLINK
+        }
+        chosen = dict(list(blobs.items())[:MOST_UNCHANGED])
+        sizes = repository.blob_sizes(chosen.values())
+        contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
+        return {p: contents[b].decode("utf-8", "replace") for p, b in chosen.items() if b in contents}
+
+    return texts
 
 
 Described = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]

@@ -12,11 +12,13 @@ from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests
 from lopen.loop.judged_change import (
+    LARGEST_COMPARED,
     TestRemovals,
     changed_commands,
     converted_files,
     described,
     left_out,
+    tests_left_out,
     untested_code,
 )
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
@@ -30,7 +32,6 @@ from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 
-LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
 _WORD = re.compile(r"[\w./-]+")
 _LONGEST_PATH = 255  # characters; longer words name no file
@@ -122,6 +123,7 @@ def evidence_for(
     removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
     own = (
         *find_tampering(change.compared, removals.reason),
+        *tests_left_out(bench, repository, base, tree, change.compared, boundary.results, verdicts),
         *changed_commands(bench, repository, tree, change.compared),
         *_uncompared(change),
         *converted_files(repository, base, tree, change.files),

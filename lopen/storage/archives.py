@@ -30,7 +30,16 @@ from lopen.workflow.task_tree import progress
 SUFFIX = ".json.gz"
 TOTALS = "archived"  # `session:archived` and `task:archived` hold the running totals of deleted limits
 
-_BY_SESSION = ("components", "tasks", "events", "tool_calls", "verifications", "verdicts", "reservations")
+_BY_SESSION = (
+    "components",
+    "tasks",
+    "events",
+    "tool_calls",
+    "verifications",
+    "test_runs",
+    "verdicts",
+    "reservations",
+)
 _BY_LIMIT = {  # rows of the limits of a session and its tasks
     "budgets": "budget_id",
     "spend": "budget_id",

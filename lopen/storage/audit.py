@@ -18,6 +18,7 @@ from lopen.storage.database import Database
 from lopen.storage.segments import moved_rows
 from lopen.storage.sessions import SessionStore
 
+TEST_RUNS = 20  # of which a session keeps the tests that ran
 MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
 
 Outcome = Literal[
@@ -101,6 +102,25 @@ class AuditTrail:
     def mutation_checked(self, base: str, tree: str, command: str) -> Mapping[str, Any] | None:
         """Return what the session's test command found on mutants of this change, None if it did not run on them."""
         return mutation_checked(self._database, self._session, base, tree, command)
+
+    def tests_ran(self, tree: str, ran: Mapping[str, Any]) -> None:
+        """Keep which tests ran on a tree: the session's first one and the latest `TEST_RUNS`."""
+        self._database.write(
+            "INSERT INTO test_runs (session, tree, body) VALUES (?, ?, ?)"
+            " ON CONFLICT (session, tree) DO UPDATE SET body=excluded.body",
+            (self._session, tree, self._redact(json.dumps(ran, ensure_ascii=False))),
+        )
+        self._database.write(
+            "DELETE FROM test_runs WHERE session=?1 AND seq > (SELECT min(seq) FROM test_runs WHERE session=?1)"
+            " AND seq NOT IN (SELECT seq FROM test_runs WHERE session=?1 ORDER BY seq DESC LIMIT ?2)",
+            (self._session, TEST_RUNS),
+        )
+
+    def test_runs(self) -> dict[str, Mapping[str, Any]]:
+        """Return which tests ran, by tree, the first run first."""
+        sql = "SELECT tree, body FROM test_runs WHERE session=? ORDER BY seq"
+        rows = self._database.connection.execute(sql, (self._session,))
+        return {row["tree"]: json.loads(row["body"]) for row in rows}
 
     def calls(self, *, limit: int = 100) -> list[CallRecord]:
         """Return the session's last `limit` calls, oldest first."""

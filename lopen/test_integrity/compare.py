@@ -33,8 +33,10 @@ def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -
     after = [
         Located(c.path, case, c.collected) for c in changes for case in c.after.cases if not case.support
     ]
-    matched = match_cases(before, after)
-    findings = [*_deleted(changes, matched.lost, removed, may_go)]
+    hidden = [located for change in changes for located in _hidden(change)]
+    places = {(located.path, located.case.name) for located in hidden}
+    matched = match_cases([old for old in before if (old.path, old.case.name) not in places], after)
+    findings = [*_deleted(changes, (*hidden, *matched.lost), removed, may_go)]
     for old, new in matched.pairs:
         if old.collected and not new.collected:
             message = f"test {old.case.name} moved to {new.path}, where the test runner does not look"
@@ -46,6 +48,13 @@ def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -
         findings += _narrowed(change)
         findings += _weaker_support(change)
     return findings
+
+
+def _hidden(c: Change) -> list[Located]:
+    """Return the tests whose whole body stands in the same file under a name that the runner does not collect."""
+    called = {token for case in c.after.cases for token in (case.name, *case.tokens)}
+    moved = [(case, c.after.uncollected.get(case.body)) for case in c.before.cases if not case.support]
+    return [Located(c.path, case) for case, other in moved if other and not {other, case.name} & called]
 
 
 def _with_moved(old: Located, new: Located, gained: Sequence[Located]) -> Case:

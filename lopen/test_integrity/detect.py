@@ -42,12 +42,12 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     Where tests of a file `may_go`, their removal is a warning with the reason.
     Tests that are only on the after side are new, and are reported only where they can never fail.
     """
-    readable = [change for change in changes if _readable(change.before) and _readable(change.after)]
+    readable = [c for c in changes if can_be_read(c.before) and can_be_read(c.after)]
     findings: list[Finding] = []
     for language in LANGUAGES:
         ours = [change for change in readable if language.covers(change.path)]
         if ours:
-            read = _read(language, ours)
+            read = read_sides(language, ours)
             findings += compare(read, removed_names(readable), may_go)
             if language is python.LANGUAGE:
                 findings += _stood_in(ours, read, readable)
@@ -76,11 +76,13 @@ def _stood_in(
         yield from patch_findings(change, written)
 
 
-def _readable(text: str | None) -> bool:
+def can_be_read(text: str | None) -> bool:
+    """Return whether a text is neither binary nor too large to be read for tests."""
     return text is None or (len(text) <= MAX_CHARS and "\0" not in text)
 
 
-def _read(language: Language, changes: Sequence[FileChange]) -> list[Change]:
+def read_sides(language: Language, changes: Sequence[FileChange]) -> list[Change]:
+    """Return what a language's reader finds on the two sides of each change."""
     before = language.read({c.path: c.before for c in changes if c.before is not None})
     after = language.read({c.path: c.after for c in changes if c.after is not None})
     return [
@@ -131,7 +133,7 @@ def tests_by_file(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return the names of the tests in each test file of `texts` (path → text), skipped ones marked."""
     found: dict[str, tuple[str, ...]] = {}
     for language in LANGUAGES:
-        ours = {path: text for path, text in texts.items() if language.covers(path) and _readable(text)}
+        ours = {path: text for path, text in texts.items() if language.covers(path) and can_be_read(text)}
         for path, suite in language.read(ours).items() if ours else ():
             cases = [case for case in suite.cases if not case.support]
             if cases:

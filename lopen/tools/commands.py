@@ -145,6 +145,7 @@ _ROWS = {
     "tasks": "SELECT rowid, * FROM tasks WHERE session=? ORDER BY rowid",
     "verdicts": "SELECT rowid, * FROM verdicts WHERE session=? ORDER BY rowid",
     "verifications": "SELECT rowid, * FROM verifications WHERE session=? ORDER BY rowid",
+    "test_runs": "SELECT rowid, * FROM test_runs WHERE session=? ORDER BY rowid",
 }
 _BUDGETS = "SELECT budget_id, body FROM budgets WHERE budget_id IN (?, ?) ORDER BY 1"
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2"

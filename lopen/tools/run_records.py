@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lopen.sandbox.bubblewrap import ROOM_HOME
@@ -21,7 +21,7 @@ _FOLDER = ".python"
 _SITE = "site"
 _NOTES = "notes"
 _SOURCE = Path(python_startup.__file__).with_name("sitecustomize.py")
-_MOST_BYTES = 1_000_000
+_MOST_BYTES = 4_000_000
 
 ENDED_HINT = (
     "the command exited with success, but the process of its tests ended before {runner} was done: no code may end "
@@ -40,6 +40,7 @@ class RunnerRecord:
     collected: int | None = None
     ran: int | None = None
     failed: int = 0
+    names: list[str] = field(default_factory=list)  # of the tests that ran: path::test
 
     def __str__(self) -> str:
         if self.ran is None:
@@ -66,7 +67,9 @@ class RunRecord:
         """Set `runners` to what was noted, in the order in which the processes began."""
         found: dict[str, RunnerRecord] = {}
         for line in _lines(self._notes):
-            match line.split():
+            match line.split(" ", 2) if " test " in line else line.split():
+                case [process, "test", name] if process in found:
+                    found[process].names.append(name)
                 case [process, "started", ("pytest" | "unittest") as runner]:
                     found[process] = RunnerRecord(runner)
                 case [process, "collected", count] if process in found and count.isdecimal():
@@ -87,6 +90,12 @@ class RunRecord:
             if each.collected is not None and each.ran < each.collected:
                 return FEWER_HINT.format(runner=each.runner, ran=each.ran, collected=each.collected)
         return ""
+
+    def tests(self) -> tuple[int | None, tuple[str, ...]]:
+        """Return how many tests ran, None without a record, and their names."""
+        counts = [each.ran for each in self.runners if each.ran is not None]
+        names = tuple(sorted({name for each in self.runners for name in each.names}))
+        return (sum(counts) if counts else None), names
 
     def line(self) -> str:
         """Return the record in one line for the judge."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from lopen.base.clock import Clock
 from lopen.git.ignores import is_cache
 from lopen.oracle.evidence import VerifyResult
+from lopen.oracle.tests_run import TestsRun, read_run, run_from_json
 from lopen.sandbox.command import Command
 from lopen.storage.audit import AuditTrail, VerificationRecord
 from lopen.storage.journal import Journal
@@ -166,9 +167,8 @@ class Verifier:
             self._results.pop(tool, None)
 
     def ensured(self, tool: str, *, anew: bool = False) -> Verified | None:
-        """Return the command's result on the current tree; run the command if there is none.
-
-        With `anew` a result does not count whose dependencies were installed on another tree.
+        """Return the command's result on the current tree; run the command if there is none, with `anew` also if its
+        dependencies were installed on another tree.
         """
         known = self.fresh(tool)
         if anew and self.room.set_up_on not in ("", self.tree()):
@@ -235,6 +235,9 @@ class Verifier:
         finally:
             found = self.room.leave(wanted=is_lock_file, install=setting_up)
         passed = ran.exit_code == 0 and not ran.timed_out and not hint
+        if report and record and (passed or self._trying):
+            tests = read_run(ran.output, report.counts, record.tests()).to_json()
+            self._audit.tests_ran(tree, {"command": command, **tests})
         locked = self._take_over(found)
         whole = with_notes(ran, report.line() if report else "")
         result = Verified(
@@ -256,6 +259,12 @@ class Verifier:
         if not self._trying:
             self._keep(result)
         return result
+
+    def test_runs(self) -> dict[str, TestsRun]:
+        """Return which tests the present test command ran, by tree, the session's first run first."""
+        command = self.commands.get("verify-tests")
+        kept = ((tree, ran) for tree, ran in self._audit.test_runs().items() if ran["command"] == command)
+        return {tree: run_from_json(ran) for tree, ran in kept}
 
     def _keep(self, result: Verified) -> None:
         """Record the result with its output, and tell of it."""

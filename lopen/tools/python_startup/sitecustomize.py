@@ -12,6 +12,8 @@ _NOTES = os.path.join(os.path.dirname(_HERE), "notes")
 _PROCESS = os.getpid()
 _QUESTIONS = {"--version", "-V", "-VV", "--help", "-h", "--markers"}  # of the runner itself: no test runs
 
+_MOST_NAMED = 400_000  # characters of names of tests
+
 _reported: "set[str]" = set()
 _failed: "set[str]" = set()
 _depth: "list[int]" = []
@@ -28,6 +30,15 @@ def _note(*words: object) -> None:
             os.close(descriptor)
     except OSError:
         pass
+
+
+def _note_names(names: "set[str]") -> None:
+    """Note the tests that ran, without what tells rows of a table apart; none of a suite too large for it."""
+    each = sorted({name.split("[")[0] for name in names})
+    if sum(map(len, each)) > _MOST_NAMED:
+        return
+    for name in each:
+        _note("test", name.encode("ascii", "backslashreplace").decode("ascii").replace("\n", " "))
 
 
 def _forget_path() -> None:
@@ -96,6 +107,17 @@ def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
 def pytest_sessionfinish() -> None:
     """Note what pytest counted: a session that ends the process before has nothing noted."""
     _note("ran", len(_reported), len(_failed))
+    _note_names(_reported)
+
+
+def _names_in(suite: object) -> "list[str]":
+    """Return the tests of a suite of unittest as pytest names them, without those by which unittest says that it failed."""
+    if hasattr(suite, "__iter__"):
+        return [name for each in suite for name in _names_in(each)]
+    owner, name = type(suite), getattr(suite, "_testMethodName", "")
+    if owner.__module__.startswith("unittest."):
+        return []
+    return ["::".join([owner.__module__.replace(".", "/") + ".py", *owner.__qualname__.split("."), name])]
 
 
 def _watch_unittest() -> None:
@@ -107,6 +129,7 @@ def _watch_unittest() -> None:
         _depth.append(1)
         try:
             collected = test.countTestCases()
+            names = set() if _depth[1:] else set(_names_in(test))
             result = run(self, test)
         finally:
             _depth.pop()
@@ -114,6 +137,7 @@ def _watch_unittest() -> None:
             failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
             _note("collected", result.testsRun if result.skipped else collected)
             _note("ran", result.testsRun, failed)
+            _note_names(names)
         return result
 
     TextTestRunner.run = noted  # type: ignore[method-assign]

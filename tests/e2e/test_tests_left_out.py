@@ -1,0 +1,57 @@
+"""Tests that the person had, that fail with the change, and that the change keeps from running: the work is refused."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tool_results, tools
+from tests.project import UNITTEST, code, plan, specification, verified
+
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+THREE = ("write_file", {"path": "calc.py", "content": "def add(a, b):\n    return 3\n"})
+TEST = code()[1]
+OLD = "import unittest\nfrom calc import add\n\n\nclass TestOld(unittest.TestCase):\n    def test_old(self):\n        self.assertEqual(add(5, 9), 14)\n"
+NODE = "import test from 'node:test';\nimport assert from 'node:assert';\nimport { add } from '../calc.mjs';\ntest('%s', () => assert.equal(add(%s), %s));\n"
+NODE_FILES = {
+    "calc.mjs": "export const add = (a, b) => a + b;\n",
+    "test/old.test.mjs": NODE % ("old sum", "5, 9", 14),
+}
+NODE_CHANGE = {"calc.mjs": "export const add = () => 3;\n", "test/new.test.mjs": NODE % ("sum", "1, 2", 3)}
+CASES = {
+    "unittest": (UNITTEST, {"tests/__init__.py": "", "tests/test_old.py": OLD}, {}, "rm tests/__init__.py"),
+    "pytest": (PYTEST, {"tests/test_old.py": OLD}, {"tests/pyvenv.cfg": "home = /usr\n"}, "true"),
+    "make": (
+        "make check",
+        {"Makefile": f"check:\n\t{UNITTEST}\n", "test_old.py": OLD},
+        {"Makefile": f"check:\n\t{UNITTEST} test_calc\n"},
+        "true",
+    ),
+    "node": ("node --test", NODE_FILES, NODE_CHANGE, "mkdir spec && mv test/old.test.mjs spec/old.spec.mjs"),
+}
+
+
+@pytest.mark.parametrize("runner", CASES)
+def test_tests_that_stop_running_refuse_the_work(make_project: MakeProject, runner: str) -> None:
+    command, files, written, line = CASES[runner]
+    if runner == "node" and shutil.which("node") is None:
+        pytest.skip("there is no node")
+    change = [("write_file", {"path": path, "content": text}) for path, text in written.items()]
+    calls = [THREE, TEST, *change, ("run_command", {"command": line}), *verified("calc-t1")]
+    project = make_project([plan(), tools(*calls)], LOPEN_ORACLE__MUTATION="off")
+    for path, text in {"calc.py": "def add(a, b):\n    return a + b\n", **files}.items():
+        project.write(path, text)
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Files")
+    project.specify(text=specification(commands={"verify-tests": command}))
+
+    project.drive()
+
+    results = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
+    told = " ".join(str(finding["message"]) for finding in results[0]["findings"])
+    assert f"`{command}` ran 1 test before" in told, results
+    assert "not deleted but no longer run: " in told
+    assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
