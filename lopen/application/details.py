@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,14 +99,13 @@ def details(context: CommandContext, store: SessionStore, wanted: str) -> Detail
 
     A component or module stands for its latest verdict. Raises `LopenError` if there is nothing of that name.
     """
-    for found, session_id in every_session(store):
-        session = found.load(session_id)
+    for found, session in every_session(store):
         if session.tree.task(wanted) is not None:
             return task_details(context, found, session, wanted)
         if wanted.startswith(CALL_PREFIX):
-            result: Details | None = _call(found, session_id, wanted.removeprefix(CALL_PREFIX))
+            result: Details | None = _call(found, session.id, wanted.removeprefix(CALL_PREFIX))
         elif wanted.startswith(PREFIX):
-            result = _verification(found, session_id, wanted)
+            result = _verification(found, session.id, wanted)
         else:
             result = _verdict(found, session, wanted)
         if result is not None:
@@ -116,8 +115,7 @@ def details(context: CommandContext, store: SessionStore, wanted: str) -> Detail
 
 def session_with(store: SessionStore, task: str) -> Session:
     """Return the newest session that has the task, archived ones last."""
-    for found, session_id in every_session(store):
-        session = found.load(session_id)
+    for _, session in every_session(store):
         if session.tree.task(task) is not None:
             return session
     raise no_details(store, task)
@@ -140,12 +138,19 @@ def _names(store: SessionStore) -> Iterator[str]:
         yield from map(verdict_name, store.verdicts(session.id))
 
 
-def every_session(store: SessionStore) -> Iterator[tuple[SessionStore, str]]:
-    """Yield every session with its store, newest first, archived ones last."""
-    for session_id in store.ids():
-        yield store, session_id
+def every_session(store: SessionStore) -> Iterator[tuple[SessionStore, Session]]:
+    """Yield every session with its store, newest first, archived ones last; warn of those that cannot be read."""
+    for session in store.readable(store.ids()):
+        yield store, session
     for archived in archived_sessions(store.database):
-        yield open_archive(store.archives, archived.session), archived.session
+        try:
+            opened = open_archive(store.archives, archived.session)
+            session = opened.load(archived.session)
+        except LopenError as error:
+            store.warn(error.message)
+        else:
+            with closing(opened.database):
+                yield opened, session
 
 
 def task_details(context: CommandContext, store: SessionStore, session: Session, task_id: str) -> TaskDetails:

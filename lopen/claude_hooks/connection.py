@@ -31,14 +31,10 @@ def present_schema() -> int:
 class LeanDatabase:
     """What `SqliteStore` needs of a database, one transaction at a time."""
 
-    def __init__(self, path: str, timeout_s: float, *, durable: bool = True) -> None:
-        """StoreUnreachable where there is no database that this version can use. `notes`: what was done to have one.
-
-        What is not `durable` outlives this process, but maybe not a power cut: that saves a wait for the disk.
-        """
+    def __init__(self, path: str, timeout_s: float) -> None:
+        """StoreUnreachable where there is no database that this version can use. `notes`: what was done to have one."""
         self.notes: tuple[str, ...] = ()
         self._path = path
-        self._synchronous = "FULL" if durable else "NORMAL"
         try:
             if not os.path.exists(path):
                 _migrate(path)
@@ -65,7 +61,7 @@ class LeanDatabase:
 
     def _connected(self, path: str, timeout_s: float) -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
-        connection.execute(f"PRAGMA synchronous={self._synchronous}")
+        connection.execute("PRAGMA synchronous=FULL")
         return connection
 
     def _version(self) -> int:

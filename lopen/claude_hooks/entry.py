@@ -143,9 +143,8 @@ def _guarded(
         guard = SessionGuard(session, root, attempt.faults, nested)
         return guard.run(name, alerts.get(event.session, ()))
 
-    durable = name != "pre-tool-use" or bool(waits)  # the transcripts tell again what a power cut takes
     try:
-        answer = _stored(work, settings, root, leaving=leaving, durable=durable)
+        answer = _stored(work, settings, root, leaving=leaving)
     except Malformed:
         attempt.event = None  # nothing of it is a Claude Code session's
         raise
@@ -154,9 +153,7 @@ def _guarded(
     return answer
 
 
-def _stored(
-    work: Callable[[Rows], Answer], settings: dict[str, Any], root: str, *, leaving: bool, durable: bool
-) -> Answer:
+def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str, *, leaving: bool) -> Answer:
     """Do the work in the store; in a new one where the present one turns out to be damaged."""
     if settings["budget.store"] != "sqlite":
         redis = _redis(settings, root)
@@ -171,7 +168,7 @@ def _stored(
 
     path, notes = os.path.join(root, ".lopen", "state.db"), tuple[str, ...]()
     for last in (False, True):
-        database = LeanDatabase(path, settings["hooks.timeout_s"] / 2, durable=durable)
+        database = LeanDatabase(path, settings["hooks.timeout_s"] / 2)
         notes = (*notes, *database.notes)
         try:
             answer = SqliteStore(database, evidence_max=settings["memory.evidence_max"]).atomically(work)

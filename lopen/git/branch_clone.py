@@ -123,12 +123,11 @@ class BranchClone:
     def _refer(self) -> list[str]:
         """Write the references to the tags and branches of the project that lead into the history; return their objects."""
         wanted = ("--format=%(objectname) %(*objectname) %(refname)", "refs/heads", "refs/tags")
-        found = (
-            line.split(" ", 2) for line in self._references.git.run("for-each-ref", *wanted).text.splitlines()
-        )
+        lines = self._references.git.run("for-each-ref", *wanted).text.removesuffix("\n").split("\n")
+        found = (line.split(" ", 2) for line in lines if line)  # a name may hold what `splitlines` splits at
         shared = [(name, ref) for name, peeled, ref in found if (peeled or name) in self._history]
-        lines = (f"{name} {ref.replace(HEADS, 'refs/remotes/origin/', 1)}\n" for name, ref in shared)
-        (self.folder / "packed-refs").write_bytes(os.fsencode("".join(lines)))
+        packed = (f"{name} {ref.replace(HEADS, 'refs/remotes/origin/', 1)}\n" for name, ref in shared)
+        (self.folder / "packed-refs").write_bytes(os.fsencode("".join(packed)))
         return sorted({name for name, _ in shared})
 
     def _pack(self, wanted: list[str]) -> None:

@@ -72,8 +72,9 @@ def test_homes_are_hidden_as_a_whole(home: Path) -> None:
     assert outermost([Path("/a/b"), Path("/a"), Path("/ab")]) == (Path("/a"), Path("/ab"))
 
 
-def test_sockets_are_read_from_the_kernels_list(tmp_path: Path) -> None:
-    name = tmp_path / "a socket"
+@pytest.mark.parametrize("words", ["a socket", "one\ntwo\n", "one\u2028two"])
+def test_sockets_are_read_from_the_kernels_list(tmp_path: Path, words: str) -> None:
+    name = tmp_path / words
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(name))
         listening.listen()
