@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity import pytest_configuration
-from lopen.test_integrity.pytest_configuration import conftest_findings
+from lopen.test_integrity.python import pytest_settings
+from lopen.test_integrity.python.pytest_settings import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
 from lopen.test_integrity.suite import FileChange
 
@@ -216,7 +216,7 @@ Reader = Callable[[FileChange], Iterator[Finding]]
 READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     (
         re.compile(r"^(?:\.?pytest\.ini|\.?pytest\.toml|pyproject\.toml|tox\.ini|setup\.cfg)$"),
-        pytest_configuration.findings,
+        pytest_settings.findings,
     ),
     (re.compile(r"^conftest\.py$"), conftest_findings),
     (re.compile(r"^package\.json$"), package_findings),

@@ -6,13 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity import go, java, javascript, named_tests, python, rust
+from lopen.test_integrity import rust
 from lopen.test_integrity.compare import Change, MayGo, compare
 from lopen.test_integrity.configuration import configuration_findings
-from lopen.test_integrity.pytest_plugins import plugin_findings
-from lopen.test_integrity.python_names import module_name
-from lopen.test_integrity.python_stubs import patch_findings, shadowing_findings, stub_findings
-from lopen.test_integrity.replaced_framework import replaced_framework_findings
+from lopen.test_integrity.go import adapter as go
+from lopen.test_integrity.java import adapter as java
+from lopen.test_integrity.javascript import adapter as javascript
+from lopen.test_integrity.named_tests import adapter as named_tests
+from lopen.test_integrity.python import adapter as python
+from lopen.test_integrity.python.names import module_name
+from lopen.test_integrity.python.pytest_plugins import plugin_findings
+from lopen.test_integrity.python.replaced_framework import replaced_framework_findings
+from lopen.test_integrity.python.stand_ins import patch_findings, shadowing_findings, stub_findings
 from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
 from lopen.test_integrity.under_test import under_test_findings
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lopen.base.shell_syntax import parse
 from lopen.oracle.verdict import Finding, Severity
-from lopen.test_integrity import pytest_configuration
+from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.runner_commands import INCLUDED
 from lopen.test_integrity.suite import FileChange, words
 
@@ -102,9 +102,7 @@ def _differs(change: FileChange) -> bool:
         return True
     if change.path.endswith("tox.ini"):
         return change.before != change.after
-    return pytest_configuration.read(change.path, change.before) != pytest_configuration.read(
-        change.path, change.after
-    )
+    return pytest_settings.read(change.path, change.before) != pytest_settings.read(change.path, change.after)
 
 
 def _of_file(path: str, text: str) -> Iterator[str]:

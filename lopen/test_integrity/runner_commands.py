@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.pytest_configuration import options
+from lopen.test_integrity.python.pytest_settings import options
 from lopen.test_integrity.suite import FileChange, words
 
 RUNNER = re.compile(
@@ -105,15 +105,14 @@ def _tolerances(command: str) -> list[str]:
     runner = RUNNER.search(command)
     if runner is not None and not any(part.startswith("||") for part in found):
         for line in command[runner.end() :].splitlines():
-            failing = max((match.start() for match in _FAILING.finditer(line)), default=0)
+            *_, failing = (0, *(match.start() for match in _FAILING.finditer(line)))
             found += ["||"] * line.count("||", failing)
     return found
 
 
 def _is_conditional(command: str) -> bool:
     """Whether a test of the shell stands right before the runner."""
-    runner = RUNNER.search(command)
-    return runner is not None and bool(_ASKED.search(command[: runner.start()]))
+    return (runner := RUNNER.search(command)) is not None and bool(_ASKED.search(command[: runner.start()]))
 
 
 def _narrowed_paths(was: str, now: str) -> list[str]:

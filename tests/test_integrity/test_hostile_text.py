@@ -11,7 +11,8 @@ from lopen.documents import spec_import
 from lopen.git import commits
 from lopen.guardrails import completion
 from lopen.oracle import runner_output
-from lopen.test_integrity import FileChange, conditions, configuration, pytest_plugins, runner_commands
+from lopen.test_integrity import FileChange, conditions, configuration, runner_commands
+from lopen.test_integrity.python import pytest_plugins
 
 LENGTH = 100_000
 SECONDS = 0.3  # of processor time: three times what is aimed at, for a loaded machine

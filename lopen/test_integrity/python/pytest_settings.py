@@ -10,8 +10,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.python_skips import function_skips
-from lopen.test_integrity.python_tree import parsed
+from lopen.test_integrity.python.skips import function_skips
+from lopen.test_integrity.python.tree import parsed
 from lopen.test_integrity.suite import FileChange, words
 
 _DESELECTING = re.compile(

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lopen.test_integrity.python_checks import Helpers, helper_functions, read_body
-from lopen.test_integrity.python_endings import endings
-from lopen.test_integrity.python_names import Names, module_name
-from lopen.test_integrity.python_setup import Fixtures, class_skips, fixtures, module_skips
-from lopen.test_integrity.python_skips import decorator_skips, foreign, rebinding_skips, row_count
-from lopen.test_integrity.python_tree import nodes, parsed
+from lopen.test_integrity.python.checks import Helpers, helper_functions, read_body
+from lopen.test_integrity.python.endings import endings
+from lopen.test_integrity.python.names import Names, module_name
+from lopen.test_integrity.python.set_up import Fixtures, class_skips, fixtures, module_skips
+from lopen.test_integrity.python.skips import decorator_skips, foreign, rebinding_skips, row_count
+from lopen.test_integrity.python.tree import nodes, parsed
 from lopen.test_integrity.suite import LOOSE, Case, Check, Language, Skip, Suite, numbered, support_cases
 
 _DEFINITION = re.compile(r"^(?P<indent>[ \t]*)(?:async[ \t]+)?def[ \t]+(?P<name>test\w*)[ \t]*\(")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.bindings import bound_name
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.javascript_checks import EXPECTING, JavaScriptBody, JavaScriptNames
-from lopen.test_integrity.javascript_words import RENAMED, Block, Word, Words, at_top, marks
+from lopen.test_integrity.javascript.checks import EXPECTING, JavaScriptBody, JavaScriptNames
+from lopen.test_integrity.javascript.words import RENAMED, Block, Word, Words, at_top, marks
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Case, Check, Language, Skip, Suite, numbered, support_cases, words
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, unwrapped

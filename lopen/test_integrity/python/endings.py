@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from lopen.test_integrity.python_skips import foreign
-from lopen.test_integrity.python_tree import nodes
-from lopen.test_integrity.replaced_framework import is_of_framework
+from lopen.test_integrity.python.replaced_framework import is_of_framework
+from lopen.test_integrity.python.skips import foreign
+from lopen.test_integrity.python.tree import nodes
 from lopen.test_integrity.suite import Skip
 
 _EXIT = re.compile(r"^(?:(?:sys|os|builtins)\.)?(?:_exit|exit|quit)$")

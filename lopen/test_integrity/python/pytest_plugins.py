@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.pytest_configuration import HOOKS, hook_findings
-from lopen.test_integrity.python_names import module_name
-from lopen.test_integrity.python_tree import parsed
+from lopen.test_integrity.python.names import module_name
+from lopen.test_integrity.python.pytest_settings import HOOKS, hook_findings
+from lopen.test_integrity.python.tree import parsed
 from lopen.test_integrity.suite import FileChange
 
 _SETTINGS = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
-from lopen.test_integrity.named_tests_tables import TABLES, Table
+from lopen.test_integrity.named_tests.tables import TABLES, Table
 from lopen.test_integrity.suite import Case, Language, Skip, Suite, numbered
 from lopen.test_integrity.syntax import ParsedFile, ancestors
 

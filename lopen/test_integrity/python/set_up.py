@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lopen.test_integrity.python_names import Aliases, Classes
-from lopen.test_integrity.python_skips import decorator_skips, function_skips, mark_skips
+from lopen.test_integrity.python.names import Aliases, Classes
+from lopen.test_integrity.python.skips import decorator_skips, function_skips, mark_skips
 from lopen.test_integrity.suite import Skip
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

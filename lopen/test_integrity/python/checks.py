@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lopen.test_integrity.conditions import ENVIRONMENT, SKIP_WORD
-from lopen.test_integrity.python_ranks import call_check, expression_checks, is_truthy
-from lopen.test_integrity.python_skips import foreign, function_skips, literal_rows, statement_skips
-from lopen.test_integrity.python_tree import is_mentioned, is_used, nodes
+from lopen.test_integrity.python.ranks import call_check, expression_checks, is_truthy
+from lopen.test_integrity.python.skips import foreign, function_skips, literal_rows, statement_skips
+from lopen.test_integrity.python.tree import is_mentioned, is_used, nodes
 from lopen.test_integrity.suite import EXACT, Check, Kind, Skip, called
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

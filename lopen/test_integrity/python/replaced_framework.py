@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.python_tree import nodes, parsed
+from lopen.test_integrity.python.tree import nodes, parsed
 from lopen.test_integrity.suite import FileChange, words
 
 _FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.flow import Helpers
-from lopen.test_integrity.java_checks import JavaBody, helper_checks
+from lopen.test_integrity.java.checks import JavaBody, helper_checks
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, Case, Check, Language, Skip, Suite, numbered, support_cases
 from lopen.test_integrity.syntax import COMMENTS, ParsedFile

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.python_endings import executed
-from lopen.test_integrity.python_tree import parsed
+from lopen.test_integrity.python.endings import executed
+from lopen.test_integrity.python.tree import parsed
 from lopen.test_integrity.suite import Case, FileChange, tokens, words
 
 _SUPPORT = re.compile(

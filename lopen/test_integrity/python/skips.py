@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, truth
-from lopen.test_integrity.python_names import SKIPPING, Aliases, resolved
+from lopen.test_integrity.python.names import SKIPPING, Aliases, resolved
 from lopen.test_integrity.suite import Skip
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

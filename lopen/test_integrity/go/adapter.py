@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, HERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.go_checks import asserted, expected, failing, main_skips
+from lopen.test_integrity.go.checks import asserted, expected, failing, main_skips
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, Case, Check, Language, Skip, Suite, numbered, support_cases
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, dotted

@@ -1,0 +1,1 @@
+"""Tests that are compared by name: C#, Kotlin, Ruby, PHP, C and C++."""

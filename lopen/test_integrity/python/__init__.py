@@ -1,0 +1,1 @@
+"""Tests in Python: pytest and unittest."""
