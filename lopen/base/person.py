@@ -142,7 +142,7 @@ def _made(folder: str, path: str) -> bytes:
     create_file(path, os.urandom(KEY_BYTES))
     found = _read(path)
     if found is None:
-        raise OSError(0, f"{_NAME} is no key; remove it")
+        raise OSError(0, f"{_NAME} is not a key; remove it")
     return found
 
 

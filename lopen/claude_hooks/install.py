@@ -185,7 +185,9 @@ def _read(path: Path) -> dict[str, Any]:
             f"{path} is not valid JSON: {error}", hint="it was left as it is; fix it and try again"
         ) from error
     if not isinstance(settings, dict):
-        raise LopenError(f"{path} holds no JSON object", hint="it was left as it is; fix it and try again")
+        raise LopenError(
+            f"{path} does not contain a JSON object", hint="it was left as it is; fix it and try again"
+        )
     return settings
 
 

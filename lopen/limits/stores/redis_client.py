@@ -34,7 +34,7 @@ def project_prefix(prefix: str, root: str) -> str:
 
 
 class RedisError(Exception):
-    """The server refused a command, or what answers is no Redis server."""
+    """The server refused a command, or the server that answers is not a Redis server."""
 
 
 class Conflict(Exception):
@@ -168,7 +168,7 @@ class RedisClient:
             try:
                 number = int(rest)
             except ValueError:
-                raise RedisError("what answers is no Redis server") from None
+                raise RedisError("the server that answers is not a Redis server") from None
             if kind == b":":
                 return number
             if number < 0:
@@ -176,12 +176,12 @@ class RedisClient:
             if kind == b"$":
                 return self._bytes(connection, number + 2)[:-2].decode("utf-8", "replace")
             return [self._reply(connection, depth + 1) for _ in range(number)]
-        raise RedisError("what answers is no Redis server")
+        raise RedisError("the server that answers is not a Redis server")
 
     def _line(self, connection: Connection) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > LONGEST_LINE:
-                raise RedisError("what answers is no Redis server")
+                raise RedisError("the server that answers is not a Redis server")
             self._receive(connection)
         line, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
         return line
