@@ -22,11 +22,12 @@ from lopen.git.creation import add_detached_work_tree, forget_work_tree
 from lopen.git.errors import GitError, RefMoved
 from lopen.git.refs import HEADS
 from lopen.git.repository import Repository
+from lopen.guardrails.completion import tool_name
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.sources import Loaded
 from lopen.storage.sessions import SessionStore
 from lopen.storage.temporary import PREFIX, TemporaryFolder, remove_unheld
-from lopen.tools.verification import Verified, tool_name
+from lopen.tools.verification import Verified
 from lopen.workflow.session import Session
 from lopen.workspace.work_trees import LinkedTree
 

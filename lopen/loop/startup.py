@@ -11,12 +11,12 @@ from lopen.base.errors import LopenError
 from lopen.base.events import Notice, QuestionAsked, SessionComplete, SessionFailed, SessionStarted, TurnEnded
 from lopen.base.hashing import content_hash
 from lopen.documents.spec import SKILLS_AND_HOOKS
+from lopen.guardrails.completion import tool_name
 from lopen.limits.budgets.budget import BudgetUsage
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
 from lopen.storage.journal import drop_pauses
 from lopen.tools.dependency_files import is_manifest
-from lopen.tools.verification import tool_name
 from lopen.tools.verify_programs import start_failure
 from lopen.workflow.next_step import displayed_step
 from lopen.workflow.pauses import question_pause, review_pause

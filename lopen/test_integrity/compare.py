@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from operator import attrgetter
 
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.suite import COMMON, Case, Skip, Suite
@@ -27,12 +28,10 @@ class Change:
 
 def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -> list[Finding]:
     """Findings for one language's files. `removed` are names that the change took out of the tested code."""
-    before = [
-        Located(c.path, case, c.collected) for c in changes for case in c.before.cases if not case.support
-    ]
-    after = [
-        Located(c.path, case, c.collected) for c in changes for case in c.after.cases if not case.support
-    ]
+    before, after = (
+        [Located(c.path, case, c.collected) for c in changes for case in side(c).cases if not case.support]
+        for side in (attrgetter("before"), attrgetter("after"))
+    )
     hidden = [located for change in changes for located in _hidden(change)]
     places = {(located.path, located.case.name) for located in hidden}
     matched = match_cases([old for old in before if (old.path, old.case.name) not in places], after)

@@ -59,11 +59,6 @@ class Verified:
         return VerifyResult(self.tool, self.command, self.passed, self.exit_code, output, self.tree)
 
 
-def tool_name(command: str) -> str:
-    """Return the tool's name of a command: `verify-tests` → `verify_tests`."""
-    return command.replace("-", "_")
-
-
 class Verifier:
     """Runs verify commands and stores the last result of each."""
 
