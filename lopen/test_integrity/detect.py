@@ -12,8 +12,10 @@ from lopen.test_integrity.configuration import configuration_findings
 from lopen.test_integrity.go import adapter as go
 from lopen.test_integrity.java import adapter as java
 from lopen.test_integrity.javascript import adapter as javascript
+from lopen.test_integrity.moved_imports import moved_import_findings
 from lopen.test_integrity.named_tests import adapter as named_tests
 from lopen.test_integrity.python import adapter as python
+from lopen.test_integrity.python.hollow_tests import hollow_findings
 from lopen.test_integrity.python.names import module_name
 from lopen.test_integrity.python.pytest_plugins import plugin_findings
 from lopen.test_integrity.python.replaced_framework import replaced_framework_findings
@@ -60,6 +62,8 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += plugin_findings(readable)
     findings += shadowing_findings(changes)
     findings += replaced_framework_findings(readable)
+    findings += hollow_findings(readable)
+    findings += moved_import_findings(readable)
     findings += under_test_findings(readable, [c.path for c in readable if looks_like_test(c.path)])
     order = {"error": 0, "warning": 1, "info": 2}
     ordered = sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.path or "", f.line or 0))
