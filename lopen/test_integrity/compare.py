@@ -274,8 +274,7 @@ def _rewritten(one: Located, other: Located) -> bool:
 
 def _related(one: Located, other: Located) -> bool:
     """Whether `other` calls what `one` calls. A test of something else under the same name is another test."""
-    called = _called(one)
-    return not called or 2 * len(called & set(_CALL.findall(other.case.body))) > len(called)
+    return not (called := _called(one)) or 2 * len(called & set(_CALL.findall(other.case.body))) > len(called)
 
 
 def _called(located: Located) -> set[str]:

@@ -136,8 +136,7 @@ class Verifier:
     def run(self, tool: str) -> Verified | None:
         """Run the command of a verify tool; return None if the specification has no such command."""
         name = tool.replace("_", "-")
-        command = self.commands.get(name)
-        if command is None:
+        if (command := self.commands.get(name)) is None:
             return None
         self.touch()  # a person may have changed the work tree
         if name == "verify-setup":
@@ -205,10 +204,8 @@ class Verifier:
         return result
 
     def _run(self, tool: str, command: str) -> Verified:
-        tree = self.tree()
-        setting_up = tool == "verify_setup"
+        tree, setting_up = self.tree(), tool == "verify_setup"
         room = self.room.enter(tree)
-        found = Found()
         report = JUnitReport(self._root, command, room.files) if tool == "verify_tests" else None
         record = self.room.record(room) if report else None
         started = self._clock.monotonic()
