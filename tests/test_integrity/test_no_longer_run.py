@@ -1,0 +1,75 @@
+"""Two runs of a test command, beside the text of the change between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from lopen.oracle.tests_run import TestsRun
+from lopen.test_integrity import FileChange
+from lopen.test_integrity.no_longer_run import no_longer_run
+
+A = "from calc import add\n\n\ndef test_five():\n    assert add(5, 9) == 14\n\n\ndef test_two():\n    assert add(2, 2) == 4\n"
+FIVE, TWO = (
+    A.split("\n\n\ndef test_two")[0] + "\n",
+    A.replace("\n\ndef test_five():\n    assert add(5, 9) == 14\n", ""),
+)
+TABLE = "import pytest\nfrom calc import add\n\n\n@pytest.mark.parametrize('a, b, c', [(5, 9, 14), (2, 2, 4)])\ndef test_all(a, b, c):\n    assert add(a, b) == c\n"
+JS = "test('five', () => {\n  expect(add(5, 9)).toBe(14);\n});\ntest('two', () => {\n  expect(add(2, 2)).toBe(4);\n});\n"
+T = "tests/test_a.py"
+BOTH = (f"{T}::test_five", f"{T}::test_two")
+
+
+def run(count: int | None, *tests: str, **kinds: tuple[str, ...]) -> TestsRun:
+    return TestsRun(count, {"test": tests, **kinds} if tests else kinds)
+
+
+Case = tuple[list[FileChange], TestsRun, TestsRun, str]
+CASES: dict[str, Case] = {
+    "nothing changed and one is gone": ([], run(2, *BOTH), run(1, BOTH[0]), "ran 2 tests before this change and runs 1 now; not deleted but no longer run: test_two"),
+    "another one runs instead": ([], run(2, *BOTH), run(2, BOTH[0], "test_b.py::test_b"), "runs 2 now; not deleted but no longer run: test_two"),
+    "moved to where it does not run": ([FileChange(T, A, None), FileChange("build/test_a.py", None, A)], run(2, *BOTH), run(1, "test_b.py::test_b"), "no longer run: test_five, test_two"),
+    "moved to where it runs": ([FileChange(T, A, None), FileChange("unit/test_a.py", None, A)], run(2, *BOTH), run(2, "unit/test_a.py::test_five", "unit/test_a.py::test_two"), ""),
+    "deleted from the text": ([FileChange(T, A, FIVE)], run(2, *BOTH), run(1, BOTH[0]), ""),
+    "renamed": ([FileChange(T, A, A.replace("test_two", "test_pair"))], run(2, *BOTH), run(2, BOTH[0], f"{T}::test_pair"), ""),
+    "made a table": ([FileChange(T, A, TABLE)], run(2, *BOTH), run(2, f"{T}::test_all"), ""),
+    "made by a program": ([], run(3, *BOTH, f"{T}::test_made_3"), run(2, *BOTH), ""),
+    "the same names": ([], run(9, *BOTH), run(7, *BOTH), ""),
+    "no run before": ([], run(None), run(2, *BOTH), ""),
+    "fewer, and nothing deleted": ([], run(5), run(3), "ran 5 tests before this change and runs 3 now; the change deletes 0 of them"),
+    "fewer, as deleted": ([FileChange("a.test.js", JS, JS.split("test('two'")[0])], run(5), run(4), ""),
+    "more": ([], run(3), run(5), ""),
+    "a file that runs no longer": ([], run(4, file=("a.test.js", "b.test.js")), run(2, file=("b.test.js",)), "no longer run: five, two"),
+    "a package that runs no longer": ([], run(None, package=("m", "m/sub")), run(None, package=("m",)), "runs other tests than before this change; not deleted but no longer run: TestAdd"),
+}  # fmt: skip
+UNCHANGED = {
+    T: A,
+    "a.test.js": JS,
+    "sub/a_test.go": 'package sub\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {\n\tif 1 != 1 {\n\t\tt.Fatal("no")\n\t}\n}\n',
+}
+
+
+@pytest.mark.parametrize("title", CASES)
+def test_tests_that_run_no_longer_are_told(title: str) -> None:
+    changes, before, after, says = CASES[title]
+    touched = {change.path for change in changes}
+
+    found = list(
+        no_longer_run(
+            changes,
+            before,
+            after,
+            lambda wanted: {p: t for p, t in UNCHANGED.items() if wanted(p) and p not in touched},
+            "make test",
+        )
+    )
+
+    assert bool(found) is bool(says), found
+    assert all(each.severity == "error" and says in each.message for each in found), found
+
+
+def test_a_smaller_number_beside_changed_data_is_a_warning() -> None:
+    data = FileChange("tests/rows.csv", "1\n2\n", "1\n")
+
+    (found,) = no_longer_run([data], run(5), run(4), lambda _: {}, "make test")
+
+    assert found.severity == "warning"
