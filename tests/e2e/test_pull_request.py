@@ -10,6 +10,21 @@ from tests.e2e.conftest import MakeProject
 from tests.project import build, plan
 
 
+def test_text_of_the_model_is_plain_in_a_pull_request(make_project: MakeProject) -> None:
+    evil = "<b>x</b> @octocat closes #1 <!-- `x` [a](http://evil) snake_case GH-7"
+    project = make_project([plan(tasks=[evil]), build("calc-t1")])
+    project.specify()
+    ran = project.approved_run()
+    assert ran.code == 0, ran.out + ran.err
+
+    printed = project.lopen("pr", "--print").out
+
+    shown = r"\<b\>x\</b\> @~octocat closes #~1 \<\!-- \`x\` \[a\](http://~evil) snake_case GH-~7".replace(
+        "~", "&#8203;"
+    )
+    assert f"- {shown}: complete" in printed
+
+
 def test_a_pull_request_says_what_was_built(make_project: MakeProject, tmp_path: Path) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.specify()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
+from lopen.base.escape import inert
 from lopen.base.trusted_programs import find_on_path
 from lopen.cli.command import command
 from lopen.cli.parameters import LatestModule
@@ -19,6 +21,8 @@ from lopen.storage.audit import verifications
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
+_MARKUP = re.compile(r"([\\`*\[\]<>&~|!]|(?<!\w)_|_(?!\w))")
+_REFERENCES = re.compile(r"([@#]|://|\bGH-)")
 TIMEOUT_S = 300.0  # pushing may take a while
 PrintOption = Annotated[bool, typer.Option("--print", help="Only print the title and the text.")]
 DraftOption = Annotated[bool, typer.Option("--draft", help="Open it as a draft.")]
@@ -100,16 +104,16 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
     verdicts = present_verdicts(store, session)
     yield "## Acceptance criteria\n"
     for criterion in criterion_states(session, verdicts, session.criteria):
-        evidence = f" ({criterion.evidence})" if criterion.evidence else ""
+        evidence = f" ({plain(criterion.evidence)})" if criterion.evidence else ""
         yield f"- [{'x' if criterion.holds == 'yes' else ' '}] **{criterion.id}** {criterion.text}{evidence}"
     yield "\n## Tasks\n"
     for task in session.tree.tasks:
-        given_up = f", skipped: {task.given_up}" if task.given_up else ""
-        yield f"- {task.name}: {task.state.value.replace('_', ' ')}{given_up} {(task.commit or '')[:12]}".rstrip()
+        given_up = f", skipped: {plain(task.given_up)}" if task.given_up else ""
+        yield f"- {plain(task.name)}: {task.state.value.replace('_', ' ')}{given_up} {(task.commit or '')[:12]}".rstrip()
     if verdicts:
         last = verdicts[-1]
         passed = "passed" if last["passed"] else "did not pass"
-        yield f"\nThe judge's last verdict, on {last['scope']} {last['subject']}, {passed}: {last['summary']}"
+        yield f"\nThe judge's last verdict, on {last['scope']} {plain(last['subject'])}, {passed}: {plain(last['summary'])}"
     removed = removed_work(store, session)
     tried = [
         record
@@ -128,7 +132,15 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
 def _listed(title: str, entries: tuple[str, ...] | list[str]) -> Iterator[str]:
     if entries:
         yield f"\n## {title}\n"
-        yield from (f"- {' '.join(entry.split())}" for entry in entries)
+        yield from (f"- {plain(entry)}" for entry in entries)
+
+
+def plain(text: str) -> str:
+    """Return text as one line of Markdown that shows it as it is: no markup, no mention of a user, no reference to an issue.
+
+    A space of no width takes the meaning from `@`, `#` and addresses.
+    """
+    return _REFERENCES.sub(r"\1&#8203;", _MARKUP.sub(r"\\\1", " ".join(inert(text).split())))
 
 
 def _git(context: CommandContext, *arguments: str) -> str:
