@@ -6,7 +6,7 @@ It finds converted files, removed and missing tests, and ignored files.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from lopen.documents.drift import Drift, compare_hashes, section_hashes
@@ -15,9 +15,10 @@ from lopen.documents.spec import ACCEPTANCE_CRITERIA, OPTIONAL, OVERVIEW, REQUIR
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
+from lopen.oracle.tests_run import TestsRun
 from lopen.oracle.verdict import Finding, Scope, Severity, Verdict, accepted
 from lopen.prompts.prompt import named, outermost
-from lopen.test_integrity import FileChange
+from lopen.test_integrity import FileChange, tests_by_file
 from lopen.test_integrity.no_longer_run import Unchanged, no_longer_run
 from lopen.test_integrity.run_files import run_file_findings
 from lopen.tools.verification import Verified
@@ -127,6 +128,20 @@ def changed_commands(
         return repository.blob_contents([blob])[blob].decode("utf-8", "replace")
 
     return tuple(run_file_findings(bench.project.verifier.commands, files, read))
+
+
+def listed_tests(
+    bench: Workbench, tree: str, texts: Mapping[str, str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the names of the tests by file; where the run's names are known, those that did not run are marked."""
+    run = bench.project.verifier.test_runs().get(tree, TestsRun())
+    return tuple(
+        (
+            path,
+            tuple(f"{n} (the runner did not report it)" if run.ran(path, n) is False else n for n in names),
+        )
+        for path, names in sorted(tests_by_file(texts).items())
+    )
 
 
 def tests_left_out(

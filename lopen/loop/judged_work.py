@@ -18,13 +18,14 @@ from lopen.loop.judged_change import (
     converted_files,
     described,
     left_out,
+    listed_tests,
     tests_left_out,
     untested_code,
 )
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
-from lopen.test_integrity import FileChange, find_tampering, looks_like_test, tests_by_file
+from lopen.test_integrity import FileChange, find_tampering, looks_like_test
 from lopen.test_integrity.suite import words
 from lopen.tools.judged_tree import SEARCHED_BYTES
 from lopen.tools.mutation import TestRun
@@ -147,7 +148,7 @@ def evidence_for(
         note=boundary.note,
         established=parts,
         source=(*covered, *shown),
-        tests=tuple(sorted(tests_by_file(_texts(change)).items())) if scope != "task" else (),
+        tests=listed_tests(bench, tree, _texts(change)) if scope != "task" else (),
         mutation=mutation,
         refused=tuple(f for f in told if f.severity == "error"),
         earlier=_earlier(verdicts, scope, subject),

@@ -70,7 +70,7 @@ class TestsRun:
 
     def ran(self, path: str, name: str) -> bool | None:
         """Return whether the test `name` of the file ran; None where the run's names do not tell."""
-        folder = path.rpartition("/")[0]
+        folder, name = path.rpartition("/")[0], name.removesuffix(" (skipped)")
         short = re.split(r"::| > |/", name)[-1]
         if path.endswith(".py"):
             return self._any(_TEST, _suffixes(f"{path}::{name}"))

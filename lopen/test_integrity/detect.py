@@ -14,6 +14,7 @@ from lopen.test_integrity.java import adapter as java
 from lopen.test_integrity.javascript import adapter as javascript
 from lopen.test_integrity.moved_imports import moved_import_findings
 from lopen.test_integrity.named_tests import adapter as named_tests
+from lopen.test_integrity.passed_over import passed_over_findings
 from lopen.test_integrity.python import adapter as python
 from lopen.test_integrity.python.hollow_tests import hollow_findings
 from lopen.test_integrity.python.names import module_name
@@ -64,6 +65,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += replaced_framework_findings(readable)
     findings += hollow_findings(readable)
     findings += moved_import_findings(readable)
+    findings += passed_over_findings(changes)
     findings += under_test_findings(readable, [c.path for c in readable if looks_like_test(c.path)])
     order = {"error": 0, "warning": 1, "info": 2}
     ordered = sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.path or "", f.line or 0))
