@@ -33,8 +33,7 @@ def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -
         for side in (attrgetter("before"), attrgetter("after"))
     )
     hidden = [located for change in changes for located in _hidden(change)]
-    places = {(located.path, located.case.name) for located in hidden}
-    matched = match_cases([old for old in before if (old.path, old.case.name) not in places], after)
+    matched = match_cases([old for old in before if old not in hidden], after)
     findings = [*_deleted(changes, (*hidden, *matched.lost), removed, may_go)]
     for old, new in matched.pairs:
         if old.collected and not new.collected:
@@ -53,7 +52,11 @@ def _hidden(c: Change) -> list[Located]:
     """Return the tests whose whole body stands in the same file under a name that the runner does not collect."""
     called = {token for case in c.after.cases for token in (case.name, *case.tokens)}
     moved = [(case, c.after.uncollected.get(case.body)) for case in c.before.cases if not case.support]
-    return [Located(c.path, case) for case, other in moved if other and not {other, case.name} & called]
+    return [
+        Located(c.path, case, c.collected)
+        for case, other in moved
+        if other and not {other, case.name} & called
+    ]
 
 
 def _with_moved(old: Located, new: Located, gained: Sequence[Located]) -> Case:
