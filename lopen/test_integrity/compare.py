@@ -32,7 +32,7 @@ def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -
         [Located(c.path, case, c.collected) for c in changes for case in side(c).cases if not case.support]
         for side in (attrgetter("before"), attrgetter("after"))
     )
-    hidden = [located for change in changes for located in _hidden(change)]
+    hidden = [test for change in changes for test in _hidden(change)]
     matched = match_cases([old for old in before if old not in hidden], after)
     findings = [*_deleted(changes, (*hidden, *matched.lost), removed, may_go)]
     for old, new in matched.pairs:
@@ -43,8 +43,7 @@ def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -
     findings += _skipped([(new.path, new.case, old.case) for old, new in matched.pairs])
     findings += _never_failing(matched.gained)
     for change in changes:
-        findings += _narrowed(change)
-        findings += _weaker_support(change)
+        findings += [*_narrowed(change), *_weaker_support(change)]
     return findings
 
 
@@ -52,11 +51,8 @@ def _hidden(c: Change) -> list[Located]:
     """Return the tests whose whole body stands in the same file under a name that the runner does not collect."""
     called = {token for case in c.after.cases for token in (case.name, *case.tokens)}
     moved = [(case, c.after.uncollected.get(case.body)) for case in c.before.cases if not case.support]
-    return [
-        Located(c.path, case, c.collected)
-        for case, other in moved
-        if other and not {other, case.name} & called
-    ]
+    hidden = [case for case, other in moved if other and not {other, case.name} & called]
+    return [Located(c.path, case, c.collected) for case in hidden]
 
 
 def _with_moved(old: Located, new: Located, gained: Sequence[Located]) -> Case:
