@@ -52,7 +52,7 @@ def require_outside_session(command: str, root: Path) -> None:
     """Raise `NotAPerson` if a process of a session that works in this project runs `lopen <command>`."""
     if not is_locked(root):
         return
-    holders = _holders(root, released=False)  # a server that once held a lock starts runs of its own
+    holders = _drivers(root)
     if enclosing_session() is not None or nearest_ancestor_in(holders, holders) is not None:
         raise NotAPerson(
             f"`lopen {command}` cannot run inside the lopen session that works on this project",
@@ -89,12 +89,21 @@ def _held_out_of_sight(root: Path) -> bool:
     return any(held_out_of_sight(folder, path.stem) for path in folder.glob("*.lock"))
 
 
-def _holders(root: Path, *, released: bool = True) -> dict[int, int]:
-    """Process → when it started, of all who hold a lock here or, with `released`, held one; without the time a number means nobody."""
+def _drivers(root: Path) -> dict[int, int]:
+    """Process → when it started, of all who hold a module's lock now: a server, or who starts a run apart, held one once."""
+    return _started(root, "module-*.holder", released=False)
+
+
+def _holders(root: Path) -> dict[int, int]:
+    """Process → when it started, of all who hold or held a lock here; without the time a number means nobody."""
+    return _started(root, "*.holder", released=True)
+
+
+def _started(root: Path, pattern: str, *, released: bool) -> dict[int, int]:
     folder = root / ".lopen" / "locks"
     found = (
         (who.get("pid"), who.get("started"))
-        for path in folder.glob("*.holder")
+        for path in folder.glob(pattern)
         for who in [lock_holder(folder, path.stem)]
         if released or not who.get("released")
     )

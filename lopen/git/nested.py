@@ -28,6 +28,13 @@ _HOOKS = (
     "pre-receive", "update", "proc-receive", "post-receive", "post-update",
 )  # fmt: skip
 _MAX_FILES = 100
+GIT_FOLDER = ("HEAD", "objects", "refs")
+"""What a folder holds that git takes for a repository, whatever its name."""
+# Settings of a repository that start no program
+_PLAIN_SETTINGS = (
+    "repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
+    "name", "email", "url", "fetch", "remote", "merge",
+)  # fmt: skip
 
 _Entry = tuple[str, str, str]  # origin (absolute path), key, value
 
@@ -92,6 +99,24 @@ def find_nested(layout: Layout, git: GitCommand, embedded: Iterable[str]) -> Nes
 def is_protected_path(path: str) -> bool:
     """Return True if only the user may write this path: nested settings, or anything in a `.git`."""
     return _is_settings(path) or ".git" in path.split("/")
+
+
+def names_a_program(config: str) -> bool:
+    """Return True unless every setting of a repository's configuration is known to start nothing."""
+    settings = (line.strip().partition("=")[0].strip().lower() for line in config.splitlines())
+    sections = ("[core]", "[user]", "[remote ", "[branch ", "[submodule")
+    return any(s and not s.startswith(("#", ";", *sections)) and s not in _PLAIN_SETTINGS for s in settings)
+
+
+def possible_git_folders(changed: Iterable[str]) -> set[str]:
+    """Return the folders around changed files that may be repositories, by the names of a repository's parts."""
+    parts = [path.split("/") for path in changed]
+    return {
+        "/".join(names[:n])
+        for names in parts
+        for n, name in enumerate(names)
+        if n and name in (*GIT_FOLDER, *_CONFIGURING)
+    }
 
 
 def _is_settings(path: str) -> bool:

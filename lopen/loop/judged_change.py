@@ -13,6 +13,7 @@ from lopen.documents.drift import Drift, compare_hashes, section_hashes
 from lopen.documents.sections import SEPARATOR, normalise_name
 from lopen.documents.spec import ACCEPTANCE_CRITERIA, OPTIONAL, OVERVIEW, REQUIRED, Specification
 from lopen.git.checkout import Checkout
+from lopen.git.nested import names_a_program, possible_git_folders
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests, untested
 from lopen.oracle.tests_run import TestsRun
@@ -64,6 +65,9 @@ def _overlap(one: str, other: str) -> bool:
 CONVERTED = (
     "the attribute {name}={value} has git write this file with other bytes than those that were verified"
 )
+STARTS_PROGRAMS = (
+    "git takes this folder for a repository, and runs the programs that it configures wherever it is cloned"
+)
 MOST_TOLD = 20
 LARGEST_COMPARED = 2 * 2**20  # bytes; larger files are not searched for weakened tests
 MOST_UNCHANGED = 2_000  # files that are read for tests that run no longer
@@ -91,6 +95,20 @@ def converted_files(
         told[severity] += 1
         if told[severity] <= MOST_TOLD:
             yield Finding(severity, CONVERTED.format(name=name, value=value), path)
+
+
+def committed_programs(repository: Checkout, tree: str, files: Sequence[TreeChange]) -> Iterator[Finding]:
+    """Yield an error for each changed folder that git takes for a repository and whose files name programs to start.
+
+    A commit may hold such a folder under any name but `.git`. Who runs git in a clone of it starts them.
+    """
+    folders = possible_git_folders(change.path for change in files if change.after is not None)
+    there = repository.entries(tree) if folders else {}
+    for folder in sorted(folder for folder in folders if f"{folder}/HEAD" in there):
+        config = repository.file_at(tree, f"{folder}/config") or b""
+        hooks = [p for p in there if p.startswith(f"{folder}/hooks/") and not p.endswith(".sample")]
+        if hooks or names_a_program(config.decode("utf-8", "replace")):
+            yield Finding("error", STARTS_PROGRAMS, folder)
 
 
 def untested_code(bench: Workbench, files: Sequence[FileChange]) -> tuple[Finding, ...]:

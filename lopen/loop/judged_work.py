@@ -15,6 +15,7 @@ from lopen.loop.judged_change import (
     LARGEST_COMPARED,
     TestRemovals,
     changed_commands,
+    committed_programs,
     converted_files,
     described,
     left_out,
@@ -128,6 +129,7 @@ def evidence_for(
         *changed_commands(bench, repository, tree, change.compared),
         *_uncompared(change),
         *converted_files(repository, base, tree, change.files),
+        *committed_programs(repository, tree, change.files),
         *untested_code(bench, change.compared),
         *left_out(bench),
     )

@@ -176,8 +176,8 @@ def held_out_of_sight(folder: Path, name: str) -> bool:
 
 
 def is_locked(root: Path) -> bool:
-    """Return True if any process, whoever's lopen it is, holds a lock of this project."""
-    return any(_is_held(path) for path in (root / ".lopen" / "locks").glob("*.lock"))
+    """Return True if any process, whoever's lopen it is, holds the lock of a module of this project."""
+    return any(_is_held(path) for path in (root / ".lopen" / "locks").glob("module-*.lock"))
 
 
 def _is_held(lock: Path) -> bool:

@@ -12,11 +12,12 @@ import os
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from lopen.git.checkout import Checkout
+from lopen.git.nested import GIT_FOLDER, names_a_program
 
 Spans = tuple[tuple[int, int], ...]
 """The times, in nanoseconds since the epoch, between which commands ran; in order."""
@@ -41,12 +42,6 @@ _OBEYED = re.compile(
 _OBEYED_FOLDERS = re.compile(
     r"(?:^|/)(?:\.cargo/config(?:\.toml)?|\.(?:mvn|husky|lefthook|yarn/(?:plugins|releases))/.+)$"
 )
-_GIT_FOLDER = ("HEAD", "objects", "refs")
-# Settings of a repository that start no program
-_PLAIN_SETTINGS = (
-    "repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
-    "name", "email", "url", "fetch", "remote", "merge",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ def clear_left_files(
         return LeftFiles()
     changed = list(_changed_within(str(root), spans))
     folders = {str(parent) for path in changed for parent in PurePosixPath(path).parents if parent.name}
-    nested = sorted(folder for folder in folders if _is_git_folder(root, folder))
+    nested = sorted(_uncommitted(repository, [folder for folder in folders if _is_git_folder(root, folder)]))
     inside = {path for path in changed if _in(path, nested)}
     outside = [path for path in changed if path not in inside]
     above = {f"{folder}/" for folder in folders if not _in(f"{folder}/", nested)}
@@ -129,7 +124,15 @@ def _within(moment: int, spans: Spans) -> bool:
 
 def _is_git_folder(root: Path, folder: str) -> bool:
     """Return True for a repository's own folder that is not the project's, under any name."""
-    return all(os.path.lexists(root / folder / name) for name in _GIT_FOLDER)
+    return all(os.path.lexists(root / folder / name) for name in GIT_FOLDER)
+
+
+def _uncommitted(repository: Checkout, git_folders: Sequence[str]) -> Iterator[str]:
+    """Yield the git folders whose files are in no commit: git commits those that are not called `.git` like other files."""
+    named_otherwise = [folder for folder in git_folders if ".git" not in folder.split("/")]
+    head = repository.head().commit if named_otherwise else None
+    committed = repository.entries(repository.tree_of(head)) if head else {}
+    yield from (folder for folder in git_folders if f"{folder}/HEAD" not in committed)
 
 
 def _runs_by_itself(root: Path, path: str, nested: Iterable[str]) -> bool:
@@ -164,14 +167,10 @@ def _sourceless(root: Path, path: str) -> bool:
 
 
 def _names_a_program(config: Path) -> bool:
-    """Return True unless every setting of a repository is known to start nothing."""
     try:
-        lines = config.read_text("utf-8", "replace").splitlines()
+        return names_a_program(config.read_text("utf-8", "replace"))
     except OSError:
         return False
-    settings = (line.strip().partition("=")[0].strip().lower() for line in lines)
-    sections = ("[core]", "[user]", "[remote ", "[branch ", "[submodule")
-    return any(s and not s.startswith(("#", ";", *sections)) and s not in _PLAIN_SETTINGS for s in settings)
 
 
 def _outermost(path: str, hidden: set[str]) -> str:

@@ -28,6 +28,7 @@ SECOND = tools(
 )  # fmt: skip
 USAGE = Usage(input_tokens=900, output_tokens=100)
 PER_REQUEST = 1_000  # tokens
+MOST_BROKEN = 1_200  # tokens that an answer that broke off counts: its input, and an estimate of its output
 RESERVED = 40_000  # more than any request is promised: its input, and max_tokens of 16,000
 GIT_CONFIG = (
     "[user]\n\tname = Test Person\n\temail = person@example.invalid\n[init]\n\tdefaultBranch = main\n"

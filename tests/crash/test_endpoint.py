@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from lopen.llm.fake_api.server import Raw
-from tests.crash.building import PER_REQUEST, Site, Standard
+from tests.crash.building import MOST_BROKEN, PER_REQUEST, Site, Standard
 from tests.crash.endpoint_faults import AWAY, EVIL, HEAD, PATIENCE, FaultyModel, broken, faults, meet
 from tests.crash.endpoint_faults import events_of as events
 from tests.crash.sweep import sites
@@ -75,7 +75,7 @@ def passing() -> list[Turn]:
 
 
 @pytest.mark.parametrize("first", range(0, len(passing()), AT_ONCE))
-def test_a_fault_that_passes_costs_its_requests_and_nothing_else(first: int, meeting: Meeting) -> None:
+def test_a_fault_that_passes_costs_its_requests_and_what_it_announced(first: int, meeting: Meeting) -> None:
     site, clean = meeting.site, meeting.standard
     meeting.model.once = faults_now = passing()[first : first + AT_ONCE]
     count = len(faults_now)
@@ -86,11 +86,9 @@ def test_a_fault_that_passes_costs_its_requests_and_nothing_else(first: int, mee
         found = site.found(root)
         assert ran.code == 0, ran.ran.err
         assert (site.asked.model, site.asked.oracle) == (clean.asked.model + count, clean.asked.oracle)
-        assert (found.tokens, found.tools, found.iterations) == (
-            PER_REQUEST * clean.asked.whole,
-            clean.found.tools,
-            clean.found.iterations,
-        )
+        assert (found.tools, found.iterations) == (clean.found.tools, clean.found.iterations)
+        whole = PER_REQUEST * clean.asked.whole
+        assert whole <= found.tokens <= whole + MOST_BROKEN * count
         assert (found.tree, found.committed) == (clean.found.tree, clean.found.committed)
 
 
