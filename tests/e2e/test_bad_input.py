@@ -90,7 +90,8 @@ def test_a_name_that_is_no_module_s_is_refused(make_project: MakeProject) -> Non
         "calc.lock",
     ):
         for command in ("run", "approve") if len(name) < 6 else ("spec",):
-            told(project.lopen(command, "--", name), 2, "invalid module name", "letters, digits")
+            words = ("invalid module name", "letters, digits") if name else ("the module's name is empty",)
+            told(project.lopen(command, "--", name), 2, *words)
 
     assert project.git("status", "--porcelain", "-uall", "--ignored") == before
 

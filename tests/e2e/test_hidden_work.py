@@ -155,8 +155,19 @@ def test_what_cannot_be_shown_is_refused(make_project: MakeProject, attributes: 
     ], found
 
 
-def test_a_file_that_the_judge_could_not_search_is_refused(make_project: MakeProject) -> None:
-    work = tools(("run_command", {"command": "truncate -s 50000001 data.bin"}), *code(), *verified("calc-t1"))
+BARE = (
+    "git init -q --bare vendor/b && cd vendor/b && git config core.bare false && git config core.worktree . && "
+    "printf '#!/bin/sh\\n' > mon.sh && git config core.fsmonitor ./mon.sh && touch refs/.keep objects/.keep"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "path"), [("truncate -s 50000001 data.bin", "data.bin"), (BARE, "vendor/b")]
+)
+def test_what_the_judge_cannot_search_or_git_would_run_is_refused(
+    make_project: MakeProject, command: str, path: str
+) -> None:
+    work = tools(("run_command", {"command": command}), *code(), *verified("calc-t1"))
     project = make_project([plan(), work])
     project.specify()
 
@@ -164,7 +175,7 @@ def test_a_file_that_the_judge_could_not_search_is_refused(make_project: MakePro
 
     assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
     (found,) = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
-    assert [f["path"] for f in found["findings"] if f["severity"] == "error"] == ["data.bin"], found
+    assert [f["path"] for f in found["findings"] if f["severity"] == "error"] == [path], found
 
 
 def test_a_file_in_another_encoding_than_its_attribute_says_is_for_the_model_to_mend(
