@@ -97,7 +97,7 @@ def sealed(*parts: str) -> str:
 
 
 def holds(seal: object, *parts: str) -> bool:
-    """Whether `seal` was made by this person over exactly `parts`."""
+    """Return True if `seal` was made by this person over exactly `parts`."""
     return seal == sealed(*parts)
 
 
@@ -160,7 +160,7 @@ def owner(connection: sqlite3.Connection) -> str:
 
 
 def is_own(connection: sqlite3.Connection) -> bool:
-    """Whether the database is this person's, or has nothing in it yet. It may be moved and copied.
+    """Return True if the database is this person's, or has nothing in it yet. It may be moved and copied.
 
     The table is read only where it is the one that `stamp` makes: a view of that name could compute for ever.
     """

@@ -66,7 +66,7 @@ def keep_below(start: str, files: dict[str, Kept]) -> None:
 
 
 def is_folder(path: str) -> bool:
-    """Whether a real folder lies there."""
+    """Return True if a real folder lies there."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
@@ -94,7 +94,7 @@ def signature_at(path: str | Path) -> Signature:
 
 
 def settled(changed_ns: int, looked_ns: int) -> bool:
-    """Whether every change after `looked_ns`, a moment before the reading, gives a file another time than this one."""
+    """Return True if every change after `looked_ns`, a moment before the reading, gives a file another time than this one."""
     ticks = _SETTLED_NS if changed_ns % _SECOND_NS else _SETTLED_COARSE_NS
     return looked_ns - changed_ns > ticks
 

@@ -40,7 +40,7 @@ def normal_command(command: str) -> str:
 
 
 def looks_like_tests(command: str, test_command: str | None) -> bool:
-    """Whether `command` runs what the specification's `verify-tests` runs, on all or on some of the tests."""
+    """Return True if `command` runs what the specification's `verify-tests` runs, on all or on some of the tests."""
     if not test_command:
         return False
     wanted = _programs(test_command)

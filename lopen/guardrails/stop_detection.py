@@ -49,7 +49,7 @@ class Stop:
 
     @property
     def premature(self) -> bool:
-        """Whether it wants an answer. In step 1 conversation is the point, and a complete session has no turns."""
+        """Return True if it wants an answer. In step 1 conversation is the point, and a complete session has no turns."""
         return self.step not in (Step.DRAFT_SPECIFICATION, Step.COMPLETE)
 
 
@@ -82,7 +82,7 @@ def _first(said: Iterable[str], kind: Kind) -> str:
 
 
 def _says(sentence: str, phrase: Phrase) -> bool:
-    """Whether the sentence says the phrase and means it."""
+    """Return True if the sentence says the phrase and means it."""
     return any(
         _meant(sentence[: match.start()], sentence[match.end() :], phrase)
         for match in phrase.pattern.finditer(sentence)

@@ -1,4 +1,4 @@
-"""Whether and how an interrupted iteration goes on: the stored conversation continued, or a fresh one that is told of it."""
+"""Continue an interrupted iteration: the stored conversation continued, or a fresh one that is told of it."""
 
 from __future__ import annotations
 

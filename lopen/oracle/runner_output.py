@@ -32,7 +32,7 @@ class Runner:
     )
 
     def spoke(self, output: str) -> bool:
-        """Whether the output has the runner's own end of a run in it."""
+        """Return True if the output has the runner's own end of a run in it."""
         if self.summary is not None:
             return self.summary.search(output) is not None
         return any(p.search(output) for p in (self.some, self.none, self.ended) if p is not None)
@@ -166,7 +166,7 @@ _PYTEST_NO_TESTS = 5  # pytest's documented exit code for "no tests were collect
 def no_tests_collected(
     exit_code: int | None, output: str, command: str, report: Counts | None = None
 ) -> bool:
-    """Whether a test command ran no test at all, which is a failure whatever its exit code.
+    """Return True if a test command ran no test at all, which is a failure whatever its exit code.
 
     Skipped tests did not run. `report` counts more than what was printed. Where several runners printed, one that
     ran tests is enough. A runner that is called plainly and says nothing of its own was not the one that ran. An
@@ -192,7 +192,7 @@ def failed_tests(output: str) -> tuple[str, ...]:
 
 
 def fewer_reported(output: str) -> bool:
-    """Whether pytest tells of fewer results than it had collected: the program ended the run, or changed the runner."""
+    """Return True if pytest tells of fewer results than it had collected: the program ended the run, or changed the runner."""
     text = plain(output)
     collected = sum(
         int(found["selected"] or int(found["collected"]) - int(found["left"] or 0))

@@ -56,7 +56,7 @@ def parse(text: str, origin: str) -> dict[str, Any]:
 
 
 def _within(tables: Mapping[str, Any], depth: int) -> bool:
-    """Whether no table lies deeper than `depth`."""
+    """Return True if no table lies deeper than `depth`."""
     level: list[Mapping[str, Any]] = [tables]
     for _ in range(depth):
         level = [value for table in level for value in table.values() if isinstance(value, Mapping)]

@@ -77,7 +77,7 @@ def trust_file() -> Path:
 
 
 def is_confirmed(project: Path, key: str, value: Value, *, file: Path | None = None) -> bool:
-    """Whether the person said yes to exactly this key and value in this project."""
+    """Return True if the person said yes to exactly this key and value in this project."""
     return _entry(value) in _confirmed(file or trust_file()).get(os.path.realpath(project), {}).get(key, [])
 
 

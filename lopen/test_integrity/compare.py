@@ -154,7 +154,7 @@ def _never_failing(gained: Sequence[Located]) -> Iterator[Finding]:
 
 
 def _may_run(skip: Skip) -> bool:
-    """Whether a skip asks for something first."""
+    """Return True if a skip asks for something first."""
     return " if " in skip.text or "importorskip" in skip.text
 
 
@@ -267,14 +267,14 @@ def _similarity(one: Located, other: Located) -> float:
 
 
 def _rewritten(one: Located, other: Located) -> bool:
-    """Whether `other` may be `one` in other words. Two short tests that call nothing look alike by chance."""
+    """Return True if `other` may be `one` in other words. Two short tests that call nothing look alike by chance."""
     wanted, said = ({text for check in x.case.real for text in check.literals} for x in (one, other))
     elsewhere = bool(_called(one)) and (not wanted or bool(wanted & said))  # else one of the same function
     return _related(one, other) and (one.path == other.path or elsewhere)
 
 
 def _related(one: Located, other: Located) -> bool:
-    """Whether `other` calls what `one` calls. A test of something else under the same name is another test."""
+    """Return True if `other` calls what `one` calls. A test of something else under the same name is another test."""
     return not (called := _called(one)) or 2 * len(called & set(_CALL.findall(other.case.body))) > len(called)
 
 
@@ -283,7 +283,7 @@ def _called(located: Located) -> set[str]:
 
 
 def _taken_up(located: Located, pairing: _Pairing) -> bool:
-    """Whether a new or grown test now says all that this one's assertions said (merged, parametrised)."""
+    """Return True if a new or grown test now says all that this one's assertions said (merged, parametrised)."""
     wanted = frozenset().union(*(check.tokens for check in located.case.real)) - COMMON
     if not any(_NAME.match(token) for token in wanted):
         return False  # numbers alone are found anywhere

@@ -136,15 +136,15 @@ def split_arguments(text: str) -> list[str]:
 
 
 def is_literal(text: str) -> bool:
-    """Whether a text is one literal value."""
+    """Return True if a text is one literal value."""
     return bool(_LITERAL.match(text))
 
 
 def always_true(condition: str) -> bool:
-    """Whether a condition holds whatever the code under test does."""
+    """Return True if a condition holds whatever the code under test does."""
     return truth(condition) == ALWAYS
 
 
 def always_equal(left: str, right: str) -> bool:
-    """Whether two expressions are equal because they are the same text. Calls may differ from call to call."""
+    """Return True if two expressions are equal because they are the same text. Calls may differ from call to call."""
     return left == right and (is_literal(left) or not _CALLS.search(left))

@@ -131,7 +131,7 @@ def _defined(text: str) -> Iterator[str]:
 
 
 def looks_like_test(path: str) -> bool:
-    """Whether a path is a test's or a test's support file by its name."""
+    """Return True if a path is a test's or a test's support file by its name."""
     return bool(
         re.search(
             r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|[/_.-])(?:tests?|spec|conftest)[_.-]|Test\w*\.java$",

@@ -60,7 +60,7 @@ class Flow(ABC):
         return False
 
     def swallows(self, handler: Node) -> bool:
-        """Whether a failed assertion ends in this handler without failing the test."""
+        """Return True if a failed assertion ends in this handler without failing the test."""
         return not may_fail(self.source, handler)
 
     def walk(self, node: Node, place: Place) -> None:
@@ -148,7 +148,7 @@ class Flow(ABC):
         return word if nothing and (ends or SKIP_WORD.search(condition)) else ""
 
     def ends_test(self, node: Node) -> bool:
-        """Whether a return leaves the walk's root, and not a function in it."""
+        """Return True if a return leaves the walk's root, and not a function in it."""
         around = (parent for parent in ancestors(node) if parent == self.root or parent.type in FUNCTIONS)
         return next(around, None) == self.root
 
@@ -274,7 +274,7 @@ class Flow(ABC):
                 self.walk(child, place)
 
     def counted(self) -> bool:
-        """Whether the test fails where fewer assertions are reached than it says."""
+        """Return True if the test fails where fewer assertions are reached than it says."""
         root = self.root
         return b"ssertions(" in self.source.code[root.start_byte : root.end_byte]
 

@@ -111,7 +111,7 @@ def _tolerances(command: str) -> list[str]:
 
 
 def _is_conditional(command: str) -> bool:
-    """Whether a test of the shell stands right before the runner."""
+    """Return True if a test of the shell stands right before the runner."""
     return (runner := RUNNER.search(command)) is not None and bool(_ASKED.search(command[: runner.start()]))
 
 
@@ -142,7 +142,7 @@ def _paths(command: str) -> list[str]:
 
 
 def no_longer_runs(was: str, now: str) -> bool:
-    """Whether a command ran tests, and the one in its place neither does nor hands over to another."""
+    """Return True if a command ran tests, and the one in its place neither does nor hands over to another."""
     return bool(RUNNER.search(was)) and not RUNNER.search(now) and not _DELEGATING.search(now)
 
 

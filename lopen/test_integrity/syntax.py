@@ -287,5 +287,5 @@ def unwrapped(node: Node) -> Node:
 
 
 def may_fail(source: ParsedFile, node: Node) -> bool:
-    """Whether something in a function or a handler may fail the test."""
+    """Return True if something in a function or a handler may fail the test."""
     return bool(_FAILS.search(source.code, node.start_byte, node.end_byte))

@@ -121,7 +121,7 @@ def _paired(lost: Sequence[Check], gained: Sequence[Check]) -> tuple[list[tuple[
 
 
 def _said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) -> bool:
-    """Whether what a dropped assertion said stands in the new ones, or in the rows of a table that grew."""
+    """Return True if what a dropped assertion said stands in the new ones, or in the rows of a table that grew."""
     if any(check.text == other.text for other in new.real):
         return True  # a helper's call stands for several, and there it still is
     said = frozenset().union(*(other.tokens for other in gained))

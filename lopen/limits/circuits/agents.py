@@ -51,7 +51,7 @@ class Spawn(Value):
 def spawn(
     state: Agents, agent_id: str, now: float, limits: AgentLimits, *, lifted: bool
 ) -> tuple[Agents, Spawn]:
-    """Whether `agent_id` may start now. `lifted`: the person's override stands, nothing is held back."""
+    """Return True if `agent_id` may start now. `lifted`: the person's override stands, nothing is held back."""
     if not lifted:
         refused = _refused(state, now, limits)
         if refused:

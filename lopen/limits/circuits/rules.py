@@ -43,7 +43,7 @@ class CircuitRule(Value):
         return not self.ladder
 
     def trips(self, count: int) -> bool:
-        """Whether so many in the window are too many."""
+        """Return True if so many in the window are too many."""
         return self.enabled and (count > self.threshold if self.over else count >= self.threshold)
 
     def cooldown(self, trips_in_row: int) -> float:

@@ -51,7 +51,7 @@ _ASSERTER = re.compile(r"(?:assert|require|is|qt)\.New\(|/(?:assert|require)\"$"
 
 
 def collects(path: str) -> bool:
-    """Whether `go test` on Linux reads the file."""
+    """Return True if `go test` on Linux reads the file."""
     name = path.rpartition("/")[2]
     named = name.endswith("_test.go") and name[0] not in "_."
     return named and "testdata/" not in path and not _FOREIGN_FILE.search(path)

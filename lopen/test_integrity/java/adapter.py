@@ -35,7 +35,7 @@ _LISTING = re.compile(r"(?:Stream|List|Set|Arrays)\.(?:of|asList)$")
 
 
 def covers(path: str) -> bool:
-    """Whether a file holds tests: by folder or by name."""
+    """Return True if a file holds tests: by folder or by name."""
     return path.endswith(".java") and bool(_PATH.search(path))
 
 
@@ -223,7 +223,7 @@ class _File:
 
 
 def _is_foreign(annotation: _Annotation) -> bool:
-    """Whether a condition on the platform leaves Linux in."""
+    """Return True if a condition on the platform leaves Linux in."""
     if annotation.name.startswith("Enabled"):
         return "LINUX" in annotation.arguments
     return bool(_FOREIGN.search(annotation.arguments)) and "LINUX" not in annotation.arguments

@@ -43,7 +43,7 @@ _ARRAYS = "(variable_declarator name: (identifier) @name value: (_) @value)"
 
 
 def covers(path: str) -> bool:
-    """Whether a path holds tests: JavaScript has no rule of its own, so its file names decide."""
+    """Return True if a path holds tests: JavaScript has no rule of its own, so its file names decide."""
     return bool(_SUFFIX.search(path) and _COLLECTED.search(path)) and "node_modules/" not in path
 
 

@@ -219,7 +219,7 @@ class JavaScriptBody(Flow):
         )
 
     def _is_awaited(self, node: Node) -> bool:
-        """Whether the test waits for a promise: it is awaited, returned, or handed to something else."""
+        """Return True if the test waits for a promise: it is awaited, returned, or handed to something else."""
         if self.settles:
             return True
         for parent in ancestors(node):

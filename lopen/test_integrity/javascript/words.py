@@ -181,7 +181,7 @@ class Words:
         return None
 
     def _does_nothing(self, function: Node, name: str) -> bool:
-        """Whether the function calls nothing; for `expect`, whether nothing in it can fail."""
+        """Return True if the function calls nothing; for `expect`, whether nothing in it can fail."""
         body = function.child_by_field_name("body")
         if body is None:
             return False
@@ -216,7 +216,7 @@ def _base(name: str) -> str:
 
 
 def at_top(node: Node) -> bool:
-    """Whether no function and no block stands around a node."""
+    """Return True if no function and no block stands around a node."""
     parent = node.parent
     while parent is not None:
         if parent.type in FUNCTIONS or parent.type == "statement_block":

@@ -239,7 +239,7 @@ _PAIRS = frozenset({"TEST", "TEST_F", "TEST_P", "TYPED_TEST", "TYPED_TEST_P", "T
 
 
 def _left_out(source: ParsedFile, node: Node) -> bool:
-    """Whether code stands under a preprocessor condition that never holds."""
+    """Return True if code stands under a preprocessor condition that never holds."""
     return any(
         each.type == "preproc_if" and truth(source.of(each.child_by_field_name("condition"))) == NEVER
         for each in ancestors(node)

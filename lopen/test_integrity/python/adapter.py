@@ -81,7 +81,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def covers(path: str) -> bool:
-    """Whether tests may stand there: by its name, or because it lies with the tests."""
+    """Return True if tests may stand there: by its name, or because it lies with the tests."""
     return path.endswith(".py") and bool(_COLLECTED.search(path) or _SUPPORT.search(path))
 
 

@@ -163,7 +163,7 @@ class _Walk:
                 self._expression(child, inner, alone=isinstance(node, ast.Expr))
 
     def _is_idle(self, node: ast.expr, statement: ast.stmt) -> bool:
-        """Whether an expression does not run what stands in it."""
+        """Return True if an expression does not run what stands in it."""
         match node:
             case ast.Lambda():
                 targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -215,7 +215,7 @@ class _Walk:
 
 
 def _asserts(node: ast.stmt) -> bool:
-    """Whether a statement is an assertion, and no call of a helper that may be what is tested."""
+    """Return True if a statement is an assertion, and no call of a helper that may be what is tested."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         return isinstance(node.value.func, ast.Attribute) and node.value.func.attr.startswith("assert")
     return isinstance(node, ast.Assert)
@@ -242,7 +242,7 @@ def _worse(outer: Kind, inner: Kind) -> Kind:
 
 
 def _leaves(node: ast.stmt) -> bool:
-    """Whether nothing behind the statement in its block runs."""
+    """Return True if nothing behind the statement in its block runs."""
     if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
         return True
     return any(True for _ in statement_skips(node, condition="")) and "importorskip" not in ast.unparse(node)
@@ -259,7 +259,7 @@ def _gives_up(body: Sequence[ast.stmt], condition: str) -> str:
 
 
 def _swallows(handler: ast.ExceptHandler) -> bool:
-    """Whether a failed assertion ends in this handler without failing the test."""
+    """Return True if a failed assertion ends in this handler without failing the test."""
     caught = handler.type
     kinds = [caught] if not isinstance(caught, ast.Tuple) else caught.elts
     names = {ast.unparse(kind).rpartition(".")[2] for kind in kinds if kind is not None}

@@ -126,7 +126,7 @@ def _ending(node: ast.stmt) -> Iterator[str]:
 
 
 def _is_exit(call: ast.Call, *, raised: bool) -> bool:
-    """Whether a call ends the process with success. A code that is computed may say anything."""
+    """Return True if a call ends the process with success. A code that is computed may say anything."""
     name = ast.unparse(call.func)
     if name == "pytest.exit":
         return any(k.arg == "returncode" and ast.unparse(k.value) == "0" for k in call.keywords)
@@ -155,7 +155,7 @@ def _load_tests(node: ast.stmt) -> tuple[list[str], str] | None:
 
 
 def _loads(function: tuple[list[str], str], *, package: bool) -> bool:
-    """Whether `load_tests` hands on tests. A package's own must look for them: else its test files are not found."""
+    """Return True if `load_tests` hands on tests. A package's own must look for them: else its test files are not found."""
     parameters, body = function
     returned = re.findall(r"^\s*return (.*)$|\A(.*)\Z", body, re.MULTILINE)
     if any(_EMPTY_SUITE.match(value) for pair in returned for value in pair if value):

@@ -116,12 +116,12 @@ def options(line: Sequence[str]) -> list[str]:
 
 
 def _is_place(word: str) -> bool:
-    """Whether a word names a part of the tests."""
+    """Return True if a word names a part of the tests."""
     return bool(_PLACE.search(word)) and not word.startswith("-") and not _USUAL_PLACE.match(word)
 
 
 def _takes_value(option: str) -> bool:
-    """Whether the word behind an option is its value."""
+    """Return True if the word behind an option is its value."""
     return option in _VALUED or (option.startswith("--") and "=" not in option and option not in _BOOLEAN)
 
 

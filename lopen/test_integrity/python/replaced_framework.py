@@ -67,7 +67,7 @@ def _targets(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
 
 
 def is_of_framework(owner: str, name: str) -> bool:
-    """Whether the framework itself has this name: adding an assertion of one's own replaces nothing."""
+    """Return True if the framework itself has this name: adding an assertion of one's own replaces nothing."""
     if owner == "pytest":
         return name in _OF_PYTEST
     if not owner.startswith("unittest"):

@@ -16,7 +16,7 @@ _CALLS = frozenset({"skip", "xfail", "skipTest", "importorskip", "exit"})
 
 
 def foreign(condition: str, *, unless: bool = False) -> bool:
-    """Whether a skip's condition asks for a platform on which lopen does not run, and so cannot hold here."""
+    """Return True if a skip's condition asks for a platform on which lopen does not run, and so cannot hold here."""
     holds = truth(condition)
     return (ALWAYS - holds if unless else holds) == ELSEWHERE
 

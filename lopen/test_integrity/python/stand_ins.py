@@ -61,7 +61,7 @@ def stub_findings(
 
 
 def _is_code(module: str) -> bool:
-    """Whether a module may hold the code under test."""
+    """Return True if a module may hold the code under test."""
     top = module.partition(".")[0]
     return top not in sys.stdlib_module_names and top not in _FOREIGN and not _SUPPORT.search(module)
 

@@ -56,7 +56,7 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 def _within(tree: ast.AST, depth: int) -> bool:
-    """Whether a tree has no more levels than `depth`. Written out, since every file of a change passes here."""
+    """Return True if a tree has no more levels than `depth`. Written out, since every file of a change passes here."""
     level: list[ast.AST] = [tree]
     for _ in range(depth):
         below: list[ast.AST] = []
@@ -243,7 +243,7 @@ def _literals(body: Sequence[ast.stmt]) -> Mapping[str, ast.expr]:
 
 
 def is_used(function: Function, root: Function) -> bool:
-    """Whether a function in a test runs: it is decorated, or mentioned by something other than a lost coroutine."""
+    """Return True if a function in a test runs: it is decorated, or mentioned by something other than a lost coroutine."""
     if function.decorator_list:
         return True
     lost = set[int]()
@@ -258,7 +258,7 @@ def is_used(function: Function, root: Function) -> bool:
 
 
 def is_mentioned(name: str, root: Function) -> bool:
-    """Whether a function reads a name."""
+    """Return True if a function reads a name."""
     return any(
         isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(root)
     )
