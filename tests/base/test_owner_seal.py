@@ -93,7 +93,7 @@ def test_what_is_no_key_keeps_nothing_and_is_said(
     as_somebody_else(monkeypatch, tmp_path)
     (tmp_path / "lopen").mkdir()
     (tmp_path / "lopen" / "seal.key").write_text(content)
-    assert "no key" in unkept()
+    assert "not a key" in unkept()
     assert holds(sealed("x"), "x")
 
 
