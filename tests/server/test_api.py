@@ -11,6 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from lopen.server.session_routes import list_sessions
 from lopen.storage.archives import archive_session
 from lopen.storage.database import Database
@@ -236,9 +238,8 @@ def test_an_unreadable_session_moves_no_archived_one_to_an_earlier_page(tmp_path
         async def run(self, work: Callable[[Any], Any]) -> Any:
             return work(SimpleNamespace(store=store, root=tmp_path))
 
-    with pytest.raises(
-        StopIteration
-    ) as ended:  # it waits for nothing: no loop, since a browser's may run in this thread
+    # It waits for nothing, so no loop is needed: a browser's may run in this thread
+    with pytest.raises(StopIteration) as ended:
         list_sessions(Served(), 0, 2).send(None)  # type: ignore[arg-type]  # its one method
     assert [session.session for session in ended.value.value.sessions] == [ids[-2]]
     store.database.close()
