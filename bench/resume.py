@@ -15,6 +15,7 @@ from typing import Any
 
 from bench.rows import Row
 from bench.session import home
+from bench.startup import LOPEN, processor_ms
 from lopen.application.approval import record, specification
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import cleaned, open_store
@@ -40,7 +41,9 @@ def rows() -> Iterator[Row]:
     with home() as folder:
         few = _Resumed(folder / "short", tasks=1, calls=10)
         many = _Resumed(folder / "long", tasks=TASKS, calls=CALLS)
+        called = _Resumed(folder / "called", tasks=1, calls=CALLS)
         os.sync()  # what making them wrote is not to be waited for
+        yield from _shown(few, called)
         pairs = [(few.seconds(), many.seconds()) for _ in range(RUNS + 1)][1:]  # the first one warms caches
         floor, measured = (statistics.median(column) for column in zip(*pairs, strict=True))
         more = statistics.median(long - short for short, long in pairs)  # both of a pair see the same machine
@@ -55,6 +58,17 @@ def rows() -> Iterator[Row]:
         )
 
 
+def _shown(few: _Project, called: _Project) -> Iterator[Row]:
+    """The processor time of looking at a session after a million calls, over after ten."""
+    for words in (("status",), ("log", "-n", "10")):
+        pairs = [(few.looked_ms(*words), called.looked_ms(*words)) for _ in range(RUNS + 1)][1:]
+        short, long = (statistics.median(column) for column in zip(*pairs, strict=True))
+        detail = f"{long:.0f} ms against {short:.0f} ms"
+        yield Row(
+            f"lopen {' '.join(words)} after {CALLS:,} calls, over after 10", long / short, 1.3, detail=detail
+        )
+
+
 class _Project:
     """A project and the moment at which a command's first request came."""
 
@@ -66,6 +80,10 @@ class _Project:
     def _answer(self, _: Any) -> Any:
         self._asked.append(time.monotonic())
         return status(401, "enough")
+
+    def looked_ms(self, *words: str) -> float:
+        """Return the processor time of `lopen WORDS` in milliseconds."""
+        return processor_ms((*LOPEN, *words), self._project.root, self._project.environment())
 
     def seconds(self) -> float:
         """From the start of `lopen resume` to its first request."""
