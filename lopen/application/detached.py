@@ -26,6 +26,7 @@ STOP_S = 10.0
 POLL_S = 0.05
 # Another process writes the rows, and SQLite does not announce writes: poll often enough for a reader.
 FOLLOW_S = 0.3
+ENDS_S = 5.0  # for the process of a session that has paused or ended
 MOST_LINES = 1_000
 
 
@@ -166,6 +167,10 @@ def follow(
         last = records[-1].seq if records else last
         yield records
         if not running:
+            break
+        time.sleep(FOLLOW_S)
+    for _ in range(round(ENDS_S / FOLLOW_S)):  # so that what the person types next finds the module free
+        if left() or not is_worked_on(root, session.module):
             return
         time.sleep(FOLLOW_S)
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import LopenError
 from lopen.base.events import Reverted
+from lopen.oracle.verdict import Verdict, accepted, verdict_from_json
 from lopen.storage.journal import ConversationStore
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import RevertIntent, Session
-from lopen.workflow.task_tree import completed_again, reopened
+from lopen.workflow.task_tree import State, completed_again, reopened
 
 if TYPE_CHECKING:
     from lopen.git.repository import Repository
@@ -41,12 +42,39 @@ def recorded(
         revert_intent=None,
         notes=(*session.notes, note),
     )
+    if intent.undo:
+        trees = [repository.tree_of(commit.sha) for commit in commits]
+        changed = _verified_again(
+            changed, list(map(verdict_from_json, store.verdicts(session.id))), [c.sha for c in commits], trees
+        )
     event = Reverted(intent.commit, intent.backup, tuple(removed), tuple(restored), intent.undo)
     with store.database.transaction():
         store.save(changed, now)
         ConversationStore(store.database, session.id, redact=str).clear()  # it rests on files that are gone
         store.append_event(session.id, now, event.name, body(event))
     return changed, event
+
+
+def _verified_again(
+    session: Session, verdicts: Sequence[Verdict], commits: Sequence[str], trees: Sequence[str]
+) -> Session:
+    """Return the session with what the verdicts say of the restored commits, so that an undo needs no new judgement.
+
+    `trees` are those of `commits`, oldest first. A verdict counts for a component if all of its tasks were committed by then.
+    """
+    passed = [v for v in verdicts if accepted(v) and v.tree in trees]
+    tree = session.tree
+    for component in tree.components:
+        made = {commits.index(t.commit) for t in component.tasks if t.commit in commits}
+        ready = not component.verified and made and all(t.state is State.COMPLETE for t in component.tasks)
+        judged = (
+            v for v in passed if v.scope == "module" or (v.scope, v.subject) == ("component", component.id)
+        )
+        if ready and any(len(trees) - 1 - trees[::-1].index(v.tree) >= max(made) for v in judged):
+            tree = tree.with_component(replace(component, verified=True))
+    whole = all(component.verified for component in tree.components)
+    complete = whole and any(v.scope == "module" and v.tree == trees[-1] for v in passed)
+    return replace(session, tree=tree, status="complete" if complete else session.status)
 
 
 def body(event: Reverted) -> str:

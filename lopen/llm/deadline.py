@@ -6,6 +6,7 @@ import math
 import socket
 import ssl
 import threading
+from contextlib import suppress
 from typing import Any, Final
 
 import httpcore2
@@ -15,6 +16,7 @@ from lopen.llm.messages import TransientFailure
 
 PIECE_BYTES: Final = 64 * 1024
 TOO_SLOW: Final = "the endpoint's answer exceeded the time limit and was dropped"
+LONGEST_WAIT_S: Final = 0.5
 _KEEP_ALIVE_S: Final = 60
 # Detects a dead connection after a few minutes instead of hours
 _SOCKET_OPTIONS: Final = [
@@ -82,12 +84,20 @@ class _DeadlineStream(httpcore2.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
-            read = self._inner.read(max_bytes, self._deadline.shorten(timeout))
+            read = self._read(max_bytes, self._deadline.shorten(timeout))
         except Exception:
             self._deadline.remaining()  # raises the deadline's own failure if that was the reason
             raise
         self._deadline.remaining()  # rejects bytes that arrived too late
         return read
+
+    def _read(self, max_bytes: int, seconds: float) -> bytes:
+        """Wait in short pieces: a signal that comes right before a wait is handled only after it."""
+        while seconds > LONGEST_WAIT_S:
+            with suppress(httpcore2.ReadTimeout):
+                return self._inner.read(max_bytes, LONGEST_WAIT_S)
+            seconds -= LONGEST_WAIT_S
+        return self._inner.read(max_bytes, seconds)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), PIECE_BYTES):

@@ -9,10 +9,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+import httpcore2
 import pytest
 
-from lopen.base.clock import FakeClock
+from lopen.base.clock import FakeClock, SystemClock
 from lopen.base.errors import LopenError
+from lopen.llm.deadline import LONGEST_WAIT_S, Deadline, _DeadlineStream
 from lopen.llm.messages import ModelError, Rejected, TransientFailure
 from lopen.llm.transport import MOST_BYTES, MOST_ERROR_BYTES, environment_proxies
 from tests.llm.conftest import Reach, ignore, request
@@ -279,3 +281,24 @@ def test_a_star_switches_every_proxy_off(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("NO_PROXY", "example.org, *")
     monkeypatch.setenv("ALL_PROXY", "http://proxy.example.org")
     assert environment_proxies() == {}
+
+
+def test_a_silent_connection_is_waited_for_in_short_pieces() -> None:
+    waits: list[float] = []
+
+    class Silent:
+        def read(self, max_bytes: int, timeout: float) -> bytes:
+            waits.append(timeout)
+            if len(waits) < 3:
+                raise httpcore2.ReadTimeout
+            return b"x"
+
+    deadline = Deadline(SystemClock())
+    deadline.begin(60)
+    stream = _DeadlineStream(Silent(), deadline)  # type: ignore[arg-type]  # it is only read from
+
+    assert stream.read(1, 10) == b"x"
+    assert waits == [LONGEST_WAIT_S] * 3
+    waits[:] = [0, 0, 0]
+    assert stream.read(1, 0.2) == b"x"
+    assert waits[3] <= 0.2

@@ -95,7 +95,9 @@ def revert(
 
 def _say_next(context: CommandContext, session: Session, *, undo: bool) -> None:
     if session.finished:
-        context.say(f"no task was reopened: {session.id} is complete")
+        context.say(
+            f"{session.id} is complete again" if undo else f"no task was reopened: {session.id} is complete"
+        )
         return
     if undo and not any(task.open for task in session.tree.tasks):
         context.say("every task is complete; the components and the module are verified again:")
