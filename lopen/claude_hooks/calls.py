@@ -253,4 +253,4 @@ class CallGuard:
     def _tree(self) -> str:
         from lopen.claude_hooks.work_tree import tree_mark  # only for a command that failed
 
-        return tree_mark(self._root)
+        return tree_mark(self._root, self._session.settings["hooks.timeout_s"] / 4)

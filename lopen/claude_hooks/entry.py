@@ -190,7 +190,8 @@ def _redis(settings: dict[str, Any], root: str) -> RedisStore:
         settings["budget.store"],
         prefix=project_prefix(settings["budget.key_prefix"], root),
         ttl_s=settings["budget.ttl_s"],
-        answer_s=0.5,
+        answer_s=max(0.5, settings["hooks.timeout_s"] / 4),
+        operation_s=settings["hooks.timeout_s"],
         evidence_max=settings["memory.evidence_max"],
     )
 

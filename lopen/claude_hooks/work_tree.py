@@ -6,17 +6,16 @@ import os
 
 from lopen.base.hashing import blake2b
 
-GIT_WITHIN_S = 0.5
 MOST_FILES = 2_000
 
 
-def tree_mark(root: str) -> str:
-    """A digest of the commit and of the tracked files that differ from it; "" where there is no git to tell.
+def tree_mark(root: str, within_s: float) -> str:
+    """A digest of the commit and of the tracked files that differ from it; "" where git does not tell within the time.
 
     Files that git does not track are left out: a test run writes some.
     """
-    head = git_lines(root, "rev-parse", "--verify", "-q", "HEAD", within_s=GIT_WITHIN_S)
-    changed = git_lines(root, "ls-files", "-m", "-z", within_s=GIT_WITHIN_S)
+    head = git_lines(root, "rev-parse", "--verify", "-q", "HEAD", within_s=within_s)
+    changed = git_lines(root, "ls-files", "-m", "-z", within_s=within_s)
     if changed is None:
         return ""
     told = [*(head or ["none"])]

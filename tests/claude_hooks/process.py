@@ -17,6 +17,7 @@ from lopen.limits.stores.sqlite_store import SqliteStore
 from lopen.storage.database import Database
 
 ROOT = Path(__file__).parents[2]
+UNHURRIED = {"LOPEN_HOOKS__TIMEOUT_S": "30"}  # a busy machine ends no hook; tests of the limit set their own
 COMMAND = [sys.executable, "-I", "-S", str(ROOT / "lopen" / "claude_hooks" / "hook.py")]
 
 
@@ -87,9 +88,9 @@ class HookedProject:
             if not k.startswith(("LOPEN_", "CLAUDE", "XDG_", "TOKEN_", "CIRCUIT_"))
         }
         own = {"XDG_DATA_HOME": os.environ["XDG_DATA_HOME"]}  # the same person's as the test's
-        return kept | own | {"PYTHONPATH": str(ROOT), "HOME": str(self.home), **self.environ}
+        return kept | own | {"PYTHONPATH": str(ROOT), "HOME": str(self.home)} | UNHURRIED | self.environ
 
-    def raw(self, event: str, stdin: bytes, timeout: float = 30) -> Answered:
+    def raw(self, event: str, stdin: bytes, timeout: float = 120) -> Answered:
         done = subprocess.run(
             [*COMMAND, event],
             input=stdin,

@@ -17,11 +17,12 @@ import pytest
 from lopen.llm.fake_api.server import Message
 from lopen.llm.messages import Usage
 from tests.claude_hooks.claude_code import installed
+from tests.claude_hooks.process import UNHURRIED
 from tests.endpoint import Body, ScriptedEndpoint, text, tool_results, tools
 from tests.project import Project
 from tests.ran import HERE, Ran
 
-RUNS_WITHIN_S = 120
+RUNS_WITHIN_S = 240
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +47,7 @@ class Claude:
             PATH=path,
             DISABLE_AUTOUPDATER="1",
             CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+            **UNHURRIED,
         )
         for command_line in (("init",), ("hooks", "install")):
             ran = self.lopen(*command_line)

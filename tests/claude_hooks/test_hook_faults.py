@@ -98,7 +98,7 @@ def test_a_store_that_is_locked_damaged_or_missing_allows(project: HookedProject
     locked = project.before("Read", {"file_path": "a"})
     holder.execute("ROLLBACK")
     holder.close()
-    assert (locked.code, "locked" in locked.err) == (0, True)
+    assert (locked.code, "nothing is held back" in locked.err) == (0, True)
     for file in (project.root / ".lopen").glob("state.db*"):
         file.unlink()
     database.write_bytes(b"no database" * 1_000)
@@ -122,7 +122,7 @@ def test_standard_input_that_never_ends_is_given_up(project: HookedProject) -> N
         assert process.stdin is not None
         process.stdin.write(b'{"session_id"')
         process.stdin.flush()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0
         assert process.stderr is not None
         assert b"took too long" in process.stderr.read()
 

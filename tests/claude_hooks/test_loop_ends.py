@@ -38,7 +38,10 @@ def test_a_used_up_budget_ends_the_loop_and_refuses_prompts_until_it_is_extended
 
 
 def test_the_second_refusal_in_a_row_and_a_wait_for_a_person_end_the_loop(project: HookedProject) -> None:
-    project.environ["LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD"] = "2"
+    project.environ |= {
+        "LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD": "2",
+        "LOPEN_CIRCUIT__SEQUENTIAL_TOOL__COOLDOWN_BASE": "600",
+    }
     read = [project.before("Read", {"file_path": name}) for name in "abcd"]
     assert [each.code for each in read] == [0, 0, 2, 2]
     assert [bool(each.stopped) for each in read] == [False, False, False, True]

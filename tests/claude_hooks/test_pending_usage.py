@@ -25,7 +25,7 @@ NOW = datetime.now(UTC)
 def locked(project: HookedProject) -> Iterator[None]:
     holder = sqlite3.connect(project.root / ".lopen" / "state.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "1"  # half of it waits for the lock
+    project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "2"  # half of it waits for the lock
     try:
         yield
     finally:
@@ -77,7 +77,7 @@ def test_a_command_counts_it_too_and_another_session_s_event(begun: HookedProjec
 def test_what_a_time_out_interrupted_is_counted_once(project: HookedProject) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:  # takes the connection and never answers
         project.environ["LOPEN_BUDGET__STORE"] = f"redis://127.0.0.1:{mute.getsockname()[1]}/0"
-        project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "0.3"
+        project.environ["LOPEN_HOOKS__TIMEOUT_S"] = "0.45"  # the store is given 0.5 s
         missed = used(project, 5_000)
     assert (missed.code, "took too long" in missed.err) == (0, True)
     project.environ.clear()

@@ -53,7 +53,7 @@ def shell(command: str, project: HookedProject, **more: str) -> subprocess.Compl
         text=True,
         cwd=project.root,
         env=project.env() | more,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 
@@ -89,7 +89,13 @@ def test_compiled_modules_hold_until_a_source_changes(project: HookedProject) ->
 
     def imported() -> tuple[bool, str]:
         done = subprocess.run(
-            hook, input=EVENT, capture_output=True, text=True, cwd=project.root, env=project.env(), timeout=30
+            hook,
+            input=EVENT,
+            capture_output=True,
+            text=True,
+            cwd=project.root,
+            env=project.env(),
+            timeout=120,
         )
         assert done.returncode == 0, done.stderr[-2_000:]
         return "import 'lopen.claude_hooks.entry'" in done.stderr, done.stdout
@@ -117,7 +123,7 @@ def test_a_call_loads_neither_third_party_nor_heavy_standard_modules(project: Ho
         text=True,
         cwd=project.root,
         env=project.env(),
-        timeout=30,
+        timeout=120,
         check=True,
     )
     loaded = set(done.stdout.split())

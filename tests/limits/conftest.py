@@ -56,7 +56,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LimitsStor
         database.close()
         return
     server: RedisServer = request.getfixturevalue("shared_redis")
-    redis = RedisStore(server.url, prefix=f"test{tmp_path.name}{id(request)}".replace("-", "_"))
+    prefix = f"test{tmp_path.name}{id(request)}".replace("-", "_")
+    redis = RedisStore(server.url, prefix=prefix, answer_s=30, operation_s=60)
     yield redis
     redis.close()
 

@@ -181,7 +181,7 @@ def test_what_a_crash_left_unsettled_counts_as_spent_once(
     where, prefix = str(tmp_path / "state.db"), ""
     if not isinstance(store, SqliteStore):
         where, prefix = request.getfixturevalue("shared_redis").url, store._key.prefix  # type: ignore[attr-defined] # the fixture's own
-    crashed = subprocess.run([sys.executable, "-c", CRASH, where, prefix], check=False, timeout=30)
+    crashed = subprocess.run([sys.executable, "-c", CRASH, where, prefix], check=False, timeout=120)
     assert crashed.returncode == 9
     meter = make_meter()
     assert [s.reserved for s in meter.states()] == [19_000] * 3

