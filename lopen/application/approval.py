@@ -13,9 +13,11 @@ from lopen.base.errors import LopenError
 from lopen.base.escape import exact
 from lopen.documents.drift import compare_hashes, section_hashes, spec_hash
 from lopen.documents.modules import module_name
-from lopen.documents.spec import Specification, load_specification
+from lopen.documents.spec import Problem, Specification, load_specification
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Approval
+
+MOST_LISTED = 20
 
 
 def specification(root: Path, store: SessionStore, module: str) -> Specification:
@@ -27,14 +29,23 @@ def specification(root: Path, store: SessionStore, module: str) -> Specification
 
 
 def checked(spec: Specification) -> Specification:
-    """Return the specification; raise `LopenError` if it has problems."""
+    """Return the specification; raise `LopenError` if it has problems, or is not written yet."""
     if spec.problems:
-        listed = "".join(f"\n  {p}" for p in spec.problems[:20])
         raise LopenError(
-            f"the specification has problems:{listed}",
+            f"the specification has problems:{_listed(spec.problems)}",
             hint=f"fix them, then: lopen approve {spec.module}",
         )
+    if spec.unwritten:
+        raise LopenError(
+            f"the specification is not finished:{_listed(spec.unwritten)}",
+            hint=f"write what is missing, then: lopen approve {spec.module}",
+        )
     return spec
+
+
+def _listed(problems: Sequence[Problem]) -> str:
+    """Return the problems, each on a line of its own with its path in the project."""
+    return "".join(f"\n  {'/'.join(p.path.parts[-3:])}:{p.line}: {p.message}" for p in problems[:MOST_LISTED])
 
 
 def expected(spec: Specification, digest: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 
+from lopen.application.approval import checked
 from lopen.application.command_context import CommandContext
 from lopen.application.open_store import created, one_session, open_store, store_of
 from lopen.application.revert_record import refuse_unfinished
@@ -23,6 +24,7 @@ from lopen.documents.spec import load_specification
 from lopen.example import APPROVAL_NOTE
 from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
+from lopen.settings.schema import Settings
 from lopen.storage.folder import module_lock
 from lopen.storage.project_documents import write_plan
 from lopen.storage.sessions import SessionStore
@@ -53,6 +55,7 @@ def drive_module(
     if found is not None and loaded.settings.session.auto_resume:
         if only == "building" and found.approval is not None:
             _require_plan(found)
+        _require_key(loaded.settings, options, dry_run=dry_run)
         return _drive(context, store, found, options, only, resumed=True, dry_run=dry_run)
     if only == "requirement_gathering" and not options.prompt:
         _ask_to_draft(context, module, loaded.settings.models.requirement_gathering)
@@ -72,8 +75,11 @@ def drive_module(
         raise _no_plan(module)
     if not drafts:
         require_repository(context.root, loaded.settings, module)
-        # No session starts without a readable specification.
-        load_specification(spec_path(context.root, module), module=module)
+        # No session starts without a specification that is readable and written.
+        spec = load_specification(spec_path(context.root, module), module=module)
+        if store.approval(module) is None and not spec.problems:
+            checked(spec)
+    _require_key(loaded.settings, options, dry_run=dry_run)
     store = created(context, store)  # create nothing for a session that cannot start
     now = datetime.now(UTC)
     session = Session(store.new_id(module, now), module, now)
@@ -87,7 +93,18 @@ def drive_session(context: CommandContext, wanted: str | None, options: ResumeOp
     if session.finished:
         context.say(f"{session.id} is complete: nothing to resume")
         return ExitCode.OK
+    if context.resumable and not options.model:
+        _refuse_demo(store, session)
+    _require_key(context.load(options.flags()).settings, options, dry_run=False)
     return _drive(context, store, session, options, "", resumed=True)
+
+
+def _require_key(settings: Settings, options: ResumeOptions, *, dry_run: bool) -> None:
+    """Raise `NoCredentials` before anything is made: a run that cannot ask a model leaves no failed session."""
+    from lopen.application.session_model import REPLAY, require_credentials
+
+    if not (dry_run or options.model.startswith(REPLAY)):
+        require_credentials(settings)
 
 
 def _ask_to_draft(context: CommandContext, module: str, model: str) -> None:
@@ -180,8 +197,6 @@ def _drive(
         draft = only == "requirement_gathering"
         run = stack.enter_context(wired(context, loaded, store, session, options, draft=draft))
         tried = not resumed
-        if draft and tried:
-            run.loop.models.calls.connect()  # no session begins that cannot ask a model
         with _failing_disk(context):
             try:
                 waits = start(run.loop, resumed=resumed)

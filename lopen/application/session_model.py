@@ -38,10 +38,16 @@ from lopen.storage.journal import Journal
 from lopen.workflow.session import Session
 
 REPLAY = "replay:"
+KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
 def require_credentials(settings: Settings) -> None:
-    """Raise `NoCredentials` if the endpoint of the settings needs a key and there is none. Send nothing."""
+    """Raise `NoCredentials` if the endpoint of the settings needs a key and there is none. Send nothing.
+
+    A key in the environment is enough: importing the SDK to look further takes a second or two.
+    """
+    if settings.model.provider != "anthropic" or any(os.environ.get(name) for name in KEY_VARIABLES):
+        return
     model = AnthropicModel(settings.model, os.environ, SystemClock())
     try:
         model.connect()

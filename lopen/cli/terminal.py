@@ -78,12 +78,17 @@ class TerminalApprover:
 
     def approve(self, spec: Specification) -> bool:
         """Return True only if the person approves this specification now."""
-        from lopen.application.approval import record, show
+        from lopen.application.approval import checked, record, show
         from lopen.application.estimate import tell
 
         if enclosing_session() is not None:
             return False
         with self._view.suspended():
+            try:
+                checked(spec)
+            except LopenError as error:
+                self._context.warn(error.message)
+                return False
             show(self._context, spec, self._store.approval(spec.module))
             tell(self._context, spec, self._store, self._settings)
             if not yes(f"approve {spec.module} and build it?"):

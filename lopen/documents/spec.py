@@ -25,6 +25,7 @@ SKILLS_AND_HOOKS = "Skills & Hooks"
 REQUIRED = (OVERVIEW, ACCEPTANCE_CRITERIA, DEPENDENCIES, SKILLS_AND_HOOKS)
 OPTIONAL = ("Notes", "References")
 UNCHANGED = "still as lopen init wrote it"
+UNWRITTEN = 3  # of the template's five sentences: a specification with so many is not written yet
 
 # The sentences that `lopen init` writes into a new specification, for the author to replace
 NEW_DESCRIPTION = "One sentence on what {module} is for."
@@ -76,6 +77,20 @@ class Specification:
     def criterion(self, criterion_id: str) -> Criterion | None:
         """Return the criterion with that id."""
         return next((c for c in self.criteria if c.id == criterion_id), None)
+
+    @property
+    def unwritten(self) -> tuple[Problem, ...]:
+        """Why a person cannot approve it yet although it has no problems: it is the template, or a criterion is open."""
+        template = sum(w.message.startswith(UNCHANGED) for w in self.warnings) >= UNWRITTEN
+        found = [Problem(self.path, 1, "this is still the template of lopen init")] if template else []
+        for criterion in self.criteria:
+            if mark := _PLACEHOLDER.search(criterion.text):
+                text = f"{criterion.id} still says {mark[0]}: {criterion.text}"
+                found.append(Problem(self.path, criterion.line, text))
+            elif criterion.text == NEW_CRITERIA[0] and not template:
+                text = f"{criterion.id} is still the template's: {criterion.text}"
+                found.append(Problem(self.path, criterion.line, text))
+        return tuple(found)
 
     @property
     def command_lines(self) -> dict[str, str | None]:

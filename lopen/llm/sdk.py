@@ -32,7 +32,7 @@ LONGEST_ADDRESS: Final = 200
 SCRUBBED: Final = "[key]"
 NO_KEY: Final = "no key for the model endpoint was found"
 CREDENTIALS_HINT: Final = {
-    "anthropic": "Set ANTHROPIC_API_KEY, then run `lopen doctor`.",
+    "anthropic": "to set one: export ANTHROPIC_API_KEY=sk-ant-...; to try it: lopen doctor",
     "bedrock": "Set AWS_REGION and AWS credentials, as the AWS command line uses them, or AWS_BEARER_TOKEN_BEDROCK.",
     "vertex": "Set CLOUD_ML_REGION and ANTHROPIC_VERTEX_PROJECT_ID, and log in with gcloud.",
     "foundry": "Set ANTHROPIC_FOUNDRY_API_KEY and ANTHROPIC_FOUNDRY_RESOURCE.",

@@ -14,6 +14,11 @@ NO_KEY = {
     "LOPEN_MODEL__BASE_URL": "http://example.invalid",
 }
 
+NO_KEY_SAID = [
+    "lopen: no key for the model endpoint was found",
+    "  to set one: export ANTHROPIC_API_KEY=sk-ant-...; to try it: lopen doctor",
+]
+
 
 def test_a_name_nearly_right_is_answered_with_the_right_one(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
@@ -58,11 +63,33 @@ def test_a_missing_key_is_said_before_the_approval_is_asked(
     assert b"[y/N" not in shown
 
 
-def test_a_draft_without_a_key_leaves_no_session(make_project: MakeProject) -> None:
+def test_without_a_key_nothing_is_made(make_project: MakeProject) -> None:
     project = make_project()
-    ran = project.lopen("spec", "report", "-p", "Make a report", **NO_KEY)
-    assert (ran.code, "no key for the model endpoint was found" in ran.err) == (1, True)
-    assert "no sessions yet" in project.lopen("session", "list").out
+    project.specify()
+    for line in ("spec report -p x", "run calc", "run calc --unattended", "plan calc", "run new -p x"):
+        ran = project.lopen(*line.split(), **NO_KEY)
+        assert (ran.code, ran.err.splitlines()) == (1, NO_KEY_SAID), line
+    code, shown = on_a_terminal(project, "run", "calc", **NO_KEY)
+    assert (code, shown.decode().splitlines()) == (1, NO_KEY_SAID)
+    assert not (project.root / ".lopen").exists()
+    assert project.lopen("run", "calc", "--dry-run", **NO_KEY).code == 0  # it sends nothing
+
+
+def test_what_is_not_written_is_not_approved(make_project: MakeProject) -> None:
+    project = make_project()
+    assert project.lopen("init", "report").code == 0
+    project.specify(text=specification(criteria=("add(1, 2) is 3", "TODO: what of a wrong input?")))
+    for module, line in (
+        ("report", "specs/report/SPECIFICATION.md:1: this is still the template of lopen init"),
+        ("calc", "specs/calc/SPECIFICATION.md:12: AC-2 still says TODO: TODO: what of a wrong input?"),
+    ):
+        assert project.lopen("check", module).code == 0  # a warning there
+        for command in ("approve M --yes", "approve M --expect 0123456789abcdef", "approve M", "run M"):
+            ran = project.lopen(*command.replace("M", module).split())
+            assert (ran.code, line in ran.err) == (1, True), (command, ran.err)
+            assert f"write what is missing, then: lopen approve {module}" in ran.err
+    assert project.lopen("session", "list").out.startswith("no sessions yet")
+    assert project.requests == []
 
 
 def test_status_fits_a_screen_however_long_the_plan_is(make_project: MakeProject) -> None:

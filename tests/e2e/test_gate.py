@@ -177,7 +177,7 @@ def test_a_session_s_own_processes_cannot_start_lopen_here(make_project: MakePro
     here = f"PYTHONPATH={HERE}"
     calls = [
         *(f"{here} {LOPEN} {line}" for line in starts),
-        f"env -i {here} HOME=$HOME setsid -w {LOPEN} run calc",
+        f"env -i {here} HOME=$HOME ANTHROPIC_API_KEY=none setsid -w {LOPEN} run calc",
     ]
     command = "; echo ----;".join(f"({line}) 2>&1" for line in calls)
     said: list[str] = []

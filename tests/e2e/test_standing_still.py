@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import Message, silence, tools
+from tests.endpoint import Message, silence, status, tools
 from tests.project import Project, build, plan
 
 
@@ -20,7 +20,7 @@ def failing(task: str) -> Message:
 
 
 def test_after_a_failure_it_says_the_cause_how_to_mend_it_and_the_command(make_project: MakeProject) -> None:
-    project = make_project([], ANTHROPIC_API_KEY="")
+    project = make_project([status(401, "invalid x-api-key")])
     project.specify()
     failed = project.approved_run()
     assert failed.code == 1

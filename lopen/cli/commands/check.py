@@ -12,8 +12,6 @@ from lopen.base.errors import ExitCode, LopenError
 from lopen.cli.command import command
 from lopen.cli.parameters import OptionalModule
 
-UNWRITTEN = 3  # of the template's five sentences: a specification with so many is not written yet
-
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
@@ -27,7 +25,7 @@ class SpecProblem:
 @command
 def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     """Validate specifications. Exit code 1: a specification has a problem (warnings do not count)."""
-    from lopen.documents.spec import UNCHANGED
+    from lopen.documents.spec import UNCHANGED, UNWRITTEN
 
     problems = warnings = 0
     unwritten = []
@@ -48,7 +46,9 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
     if not context.json:
         also = f", {_counted(warnings, 'warning')}" if warnings else ""
         for name in unwritten:
-            context.say(f"{name} is still the template of lopen init: write it before you approve it")
+            context.say(
+                f"{name} is still the template of lopen init: lopen approve refuses it until it is written"
+            )
         context.say(f"{', '.join(modules) or 'no module'}: {_counted(problems, 'problem')}{also}")
     return ExitCode.FAILED if problems else ExitCode.OK
 
