@@ -26,8 +26,11 @@ from lopen.storage.audit import EventLine, newest_event, project_lines, session_
 
 POLL_S = 0.05  # SQLite does not announce the writes of another process
 AFTER_FAILURE_S = 1.0
-KEPT = 2_000  # events in memory
-PAGE = 1_000  # events read from the database at once
+KEPT, KEPT_CHARACTERS = 2_000, 4_000_000  # events in memory: at most so many, and so much text
+PAGE = 250  # events read from the database at once
+CHUNK_CHARACTERS = (
+    64_000  # text handed to a connection at once: a reader that is slow holds no more than that
+)
 
 
 class EventFeed:
@@ -36,6 +39,7 @@ class EventFeed:
     def __init__(self, project: ServedProject) -> None:
         self._project = project
         self._kept: deque[EventLine] = deque()
+        self._characters = 0  # of the text in `_kept`
         self._floor = 0  # every event above this number is in `_kept`
         self._newest = 0
         self._version: tuple[int, int] | None = None
@@ -81,7 +85,7 @@ class EventFeed:
     async def _join(self) -> None:
         if self._task is None:
             self._floor = self._newest = await self._project.run(_position, None)
-            self._kept.clear()
+            self._forget()
             if self._task is None:
                 self._task = asyncio.create_task(self._watch())
                 self._task.add_done_callback(lambda _: self._wake())
@@ -100,20 +104,30 @@ class EventFeed:
                 await asyncio.sleep(AFTER_FAILURE_S)
                 continue
             if newest < self._newest:  # the database was replaced
-                self._kept.clear()
+                self._forget()
                 self._floor = self._newest = newest
             self._version = version
             if live != self._live:
                 self._live = live
                 self._wake()
             if lines:
-                self._kept.extend(lines)
-                self._newest = lines[-1].seq
-                while len(self._kept) > KEPT:
-                    self._floor = self._kept.popleft().seq
+                self._keep(lines)
                 self._wake()
             if len(lines) < PAGE:
                 await asyncio.sleep(POLL_S)
+
+    def _keep(self, lines: list[EventLine]) -> None:
+        self._kept.extend(lines)
+        self._newest = lines[-1].seq
+        self._characters += sum(len(line.text) for line in lines)
+        while len(self._kept) > KEPT or self._characters > KEPT_CHARACTERS:
+            oldest = self._kept.popleft()
+            self._floor = oldest.seq
+            self._characters -= len(oldest.text)
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._characters = 0
 
     def _wake(self) -> None:
         self._changed.set()
@@ -152,15 +166,16 @@ def _page(project: OpenProject, session: str | None, after: int) -> tuple[list[E
 
 def _news(
     project: OpenProject, after: int, version: tuple[int, int] | None
-) -> tuple[tuple[int, int], list[EventLine], int, dict[str, LiveText]]:
-    """Return the database's version, new events if it changed, the newest number, and what models are writing."""
+) -> tuple[tuple[int, int] | None, list[EventLine], int, dict[str, LiveText]]:
+    """Return the version that was read whole, new events if it changed, the newest number, and what models are writing."""
     now = project.store.database.version()
     found = (read_live_text(path) for path in live_texts(project.root))
     live = {each.session: each for each in found if each is not None}
     if now == version:
         return now, [], after, live
     lines = project_lines(project.store, after=after, limit=PAGE)
-    return now, lines, lines[-1].seq if lines else newest_event(project.store), live
+    seen = version if len(lines) == PAGE else now  # after a full page there may be more of the same version
+    return seen, lines, lines[-1].seq if lines else newest_event(project.store), live
 
 
 def _pieces(
@@ -233,7 +248,17 @@ def _chunk(line: EventLine) -> str:
 async def _chunks(feed: EventFeed, session: str | None, after: int) -> AsyncIterator[bytes]:
     yield f"retry: {RETRY_MS}\n\n".encode()
     async for lines in feed.lines(session, after, HEARTBEAT_S):
-        yield ("".join(map(_chunk, lines)) or ": heartbeat\n\n").encode("utf-8", "replace")
+        if not lines:
+            yield b": heartbeat\n\n"
+        texts, size = list[str](), 0
+        for text in map(_chunk, lines):
+            texts.append(text)
+            size += len(text)
+            if size >= CHUNK_CHARACTERS:
+                yield "".join(texts).encode("utf-8", "replace")
+                texts, size = [], 0
+        if texts:
+            yield "".join(texts).encode("utf-8", "replace")
 
 
 def _feed(request: Request, project: ServedProject) -> EventFeed:

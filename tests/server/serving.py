@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.project import Project
 
 START_S = 60
 END_S = 20
+SILENT_S = 60
 
 
 class Server:
@@ -46,16 +48,19 @@ class Server:
         return answer.json()
 
     def events(self, path: str, last: int = 0) -> Iterator[tuple[int, str, dict[str, Any]]]:
-        """Id, name and data of the events of a stream, without end."""
+        """Id, name and data of the events of a stream, without end. Fails after `SILENT_S` with heartbeats alone."""
         with self.client.stream("GET", path, headers={"last-event-id": str(last)} if last else {}) as answer:
             assert answer.status_code == 200, answer.read()
             found = {"id": "0", "event": "message", "data": ""}
+            deadline = time.monotonic() + SILENT_S
             for line in answer.iter_lines():
+                assert time.monotonic() < deadline, f"no event of {path} for {SILENT_S} s"
                 name, _, value = line.partition(": ")
                 if name in found:
                     found[name] = value
                 elif not line and found["data"]:
                     yield int(found["id"]), found["event"], json.loads(found["data"])
+                    deadline = time.monotonic() + SILENT_S
                     found = {"id": "0", "event": "message", "data": ""}
 
     def end(self) -> tuple[int, str]:
