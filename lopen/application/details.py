@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from lopen.application.limits import looked_up
 from lopen.application.session_report import CriterionState, criterion_states, present_verdicts
 from lopen.base.clock import SystemClock
 from lopen.base.errors import LopenError, did_you_mean
+from lopen.documents.modules import find_modules
 from lopen.limits.admin_actions import NoSuch
 from lopen.storage.archives import archived_sessions, open_archive
 from lopen.storage.audit import PREFIX, CallRecord, VerificationRecord, recorded_call, verifications
@@ -110,22 +111,28 @@ def details(context: CommandContext, store: SessionStore, wanted: str) -> Detail
             result = _verdict(found, session, wanted)
         if result is not None:
             return result
-    raise no_details(store, wanted)
+    raise no_details(context, store, wanted)
 
 
-def session_with(store: SessionStore, task: str) -> Session:
-    """Return the newest session that has the task, archived ones last."""
+def find_task(context: CommandContext, store: SessionStore, wanted: str) -> tuple[Session, Task]:
+    """Return a task with the newest session that has it, archived ones last."""
     for _, session in every_session(store):
-        if session.tree.task(task) is not None:
-            return session
-    raise no_details(store, task)
+        if (task := session.tree.task(wanted)) is not None:
+            return session, task
+    raise no_details(context, store, wanted)
 
 
-def no_details(store: SessionStore, wanted: str) -> NoSuch:
-    """Return the error for a name that nothing has."""
+def no_details(context: CommandContext, store: SessionStore, wanted: str) -> NoSuch:
+    """Return the error for a name that nothing has, or for a module of which there is nothing to show yet."""
+    modules = find_modules(context.root)
+    if store.ids(module=wanted):
+        hint = f"its tasks: lopen status {wanted}; its change: lopen diff {wanted}"
+        return NoSuch(f"{wanted} is a module without a verdict so far", hint=hint)
+    if wanted in modules:
+        return NoSuch(f"{wanted} is not built yet", hint=f"to build it: lopen run {wanted}")
     hint = "tasks and components: lopen status; verdicts, calls and verifications: lopen log -v"
-    text = f"there is no task, verdict, call or verification named {wanted}"
-    return NoSuch(text, hint=did_you_mean(wanted, _names(store), hint))
+    text = f"there is no task, module, verdict, call or verification named {wanted}"
+    return NoSuch(text, hint=did_you_mean(wanted, (*_names(store), *modules), hint))
 
 
 def _names(store: SessionStore) -> Iterator[str]:
@@ -157,7 +164,7 @@ def task_details(context: CommandContext, store: SessionStore, session: Session,
     """Return a task of the session in full."""
     task, owner = session.tree.task(task_id), session.tree.owner(task_id)
     if task is None or owner is None:
-        raise no_details(store, task_id)
+        raise no_details(context, store, task_id)
     verdicts = present_verdicts(store, session)
     own = [v for v in verdicts if v["subject"] == task.id]
     wider = [v for v in verdicts if v["subject"] in (owner.id, session.module)] if task.commit else []
@@ -213,6 +220,32 @@ def module_diff(context: CommandContext, session: Session) -> str:
         if not session.finished or after is None:
             after = repository.snapshot()
         return redact(repository.diff(before, after)) if before else ""
+
+
+def merged_into(context: CommandContext, session: Session) -> str | None:
+    """Return the branch that a complete session's work was merged into; None where it was not, or nothing tells."""
+    commits = [t.commit for t in session.tree.tasks if t.commit]
+    if not (session.finished and commits and session.branch and session.start_branch):
+        return None
+    with suppress(LopenError), _reading(context, session) as (repository, _):
+        tip = repository.branch_tip(session.branch) or commits[-1]  # a merged branch may be deleted
+        base = repository.branch_tip(session.start_branch)
+        if base is not None and repository.reachable(tip, base):
+            return session.start_branch
+    return None
+
+
+def closing_lines(context: CommandContext, session: Session) -> list[str]:
+    """Return where the work of a complete session is, or the commands that show, merge and propose it."""
+    if session.branch is None:
+        return []
+    if target := merged_into(context, session):
+        return [f"{session.branch} is merged into {target}"]
+    return [
+        f"next: lopen diff {session.module}   (shows the change)",
+        f"      lopen merge {session.module}  (merges it if the verify commands pass on the result)",
+        f"      lopen pr {session.module}     (opens a pull request)",
+    ]
 
 
 @contextmanager

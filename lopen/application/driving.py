@@ -69,6 +69,7 @@ def drive_module(
     ):
         write_plan(context.root, last)  # a killed process may not have written it
         context.say(f"{module} is complete (session {last.id}) and its specification has not changed")
+        tell_next(context, last)
         context.emit("already_complete", session=last.id, module=module)
         return ExitCode.OK
     if only == "building" and store.approval(module) is not None:
@@ -255,6 +256,8 @@ def finish(context: CommandContext, loop: SessionContext, session: Session, only
     notify(loop, code, message)
     if line:
         context.say(line)
+    elif session.finished and context.resumable:
+        tell_next(context, session)
     return code
 
 
@@ -267,6 +270,15 @@ _DESKTOP = (
     "XDG_RUNTIME_DIR",
     "DBUS_SESSION_BUS_ADDRESS",
 )
+
+
+def tell_next(context: CommandContext, session: Session) -> None:
+    """Say where the work of a complete session is, or the commands that show, merge and propose it."""
+    from lopen.application.details import closing_lines
+
+    if not context.json:
+        for line in closing_lines(context, session):
+            context.say(line)
 
 
 def notify(loop: SessionContext, code: ExitCode, message: str) -> None:

@@ -172,7 +172,7 @@ def _tell_request(context: CommandContext, found: Request, step: Step) -> None:
     for block in found.system:
         context.say(block.text)
     context.say(found.messages[0]["content"][0]["text"])
-    price = dollars(None) if cost is None else f"at most {dollars(cost, 4)}"
+    price = dollars(None) if cost is None else f"at most {dollars(cost)}"
     context.say(
         f"first request: model {found.model}, about {tokens:,} tokens in, at most {found.max_tokens:,} out: {price}"
     )

@@ -12,19 +12,19 @@ NAMES = ("warning_threshold", "confirmation_threshold", "pause_threshold")
 ORDER = "warning_threshold < confirmation_threshold <= pause_threshold must hold"
 
 
-def dollars(usd: float | None, digits: int = 2) -> str:
+def dollars(usd: float | None) -> str:
     """Return an amount in US dollars as text; None is the cost of a model without a known price.
 
     An amount below one cent gets four digits, so that it does not read as nothing.
     """
     if usd is None:
         return "price unknown"
-    return f"${usd:.{4 if 0 < usd < CENT else digits}f}"
+    return f"${usd:,.{4 if 0 < usd < CENT else 2}f}"
 
 
-def cost_text(cost_usd: float, unpriced_tokens: int, digits: int = 2) -> str:
+def cost_text(cost_usd: float, unpriced_tokens: int) -> str:
     """Return a cost as text, with the number of tokens that have no known price."""
-    said = dollars(cost_usd, digits)
+    said = dollars(cost_usd)
     return f"{said} and {unpriced_tokens:,} tokens without a known price" if unpriced_tokens else said
 
 

@@ -122,7 +122,7 @@ async def get_task(project: Chosen, module: ModuleName, task: TaskId) -> models.
     def work(opened: OpenProject) -> dict[str, Any]:
         found = details(opened.context, opened.store, task)
         if not isinstance(found, TaskDetails) or found.module != module:
-            raise no_details(opened.store, task)
+            raise no_details(opened.context, opened.store, task)
         return asdict(found) | {"verifications": [asdict(v) | {"name": v.name} for v in found.verifications]}
 
     return models.TaskResponse(**await project.run(work))

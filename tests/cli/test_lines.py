@@ -39,8 +39,8 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     (e.SessionFailed("no key", "set one"), "failed: no key; set one"),
     (
         e.SessionComplete("calc", 1, 2, 2, 0.5, 12_345, "lopen/calc", "git merge lopen/calc", ("UTC",)),
-        "calc is complete: 1 component, 2 tasks, 2 commits, 12,345 tokens, $0.5000; assumed: UTC; "
-        "branch lopen/calc, merge with: git merge lopen/calc",
+        "calc is complete: 1 component, 2 tasks, 2 commits, 12,345 tokens, $0.50; assumed: UTC; "
+        "branch lopen/calc",
     ),
     (
         e.StepEntered("break_into_tasks", 5, "planning", "component_selected"),
@@ -68,7 +68,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     (e.ModelInput("write_file", "{"), None),
     (
         e.TurnEnded(2, "m", "tool_use", 100, 50, 2_000, 300, 0.0123, 4.25, "text"),
-        "turn 2: 2,400 tokens in (2,000 cached), 50 out, $0.0123, 4.2 s, tool_use",
+        "turn 2: 2,400 tokens in (2,000 cached), 50 out, $0.01, 4.2 s, tool_use",
     ),
     (
         e.TurnEnded(1, "m", "end_turn", 100, 50, 0, 0, None, 1.0, purpose="oracle"),

@@ -169,7 +169,8 @@ def test_a_detached_head_is_where_the_branch_begins(make_project: MakeProject) -
 
     assert ran.code == 0, ran.out + ran.err
     assert f"HEAD is detached; the branch starts at {start[:12]}" in ran.out
-    assert "merge with: git switch main && git merge lopen/calc" in ran.out
+    merge = project.lopen("log", "--json").named("session_complete")[-1]["merge_command"]
+    assert merge == "git switch main && git merge lopen/calc"
     assert project.git("rev-parse", "lopen/calc~2") == start
 
 

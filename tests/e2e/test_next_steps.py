@@ -33,9 +33,10 @@ def pasted(project: Project, line: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def merge_line(out: str) -> str:
-    """The merge command of a run's last report."""
-    return out.rpartition("merge with: ")[2].splitlines()[0]
+def merge_line(project: Project) -> str:
+    """The merge command of git that the latest run reports to programs."""
+    line: str = project.lopen("log", "--json").named("session_complete")[-1]["merge_command"]
+    return line
 
 
 def again(task_id: str) -> object:
@@ -55,7 +56,7 @@ def test_a_second_session_is_merged_where_the_first_began(make_project: MakeProj
     project.specify(text=specification(criteria=("add(1, 2) is 3 at once",)))
     ran = project.approved_run()
     assert ran.code == 0, ran.out + ran.err
-    line = merge_line(ran.out)
+    line = merge_line(project)
     assert line == "git switch trunk && git merge lopen/calc"
     assert_merges(project, line, "trunk")
 
@@ -84,7 +85,7 @@ def test_from_a_detached_head_it_is_merged_into_the_usual_branch(make_project: M
     project.specify()
     ran = project.approved_run()
     assert ran.code == 0, ran.out + ran.err
-    assert_merges(project, merge_line(ran.out), "main")
+    assert_merges(project, merge_line(project), "main")
 
 
 def test_where_no_other_branch_is_left_one_is_made(make_project: MakeProject) -> None:
@@ -94,7 +95,7 @@ def test_where_no_other_branch_is_left_one_is_made(make_project: MakeProject) ->
     project.specify()
     ran = project.approved_run()
     assert ran.code == 0, ran.out + ran.err
-    assert_merges(project, merge_line(ran.out), "main")
+    assert_merges(project, merge_line(project), "main")
 
 
 def test_after_a_lost_database_it_is_merged_into_the_usual_branch(make_project: MakeProject) -> None:
@@ -106,7 +107,40 @@ def test_after_a_lost_database_it_is_merged_into_the_usual_branch(make_project: 
     assert project.lopen("approve", "calc", "--yes").code == 0
     ran = project.lopen("run", "calc")
     assert ran.code == 0, ran.out + ran.err
-    assert_merges(project, merge_line(ran.out), "main")
+    assert_merges(project, merge_line(project), "main")
+
+
+def test_a_finished_run_names_what_to_do_next_until_it_is_merged(make_project: MakeProject) -> None:
+    project = make_project([plan(), build("calc-t1")])
+    project.specify()
+    ran = project.approved_run()
+    assert ran.code == 0, ran.out + ran.err
+    diff, merge, pr = (
+        line.split("next:")[-1].partition("(")[0].strip() for line in ran.out.splitlines()[-3:]
+    )
+    assert [diff, merge, pr] == ["lopen diff calc", "lopen merge calc", "lopen pr calc"]
+    for again in ("status calc", "status calc --all", "run calc"):
+        assert project.lopen(*again.split()).out.splitlines()[-3:] == ran.out.splitlines()[-3:]
+    assert "+def add(a, b):" in pasted(project, diff).stdout
+    assert "Built with lopen" in pasted(project, pr).stdout
+    done = pasted(project, merge)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (
+        0,
+        "to delete the branch: git branch -d lopen/calc",
+    )
+    for delete in ("status", "branch -d lopen/calc"):  # also where the branch is gone
+        project.git(*delete.split())
+        assert project.lopen("status", "calc").last_line == "lopen/calc is merged into main"
+    project.specify("other")
+    for line, code, said in (
+        ("show calk", 1, "did you mean calc?"),
+        ("diff calk", 1, "did you mean calc?"),
+        ("show other", 1, "other is not built yet\n  to build it: lopen run other"),
+        ("diff other", 1, "other is not built yet\n  to build it: lopen run other"),
+        ("show calc", 0, ""),
+    ):
+        shown = project.lopen(*line.split())
+        assert (shown.code, said in shown.err) == (code, True), (line, shown.err)
 
 
 def assert_merges(project: Project, line: str, into: str) -> None:

@@ -32,7 +32,7 @@ def modules(context: CommandContext) -> ExitCode:
         if budget is not None:
             counts = (budget.tokens_used, budget.cost_usd, budget.unpriced_tokens)
             used = dict(zip(used, counts, strict=True))
-        spent = f"{used['tokens']:,} tokens, {cost_text(used['cost_usd'], int(used['unpriced_tokens']), 4)}"
+        spent = f"{used['tokens']:,} tokens, {cost_text(used['cost_usd'], int(used['unpriced_tokens']))}"
         context.emit(
             "module",
             session=session.id if session else "",

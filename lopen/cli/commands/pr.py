@@ -13,6 +13,7 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
 from lopen.base.escape import inert
+from lopen.base.money import cost_text
 from lopen.base.trusted_programs import find_on_path
 from lopen.cli.command import command
 from lopen.cli.parameters import LatestModule
@@ -125,7 +126,7 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
     yield from _listed("Assumptions", session.assumptions)
     yield from _listed("Accepted by a person although the judge could not tell", session.accepted)
     if budget is not None:
-        yield f"\nTokens: {budget.tokens_used:,}. Cost: ${budget.cost_usd:.2f}."
+        yield f"\nTokens: {budget.tokens_used:,}. Cost: {cost_text(budget.cost_usd, budget.unpriced_tokens)}."
     yield f"\nBuilt with lopen, session {session.id}."
 
 

@@ -30,7 +30,11 @@ ShownArgument = Annotated[
 ]
 DiffTask = Annotated[
     str | None,
-    typer.Argument(help="Task id (default: the latest session's whole module).", autocompletion=tasks),
+    typer.Argument(
+        metavar="TASK|MODULE",
+        help="Task or module (default: the latest session's module).",
+        autocompletion=tasks,
+    ),
 ]
 HOLDS = {"yes": "holds", "no": "does not hold", "cannot_tell": "not known", "open": "not judged"}
 LINES_OF_OTHERS = 10  # of a verification that is shown among others
@@ -62,19 +66,16 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
 
 @command
 def diff(context: CommandContext, task: DiffTask = None) -> ExitCode:
-    """Show what a task changed; without a task, what the latest session has changed since it began."""
-    from lopen.application.details import module_diff, no_details, session_with, task_diff
-    from lopen.application.open_store import one_session, open_store
+    """Show what a task or module changed; without a name, what the latest session has changed since it began."""
+    from lopen.application.details import find_task, module_diff, task_diff
+    from lopen.application.open_store import one_session, open_store, store_of
 
     store = open_store(context)
-    if task is None:
-        session = one_session(store, None)
+    session = one_session(store, None) if task is None else store_of(store, task).latest(module=task)
+    if session is not None:
         text = module_diff(context, session)
     else:
-        session = session_with(store, task)
-        found = session.tree.task(task)
-        if found is None:
-            raise no_details(store, task)
+        session, found = find_task(context, store, task or "")
         text = task_diff(context, session, found)
     context.emit("diff", session=session.id, task=task, diff=text)
     if not context.json:
@@ -101,7 +102,7 @@ def _task_lines(task: TaskDetails) -> Iterator[str]:
     if task.verdict is not None:
         yield from verdict_lines(task.verdict)
     yield from _among_others(task.verifications)
-    yield f"cost: {task.tokens:,} tokens, {cost_text(task.cost_usd, task.unpriced_tokens, 4)}; judging is the session's"
+    yield f"cost: {task.tokens:,} tokens, {cost_text(task.cost_usd, task.unpriced_tokens)}; judging is the session's"
     yield f"commit: {task.commit}" if task.commit else "not committed"
     if task.diff_unknown:
         yield f"the diff cannot be read: {task.diff_unknown}"

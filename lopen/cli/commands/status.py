@@ -94,10 +94,10 @@ def first_screen(
     tail = [*limits.lines, *_spent(session, limits)]
     verdicts = _listed_verdicts(store, session)
     tail += [_verdict_line(verdict) for verdict in verdicts[-1:]]
-    if session.branch:
-        tail.append(f"branch: {session.branch}")
+    tail += _branch_lines(session)
     tail += work_tree_lines(context, session)
     tail += standstill_lines(context.root, store, session)
+    tail += _closing_lines(context, session)
     tree = tree_lines(session.tree, session.selected)
     room = max(4, SCREEN - len(head) - len(tail) - 1)
     if len(tree) > room:
@@ -188,13 +188,25 @@ def lines(context: CommandContext, store: SessionStore, session: Session, limits
     told = [*_head(context, store, session), *tree_lines(session.tree, session.selected)]
     told += limits_lines(context, store, session, limits)
     told += [_verdict_line(verdict) for verdict in _listed_verdicts(store, session)[-3:]]
-    if session.branch:
-        told.append(f"branch: {session.branch}")
+    told += _branch_lines(session)
     told += work_tree_lines(context, session)
     told += [f"decided by a person: {asked} {answer}" for asked, answer in session.answers]
     told += [f"assumed: {line}" for line in session.assumptions]
     told += [f"accepted by a person: {line}" for line in session.accepted]
-    return [*told, *standstill_lines(context.root, store, session)]
+    told += standstill_lines(context.root, store, session)
+    return [*told, *_closing_lines(context, session)]
+
+
+def _branch_lines(session: Session) -> list[str]:
+    return [f"branch: {session.branch}"] if session.branch else []
+
+
+def _closing_lines(context: CommandContext, session: Session) -> list[str]:
+    if not session.finished:
+        return []
+    from lopen.application.details import closing_lines  # imports git
+
+    return closing_lines(context, session)
 
 
 def work_tree_lines(context: CommandContext, session: Session) -> list[str]:

@@ -98,7 +98,7 @@ def _model(event: e.Event) -> str | None:
             cached = f" ({event.cache_read_tokens:,} cached)" if event.cache_read_tokens else ""
             read = event.input_tokens + event.cache_read_tokens + event.cache_write_tokens
             return (
-                f"{label}: {read:,} tokens in{cached}, {event.output_tokens:,} out, {dollars(event.cost_usd, 4)}, "
+                f"{label}: {read:,} tokens in{cached}, {event.output_tokens:,} out, {dollars(event.cost_usd)}, "
                 f"{event.seconds:.1f} s, {event.stop_reason}"
             )
         case e.ModelRetry(reason, attempt, wait, retries):
@@ -174,15 +174,15 @@ def _complete(event: e.SessionComplete) -> str:
         counted(event.tasks, "task"),
         counted(event.commits, "commit"),
         f"{event.tokens:,} tokens",
-        dollars(event.cost_usd, 4),
+        dollars(event.cost_usd),
     )
     unpriced = event.unpriced_tokens if event.cost_usd is not None else 0
     excluded = f" (without {unpriced:,} tokens of unknown price)" if unpriced else ""
     answered = _after("; decided by a person: ", "; ".join(event.answers))
     assumed = _after("; assumed: ", "; ".join(event.assumptions))
     accepted = _after("; accepted by a person: ", "; ".join(event.accepted))
-    merge = f"; branch {event.branch}, merge with: {event.merge_command}" if event.merge_command else ""
-    return f"{event.module} is complete: {', '.join(parts)}{excluded}{answered}{assumed}{accepted}{merge}"
+    branch = _after("; branch ", event.branch)
+    return f"{event.module} is complete: {', '.join(parts)}{excluded}{answered}{assumed}{accepted}{branch}"
 
 
 def counted(count: int, noun: str) -> str:

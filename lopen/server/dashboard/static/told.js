@@ -14,7 +14,7 @@ function counted(count, noun) {
 }
 
 function dollars(cost) {
-  return cost === null || cost === undefined ? "cost unknown" : `$${cost.toFixed(4)}`;
+  return cost === null || cost === undefined ? "cost unknown" : `$${cost.toFixed(cost > 0 && cost < 0.01 ? 4 : 2)}`;
 }
 
 /** Event name → [kind, text of the event, tone (a word or of the event)]; kinds are the filters of the stream. */
