@@ -19,14 +19,15 @@ def on_a_terminal(
     project: Project,
     *arguments: str,
     answers: Sequence[tuple[bytes, bytes]] = (),
+    columns: int = 120,
     **variables: str,
 ) -> tuple[int, bytes]:
-    """Run a command at a terminal of 120 columns; return its exit code and every byte the terminal got.
+    """Run a command at a terminal; return its exit code and every byte the terminal got.
 
     `answers` are pairs: the text that is waited for, and what is typed then. Without any, standard input is empty.
     """
     mine, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {**project.environment(**variables), "TERM": "xterm-256color"}
     with open(os.devnull, encoding="utf-8") as nothing:
         given = theirs if answers else nothing.fileno()

@@ -23,6 +23,7 @@ from typer.exceptions import TyperException
 from lopen.application.command_context import find_root, json_line
 from lopen.base.errors import ExitCode, LopenError, PersonNeeded, Stopped
 from lopen.base.escape import inert
+from lopen.base.wrapping import fitted
 from lopen.cli.parameters import Invocation, command_name
 
 NUMBER = re.compile(r"-[\d.,]+")
@@ -90,7 +91,7 @@ def _report(error: BaseException, invocation: Invocation) -> ExitCode:
     if command:
         lines.append(f"next: {inert(command)}")
     try:
-        sys.stderr.writelines(f"{line}\n" for line in lines)
+        sys.stderr.writelines(f"{fitted(line, sys.stderr)}\n" for line in lines)
         sys.stderr.flush()
     except (BrokenPipeError, CannotWrite):  # a program may still read standard output
         discard(sys.stderr)

@@ -10,6 +10,7 @@ from lopen.application.command_context import CommandContext, View
 from lopen.application.run_options import ResumeOptions
 from lopen.base.errors import LopenError
 from lopen.base.escape import inert
+from lopen.base.wrapping import fitted
 from lopen.cli.rendering import mode_for, subscriber
 from lopen.documents.spec import Specification
 from lopen.loop.context import Approver, NoApprover, SessionContext
@@ -39,7 +40,7 @@ def yes(question: str) -> bool:
 
 def answer_to(question: str) -> str:
     """Ask a question and return the answer in lower case; "" at the end of input."""
-    sys.stdout.write(f"{inert(question)} ")
+    sys.stdout.write(f"{fitted(inert(question), sys.stdout)} ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().casefold()
 
@@ -53,10 +54,13 @@ class TerminalPerson:
     def ask(self, question: str, options: tuple[str, ...], default: str) -> str | None:
         """Return the answer: the default for an empty line, None at the end of input."""
         with self._view.suspended():
-            sys.stdout.write(f"\n{inert(question, lines=True)}\n")
-            for number, option in enumerate(options, 1):
-                sys.stdout.write(f"  {number}. {inert(option)}\n")
-            sys.stdout.write(f"[{inert(default)}] > ")
+            told = [
+                "",
+                inert(question, lines=True),
+                *(f"  {number}. {inert(option)}" for number, option in enumerate(options, 1)),
+                f"[{inert(default)}] > ",
+            ]
+            sys.stdout.write(fitted("\n".join(told), sys.stdout))
             sys.stdout.flush()
             line = sys.stdin.readline()
         if not line:

@@ -124,7 +124,7 @@ def schema(context: CommandContext) -> None:
     found = json_schema()
     context.emit("config_schema", schema=found)
     if not context.json:
-        context.say(json.dumps(found, indent=2))
+        context.say(json.dumps(found, indent=2), whole=True)
 
 
 @app.command("unset")

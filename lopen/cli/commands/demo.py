@@ -155,7 +155,7 @@ def prepare(context: CommandContext) -> None:
 def _show(context: CommandContext, mode: str, typed: str) -> ExitCode:
     """Show the result, run its tests once more and return their exit code."""
     result = built(context, mode)
-    for line in lines(result, typed, shutil.get_terminal_size((100, 24)).columns):
+    for line in lines(result, typed):
         context.say(line)
     _emit(context, result)
     return ExitCode.OK if result.tests.exit_code == 0 else ExitCode.FAILED
@@ -227,14 +227,14 @@ def own_command() -> str:
     return shlex.quote(str(beside)) if beside.exists() else f"{shlex.quote(str(INTERPRETER))} -m lopen"
 
 
-def lines(result: Built, lopen: str, width: int) -> Iterator[str]:
-    """Yield the report, wrapped at `width` characters. `lopen` is the command that starts lopen."""
+def lines(result: Built, lopen: str) -> Iterator[str]:
+    """Yield the report. `lopen` is the command that starts lopen."""
     yield f"\nCommits on {result.branch}, one per task:"
     for commit in result.commits:
         yield f"  {commit.sha[:8]} {commit.subject}"
     yield "\nVerdicts, in order:"
     for verdict in result.verdicts:
-        yield from _verdict(verdict, width)
+        yield _verdict(verdict)
     passed = result.tests.exit_code == 0
     yield f"\nThe module's tests, run again:\n  $ {result.command}"
     yield textwrap.indent(result.tests.output.strip("\n"), "  ")
@@ -244,7 +244,6 @@ def lines(result: Built, lopen: str, width: int) -> Iterator[str]:
     yield f"  git log\n  {lopen} status {result.module}\n  {lopen} log"
 
 
-def _verdict(verdict: VerdictGiven, width: int) -> Iterator[str]:
+def _verdict(verdict: VerdictGiven) -> str:
     result = "passed" if verdict.passed else "FAILED"
-    text = f"{result} {verdict.scope} {verdict.subject}: {verdict.summary}"
-    yield textwrap.fill(text, width, initial_indent="  ", subsequent_indent=" " * 9)
+    return f"  {result} {verdict.scope} {verdict.subject}: {verdict.summary}"

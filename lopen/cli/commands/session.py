@@ -86,11 +86,11 @@ def show(context: CommandContext, session: SessionArgument, format: FormatOption
     else:
         whole = session_object(store, found) | state
         if format == "json":
-            context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str))
+            context.say(json.dumps(whole, indent=2, ensure_ascii=False, default=str), whole=True)
         else:
             from lopen.documents.front_matter import dump_yaml
 
-            context.say(dump_yaml(json.loads(json.dumps(whole, default=str))))
+            context.say(dump_yaml(json.loads(json.dumps(whole, default=str))), whole=True)
     return ExitCode.OK
 
 

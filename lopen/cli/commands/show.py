@@ -61,6 +61,8 @@ def show(context: CommandContext, wanted: ShownArgument) -> ExitCode:
     context.emit(event, session=fields.pop("session"), **fields)
     if not context.json:
         context.say("\n".join(told))
+        if isinstance(found, TaskDetails) and found.diff:
+            context.say("\n" + found.diff.rstrip("\n"), whole=True)
     return ExitCode.OK
 
 
@@ -79,7 +81,7 @@ def diff(context: CommandContext, task: DiffTask = None) -> ExitCode:
         text = task_diff(context, session, found)
     context.emit("diff", session=session.id, task=task, diff=text)
     if not context.json:
-        context.say(text.rstrip("\n") or "no changes")
+        context.say(text.rstrip("\n") or "no changes", whole=True)
     return ExitCode.OK
 
 
@@ -106,8 +108,6 @@ def _task_lines(task: TaskDetails) -> Iterator[str]:
     yield f"commit: {task.commit}" if task.commit else "not committed"
     if task.diff_unknown:
         yield f"the diff cannot be read: {task.diff_unknown}"
-    if task.diff:
-        yield from ("", *task.diff.rstrip("\n").splitlines())
 
 
 def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TextIO, assert_never
 
 from lopen.application.command_context import SilentView, View
 from lopen.base import events as e
+from lopen.base.wrapping import fitted
 from lopen.cli.rendering.lines import rows
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class PlainView(LineWriter):
     def __call__(self, recorded: e.Recorded) -> None:
         if not self._quiet or _shown_when_quiet(recorded.event):
             for row in rows(recorded, verbose=self._verbose):
-                self.write(row)
+                self.write(fitted(self._redact(row), self._out))
 
 
 def _shown_when_quiet(event: e.Event) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from typing import NamedTuple
 from lopen.base import events as e
 from lopen.base.escape import clipped
 from lopen.base.money import dollars
+from lopen.base.wrapping import broken
 from lopen.cli.rendering.board import Board
 from lopen.cli.rendering.lines import MARKS, STEP_TITLES, step_title
 from lopen.limits.budgets.budget import BudgetState
@@ -19,7 +19,7 @@ from lopen.workflow.steps import Step, phase_of
 from lopen.workflow.task_tree import Component, State, Task, TaskTree, progress
 
 HIGHEST = 14  # lines: a narrower window wraps them, and what then leaves the screen stays in the scrollback
-TIME = re.compile(r"\d\d:\d\d:\d\d ")  # with which a line of the log begins
+LOGGED = re.compile(r"\d\d:\d\d:\d\d | {9}\| ")  # with which a line of the log begins
 TIMED_TASKS = 2  # before that, a remaining time would be guessed
 ASCII_MARKS = {State.PENDING: "o", State.IN_PROGRESS: ">", State.COMPLETE: "+", State.FAILED: "x"}
 STYLES = {State.PENDING: "dim", State.IN_PROGRESS: "bold cyan", State.COMPLETE: "green", State.FAILED: "red"}
@@ -95,20 +95,12 @@ def frame(
 
 
 def wrapped(line: Styled, width: int) -> Iterator[Styled]:
-    """Yield a line of the log in parts of `width` that end between words.
-
-    Other text, such as a diff, and a line with a command, which a person copies, stay whole: the terminal breaks them.
-    """
+    """Yield a line of the log in parts of `width` that end between words. Other text, such as a diff, stays whole."""
     text, style = line
-    time = TIME.match(text)
-    if time is None or len(text) <= width or "lopen " in text:
+    if LOGGED.match(text):
+        yield from (Styled(part, style) for part in broken(text, width))
+    else:
         yield line
-        return
-    indent = " " * len(time[0])
-    for part in textwrap.wrap(
-        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    ):
-        yield Styled(part, style)
 
 
 def _title(board: Board, width: int, now: datetime) -> Styled:

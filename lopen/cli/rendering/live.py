@@ -22,6 +22,7 @@ from lopen.base import events as e
 from lopen.base.clock import Clock, SystemClock
 from lopen.base.errors import LopenError
 from lopen.base.escape import inert
+from lopen.base.wrapping import broken
 from lopen.cli.rendering.board import Board
 from lopen.cli.rendering.frame import Snapshot, Styled, frame, style_of, wrapped
 from lopen.cli.rendering.keyboard import Keyboard, in_foreground
@@ -120,7 +121,8 @@ class LiveView:
         """Print lines above the picture; False if there is none, and the caller prints them."""
         if self._thread is None or self._held:
             return False
-        self._waiting.extend(Styled(line, style) for line in text.split("\n"))
+        parts = (part for line in text.split("\n") for part in broken(line, self._columns()))
+        self._waiting.extend(Styled(part, style) for part in parts)
         return True
 
     def _without_secrets(self, event: e.Event) -> e.Event:
