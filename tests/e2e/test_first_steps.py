@@ -58,7 +58,7 @@ def test_a_missing_key_is_said_before_the_approval_is_asked(
 ) -> None:
     project = make_project()
     project.specify()
-    code, shown = on_a_terminal(project, *arguments, answers=[(b"[y/N]", b"y\n")], **NO_KEY)
+    code, shown = on_a_terminal(project, *arguments, answers=[(b"[y/N]", b"y\n")], columns=120, **NO_KEY)
     assert (code, b"no key for the model endpoint was found" in shown) == (1, True), shown
     assert b"[y/N" not in shown
 
@@ -69,7 +69,7 @@ def test_without_a_key_nothing_is_made(make_project: MakeProject) -> None:
     for line in ("spec report -p x", "run calc", "run calc --unattended", "plan calc", "run new -p x"):
         ran = project.lopen(*line.split(), **NO_KEY)
         assert (ran.code, ran.err.splitlines()) == (1, NO_KEY_SAID), line
-    code, shown = on_a_terminal(project, "run", "calc", answers=(), **NO_KEY)
+    code, shown = on_a_terminal(project, "run", "calc", answers=(), columns=120, **NO_KEY)
     assert (code, shown.decode().splitlines()) == (1, NO_KEY_SAID)
     assert not (project.root / ".lopen").exists()
     assert project.lopen("run", "calc", "--dry-run", **NO_KEY).code == 0  # it sends nothing
