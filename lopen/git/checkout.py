@@ -125,8 +125,12 @@ class Checkout(ABC):
 
     def _all_changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
         """Return the changes of files and folders."""
+        nowhere = {
+            "GIT_INDEX_FILE": str(self._private.indexes / "index.none")
+        }  # else git reads an index for it
         return self._known(
-            ("changes", before, after), lambda: trees.changes(self._reader(), before, after, folders=True)
+            ("changes", before, after),
+            lambda: trees.changes(self._reader().with_options(nowhere), before, after, folders=True),
         )
 
     def clone(self, folder: Path) -> BranchClone | None:
@@ -162,7 +166,7 @@ class Checkout(ABC):
 
     def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Return blob id → content."""
-        return trees.blob_contents(self._reader(), blobs)
+        return trees.blob_contents(self._reader(), blobs, self.layout)
 
     def file_at(self, tree: str, path: str) -> bytes | None:
         """Return a file's content in a tree; None if there is no such file."""

@@ -6,10 +6,12 @@ file only where lopen itself makes one, and only while no git process works in t
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
 import subprocess
+import zlib
 from pathlib import Path
 
 from lopen.base.clock import Clock
@@ -30,6 +32,18 @@ def read_or_empty(path: Path) -> bytes:
         return b""
 
 
+def loose_blob(objects: Path, name: str, object_format: str) -> bytes | None:
+    """Return the content of a blob that has a file of its own below `objects`; None unless it has the hash `name`."""
+    try:
+        whole = zlib.decompress(read_or_empty(objects / name[:2] / name[2:]))
+    except zlib.error:
+        return None
+    if hashlib.new(object_format, whole, usedforsecurity=False).hexdigest() != name:
+        return None
+    kind, _, content = whole.partition(b"\0")
+    return content if kind.startswith(b"blob ") else None
+
+
 def replace_if_different(path: Path, wanted: bytes) -> None:
     """Replace a file as a whole if its content differs; a symbolic link in its place is replaced, not followed."""
     if not path.is_symlink() and read_or_empty(path) == wanted and path.is_file():
@@ -44,6 +58,7 @@ def copy_index(source: Path, target: Path) -> bool:
     partial = target.with_name(f"{target.name}.new")
     shutil.copyfile(source, partial)
     shutil.copystat(source, partial)
+    target.unlink(missing_ok=True)  # ext4 writes a file to the disk that replaces another one
     partial.replace(target)
     return True
 

@@ -9,12 +9,15 @@ from typing import Literal
 
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
+from lopen.git.git_files import loose_blob
+from lopen.git.layout import Layout
 from lopen.git.refs import require_id
 
 Kind = Literal["added", "modified", "deleted"]
 
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted"}
 GITLINK, FOLDER = "160000", "040000"
+_FEW_BLOBS = 50  # are looked for as files, which costs less than a process
 _BIG_FILE = "2m"  # larger files count as binary in a diff
 
 
@@ -139,13 +142,17 @@ def blob_sizes(git: GitCommand, blobs: Iterable[str]) -> dict[str, int]:
     return {line[0]: int(line[2]) for line in found if len(line) == 3 and line[1] == "blob"}
 
 
-def blob_contents(git: GitCommand, blobs: Iterable[str]) -> dict[str, bytes]:
-    """Return blob id → content, read by one process, without ids of other objects."""
-    wanted = "".join(f"{require_id(blob)}\n" for blob in dict.fromkeys(blobs))
-    if not wanted:
-        return {}
-    answer = git.run("cat-file", "--batch", stdin=wanted.encode()).stdout
+def blob_contents(git: GitCommand, blobs: Iterable[str], layout: Layout) -> dict[str, bytes]:
+    """Return blob id → content, without ids of other objects: read by one process, but for a few new ones."""
+    names = [require_id(blob) for blob in dict.fromkeys(blobs)]
     found: dict[str, bytes] = {}
+    for name in names if len(names) <= _FEW_BLOBS else ():
+        if (content := loose_blob(layout.objects, name, layout.object_format)) is not None:
+            found[name] = content
+    wanted = "".join(f"{name}\n" for name in names if name not in found)
+    if not wanted:
+        return found
+    answer = git.run("cat-file", "--batch", stdin=wanted.encode()).stdout
     at = 0
     while at < len(answer):
         end = answer.index(b"\n", at)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lopen.base.stat_cache import settled
-from lopen.base.trusted_programs import find_program
 from lopen.workspace.plain_files import (
     FileState,
     content_at,
@@ -31,11 +28,8 @@ from lopen.workspace.plain_files import (
     write_file,
 )
 
-FEW_FILES = 2_000  # for more of them a program that compares times is faster
 TICKS_NS = 2_100_000_000  # more than a tick of the clock in which any file system keeps times
 CLOCK_STEP_S = 0.5
-FINDERS = 2  # programs at once
-MOST_NAMES = 2_000  # as arguments of a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +139,7 @@ class RoomFiles:
         """Return the paths that were changed or are missing, and those that were added."""
         changed: set[str] = set()
         added: set[str] = set()
-        touched = self._touched() if len(self.files) > FEW_FILES else None
+        touched = self._touched()
         if touched is None:
             self._list("", changed, added, deep=True)
         else:
@@ -197,31 +191,23 @@ class RoomFiles:
             yield from self._below(f"{path}/{name}")
 
     def _touched(self) -> list[str] | None:
-        """Return the paths whose change time is not older than the command, found by find(1); None if that fails.
+        """Return the folders, parents first, and the files whose change time is not older than the command.
 
-        A clock that was set meanwhile makes change times useless.
+        None where a command locked a folder, and where the clock was set, which makes change times useless.
         """
-        program = find_program("find", ("/usr/bin", "/bin"), self.top)
-        if program is None or abs(time.time() - time.monotonic() - self._sealed.offset) > CLOCK_STEP_S:
+        if abs(time.time() - time.monotonic() - self._sealed.offset) > CLOCK_STEP_S:
             return None
-        since = max(0, self._sealed.at_ns - TICKS_NS)
-        left_alone = [w for path in self.kept for w in ("-path", f"./{_literal(path)}", "-prune", "-o")]
-        tests = [*left_alone, "-newerct", f"@{since / 1e9:.6f}", "-print0"]
-        names = [f"./{entry.name}" for entry in entries_in(str(self.top)) if entry.name not in self.kept]
-        touched = [""] if os.lstat(self.top).st_ctime_ns >= since else []
-        # Several at once: most of the time goes into asking the kernel about each file.
-        pieces = [names[n::FINDERS] for n in range(FINDERS)] if len(names) < MOST_NAMES else [["."]]
-        running = [self._finding([program, *piece, *tests]) for piece in pieces if piece]
-        ended = [(*process.communicate(), process.returncode) for process in running]
-        if any(problems or code for _, problems, code in ended):
-            return None
-        found = [path for out, _, _ in ended for path in os.fsdecode(out).split("\0")[:-1]]
-        return touched + [path.removeprefix(".").removeprefix("/") for path in found]
-
-    def _finding(self, argv: list[str]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            argv, cwd=self.top, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"LC_ALL": "C"}
-        )
+        since, top = max(0, self._sealed.at_ns - TICKS_NS), str(self.top)
+        touched = []
+        for path in (*sorted(self._names), *self.files):
+            try:
+                if os.lstat(f"{top}/{path}").st_ctime_ns >= since:
+                    touched.append(path)
+            except PermissionError:
+                return None
+            except OSError:
+                touched.append(path)
+        return touched
 
     def _same(self, path: str) -> bool:
         """Return True if the file's content is still what was written."""
@@ -276,8 +262,3 @@ class RoomFiles:
                 folders.add(folder)
             write_file(place, file.mode, contents[file.blob])
             self._states.pop(path, None)
-
-
-def _literal(path: str) -> str:
-    """Return a path for find's patterns that matches nothing but itself."""
-    return re.sub(r"([\\*?\[])", r"\\\1", path)
