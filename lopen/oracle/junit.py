@@ -7,7 +7,7 @@ a document type declaration, through which entities expand without bound or read
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from xml.parsers import expat  # fed bounded data, with document types refused below
 
 from lopen.base.shell_syntax import parse
@@ -23,12 +23,16 @@ class UnreadableReport(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Test cases in a report. `tests` counts every case; the others are parts of it."""
+    """Test cases in a report. `tests` counts every case; the others are parts of it.
+
+    `ran` are the class and the name of each case that was not skipped.
+    """
 
     tests: int = 0
     failures: int = 0
     errors: int = 0
     skipped: int = 0
+    ran: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def passed(self) -> int:
@@ -59,11 +63,17 @@ def read_counts(data: bytes, *, limit: int = MAX_BYTES) -> Counts:
         raise UnreadableReport(f"the report is larger than {limit} bytes")
     found = {"testcase": 0, "failure": 0, "error": 0, "skipped": 0}
     open_elements: list[str] = []
+    ran: list[tuple[str, str]] = []
+    skipped: set[int] = set()
 
-    def start(name: str, _: dict[str, str]) -> None:
+    def start(name: str, attributes: dict[str, str]) -> None:
         parent = open_elements[-1] if open_elements else ""
         if name == "testcase" or (parent == "testcase" and name in found):
             found[name] += 1
+        if name == "testcase":
+            ran.append((attributes.get("classname", ""), attributes.get("name", "")))
+        elif (parent, name) == ("testcase", "skipped"):
+            skipped.add(len(ran) - 1)
         open_elements.append(name)
 
     def end(_: str) -> None:
@@ -90,4 +100,5 @@ def read_counts(data: bytes, *, limit: int = MAX_BYTES) -> Counts:
         raise UnreadableReport(f"the report is not well-formed XML: {error}") from error
     if root[0] not in {"testsuites", "testsuite"}:
         raise UnreadableReport(f"the report's root is not a test suite: {root[0][:80]}")
-    return Counts(found["testcase"], found["failure"], found["error"], found["skipped"])
+    ran = [each for at, each in enumerate(ran) if at not in skipped]
+    return Counts(found["testcase"], found["failure"], found["error"], found["skipped"], tuple(ran))

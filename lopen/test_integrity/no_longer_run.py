@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from lopen.oracle.tests_run import TestsRun
+from lopen.oracle.tests_run import SINGLE, TestsRun
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.compare import Change, Located, Matched, match_cases
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, read_sides
@@ -37,7 +37,8 @@ def no_longer_run(
         (new.path, new.case.name)
         for each in matched.values()
         for old, new in each.pairs
-        if _lost(before, after, (old.path, old.case.name), (new.path, new.case.name))
+        if not _now_skipped(old, new)
+        and _lost(before, after, (old.path, old.case.name), (new.path, new.case.name))
     ]
     if any(set(names) - set(after.names.get(kind, ())) for kind, names in before.names.items()):
         lost += _in_unchanged_files(before, after, unchanged)
@@ -65,7 +66,12 @@ def _cases(read: Sequence[Change]) -> tuple[list[Located], list[Located]]:
 
 
 def _lost(before: TestsRun, after: TestsRun, old: tuple[str, str], new: tuple[str, str]) -> bool:
-    return before.ran(*old) is True and after.ran(*new) is False
+    return before.ran(*old) is True and after.ran(*new, moved=old[0] != new[0]) is False
+
+
+def _now_skipped(old: Located, new: Located) -> bool:
+    """Return True if the text alone tells that the test is skipped."""
+    return any(skip.certain for skip in new.case.skips) and not any(skip.certain for skip in old.case.skips)
 
 
 def _in_unchanged_files(before: TestsRun, after: TestsRun, unchanged: Unchanged) -> Iterator[tuple[str, str]]:
@@ -87,11 +93,11 @@ def _fewer(
     command: str,
 ) -> Iterator[Finding]:
     """Compare the numbers alone, where neither run's names are of single tests in their files."""
-    if before.count is None or after.count is None or ("test" in before.names and "test" in after.names):
+    if before.count is None or after.count is None or SINGLE & before.names.keys() & after.names.keys():
         return
     pairs = [pair for each in matched.values() for pair in each.pairs]
     had = sum(_rows(located) for each in sides.values() for located in _cases(each)[0])
-    gone = had - sum(min(_rows(old), _rows(new)) for old, new in pairs)
+    gone = had - sum(min(_rows(old), _rows(new)) for old, new in pairs if not _now_skipped(old, new))
     if before.count - after.count <= gone:
         return
     tables = any(old.case.rows or new.case.rows for old, new in pairs)

@@ -187,7 +187,7 @@ class CleanRoom:
 
     def record(self, room: Room) -> RunRecord:
         """Return what will be noted of the tests that run next in the room; `leave` removes it."""
-        return RunRecord(room, mounted=self._mounted)
+        return RunRecord(room, self._files.files, mounted=self._mounted)
 
     def _fixed(self) -> Iterator[tuple[Path, Path]]:
         """Yield what is installed, with its place in this room."""

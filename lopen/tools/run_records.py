@@ -1,27 +1,38 @@
-"""lopen's own record of a test run in Python, beside what the run prints (docs/reference/completion.md).
+"""lopen's own record of a test run, beside what the run prints (docs/reference/completion.md).
 
-A file that Python runs at its start notes how pytest and unittest go; it lies in the clean room's HOME and is made anew
-for each run. Code under test can print whatever a runner prints and then end the process; it is noted that the run began
-and did not end.
+A file that Python runs at its start notes how pytest and unittest go, and one that Node loads how its own runner, Jest,
+Vitest and Mocha go; they lie in the clean room's HOME and are made anew for each run. Maven and Gradle write JUnit XML
+into the room, where no earlier one lies. Go is asked to name its tests in what it prints. Code under test can print
+whatever a runner prints and then end the process; it is noted that a run in Python began and did not end.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lopen.oracle.junit import MAX_BYTES, UnreadableReport, read_counts
 from lopen.sandbox.bubblewrap import ROOM_HOME
 from lopen.sandbox.command import Room
-from lopen.tools import python_startup
+from lopen.tools import test_startup
+from lopen.workspace.paths import Root
+from lopen.workspace.protection import ToolRefused
 
-_FOLDER = ".python"
+_FOLDER = ".tests"
 _SITE = "site"
 _NOTES = "notes"
-_SOURCE = Path(python_startup.__file__).with_name("sitecustomize.py")
+_SOURCES = tuple(Path(test_startup.__file__).with_name(name) for name in ("sitecustomize.py", "record.cjs"))
 _MOST_BYTES = 4_000_000
+_REPORTS = {  # folders of JUnit XML beside a build file
+    "pom.xml": ("maven", ("target/surefire-reports", "target/failsafe-reports")),
+    "build.gradle": ("gradle", ("build/test-results/test",)),
+    "build.gradle.kts": ("gradle", ("build/test-results/test",)),
+}
+_MOST_REPORT_BYTES = 64_000_000
 
 ENDED_HINT = (
     "the command exited with success, but the process of its tests ended before {runner} was done: no code may end "
@@ -30,6 +41,7 @@ ENDED_HINT = (
 FAILED_HINT = "the command exited with success, but {runner} itself counted {failed} failed tests: fix them"
 FEWER_HINT = "{runner} ran {ran} of the {collected} tests that it collected: nothing may end the run or change the runner"
 NO_RECORD = "lopen has no record of its own of this test run: what the run printed, and its exit code, alone tell how it went"
+_RUNNERS = frozenset({"pytest", "unittest", "node", "jest", "vitest", "mocha"})
 
 
 @dataclass
@@ -40,27 +52,42 @@ class RunnerRecord:
     collected: int | None = None
     ran: int | None = None
     failed: int = 0
-    names: list[str] = field(default_factory=list)  # of the tests that ran: path::test
+    skipped: int = 0  # part of `ran`
+    names: list[str] = field(default_factory=list)  # of the tests that were not skipped: path::test
 
     def __str__(self) -> str:
         if self.ran is None:
             return f"{self.runner} did not come to its end"
         of = "" if self.collected is None else f" of {self.collected} collected"
-        return f"{self.runner} ran {self.ran}{of} tests, {self.failed} failed"
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.runner} ran {self.ran}{of} tests, {self.failed} failed{skipped}"
 
 
 class RunRecord:
     """The record of one run. Create it before the run, for the room that the command enters, and read it afterwards."""
 
-    def __init__(self, room: Room, *, mounted: bool) -> None:
-        """`mounted`: the sandbox shows the room's HOME at a place of its own, and can show files read-only."""
+    def __init__(self, room: Room, files: Iterable[str] = (), *, mounted: bool) -> None:
+        """`mounted`: the sandbox shows the room's HOME at a place of its own, and can show files read-only. `files` are
+        the paths of the tree in the room.
+        """
         self._notes = room.home / _FOLDER / _NOTES
         site = room.home / _FOLDER / _SITE
         site.mkdir(parents=True, exist_ok=True)
-        (site / _SOURCE.name).write_bytes(_SOURCE.read_bytes())
+        for source in _SOURCES:
+            (site / source.name).write_bytes(source.read_bytes())
         self.room = replace(room, fixed=(*room.fixed, (site, site))) if mounted else room
         seen = (ROOM_HOME if mounted else room.home) / _FOLDER / _SITE
-        self.variables: Mapping[str, str] = {"PYTHONPATH": str(seen)}
+        self.variables: Mapping[str, str] = {
+            "PYTHONPATH": str(seen),
+            "NODE_OPTIONS": f'--require "{seen / _SOURCES[1].name}"',
+            "GOFLAGS": "-v",
+        }
+        self._reports = tuple(_report_folders(path for path in files if path.endswith(tuple(_REPORTS))))
+        self._before = {
+            entry.path: entry.stat().st_mtime_ns
+            for _, folder in self._reports
+            for entry in self._listed(folder)
+        }
         self.runners: tuple[RunnerRecord, ...] = ()
 
     def read(self) -> None:
@@ -70,15 +97,42 @@ class RunRecord:
             match line.split(" ", 2) if " test " in line else line.split():
                 case [process, "test", name] if process in found:
                     found[process].names.append(name)
-                case [process, "started", ("pytest" | "unittest") as runner]:
+                case [process, "started", runner] if runner in _RUNNERS:
                     found[process] = RunnerRecord(runner)
                 case [process, "collected", count] if process in found and count.isdecimal():
                     found[process].collected = int(count)
-                case [process, "ran", ran, failed] if (
-                    process in found and ran.isdecimal() and failed.isdecimal()
+                case [process, "ran", *numbers] if (
+                    process in found and len(numbers) == 3 and all(map(str.isdecimal, numbers))
                 ):
-                    found[process].ran, found[process].failed = int(ran), int(failed)
-        self.runners = tuple(found.values())
+                    each = found[process]
+                    each.ran, each.failed, each.skipped = map(int, numbers)
+        self.runners = (*found.values(), *self._reported())
+
+    def _reported(self) -> Iterator[RunnerRecord]:
+        """Yield what the JUnit XML that this run wrote tells, by folder."""
+        project, left = Root(self.room.files), _MOST_REPORT_BYTES
+        for runner, folder in self._reports:
+            record = RunnerRecord(runner, ran=0)
+            for entry in self._listed(folder):
+                with contextlib.suppress(UnreadableReport, OSError, ToolRefused):
+                    found = entry.stat(follow_symlinks=False)
+                    left -= found.st_size
+                    if left < 0 or found.st_mtime_ns == self._before.get(entry.path):
+                        continue
+                    with project.open_file(f"{folder}/{entry.name}") as (descriptor, _):
+                        counts = read_counts(os.read(descriptor, MAX_BYTES + 1))
+                    record.ran = (record.ran or 0) + counts.tests
+                    record.failed += counts.failures + counts.errors
+                    record.skipped += counts.skipped
+                    record.names += (_java_name(*each) for each in counts.ran)
+            if record.ran:
+                yield record
+
+    def _listed(self, folder: str) -> list[os.DirEntry[str]]:
+        with contextlib.suppress(OSError), os.scandir(self.room.files / folder) as entries:
+            names = [e for e in entries if e.name.startswith("TEST-") and e.name.endswith(".xml")]
+            return sorted(names, key=lambda e: e.name)
+        return []
 
     def why_not_passed(self) -> str:
         """Return the reason why a test command's exit with success proves nothing, "" if the record agrees with it."""
@@ -92,8 +146,8 @@ class RunRecord:
         return ""
 
     def tests(self) -> tuple[int | None, tuple[str, ...]]:
-        """Return how many tests ran, None without a record, and their names."""
-        counts = [each.ran for each in self.runners if each.ran is not None]
+        """Return how many tests ran and were not skipped, None without a record, and their names."""
+        counts = [each.ran - each.skipped for each in self.runners if each.ran is not None]
         names = tuple(sorted({name for each in self.runners for name in each.names}))
         return (sum(counts) if counts else None), names
 
@@ -102,6 +156,23 @@ class RunRecord:
         if not self.runners:
             return NO_RECORD
         return f"lopen's own record of this test run: {'; '.join(map(str, self.runners))}"
+
+
+def _report_folders(builds: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield (runner, folder) of where each build file's tests are reported."""
+    for build in builds:
+        folder, _, name = build.rpartition("/")
+        runner, places = _REPORTS.get(name, ("", ()))
+        for place in places:
+            yield runner, f"{folder}/{place}" if folder else place
+
+
+def _java_name(owner: str, name: str) -> str:
+    """Return a JUnit case as `package/Class.java::Class::method`, without what tells rows of a table apart."""
+    package, _, classes = owner.rpartition(".")
+    path = "/".join([*package.split("."), classes.split("$")[0]]).lstrip("/")
+    method = re.split(r"[^\w$]", name)[0]
+    return "::".join([f"{path}.java", *classes.split("$"), method])
 
 
 def _lines(path: Path) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +24,14 @@ NODE_FILES = {
     "test/old.test.mjs": NODE % ("old sum", "5, 9", 14),
 }
 NODE_CHANGE = {"calc.mjs": "export const add = () => 3;\n", "test/new.test.mjs": NODE % ("sum", "1, 2", 3)}
+GO = 'package %s\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {\n\tif got := 5 + 9; got != 14 {\n\t\tt.Fatal(got)\n\t}\n}\n'
+GO_FILES = {"go.mod": "module example.org/m\n\ngo 1.19\n", "a_test.go": GO % "m", "sub/a_test.go": GO % "sub"}
+RUST = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() {\n        assert_eq!(5 + 9, 14);\n    }\n}\n"
+RUST_FILES = {
+    "Cargo.toml": '[package]\nname = "m"\nversion = "0.1.0"\nedition = "2021"\n',
+    "src/lib.rs": f"pub mod old;\n{RUST}",
+    "src/old.rs": RUST,
+}
 CASES = {
     "unittest": (UNITTEST, {"tests/__init__.py": "", "tests/test_old.py": OLD}, {}, "rm tests/__init__.py"),
     "pytest": (PYTEST, {"tests/test_old.py": OLD}, {"tests/pyvenv.cfg": "home = /usr\n"}, "true"),
@@ -30,6 +41,8 @@ CASES = {
         {"Makefile": f"check:\n\t{UNITTEST} test_calc\n"},
         "true",
     ),
+    "go": ("go test ./...", GO_FILES, {"sub/go.mod": "module example.org/n\n\ngo 1.19\n"}, "true"),
+    "cargo": ("cargo test", RUST_FILES, {"src/lib.rs": RUST}, "true"),
     "node": ("node --test", NODE_FILES, NODE_CHANGE, "mkdir spec && mv test/old.test.mjs spec/old.spec.mjs"),
 }
 
@@ -37,11 +50,12 @@ CASES = {
 @pytest.mark.parametrize("runner", CASES)
 def test_tests_that_stop_running_refuse_the_work(make_project: MakeProject, runner: str) -> None:
     command, files, written, line = CASES[runner]
-    if runner == "node" and shutil.which("node") is None:
-        pytest.skip("there is no node")
+    if runner in ("node", "go", "cargo") and shutil.which(runner) is None:
+        pytest.skip(f"there is no {runner}")
     change = [("write_file", {"path": path, "content": text}) for path, text in written.items()]
     calls = [THREE, TEST, *change, ("run_command", {"command": line}), *verified("calc-t1")]
-    project = make_project([plan(), tools(*calls)], LOPEN_ORACLE__MUTATION="off")
+    rustup = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".rustup"  # the tests' own HOME has none
+    project = make_project([plan(), tools(*calls)], LOPEN_ORACLE__MUTATION="off", RUSTUP_HOME=str(rustup))
     for path, text in {"calc.py": "def add(a, b):\n    return a + b\n", **files}.items():
         project.write(path, text)
     project.git("add", "-A")
@@ -52,6 +66,7 @@ def test_tests_that_stop_running_refuse_the_work(make_project: MakeProject, runn
 
     results = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
     told = " ".join(str(finding["message"]) for finding in results[0]["findings"])
-    assert f"`{command}` ran 1 test before" in told, results
+    tests = "2 tests" if runner in ("go", "cargo") else "1 test"
+    assert f"`{command}` ran {tests} before" in told, results
     assert "not deleted but no longer run: " in told
     assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")

@@ -20,7 +20,7 @@ BOTH = (f"{T}::test_five", f"{T}::test_two")
 
 
 def run(count: int | None, *tests: str, **kinds: tuple[str, ...]) -> TestsRun:
-    return TestsRun(count, {"test": tests, **kinds} if tests else kinds)
+    return TestsRun(count, {"python": tests, **kinds} if tests else kinds)
 
 
 Case = tuple[list[FileChange], TestsRun, TestsRun, str]

@@ -17,6 +17,10 @@ FILES = {
     "test_good.py": "import unittest\n\nclass TestIt(unittest.TestCase):\n    def test_a(self): pass\n    def test_b(self): pass\n",
     "bad/test_bad.py": "def test_bad():\n    assert False\n",
     "skips/test_skips.py": "import unittest\n\n@unittest.skip('no')\nclass TestIt(unittest.TestCase):\n    def test_a(self): pass\n",
+    "skips/test_classes.py": "import unittest\n\nclass TestIt(unittest.TestCase):\n    @classmethod\n"
+    "    def setUpClass(cls): raise unittest.SkipTest('no')\n    def test_a(self): pass\n\n"
+    "class TestOther(unittest.TestCase):\n    def test_b(self): self.skipTest('no')\n    def test_c(self): pass\n"
+    "    def test_d(self):\n        with self.subTest(): self.skipTest('no')\n",
     "nested/test_nested.py": "import subprocess, sys, os\n\ndef test_nested():\n    assert 'PYTHONPATH' not in os.environ\n"
     "    assert not any('.python' in path for path in sys.path)\n"
     "    assert subprocess.call([sys.executable, '-m', 'pytest', 'bad']) == 1\n",
@@ -38,6 +42,11 @@ RUNS = {
     f"{PY} -m pytest -q -k test_a test_good.py": ("pytest ran 1 of 1 collected tests, 0 failed", ""),
     f"{PY} -m unittest -q test_good": ("unittest ran 2 of 2 collected tests, 0 failed", ""),
     f"{PY} -m unittest -q skips.test_skips": ("unittest ran", ""),
+    f"{PY} -m unittest -q skips.test_classes": (
+        "unittest ran 3 of 3 collected tests, 0 failed, 1 skipped",
+        "",
+    ),
+    f"{PY} -m pytest -q skips": ("pytest ran 5 of 5 collected tests, 0 failed, 4 skipped", ""),
     f"{PY} -m pytest -q test_good.py && {PY} -m unittest -q test_good": (f"{GOOD}; unittest ran 2 of", ""),
     f"{PY} -m pytest -q bad || true": ("1 failed", "pytest itself counted 1 failed tests"),
     f"{PY} -m pytest -q nested": ("pytest ran 1 of 1 collected tests, 0 failed", ""),
@@ -67,14 +76,17 @@ def test_a_run_is_noted_beside_what_it_prints(tmp_path: Path, line: str) -> None
     says, reason = RUNS[line]
     assert says in record.line(), ran.stdout + ran.stderr
     assert ran.returncode == 0
+    if "skips" in line and "classes" in line:
+        names = ["skips/test_classes.py::TestOther::test_c", "skips/test_classes.py::TestOther::test_d"]
+        assert record.tests() == (2, tuple(names))
     assert (reason in record.why_not_passed()) if reason else record.why_not_passed() == ""
 
 
 def test_what_a_command_wrote_into_the_record_is_read_as_data(tmp_path: Path) -> None:
     record = RunRecord(Room(tmp_path, tmp_path), mounted=False)
-    notes = tmp_path / ".python" / "notes"
+    notes = tmp_path / ".tests" / "notes"
     notes.write_bytes(
-        b"1 started pytest\n1 ran \xff 0\n2 ran 1 0\n\n1 started bash\n1 ran 3 0\n" + b"x" * 2_000_000
+        b"1 started pytest\n1 ran \xff 0 0\n2 ran 1 0 0\n\n1 started bash\n1 ran 3 0 0\n" + b"x" * 2_000_000
     )
 
     record.read()

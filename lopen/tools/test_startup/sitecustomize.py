@@ -16,6 +16,7 @@ _MOST_NAMED = 400_000  # characters of names of tests
 
 _reported: "set[str]" = set()
 _failed: "set[str]" = set()
+_skipped: "set[str]" = set()
 _depth: "list[int]" = []
 
 
@@ -100,24 +101,36 @@ def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
         _reported.add(report.nodeid)
         if report.outcome == "failed":
             _failed.add(report.nodeid)
+        elif report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+            _skipped.add(report.nodeid)
         elif report.when == "call":
             _failed.discard(report.nodeid)  # a plugin tried it again
 
 
 def pytest_sessionfinish() -> None:
     """Note what pytest counted: a session that ends the process before has nothing noted."""
-    _note("ran", len(_reported), len(_failed))
-    _note_names(_reported)
+    _note("ran", len(_reported), len(_failed), len(_skipped))
+    _note_names(_reported - _skipped)
 
 
-def _names_in(suite: object) -> "list[str]":
-    """Return the tests of a suite of unittest as pytest names them, without those by which unittest says that it failed."""
+def _names_in(suite: object) -> "dict[str, set[str]]":
+    """Return the tests of a suite of unittest as pytest names them, each with what unittest calls it, its class and its
+    module; without those by which unittest says that it failed.
+    """
     if hasattr(suite, "__iter__"):
-        return [name for each in suite for name in _names_in(each)]
+        return {name: places for each in suite for name, places in _names_in(each).items()}
     owner, name = type(suite), getattr(suite, "_testMethodName", "")
     if owner.__module__.startswith("unittest."):
-        return []
-    return ["::".join([owner.__module__.replace(".", "/") + ".py", *owner.__qualname__.split("."), name])]
+        return {}
+    place = owner.__module__ + "." + owner.__qualname__
+    named = "::".join([owner.__module__.replace(".", "/") + ".py", *owner.__qualname__.split("."), name])
+    return {named: {owner.__module__, place, place + "." + name}}
+
+
+def _skipped_in(result: object) -> "set[str]":
+    """Return what unittest calls the tests, classes (in setUpClass) and modules (in setUpModule) that it skipped."""
+    ids = [each.id() for each, _ in result.skipped if not hasattr(each, "test_case")]  # type: ignore[attr-defined]
+    return {name.split(" (")[-1].rstrip(")") for name in ids}
 
 
 def _watch_unittest() -> None:
@@ -129,15 +142,17 @@ def _watch_unittest() -> None:
         _depth.append(1)
         try:
             collected = test.countTestCases()
-            names = set() if _depth[1:] else set(_names_in(test))
+            names = {} if _depth[1:] else _names_in(test)
             result = run(self, test)
         finally:
             _depth.pop()
         if not _depth:
             failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
             _note("collected", result.testsRun if result.skipped else collected)
-            _note("ran", result.testsRun, failed)
-            _note_names(names)
+            skipped = _skipped_in(result)
+            alone = [each for each, _ in result.skipped if hasattr(each, "_testMethodName")]
+            _note("ran", result.testsRun, failed, len([e for e in alone if not hasattr(e, "test_case")]))
+            _note_names({name for name, places in names.items() if not places & skipped})
         return result
 
     TextTestRunner.run = noted  # type: ignore[method-assign]

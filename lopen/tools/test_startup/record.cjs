@@ -1,0 +1,148 @@
+'use strict';
+/* Note which tests a runner in Node runs, beside what it prints, in lines that `lopen.tools.run_records` reads.
+
+Every process of Node loads this file at its start in the clean room, under any version. In a process that is a test
+runner it adds itself as a further reporter; any other one it leaves as it is. It never makes a run fail. */
+
+const fs = require('fs');
+const path = require('path');
+
+const NOTES = path.join(path.dirname(__dirname), 'notes');
+const MOST_NAMED = 400000; // characters of names of tests
+const QUESTIONS = new Set(['--version', '-v', '-V', '--help', '-h', '--listTests', '--list-files', '--showConfig', '--init', '--clearCache', 'list', 'init', 'bench']);
+
+/** @param {{file: string, name: string, state: string}[]} tests */
+function note(runner, tests) {
+  const here = process.cwd();
+  const named = (test) => `${path.relative(here, test.file || '').split(path.sep).join('/')}::${test.name.replace(/\s+/g, ' ')}`;
+  const ran = tests.filter((test) => test.state !== 'skipped');
+  const failed = tests.filter((test) => test.state === 'failed').length;
+  const lines = [`started ${runner}`, `ran ${tests.length} ${failed} ${tests.length - ran.length}`];
+  const names = [...new Set(ran.map(named))].sort();
+  if (names.reduce((sum, name) => sum + name.length, 0) <= MOST_NAMED) lines.push(...names.map((name) => `test ${name}`));
+  try {
+    fs.appendFileSync(NOTES, lines.map((line) => `${process.pid} ${line}\n`).join(''), { mode: 0o600 });
+  } catch {
+    // no record: what the run prints tells how it went
+  }
+}
+
+const STATES = { pass: 'passed', passed: 'passed', fail: 'failed', failed: 'failed' };
+
+/** Jest's `testResultsProcessor`. */
+function ofJest(results) {
+  const tests = results.testResults.flatMap((file) =>
+    file.testResults.map((test) => ({
+      file: file.testFilePath,
+      name: [...test.ancestorTitles, test.title].join(' > '),
+      state: STATES[test.status] || 'skipped',
+    })),
+  );
+  note('jest', tests);
+  return results;
+}
+
+/** A reporter of Vitest; from version 3 on it is told of modules, before of files. */
+class OfVitest {
+  onTestRunEnd(modules) {
+    this.told = true;
+    note('vitest', modules.flatMap((module) =>
+      [...module.children.allTests()].map((test) => ({ file: module.moduleId, name: test.fullName, state: STATES[test.result().state] || 'skipped' })),
+    ));
+  }
+
+  onFinished(files = []) {
+    if (this.told) return;
+    const inside = (task, titles) =>
+      task.tasks
+        ? task.tasks.flatMap((each) => inside(each, [...titles, each.name]))
+        : [{ name: titles.join(' > '), state: STATES[task.result && task.result.state] || 'skipped' }];
+    note('vitest', files.flatMap((file) => inside(file, []).map((test) => ({ ...test, file: file.filepath }))));
+  }
+}
+
+/** A reporter of Node's own runner: what it is told stays, what it prints is nothing. */
+async function* ofNode(events) {
+  const tests = [];
+  const titles = [];
+  for await (const { type, data } of events) {
+    if (type === 'test:start') {
+      titles.length = data.nesting;
+      titles[data.nesting] = data.name;
+    }
+    if ((type === 'test:pass' || type === 'test:fail') && !(data.details && data.details.type === 'suite')) {
+      const isFile = data.nesting === 0 && path.resolve(data.name) === path.resolve(data.file || '');
+      const failed = type === 'test:fail' && data.todo === undefined;
+      const state = data.skip !== undefined ? 'skipped' : failed ? 'failed' : 'passed';
+      const name = [...titles.slice(0, data.nesting), data.name].join(' > ');
+      if (!isFile || failed) tests.push({ file: data.file, name, state });
+    }
+  }
+  note('node', tests);
+}
+
+/** Mocha's root hooks; a test that is tried again counts once. */
+function ofMocha() {
+  const ran = new Map();
+  process.on('exit', () => ran.size && note('mocha', [...ran.values()]));
+  return {
+    afterEach() {
+      const { file, state } = this.currentTest;
+      const name = this.currentTest.titlePath().join(' > ');
+      ran.set(`${file}::${name}`, { file, name, state: STATES[state] || 'passed' });
+    },
+  };
+}
+
+function startNode() {
+  const { spawnSync } = require('child_process');
+  const count = (option) => process.execArgv.filter((word) => word === option || word.startsWith(`${option}=`)).length;
+  const [reporters, destinations] = [count('--test-reporter'), count('--test-reporter-destination')];
+  const spec = process.stdout.isTTY || Number(process.versions.node.split('.')[0]) >= 23 ? 'spec' : 'tap';
+  const given = reporters ? [] : ['--test-reporter', spec];
+  if (!destinations && reporters < 2) given.push('--test-reporter-destination', 'stdout');
+  const ours = ['--test-reporter', __filename, '--test-reporter-destination', '/dev/null'];
+  const words = [...process.execArgv, ...given, ...ours, ...process.argv.slice(1)];
+  const ended = spawnSync(process.execPath, words, { stdio: 'inherit' });
+  if (ended.error) return;
+  if (ended.signal) process.kill(process.pid, ended.signal);
+  process.exit(ended.status);
+}
+
+/** Return true if Vitest's configuration names reporters, which an option would replace. */
+function hasReporters() {
+  const files = fs.readdirSync('.').filter((name) => /^vite(st)?\.config\./.test(name));
+  return files.some((name) => /\breporters\b/.test(fs.readFileSync(name, 'utf8')));
+}
+
+function start() {
+  const own = new RegExp(`\\s*--require[ =]"?${__filename.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}"?`);
+  const words = process.argv.slice(2);
+  if (process.execArgv.includes('--test') && !process.execArgv.some((word) => word.startsWith('--watch'))) {
+    process.env.NODE_OPTIONS = (process.env.NODE_OPTIONS || '').replace(own, '');
+    if (process.allowedNodeEnvironmentFlags.has('--test-reporter') && !/--test-reporter/.test(process.env.NODE_OPTIONS)) startNode();
+    return;
+  }
+  const runner = path.basename(process.argv[1] || '').replace(/\.m?js$/, '');
+  if (words.some((word) => QUESTIONS.has(word))) return;
+  const options = words.join(' ');
+  if (runner === 'jest' && !options.includes('--testResultsProcessor')) {
+    process.argv.push(`--testResultsProcessor=${__filename}`);
+  } else if (runner === 'vitest' && !hasReporters()) {
+    if (!/--reporter\b/.test(options)) process.argv.push('--reporter=default');
+    process.argv.push(`--reporter=${__filename}`);
+  } else if (runner === 'mocha' || runner === '_mocha') {
+    process.argv.push(`--require=${__filename}`);
+  }
+}
+
+if (module.parent && module.parent.id === 'internal/preload') {
+  try {
+    start();
+  } catch {
+    // the runner goes on as it is
+  }
+}
+// A runner loads this file once more, by the option that names it, and takes what it needs of the same name.
+const told = (option) => process.argv.includes(`--${option}=${__filename}`);
+module.exports = told('testResultsProcessor') ? ofJest : told('reporter') ? OfVitest : told('require') ? { mochaHooks: ofMocha() } : ofNode;

@@ -1,0 +1,161 @@
+"""What lopen records of runs in Node, Go, Rust and Java: real runs of what a machine has, else reports as runners write them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lopen.oracle.tests_run import TestsRun, read_run
+from lopen.sandbox.command import Room
+from lopen.tools.run_records import RunRecord
+
+NODE = {
+    "test/a.test.js": "const { test, describe, it } = require('node:test');\n"
+    "test('top', () => {});\ndescribe('sums', () => { it('adds', () => {}); it.skip('later', () => {}); });\n"
+    "test('parent', async (t) => { await t.test('child', () => {}); });\n"
+    "test('to do', { todo: true }, () => { throw new Error('not yet'); });\n",
+    "bad/b.test.mjs": "import { test } from 'node:test';\ntest('bad', () => { throw new Error('no'); });\n",
+    "plain.js": "if (process.env.NODE_OPTIONS) console.log('preloaded');\n",
+}
+# Runners that are packages: what they do with the option that lopen adds, with what they tell there
+JEST = {
+    "testResults": [
+        {
+            "testFilePath": "@/a.test.js",
+            "testResults": [
+                {"ancestorTitles": ["sums"], "title": "adds 1", "status": "passed"},
+                {"ancestorTitles": [], "title": "later", "status": "pending"},
+                {"ancestorTitles": [], "title": "one day", "status": "todo"},
+            ],
+        }
+    ]
+}
+PACKAGES = {
+    "jest.js": "const option = process.argv.find((word) => word.startsWith('--testResultsProcessor='));\n"
+    f"const told = JSON.parse({json.dumps(json.dumps(JEST))}.replaceAll('@', process.cwd()));\n"
+    "if (require(option.split('=')[1])(told) !== told) process.exit(3);\n",
+    "vitest.mjs": "const files = process.argv.filter((word) => word.startsWith('--reporter=')).map((word) => word.slice(11));\n"
+    "const { default: Reporter } = await import(files.pop());\n"
+    "const test = (fullName, state) => ({ fullName, result: () => ({ state }) });\n"
+    "const tests = [test('sums > adds 1', 'passed'), test('later', 'skipped')];\n"
+    "new Reporter().onTestRunEnd([{ moduleId: process.cwd() + '/a.test.js', children: { allTests: () => tests } }]);\n"
+    "if (files.join() !== 'default') process.exit(3);\n",
+    "old/vitest.mjs": "const file = process.argv.at(-1).slice(11);\nconst { default: Reporter } = await import(file);\n"
+    "const task = { name: 'sums', tasks: [{ name: 'adds 1', result: { state: 'pass' } }, { name: 'later', mode: 'skip' }] };\n"
+    "new Reporter().onFinished([{ filepath: process.cwd() + '/a.test.js', name: 'a.test.js', tasks: [task] }]);\n",
+    "own/vitest.mjs": "process.exit(process.argv.length - 2);\n",
+    "own/vitest.config.ts": "export default { test: { reporters: ['dot'] } };\n",
+    "mocha.js": "const { mochaHooks } = require(process.argv.at(-1).split('=')[1]);\n"
+    "const currentTest = { file: process.cwd() + '/a.test.js', state: 'passed', titlePath: () => ['sums', 'adds 1'] };\n"
+    "for (const _ of [1, 2]) mochaHooks.afterEach.call({ currentTest });\n",
+}
+GO = {
+    "go.mod": "module example.org/m\n\ngo 1.19\n",
+    "a_test.go": 'package m\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) { t.Run("a row", func(t *testing.T) { print() }) }\n'
+    'func TestLater(t *testing.T) { t.Skip("no") }\n',
+    "sub/a_test.go": 'package sub\n\nimport (\n\t"fmt"\n\t"testing"\n)\n\nfunc TestAdd(t *testing.T) { fmt.Print("x") }\n',
+}
+RUST = {
+    "Cargo.toml": '[package]\nname = "m"\nversion = "0.1.0"\nedition = "2021"\n',
+    "src/lib.rs": "mod foo;\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() {}\n    #[test]\n    #[ignore]\n    fn later() {}\n}\n",
+    "src/foo.rs": "#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() {}\n}\n",
+    "tests/it.rs": "#[test]\nfn it() {}\n",
+}
+S = "test/a.test.js"
+RUNS: dict[str, tuple[dict[str, str], str, int | None, dict[tuple[str, str], bool]]] = {
+    "node": (NODE, "node --test test", 5, {(S, "top"): True, (S, "sums > adds"): True, (S, "sums > later"): False, (S, "parent > child"): True, (S, "to do"): True, ("test/b.test.js", "top"): False}),
+    "node with a reporter": (NODE, "node --test --test-reporter=spec test", 5, {(S, "top"): True}),
+    "node with a destination": (NODE, "node --test --test-reporter spec --test-reporter-destination=stdout test", 5, {(S, "top"): True}),
+    "jest": (PACKAGES, "node jest.js", 1, {("a.test.js", "sums > adds %i"): True, ("a.test.js", "later"): False, ("a.test.js", "sums > takes %i"): False}),
+    "vitest": (PACKAGES, "node vitest.mjs run", 1, {("web/a.test.js", "sums > adds $count"): True, ("web/a.test.js", "later"): False}),
+    "vitest 2": (PACKAGES, "node old/vitest.mjs run --reporter=verbose", 1, {("a.test.js", "sums > adds ${count}"): True, ("a.test.js", "sums > later"): False}),
+    "vitest with reporters": (PACKAGES, "cd own && node vitest.mjs", None, {}),
+    "mocha": (PACKAGES, "node mocha.js", 1, {("a.test.js", "sums > adds 1"): True, ("a.test.js", "adds"): False}),
+    "go": (GO, "go test ./...", 2, {("a_test.go", "TestAdd"): True, ("a_test.go", "TestAdd/a row"): True, ("a_test.go", "TestLater"): False, ("sub/a_test.go", "TestAdd"): True, ("sub/a_test.go", "TestB"): False}),
+    "cargo": (RUST, "cargo test --offline", 3, {("src/lib.rs", "tests::adds"): True, ("src/lib.rs", "tests::later"): False, ("src/foo.rs", "tests::adds"): True, ("tests/it.rs", "it"): True}),
+}  # fmt: skip
+SUREFIRE = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<testsuite name="org.m.CalcTest" tests="4" errors="0" skipped="1" failures="{failures}">\n'
+    '  <testcase name="adds" classname="org.m.CalcTest" time="0.01"/>\n'
+    '  <testcase name="table(int)[1]" classname="org.m.CalcTest" time="0.01"/>\n'
+    '  <testcase name="later" classname="org.m.CalcTest"><skipped message="no"/></testcase>\n'
+    '  <testcase name="inside" classname="org.m.CalcTest$Inner">{failure}</testcase>\n</testsuite>\n'
+)
+
+
+def run(
+    where: Path, files: dict[str, str], line: str
+) -> tuple[TestsRun, RunRecord, subprocess.CompletedProcess[str]]:
+    for path, content in files.items():
+        (where / "files" / path).parent.mkdir(parents=True, exist_ok=True)
+        (where / "files" / path).write_text(content)
+    record = RunRecord(Room(where / "files", where / "home"), files, mounted=False)
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)  # the tests' own HOME has no toolchain of rustup's
+    kept = {"RUSTUP_HOME": str(home / ".rustup"), **{name: os.environ[name] for name in ("PATH", "HOME")}}
+    ran = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=where / "files", env={**kept, **record.variables},
+        check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    record.read()
+    return read_run(ran.stdout, None, record.tests()), record, ran
+
+
+@pytest.mark.parametrize("title", RUNS)
+def test_a_run_is_recorded_by_name(tmp_path: Path, title: str) -> None:
+    files, line, count, names = RUNS[title]
+    program = line.split()[0].replace("cd", "node")
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program}")
+
+    found, record, ran = run(tmp_path, files, line)
+
+    assert ran.returncode == 0, ran.stdout
+    assert found.count == count, (ran.stdout, record.line())
+    assert {key: found.ran(*key) for key in names} == names, found
+    assert record.why_not_passed() == ""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+def test_a_failed_run_in_node_stays_failed(tmp_path: Path) -> None:
+    _, record, ran = run(tmp_path, NODE, "node --test bad || node plain.js")
+
+    assert (ran.returncode, "preloaded" in ran.stdout) == (0, True)
+    assert "node itself counted 1 failed tests" in record.why_not_passed()
+    assert "not ok 1 - bad" in ran.stdout  # as it prints without a record
+
+
+@pytest.mark.parametrize(
+    ("build", "folder"),
+    [("pom.xml", "target/surefire-reports"), ("build.gradle.kts", "build/test-results/test")],
+)
+def test_reports_of_java_are_read_once_they_are_written(tmp_path: Path, build: str, folder: str) -> None:
+    old = SUREFIRE.format(failures=0, failure="")
+    files = {
+        f"core/{build}": "",
+        f"core/{folder}/TEST-org.m.Old.xml": old,
+        "core/report.xml": SUREFIRE.format(failures=1, failure='<failure message="no"/>'),
+    }
+
+    found, record, _ = run(
+        tmp_path,
+        files,
+        f"cp core/report.xml core/{folder}/TEST-org.m.CalcTest.xml; ln -s /etc/passwd core/{folder}/TEST-x.xml",
+    )
+
+    path = "core/src/test/java/org/m/CalcTest.java"
+    names = {
+        "CalcTest::adds": True,
+        "CalcTest::table": True,
+        "CalcTest::later": False,
+        "CalcTest::Inner::inside": True,
+    }
+    assert found.count == 3
+    assert {name: found.ran(path, name) for name in names} == names
+    assert found.ran("core/src/test/java/org/m/OtherTest.java", "OtherTest::adds") is False
+    assert "itself counted 1 failed tests" in record.why_not_passed()
