@@ -11,8 +11,9 @@ if __name__ == "__main__":
     sys.path.sort(
         key=lambda folder: not folder.endswith("lib-dynload")
     )  # of Python's library most is not looked for
-    sys.path.append(dirname(dirname(dirname(abspath(__file__)))))
+    here = dirname(abspath(__file__))
+    sys.path.append(here)
+    from compiled import start  # type: ignore[import-not-found] # which loads lopen's packages more quickly
 
-    from lopen.claude_hooks.compiled import start
-
+    sys.path[-1] = dirname(dirname(here))
     start(sys.argv[1:])

@@ -106,6 +106,10 @@ def test_compiled_modules_hold_until_a_source_changes(project: HookedProject) ->
     compiled.write_bytes(compiled.read_bytes()[:-1_000])
     assert imported()[0]
     assert not imported()[0]
+    later = copied / "claude_hooks" / "connection.py"
+    later.write_text(later.read_text() + "\nraise RuntimeError('read anew')\n")
+    anew, said = imported()
+    assert (anew, "read anew" in said) == (False, True)
     entry.write_text(entry.read_text() + "\nEVENTS = {}\n")
     assert imported()[0]
     assert not imported()[0]
