@@ -10,6 +10,7 @@ from bench.rows import printed
 TABLES = (
     "startup",
     "turns",
+    "live_view",
     "requests",
     "memory",
     "saving",

@@ -1,6 +1,6 @@
 """The live view: the log scrolls by above a picture of the run, which is drawn again a few times a second.
 
-One thread writes to the terminal; whoever publishes events only queues lines. Between two drawings the cursor rests
+One thread writes to the terminal; whoever publishes events only queues them. Between two drawings the cursor rests
 at the picture's first character. A terminal that is resized wraps its lines anew and keeps the cursor at that
 character, so that erasing everything below it removes the whole picture, however high it has become.
 """
@@ -94,7 +94,7 @@ class LiveView:
         self._keys = {**(keys or {}), **own} if self._keyboard.readable else {}
         self._board, self._snapshot = Board(), Snapshot()
         self._detailed = False
-        self._waiting: deque[Styled] = deque()  # lines to print
+        self._waiting: deque[e.Recorded | Styled] = deque()  # events and lines to show
         self._lock = threading.RLock()  # whoever holds it may write to the terminal
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
@@ -108,14 +108,11 @@ class LiveView:
             raise self._failure
         if self._gone:
             return
-        recorded = replace(recorded, event=self._without_secrets(recorded.event))
-        self._board = self._board.after(recorded)
-        if isinstance(recorded.event, e.ModelText | e.ModelInput):
-            return
         if isinstance(recorded.event, _COUNTED):
             self._snapshot = self._take_snapshot()
-        self._waiting.extend(self._lines_to_print(recorded))
-        self._start()
+        self._waiting.append(recorded)
+        if not isinstance(recorded.event, e.ModelText | e.ModelInput):
+            self._start()
 
     def shows(self, text: str, style: str = "") -> bool:
         """Print lines above the picture; False if there is none, and the caller prints them."""
@@ -129,6 +126,20 @@ class LiveView:
         """Redact every text before it is clipped: half a secret would not be recognised."""
         texts = {f.name: getattr(event, f.name) for f in fields(event)}
         return replace(event, **{n: self._redact(v) for n, v in texts.items() if isinstance(v, str)})
+
+    def _take_lines(self) -> list[Styled]:
+        """Bring the board up to date with what waits, and return the lines to print."""
+        lines: list[Styled] = []
+        for _ in range(len(self._waiting)):
+            waiting = self._waiting.popleft()
+            if isinstance(waiting, Styled):
+                lines.append(waiting)
+                continue
+            recorded = replace(waiting, event=self._without_secrets(waiting.event))
+            self._board = self._board.after(recorded)
+            if not isinstance(recorded.event, e.ModelText | e.ModelInput):
+                lines += self._lines_to_print(recorded)
+        return lines
 
     def _lines_to_print(self, recorded: e.Recorded) -> Iterator[Styled]:
         event, style = recorded.event, style_of(recorded.event)
@@ -182,8 +193,8 @@ class LiveView:
 
     def _draw(self) -> None:
         """Print the lines that wait, and the picture below them; nothing if nothing has changed."""
+        lines = self._take_lines()
         picture = self._picture() if in_foreground(self._out.fileno()) else []
-        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not lines and picture == self._drawn:
             return
         printed = self._printed(lines)
@@ -225,8 +236,7 @@ class LiveView:
 
     def _leave(self) -> None:
         """Print the lines that wait, erase the picture and restore the terminal."""
-        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        printed = self._printed(lines)
+        printed = self._printed(self._take_lines())
         erased = _ERASE_BELOW if self._drawn else ""
         self._drawn = []
         self._keyboard.close()
