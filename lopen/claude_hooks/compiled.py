@@ -134,7 +134,7 @@ def _loaded() -> "list[tuple[str, str, Stamp, CodeType]]":
     """Name, path, stamp and code of what of lopen is loaded by now, in the order in which its loading ended."""
     found = []
     for name, module in list(sys.modules.items()):  # in just that order
-        if name.startswith(("lopen", "__future__")) and (path := module.__file__):
+        if name.startswith(("lopen.", "__future__")) and (path := module.__file__):
             found.append((name, path, _stamp(path), _compiled(path)))
     return found
 

@@ -11,9 +11,8 @@ if __name__ == "__main__":
     sys.path.sort(
         key=lambda folder: not folder.endswith("lib-dynload")
     )  # of Python's library most is not looked for
-    here = dirname(abspath(__file__))
-    sys.path.append(here)
-    from compiled import start  # type: ignore[import-not-found] # which loads lopen's packages more quickly
+    sys.path.append(dirname(dirname(dirname(abspath(__file__)))))
 
-    sys.path[-1] = dirname(dirname(here))
+    from lopen.claude_hooks.compiled import start
+
     start(sys.argv[1:])
