@@ -112,8 +112,8 @@ BEHAVIOURS: Sequence[Behaviour] = (
     Behaviour(
         "lies by tool",
         tools(COMPLETE),
-        9,
-        [QUALITY, COOLS, CIRCUIT],
+        5,
+        [QUALITY, CIRCUIT],
         "circuit",
         "in_progress",
     ),

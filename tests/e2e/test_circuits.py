@@ -9,6 +9,8 @@ import itertools
 import json
 from typing import Any
 
+import pytest
+
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.behaviours import numbered, run
 from tests.e2e.conftest import MakeProject
@@ -115,15 +117,31 @@ def test_cooldowns_climb_until_the_fifth_asks_a_person(make_project: MakeProject
     assert resumed.code == 0, resumed.out[-2000:] + resumed.err
 
 
-def test_a_plan_that_is_refused_again_is_asked_about_at_once(make_project: MakeProject) -> None:
-    wrong = tools(("record_components", {"components": [component("core", "AC-9")]}))
-    project = make_project([tools(("record_dependencies", {"dependencies": []})), *[wrong] * 9])
+@pytest.mark.parametrize(
+    ("before", "again", "waited", "rules"),
+    [
+        (
+            ("record_dependencies", {"dependencies": []}),
+            ("record_components", {"components": [component("core", "AC-9")]}),
+            0,
+            ["tool_failure"],
+        ),
+        (None, ("update_task_status", {"task_id": "calc-t1", "status": "complete"}), 0, ["tool_failure"]),
+        (None, ("update_subtask", {"task_id": "calc-t1", "subtask": 7, "done": True}), 0, ["tool_failure"]),
+        (None, ("read_file", {"path": "missing.py"}), 1, ["tool_failure", "duplicate_call"]),
+    ],
+)
+def test_the_same_call_refused_again_is_asked_about_soon(
+    make_project: MakeProject, before: Any, again: Any, waited: int, rules: list[str]
+) -> None:
+    project = make_project([tools(before) if before else plan(), *[tools(again)] * 9], **FAST)
     project.specify()
 
     ran = project.drive()
 
-    assert (ran.code, waits(ran), opened(ran)) == (3, [], ["tool_failure"])
-    assert len(project.requests) == 5
+    assert (ran.code, opened(ran)) == (3, rules)
+    assert len(waits(ran)) <= waited  # a wait that is over is not told
+    assert len(project.requests) == 5 + waited
     acknowledged(project, ran)
 
 

@@ -25,7 +25,10 @@ from lopen.limits.circuits.circuit import (
 from lopen.limits.circuits.rules import CircuitRule, RuleBook
 
 # Tools whose rejected input waiting cannot mend
-RECORDS = frozenset({"record_dependencies", "record_components", "select_component", "record_tasks"})
+RECORDS = frozenset(
+    {"record_dependencies", "record_components", "select_component", "record_tasks"}
+    | {"update_task_status", "update_subtask", "add_task", "split_task"}
+)
 PROBE_LOST_S = 900.0  # longer than any call may take
 
 

@@ -217,20 +217,23 @@ def half_open(state: CircuitState) -> CircuitState:
 def _cleared(state: CircuitState) -> CircuitState:
     """Empty the windows, so that the calls that tripped the circuit do not count for the probe.
 
-    Those of external calls and of sub-agents outlive a cooldown.
+    Those of external calls and of sub-agents outlive a cooldown, and so does a row of identical calls: only the person
+    who lets one go on begins it anew.
     """
+    begun_anew = state.rule == "duplicate_call" or state.needs_ack
+    row = {name: CallHistory.blank[name] for name in ROW} if begun_anew else {}
+    rows = {agent: {name: own[name] for name in ROW if name in own} for agent, own in state.streaks.items()}
     return state.replace(
         probe="",
         cooldown_until=0.0,
         calls=state.calls.replace(
-            duplicate_call_count=0,
-            last_tool_call="",
+            **row,
             iteration_count=0 if state.rule == "max_iterations" else state.calls.iteration_count,
         ),
         turn_calls={},
         times=(),
         failures=(),
         hooks=(),
-        streaks={},
+        streaks={} if begun_anew else rows,
         external_total=0 if state.rule == "external_api" and state.needs_ack else state.external_total,
     )
