@@ -21,6 +21,9 @@ _IMPORT = re.compile(
     rf"\b(?:const|let|var)\s+{_BINDING.format('required')}\s*=\s*require\(\s*(?P<q>['\"])(?P<from1>[^'\"\n]{{1,200}})(?P=q)"
     rf"|\bimport\s+{_BINDING.format('imported')}\s*from\s*(?P<r>['\"])(?P<from2>[^'\"\n]{{1,200}})(?P=r)"
 )
+_MOCKED = re.compile(
+    r"\b(?:(?:jest|vi)\.(?:do|unstable_)?[mM]ock(?:Module)?|mock\.module)\(\s*(['\"])([^'\"\n]{1,200})\1"
+)
 _NAME = re.compile(r"[\w$]+(?:\s*(?::|\bas\b)\s*(?P<local>[\w$]+))?")
 _WORDS = words("as default type")
 
@@ -92,6 +95,14 @@ def _javascript(change: FileChange) -> Iterator[Finding]:
             ".."
         ):
             message = f"{name}, which these tests import, now comes from {module} instead of {before}"
+            yield Finding("warning", message, change.path, line)
+
+    mocked = {found[2] for found in _MOCKED.finditer(change.before or "")}
+    imported = {module for module, _ in old.values()} & {module for module, _ in now.values()}
+    for found in _MOCKED.finditer(change.after or ""):
+        if found[2] in imported - mocked and found[2].startswith((".", "/", "#", "~", "@/")):
+            line = (change.after or "").count("\n", 0, found.start()) + 1
+            message = f"{found[2]}, which these tests import, is replaced by a mock now"
             yield Finding("warning", message, change.path, line)
 
 

@@ -24,6 +24,7 @@ from lopen.test_integrity.suite import (
     EXACT,
     LOOSE,
     PARTIAL,
+    PRESENT,
     Case,
     Check,
     Language,
@@ -51,6 +52,7 @@ _OTHERS = re.compile(
     r"^(?:windows|miri|loom|target_os = .*|target_family = .*|target_arch = .*|target_env = .*)$"
 )
 _USUAL = re.compile(r'^(?:unix|target_os = "linux"|not\((?:windows|miri|loom|target_os = "\w+")\))$')
+_FIELD = re.compile(r"[({,:]\s*-?(?:\d|\"|')")  # a literal in a pattern
 _RANKS = {"assert_eq": EXACT, "assert_matches": CLOSE, "assert_ne": LOOSE, "assert": LOOSE}
 _TABLES = "(let_declaration pattern: (identifier) @name value: (_) @value)"
 _CONSTANTS = "[(const_item name: (identifier) @name value: (_) @value) (static_item name: (identifier) @name value: (_) @value)]"
@@ -221,7 +223,12 @@ class _Body(Flow):
         return ALWAYS - _truth(asked[2]) if asked[1] else _truth(asked[2])
 
     def other(self, node: Node, place: Place) -> bool:
-        """An asynchronous block that nothing awaits."""
+        """A `let … else` that ends the test, or an asynchronous block that nothing awaits."""
+        otherwise = node.child_by_field_name("alternative") if node.type == "let_declaration" else None
+        if otherwise is not None:
+            pattern = self.source.of(node.child_by_field_name("pattern"))
+            if word := self._gives_up(otherwise, pattern):
+                self.skip(word, node, place.under(f"not {pattern}", OPEN))
         parent = node.parent
         if node.type != "async_block" or parent is None:
             return False
@@ -271,15 +278,16 @@ class _Body(Flow):
 def _asserted(text: str, name: str, given: Sequence[str], line: int) -> Check:
     base = re.sub(r"^(?:prop_|debug_)|!$", "", name)
     subject = given[0] if given else ""
-    if base == "assert_eq" and len(given) > 1 and always_equal(given[0], given[1]):
-        return Check(text, subject, 0, line, "vacuous")
+    if base == "assert_eq" and len(given) > 1 and given[0] == given[1]:
+        idle = always_equal(given[0], given[1])
+        return Check(text, subject, 0 if idle else PRESENT, line, "vacuous" if idle else "real")
     if base == "assert" and given:
         if always_true(subject):
             return Check(text, subject, 0, line, "vacuous")
         if re.search(r"[^=!<>]==[^=]", subject) and "||" not in subject:
             return Check(text, subject.split("==")[0].strip(), EXACT, line)
         if re.match(r"(?:std::)?matches!", subject):
-            return Check(text, subject, PARTIAL, line)
+            return Check(text, subject, CLOSE if _FIELD.search(subject.partition(",")[2]) else PARTIAL, line)
     return Check(text, subject, _RANKS.get(base, PARTIAL), line)
 
 

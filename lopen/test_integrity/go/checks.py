@@ -34,6 +34,10 @@ def failing(text: str, condition: str, line: int) -> Check:
 
 
 def _subject_and_rank(condition: str) -> tuple[str, int]:
+    parts = condition.split(" && ")
+    if len(parts) > 1 and all(part.count("(") == part.count(")") for part in parts):
+        subject, rank = max((_subject_and_rank(part) for part in parts), key=lambda found: found[1])
+        return subject, max(rank - 1, PRESENT)  # it fails in fewer cases than each part alone
     turned = re.match(r"^not \((.*)\)$", condition, re.DOTALL)
     left, operator, right = _split(turned[1] if turned else condition)
     if turned and operator in {"==", "!="}:
@@ -65,7 +69,8 @@ def asserted(source: ParsedFile, text: str, name: str, given: Sequence[Node], li
     if same or true or false:
         return Check(text, "", 0, line, "vacuous")
     subject = arguments[1] if equal else arguments[0] if arguments else ""
-    return Check(text, subject, _TESTIFY.get(name, PARTIAL), line)
+    rank = PRESENT if equal and arguments[0] == arguments[1] else _TESTIFY.get(name, PARTIAL)
+    return Check(text, subject, rank, line)
 
 
 def expected(source: ParsedFile, text: str, links: Sequence[Link], line: int) -> Check:

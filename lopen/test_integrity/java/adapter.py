@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.flow import Helpers
-from lopen.test_integrity.java.checks import JavaBody, helper_checks
+from lopen.test_integrity.java.checks import JavaBody, exception_rank, helper_checks
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import CLOSE, Case, Check, Language, Skip, Suite, numbered, support_cases
+from lopen.test_integrity.suite import Case, Check, Language, Skip, Suite, numbered, support_cases
 from lopen.test_integrity.syntax import COMMENTS, ParsedFile
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ class _Class:
     parents: tuple[str, ...]
     skips: list[Skip] = field(default_factory=list)
     methods: list[Node] = field(default_factory=list)
+
+
+_EXPECTED = re.compile(r"\bexpected(?:Exceptions)?\s*=\s*\{?\s*([\w.]+)")
 
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
@@ -158,9 +161,9 @@ class _File:
         line, run = source.line(name), self.annotations(method)
         body = self._body(method, helpers)
         expected = [
-            Check(f"@Test({each.arguments})", "an exception", CLOSE, line)
+            Check(f"@Test({each.arguments})", "an exception", exception_rank(found[1]), line)
             for each in run
-            if each.name == "Test" and "expected" in each.arguments
+            if each.name == "Test" and (found := _EXPECTED.search(each.arguments))
         ]
         own = [skip for each in run for skip in self._skips(each)]
         rows = self._rows(run)

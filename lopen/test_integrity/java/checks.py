@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, is_literal, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks
+from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks
 from lopen.test_integrity.syntax import Link, ParsedFile, dotted, may_fail
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ _CHAINED = ranks(
     loose="isNotEqualTo isNotEmpty isNotBlank isNotZero doesNotContain",
     present="isNotNull isPresent isNotSameAs",
 )
+_MATCHERS = ranks(
+    exact="equalTo sameInstance nullValue contains arrayContaining",
+    close="closeTo containsInAnyOrder hasSize arrayContainingInAnyOrder",
+    partial="hasItem hasItems hasEntry hasKey containsString startsWith endsWith matchesPattern greaterThan lessThan",
+    loose="not instanceOf isA any",
+    present="notNullValue anything",
+)
+_EXPECTING = frozenset({"expect", "expectMessage", "expectCause"})  # of JUnit 4's ExpectedException
+_ANY = re.compile(r"\bany(?:String|Int|Long|Double|Boolean|List|Map|Collection|Set)?\(")
 _DESCRIBING = frozenset({"as", "describedAs", "extracting", "withFailMessage", "overridingErrorMessage"})
 
 
@@ -70,8 +80,12 @@ class JavaBody(Flow):
                 self.asserted(self._asserted(node, link, links[index + 1 :]), links, place)
                 return True
             if _MOCK.match(link.name):
-                self.check(self._plain(node, link.name), place)
+                self.check(self._mocked(node, link), place)
                 return False
+            if link.name in _EXPECTING and index:
+                rank = EXACT if link.name == "expectMessage" else exception_rank(self._first(link))
+                self.check(replace(self._plain(node, "an exception"), rank=rank), place)
+                return True
         called = [link.name for link in links if link.arguments is not None and _EXPECT.match(link.name)]
         for name in called:
             self.check(self._plain(node, name), place)
@@ -86,6 +100,14 @@ class JavaBody(Flow):
 
     def _plain(self, node: Node, name: str) -> Check:
         return Check(self.source.of(node), name, PARTIAL, self.source.line(node))
+
+    def _mocked(self, node: Node, link: Link) -> Check:
+        """A call that Mockito looks for, with arguments that it matches in part or not at all."""
+        check = self._plain(node, link.name)
+        given = [self.source.of(argument) for argument in link.arguments or ()]
+        if any(re.search(r"\batLeast\(0\)", each) for each in given):
+            return replace(check, rank=0, kind="vacuous")
+        return replace(check, rank=LOOSE if _ANY.search(check.text) else PARTIAL)
 
     def _first(self, link: Link) -> str:
         return self.source.of(link.arguments[0]) if link.arguments else ""
@@ -140,9 +162,21 @@ class JavaBody(Flow):
             rank = _matched(arguments[-1])
         if name == "assertTrue" and re.search(r"\.equals\(|[^=!<>]==[^=]", subject):
             rank = EXACT
-        if name == "assertThrows" and arguments and arguments[0] in {"Exception.class", "Throwable.class"}:
+        if name in {"assertThrows", "expectThrows", "assertThrowsExactly"} and arguments:
+            rank = exception_rank(arguments[0])
+        if name == "assertThatThrownBy" or name.startswith("assertThatExceptionOf"):
+            rank = self._thrown_rank(link, rest)
+        if rank == EXACT and name in {"assertEquals", "assertSame"} and arguments[:1] == arguments[1:2]:
             rank = PRESENT
         return Check(text, subject, rank, line)
+
+    def _thrown_rank(self, link: Link, rest: Sequence[Link]) -> int:
+        """How much a chain of AssertJ says of an exception: its message, its type or that there is one."""
+        names = {each.name for each in rest}
+        if any(re.match(r"(?:has|with)(?:Message|StackTrace|Cause|RootCause|Field)", name) for name in names):
+            return EXACT
+        typed = [each for each in (link, *rest) if re.search(r"InstanceOf|ExceptionOfType", each.name)]
+        return max((exception_rank(self._first(each)) for each in typed), default=PRESENT)
 
     def _fluent(self, text: str, subject: str, rest: Sequence[Link], line: int) -> Check:
         found = [_CHAINED.get(link.name, PARTIAL) for link in rest if link.name not in _DESCRIBING]
@@ -162,19 +196,31 @@ class JavaBody(Flow):
         return Check(text, subject, max(found), line)
 
 
+def exception_rank(expected: str) -> int:
+    """How much an expected type of exception pins down."""
+    name = expected.removesuffix(".class").rpartition(".")[2]
+    return {"Throwable": PRESENT, "Exception": PRESENT, "RuntimeException": LOOSE, "Error": LOOSE}.get(
+        name, CLOSE
+    )
+
+
 def _matched(matcher: str) -> int:
     """How much a Hamcrest matcher pins down."""
-    name = matcher.partition("(")[0].rpartition(".")[2]
-    if name in {"is", "equalTo", "sameInstance", "nullValue"}:
-        return EXACT
-    return {"notNullValue": PRESENT, "not": LOOSE, "instanceOf": LOOSE}.get(name, PARTIAL)
+    name, _, rest = matcher.partition("(")
+    name = name.rpartition(".")[2]
+    inner = rest.partition("(")[0].rpartition(".")[2]
+    if name == "is" and inner in _MATCHERS:
+        return _matched(rest.removesuffix(")"))
+    return _MATCHERS.get(name, EXACT if name == "is" else PARTIAL)
 
 
 def _subject(name: str, arguments: Sequence[str]) -> str:
     """What is checked: JUnit puts the expected value first."""
     if name in {"assertEquals", "assertNotEquals", "assertSame", "assertArrayEquals"} and len(arguments) > 1:
         return arguments[0] if is_literal(arguments[1]) else arguments[1]
-    if name in {"assertThrows", "expectThrows", "fail"}:
+    if name in {"assertThrows", "expectThrows", "fail"} or name.startswith(
+        ("assertThatThrown", "assertThatExc")
+    ):
         return "an exception"
     return arguments[0] if arguments else ""
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, truth
+from lopen.test_integrity.conditions import always_equal, always_true, truth
 from lopen.test_integrity.flow import Flow, Helpers
+from lopen.test_integrity.javascript.ranks import asserted_rank, expected_rank, is_vacuous
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks, words
-from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, ancestors
+from lopen.test_integrity.suite import EXACT, PARTIAL, Check, words
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, ancestors, may_fail
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -22,18 +23,7 @@ _T_METHODS = words(
     "ok notOk equal notEqual deepEqual deepStrictEqual same strictSame is not true false truthy falsy throws "
     "doesNotThrow rejects match like regex pass fail is_deeply notStrictEqual strictEqual propEqual"
 )
-_RANKS = ranks(
-    exact="toBe toEqual toStrictEqual toThrowErrorMatchingInlineSnapshot toHaveBeenCalledWith "
-    "toHaveBeenNthCalledWith toHaveBeenLastCalledWith equal equals eql deepEqual eq "
-    "strictEqual deepStrictEqual same strictSame is members toBeNull toBeUndefined toBeNaN",
-    close="toMatchInlineSnapshot toHaveText toHaveValue toBeCloseTo closeTo toMatchObject "
-    "toHaveLength lengthOf toHaveBeenCalledTimes toMatchSnapshot throws rejects toThrow",
-    loose="toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
-    "toBeInstanceOf toHaveProperty toHaveBeenCalled toThrowError notEqual isOk a an",
-    present="toBeDefined exists isDefined isNotNull doesNotThrow pass",
-)
 _BOOLEAN = frozenset({"ok", "true", "isTrue", "isOk", "truthy", "assert"})
-_ANYTHING = re.compile(r"^expect\.anything\(\)$|^expect\.any\(Object\)$")
 _SETTINGS = frozenset({"assertions", "hasAssertions", "extend", "addSnapshotSerializer", "any", "anything"})
 _WAITING = frozenset({"resolves", "rejects", "eventually", "rejectedWith", "rejected", "fulfilled"})
 _THROWING = frozenset({"toThrow", "toThrowError", "throw", "throws", "rejects"})
@@ -189,16 +179,9 @@ class JavaScriptBody(Flow):
         names = [link.name for link in chain]
         matcher = names[-1]
         arguments = [self.source.of(argument) for argument in chain[-1].arguments or ()]
-        if _is_vacuous(subject, matcher, arguments, negated="not" in names):
+        if is_vacuous(subject, matcher, arguments, negated="not" in names):
             return Check(text, subject, 0, line, "vacuous")
-        rank = _RANKS.get(matcher, PARTIAL)
-        if "not" in names:
-            rank = min(rank, LOOSE)
-        elif matcher == "toThrow":
-            rank = EXACT if arguments else CLOSE
-        elif any(_ANYTHING.match(argument) for argument in arguments):
-            rank = PRESENT
-        return Check(text, subject, rank, line)
+        return Check(text, subject, expected_rank(subject, matcher, arguments, negated="not" in names), line)
 
     def _asserted(self, node: Node, name: str, given: Sequence[Node]) -> Check:
         arguments = [self.source.of(argument) for argument in given]
@@ -210,7 +193,7 @@ class JavaScriptBody(Flow):
             return Check(text, subject, 0, line, "vacuous")
         if boolean and re.search(r"[^=!]==", subject):
             return Check(text, subject.split("==")[0].strip(), EXACT, line)
-        return Check(text, subject, _RANKS.get(name, PARTIAL), line)
+        return Check(text, subject, asserted_rank(name, arguments), line)
 
     def _must_be_awaited(self, links: Sequence[Link]) -> bool:
         names = {link.name for link in links}
@@ -245,6 +228,8 @@ class JavaScriptBody(Flow):
             and "not" not in names
             and len(last.arguments or ()) <= (1 if name == last.name else 0)
         )
+        if name in {"then", "finally"} and self._caught(links[index + 1 :]):
+            return place.worse("swallowed")
         if throwing and (name == "expect" or last is links[index]) and "doesNotThrow" not in names:
             return place.worse("swallowed")
         if name in _PROMISING or (index == 0 and not name):
@@ -255,6 +240,11 @@ class JavaScriptBody(Flow):
             late = name == "forEach" and self._is_async(node)
         settled = self.settles or _SETTLED.search(self.source.code, node.start_byte, node.end_byte)
         return place.worse("unawaited") if late and not settled else place
+
+    def _caught(self, links: Sequence[Link]) -> bool:
+        """Return True if a `catch` behind a promise lets no failure through."""
+        handlers = [link.arguments[0] for link in links if link.name == "catch" and link.arguments]
+        return any(each.type in FUNCTIONS and not may_fail(self.source, each) for each in handlers)
 
     def _is_async(self, function: Node) -> bool:
         return any(child.type == "async" for child in function.children[:2])
@@ -278,14 +268,3 @@ def _chained(node: Node) -> Iterator[Node]:
         }:
             return
         yield parent
-
-
-def _is_vacuous(subject: str, matcher: str, arguments: Sequence[str], *, negated: bool) -> bool:
-    if negated:
-        return matcher in {"toBe", "toEqual"} and {subject, *arguments} == {"true", "false"}
-    if matcher in {"toBeTruthy", "toBeDefined", "ok", "true", "exist"}:
-        return subject in {"true", "1", "{}", "[]"} or always_true(subject)
-    if matcher in {"toBeFalsy", "false"}:
-        return subject in {"false", "0"} or truth(subject) == NEVER
-    constant = {ALWAYS: "true", NEVER: "false"}.get(truth(subject))
-    return len(arguments) == 1 and (always_equal(subject, arguments[0]) or arguments[0] == constant)

@@ -37,6 +37,7 @@ _RAISING = frozenset(
     {"raises", "warns", "deprecated_call", "assertRaises", "assertRaisesRegex", "assertWarns", "assertLogs"}
 )
 _ANYTHING = frozenset({"Exception", "BaseException"})
+_EMPTY = frozenset({"[]", "{}", "()", "''", "set()"})
 _OPERATORS = {ast.NotEq: LOOSE, ast.NotIn: LOOSE, ast.Eq: EXACT, ast.Is: EXACT}
 
 
@@ -156,6 +157,8 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
         return other, PARTIAL
     if isinstance(left, ast.Call) and ast.unparse(left.func) == "len" and other == "0":
         return ast.unparse(left.args[0]) if left.args else subject, LOOSE
+    if isinstance(operator, ast.Eq) and other in _EMPTY:
+        return subject, LOOSE  # the same as asserting the opposite, but for the type
     rank = next((r for kind, r in _OPERATORS.items() if isinstance(operator, kind)), PARTIAL)
     if isinstance(right, ast.Call) and ast.unparse(right.func).endswith("approx") and right.keywords:
         rank = min(rank, CLOSE)

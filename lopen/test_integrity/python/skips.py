@@ -118,12 +118,15 @@ def _block_skips(body: Sequence[ast.stmt], condition: str) -> Iterator[Skip]:
                 yield from _block_skips(node.body, condition or "its loop runs")
 
 
+_EXAMPLES = 100  # that Hypothesis makes where nobody says another number
+
+
 def statement_skips(node: ast.stmt, *, condition: str) -> Iterator[Skip]:
     """The skip that a statement is, if it is one; `condition` is the `if` that it stands under."""
     name = _skip_name(node)
     if name and not (condition and name == "os._exit"):  # a forked child's, as a rule
         text = f"{name} if {condition}" if condition else name
-        yield Skip(text, node.lineno, not foreign(condition))
+        yield Skip(text, node.lineno, not foreign(condition) and not name.startswith("assume("))
 
 
 def _skip_name(node: ast.stmt) -> str:
@@ -135,6 +138,8 @@ def _skip_name(node: ast.stmt) -> str:
     if not isinstance(value, ast.Call):
         return ""
     owner, _, last = ast.unparse(value.func).rpartition(".")
+    if last == "assume" and owner in {"", "hypothesis"} and value.args:
+        return f"assume({ast.unparse(value.args[0])})"
     if last == "importorskip":
         return ast.unparse(value)
     if (owner, last) == ("os", "_exit"):
@@ -155,7 +160,20 @@ def row_count(node: Function, loop_rows: int | None) -> int | None:
             if any(isinstance(element, ast.Starred) for element in values[0].elts):
                 return None
             rows = (1 if rows is None else rows) * len(values[0].elts)
-    return rows
+    return _example_count(node.decorator_list) if rows is None else rows
+
+
+def _example_count(decorators: Sequence[ast.expr]) -> int | None:
+    """How many examples Hypothesis makes for a test at most; None for a test that is not its."""
+    calls = {ast.unparse(d.func).rpartition(".")[2]: d for d in decorators if isinstance(d, ast.Call)}
+    if "given" not in calls:
+        return None
+    values = [*calls["given"].args, *(k.value for k in calls["given"].keywords)]
+    if values and all(isinstance(v, ast.Call) and ast.unparse(v.func).endswith("just") for v in values):
+        return 1
+    named = calls["settings"].keywords if "settings" in calls else []
+    counts = [k.value.value for k in named if k.arg == "max_examples" and isinstance(k.value, ast.Constant)]
+    return counts[0] if counts and isinstance(counts[0], int) else _EXAMPLES
 
 
 def literal_rows(node: ast.expr) -> int | None:

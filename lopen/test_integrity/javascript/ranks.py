@@ -1,0 +1,63 @@
+"""How much one JavaScript assertion pins down, and whether it can fail at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, truth
+from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, ranks
+
+_RANKS = ranks(
+    exact="toBe toEqual toStrictEqual toThrowErrorMatchingInlineSnapshot toHaveBeenCalledWith "
+    "toHaveBeenNthCalledWith toHaveBeenLastCalledWith equal equals eql deepEqual eq "
+    "strictEqual deepStrictEqual same strictSame is members toBeNull toBeUndefined toBeNaN toHaveDisplayValue toHaveFormValues",
+    close="toMatchInlineSnapshot toHaveText toHaveValue toBeCloseTo closeTo toMatchObject "
+    "toHaveLength lengthOf toHaveBeenCalledTimes toMatchSnapshot throws rejects toThrow "
+    "toHaveTextContent toHaveAccessibleName",
+    loose="toBeVisible toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
+    "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled toThrowError notEqual isOk a an",
+    present="toBeInTheDocument toBeDefined exists isDefined isNotNull doesNotThrow pass",
+)
+_ANYTHING = re.compile(r"^expect\.anything\(\)$|^expect\.any\(Object\)$|^(?:sinon\.)?match\.any$")
+_OF_A_TYPE = re.compile(r"^expect\.any\(\w+\)$|^(?:sinon\.)?match\.\w+$")
+_IN_PART = re.compile(r"^expect\.(?:object|array|string)(?:Containing|Matching)\(")
+_WITH_VALUE = frozenset({"toHaveProperty", "toHaveAttribute", "property"})
+_TEXT = re.compile(r"^[\"'`]")
+
+
+def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negated: bool) -> int:
+    """Return how much an `expect` chain pins down."""
+    rank = _RANKS.get(matcher, PARTIAL)
+    if negated:
+        return min(rank, LOOSE)
+    if matcher == "toThrow":
+        return EXACT if arguments else CLOSE
+    if matcher in _WITH_VALUE and len(arguments) > 1:
+        rank = EXACT
+    if any(_ANYTHING.match(argument) for argument in arguments) or arguments == [subject]:
+        return PRESENT
+    if any(_OF_A_TYPE.match(argument) for argument in arguments):
+        return min(rank, LOOSE)
+    return min(rank, PARTIAL) if any(_IN_PART.match(argument) for argument in arguments) else rank
+
+
+def asserted_rank(name: str, arguments: Sequence[str]) -> int:
+    """Return how much an assertion that is a plain call pins down."""
+    if name in {"throws", "rejects"} and len(arguments) > 1 and not _TEXT.match(arguments[1]):
+        return EXACT
+    if len(arguments) > 1 and arguments[0] == arguments[1]:
+        return PRESENT
+    return _RANKS.get(name, PARTIAL)
+
+
+def is_vacuous(subject: str, matcher: str, arguments: Sequence[str], *, negated: bool) -> bool:
+    """Return True if the expectation holds whatever the code under test does."""
+    if negated:
+        return matcher in {"toBe", "toEqual"} and {subject, *arguments} == {"true", "false"}
+    if matcher in {"toBeTruthy", "toBeDefined", "ok", "true", "exist"}:
+        return subject in {"true", "1", "{}", "[]"} or always_true(subject)
+    if matcher in {"toBeFalsy", "false"}:
+        return subject in {"false", "0"} or truth(subject) == NEVER
+    constant = {ALWAYS: "true", NEVER: "false"}.get(truth(subject))
+    return len(arguments) == 1 and (always_equal(subject, arguments[0]) or arguments[0] == constant)
