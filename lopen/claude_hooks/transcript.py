@@ -134,7 +134,10 @@ def beyond(usage: BudgetUsage, charged: BudgetUsage) -> BudgetUsage:
 
 
 def _new_text(path: str, offset: int) -> tuple[str, int]:
-    """Whole lines beyond `offset`, and where they end. A file that shrank is followed from its end."""
+    """Whole lines beyond `offset`, and where they end. A file that shrank is followed from its end.
+
+    A last line without its end counts once it is whole.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError):
@@ -146,9 +149,19 @@ def _new_text(path: str, offset: int) -> tuple[str, int]:
         file.seek(offset)
         found = file.read(MOST_AT_ONCE)
     end = found.rfind(b"\n") + 1
-    if not end and len(found) == MOST_AT_ONCE:
-        end = len(found)  # a line longer than all that: its rest is no JSON and is passed over
+    if (not end and len(found) == MOST_AT_ONCE) or _is_whole(found[end:]):
+        end = len(found)  # also of a line longer than all that: its rest is no JSON and is passed over
     return found[:end].decode("utf-8", "replace"), offset + end
+
+
+def _is_whole(line: bytes) -> bool:
+    if not line.endswith(b"}"):
+        return False
+    try:
+        loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _entry(line: str, session: str) -> dict[str, Any]:
