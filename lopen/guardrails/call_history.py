@@ -15,7 +15,7 @@ from lopen.base.quick_stdlib import Value, dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any, Literal, TypeVar
 
     V = TypeVar("V")
@@ -199,16 +199,18 @@ class CallHistory(Value):
         """Return how often in a row the command failed over an unchanged work tree."""
         return self.failing.get(signature, (0, 0))[1]
 
-    def conversation(self, subject: str) -> CallHistory:
-        """Begin a new conversation about `subject`, whose context holds nothing that was read before.
+    def conversation(self, subject: str, shown: Collection[str] = ()) -> CallHistory:
+        """Begin a new conversation about `subject`, whose context holds nothing that was read before but `shown`.
 
+        `shown`: paths of the files that its prompt carries whole, whose rows of reads go on.
         Failing commands are facts of the work tree and stay; untested edits stay those of one task. A process that
         continues an iteration must not call this.
         """
         edited = self.edited if subject == self.subject else ()
+        kept = {signature("read_file", {"path": path}) for path in shown}
         return self.replace(
             subject=subject,
-            unchanged={},
+            unchanged={call: row for call, row in self.unchanged.items() if call in kept},
             edited=edited,
             findings=tuple(f for f in self.findings if edited and f.kind == "untested_edits"),
         )

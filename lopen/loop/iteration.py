@@ -167,7 +167,6 @@ def begin(context: SessionContext, corrections: tuple[str, ...]) -> Session | Pa
     open_budget(context, session)
     model = context.model_for(session.step)
     task_now = session.task
-    context.guards.watch.begin_iteration(task_now.id if task_now else session.step.value)
     told.append(
         IterationStarted(
             session.iterations,
@@ -225,11 +224,14 @@ def bench_for(context: SessionContext) -> Workbench:
 def conversation_for(context: SessionContext, bench: Workbench) -> Conversation:
     """A conversation for the session's step, with fresh context."""
     session = context.record.journal.session
-    spec = readable_spec(context)
+    spec, around = readable_spec(context), surroundings(context)
+    context.guards.watch.begin_iteration(
+        session.task.id if session.task else session.step.value, around.whole_files
+    )
     prompt = build(
         session,
         spec,
-        surroundings(context),
+        around,
         context_tokens=context.settings.model.context_tokens,
         templates=context.settings.workflow.templates,
         request=session.request or context.asked.request,

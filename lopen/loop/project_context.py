@@ -240,6 +240,7 @@ def surroundings(context: SessionContext) -> Surroundings:
         limits=context.guards.meter.snapshot(),
         bounds=bounds(context.settings, session.step, context.guards.meter.gate.book),
         task_files=shown.parts,
+        whole_files=shown.whole,
         readme=readme(root) if drafting else ("", ""),
         questions=questions(context.settings, session),
         set_up=advice(lacks(context)) if session.step in PLANNING_STEPS else "",

@@ -40,7 +40,8 @@ class Surroundings:
     `languages`: name, version and tools found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
-    `warnings`: those of the last accepted verdict on the component. `task_files`: what the task builds on.
+    `warnings`: those of the last accepted verdict on the component. `task_files`: what the task builds on, of which
+    `whole_files` are paths.
     `established`: the criteria that verdicts found to hold. `versioned`: the model may know of git. In step 1 `readme`
     is the README's path and beginning; in planning `set_up` says what the repository lacks for its quality gates; in
     steps 1 to 5 `questions` says who answers `ask_user`.
@@ -61,6 +62,7 @@ class Surroundings:
     established: frozenset[str] = frozenset()
     warnings: Sequence[str] = ()
     task_files: Sequence[Part] = ()
+    whole_files: Sequence[str] = ()
     versioned: bool = True
 
 

@@ -6,7 +6,7 @@ a person sets the pause that ends the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -44,9 +44,9 @@ class Watch:
     _passes: dict[str, ToolPass] = field(default_factory=dict)
     _until: datetime | None = None
 
-    def begin_iteration(self, subject: str) -> None:
-        """Begin a conversation with a fresh context about a task's id or a planning step."""
-        self.gate.begin_conversation(subject)
+    def begin_iteration(self, subject: str, shown: Collection[str] = ()) -> None:
+        """Begin a conversation about a task's id or a planning step. `shown`: files that its prompt carries whole."""
+        self.gate.begin_conversation(subject, shown)
         self.pause = None
 
     def begin_turn(self, turn: int) -> None:

@@ -160,6 +160,31 @@ def test_edits_without_a_test_run_are_told_at_the_end_of_the_turn_and_not_to_the
     assert "Corrections" not in str(second_task["system"]) + str(second_task["messages"])
 
 
+def test_a_file_that_each_prompt_carries_is_not_read_in_each_attempt(make_project: MakeProject) -> None:
+    read, failed = (
+        ("read_file", {"path": "calc.py"}),
+        ("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "not yet"}),
+    )
+    project = make_project(
+        [
+            plan(),
+            tools(*code(), read, failed),
+            tools(read, failed),
+            tools(read, ("read_file", {"path": "tests/test_calc.py"})),
+            tools(*verified("calc-t1")),
+        ]
+    )
+    project.specify()
+
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--json")
+
+    assert ran.code == 0, ran.err
+    told = [e["reason"] for e in ran.named("guardrail") if e["guard"] == "circular_behaviour"]
+    assert len(told) == 1
+    assert "calc.py" in told[0]
+    assert "3 times" in told[0]
+
+
 def test_what_was_told_in_a_failed_attempt_and_holds_no_more_is_not_in_the_next_prompt(
     make_project: MakeProject,
 ) -> None:

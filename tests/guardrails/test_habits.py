@@ -9,6 +9,7 @@ import pytest
 from lopen.guardrails.call_history import (
     CallEnd,
     CallHistory,
+    signature,
 )
 from lopen.guardrails.habits import HabitLimits, circles, undisciplined
 from lopen.limits.circuits.circuit import CircuitState
@@ -275,6 +276,14 @@ def test_a_new_attempt_at_the_same_task_may_read_what_it_was_not_shown() -> None
     for _ in range(3):
         habits = fed(read(), start=habits.conversation("t1"))
     assert habits.findings == ()
+
+
+def test_a_file_that_each_prompt_carries_is_reread() -> None:
+    habits, whole = CallHistory(), read("a.py", signature=signature("read_file", {"path": "a.py"}))
+    for _ in range(3):
+        habits = fed(whole, start=habits.conversation("t1", ["./a.py"]))
+    assert kinds(habits) == [("circle", 3), ("reread", 3)]
+    assert fed(whole, start=habits.conversation("t1", ["b.py"])).findings == ()
 
 
 def test_a_new_conversation_forgets_what_was_told() -> None:

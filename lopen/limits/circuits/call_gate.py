@@ -6,7 +6,7 @@ the texts for the model and the person; the caller waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
@@ -86,16 +86,16 @@ class CallGate:
             self._calls = circuit.calls
         return self._calls
 
-    def begin_conversation(self, subject: str) -> None:
-        """Begin a conversation with a fresh context about a task's id or a planning step."""
+    def begin_conversation(self, subject: str, shown: Collection[str] = ()) -> None:
+        """Begin a conversation about a task's id or a planning step; `shown` as in `CallHistory.conversation`."""
 
         def work(rows: Rows) -> CallHistory:
             state = rows.circuit(self.circuit_id) or CircuitState(self.circuit_id)
-            state = state.replace(calls=state.calls.conversation(subject))
+            state = state.replace(calls=state.calls.conversation(subject, shown))
             rows.put_circuit(state)
             return state.calls
 
-        self._calls = self._atomically(work, self._calls.conversation(subject))
+        self._calls = self._atomically(work, self._calls.conversation(subject, shown))
 
     # tools
 
