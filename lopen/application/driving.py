@@ -16,12 +16,12 @@ from lopen.application.command_context import CommandContext
 from lopen.application.open_store import created, one_session, open_store, store_of
 from lopen.application.revert_record import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
+from lopen.application.waiting import demo_command
 from lopen.application.work_trees import require_repository
 from lopen.base.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.modules import find_modules, module_name, spec_path
 from lopen.documents.spec import load_specification
-from lopen.example import APPROVAL_NOTE
 from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.schema import Settings
@@ -55,7 +55,7 @@ def drive_module(
     if found is not None and loaded.settings.session.auto_resume:
         if only == "building" and found.approval is not None:
             _require_plan(found)
-        _require_key(loaded.settings, options, dry_run=dry_run)
+        _require_model(context, store, found, loaded.settings, options, dry_run=dry_run)
         return _drive(context, store, found, options, only, resumed=True, dry_run=dry_run)
     if only == "requirement_gathering" and not options.prompt:
         _ask_to_draft(context, module, loaded.settings.models.requirement_gathering)
@@ -80,7 +80,7 @@ def drive_module(
         spec = load_specification(spec_path(context.root, module), module=module)
         if store.approval(module) is None and not spec.problems:
             checked(spec)
-    _require_key(loaded.settings, options, dry_run=dry_run)
+    _require_model(context, store, None, loaded.settings, options, dry_run=dry_run)
     store = created(context, store)  # create nothing for a session that cannot start
     now = datetime.now(UTC)
     session = Session(store.new_id(module, now), module, now)
@@ -94,16 +94,24 @@ def drive_session(context: CommandContext, wanted: str | None, options: ResumeOp
     if session.finished:
         context.say(f"{session.id} is complete: nothing to resume")
         return ExitCode.OK
-    if context.resumable and not options.model:
-        _refuse_demo(store, session)
-    _require_key(context.load(options.flags()).settings, options, dry_run=False)
+    _require_model(context, store, session, context.load(options.flags()).settings, options)
     return _drive(context, store, session, options, "", resumed=True)
 
 
-def _require_key(settings: Settings, options: ResumeOptions, *, dry_run: bool) -> None:
-    """Raise `NoCredentials` before anything is made: a run that cannot ask a model leaves no failed session."""
+def _require_model(
+    context: CommandContext,
+    store: SessionStore,
+    resumed: Session | None,
+    settings: Settings,
+    options: ResumeOptions,
+    *,
+    dry_run: bool = False,
+) -> None:
+    """Raise before anything is made where no model can be asked: a key is missing, or only a demo's recording answers."""
     from lopen.application.session_model import REPLAY, require_credentials
 
+    if resumed is not None and context.resumable and not options.model:
+        _refuse_demo(context, store, resumed)
     if not (dry_run or options.model.startswith(REPLAY)):
         require_credentials(settings)
 
@@ -128,13 +136,12 @@ def _ask_to_draft(context: CommandContext, module: str, model: str) -> None:
         raise LopenError("nothing was drafted", hint=hint)
 
 
-def _refuse_demo(store: SessionStore, session: Session) -> None:
-    """Raise `LopenError` for the session of a demo: only a paid model can continue it."""
-    given = store.approval(session.module)
-    if given is not None and given.note == APPROVAL_NOTE:
+def _refuse_demo(context: CommandContext, store: SessionStore, session: Session) -> None:
+    """Raise `LopenError` for the session of a demo: its recorded answers are those of `lopen demo`."""
+    if command := demo_command(context.root, store, session):
         raise LopenError(
-            f"{session.id} is the session of a demo: its recorded answers play from the start, and cannot continue here",
-            hint=f"to start again: lopen demo; to continue with a paid model: lopen resume {session.id} --model sonnet",
+            f"{session.id} is the session of a demo, whose answers are recorded",
+            hint=f"to continue it: {command}\nto continue it with a paid model: lopen resume {session.id} --model sonnet",
         )
 
 
@@ -174,8 +181,6 @@ def _drive(
     from lopen.loop.run import drive, pause
     from lopen.loop.startup import failed, start
 
-    if resumed and context.resumable and not options.model:
-        _refuse_demo(store, session)
     deny_inspection()  # no command of the model reads this process's memory, where the key is
     flags = options.flags()
     if options.max_cost is None and session.max_cost_usd is not None:

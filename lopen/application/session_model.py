@@ -21,7 +21,7 @@ from lopen.application.confinement import recording_path
 from lopen.application.run_options import ResumeOptions
 from lopen.base.clock import Clock, SystemClock
 from lopen.base.errors import PersonNeeded, did_you_mean
-from lopen.base.events import AlertRaised, Event
+from lopen.base.events import AlertRaised, Event, TurnEnded
 from lopen.llm.anthropic_model import AnthropicModel
 from lopen.llm.messages import Model, OnText, OnUsage, Request, Response, ignore_usage
 from lopen.llm.recorder import Recorder, RecordingModel
@@ -118,7 +118,10 @@ def session_model(
 
     if options.model.startswith(REPLAY):
         recording = load_recording(Path(options.model.removeprefix(REPLAY)))
-        return stack.enter_context(ReplayModel(recording, step=step, clock=clock))
+        counted = "SELECT count(*) FROM events WHERE session=? AND name=?"
+        row = journal.database.connection.execute(counted, (journal.session.id, TurnEnded.name)).fetchone()
+        answered = int(row[0])
+        return stack.enter_context(ReplayModel(recording, step=step, clock=clock, answered=answered))
     real = AnthropicModel(settings.model, os.environ, clock)
     stack.callback(real.close)
     recorder = None

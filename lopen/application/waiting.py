@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from lopen.base.errors import LopenError
 from lopen.base.events import SessionFailed, from_fields
+from lopen.example import APPROVAL_NOTE
 from lopen.storage.audit import last_failure
 from lopen.storage.folder import is_worked_on
 from lopen.storage.sessions import SessionStore
@@ -30,11 +32,12 @@ class Standstill:
 
 def standstill(root: Path, store: SessionStore, session: Session) -> Standstill | None:
     """Return what a session waits for; None if it is complete or a process works on it."""
-    command = f"lopen resume {session.id}"
+    command = demo_command(root, store, session) or f"lopen resume {session.id}"
     if session.pause is not None and session.pause.kind == "gate" and _approved(root, store, session):
         return Standstill(APPROVED, "", command)
     if session.pause is not None:
-        return Standstill(session.pause.message, "", session.pause.command)
+        resumes = session.pause.command == f"lopen resume {session.id}"
+        return Standstill(session.pause.message, "", command if resumes else session.pause.command)
     if session.status == "failed":
         return Standstill(*_last_failure(store, session.id), command)
     if session.status == "paused":  # by a revert or a skip
@@ -42,6 +45,12 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
     if shown_status(root, session) != "interrupted":
         return None
     return Standstill(INTERRUPTED, "", command)
+
+
+def demo_command(root: Path, store: SessionStore, session: Session) -> str:
+    """Return the command that continues the session of a demo with its recorded answers; "" for any other session."""
+    given = store.approval(session.module)
+    return f"lopen demo {shlex.quote(str(root))}" if given and given.note == APPROVAL_NOTE else ""
 
 
 def shown_status(root: Path, session: Session) -> str:

@@ -40,14 +40,19 @@ class RecordingInterrupted(ReplayMismatch):
 class ReplayModel:
     """The `Model` port over a recording, as a context manager that owns a loopback endpoint.
 
-    `step` returns the session's current step. It needs no key and contacts no other endpoint.
+    `step` returns the session's current step. `answered` exchanges were played by an earlier process. It needs no key
+    and contacts no other endpoint.
     """
 
     local = True
 
-    def __init__(self, recording: Recording, *, step: Callable[[], str], clock: Clock) -> None:
+    def __init__(
+        self, recording: Recording, *, step: Callable[[], str], clock: Clock, answered: int = 0
+    ) -> None:
         self._step = step
-        self._left = list(recording.exchanges)
+        self._left = list(recording.exchanges)[answered:]
+        # Asked again where the earlier process ended before it used the answer.
+        self._unused = list(recording.exchanges)[:answered][-1:]
         self._followed: dict[str, int] = {}  # a tool call's id → the exchange that made it
         self._turn = threading.Lock()  # the endpoint holds one answer at a time
         self._answer: Answer = Status(400, "no request was made to the recording")
@@ -89,7 +94,9 @@ class ReplayModel:
                 unparsed=frozenset(recorded.unparsed),
             )
             response = self._model.send(request, on_text, on_usage)
-            self._left.remove(exchange)
+            if exchange in self._left:
+                self._left.remove(exchange)
+            self._unused.clear()
             self._followed |= {use.id: exchange.n for use in response.tool_uses}
             return response
 
@@ -103,7 +110,7 @@ class ReplayModel:
                 hint="The run is longer than the recorded one: the project or lopen itself has changed.",
             )
         found: str | None = None
-        for exchange in candidates:
+        for exchange in (*candidates, *self._unused):
             difference = self._difference(exchange, request)
             if difference is None:
                 return exchange

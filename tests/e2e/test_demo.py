@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,7 +118,12 @@ def test_a_place_that_is_taken_is_refused_and_left_alone(taken: str, tmp_path: P
     assert file.read_text() == "mine"
 
 
-def test_an_interrupted_demo_says_where_it_lies_and_how_to_begin_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("until", "number"), [("iteration 1:", signal.SIGINT), ("verify_tests ", signal.SIGKILL)]
+)
+def test_an_interrupted_demo_goes_on_with_the_command_it_names(
+    until: str, number: signal.Signals, tmp_path: Path
+) -> None:
     folder = tmp_path / "demo"
     process = subprocess.Popen(
         [sys.executable, "-m", "lopen", "demo", str(folder)],
@@ -130,19 +136,27 @@ def test_an_interrupted_demo_says_where_it_lies_and_how_to_begin_again(tmp_path:
     )
     assert process.stdout is not None
     for line in process.stdout:
-        if "iteration 1:" in line:
+        if until in line:
             break
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, _ = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 130
-    assert f"unfinished work is in {folder}; to start again: lopen demo" in out
-    assert "paused\n" in out
-    assert "lopen resume" not in out  # nothing goes on in the middle of a recording
-    resumed = run_lopen(folder, {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)}, ["resume"])
-    assert (resumed.code, "to start again: lopen demo; to continue with a paid model" in resumed.err) == (
-        1,
-        True,
-    )
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE)}
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert f"demo {folder}" in out.splitlines()[-1]
+        assert "paused\n" in out
+        assert "lopen resume" not in out
+    assert run_lopen(folder, environment, ["status"]).out.splitlines()[-1] == f"next: lopen demo {folder}"
+    for command in (["resume"], ["run", "tariff"]):
+        refused = run_lopen(folder, environment, command)
+        assert (refused.code, f"to continue it: lopen demo {folder}\n" in refused.err) == (1, True)
+    ran = run_demo(str(folder), cwd=tmp_path)
+    assert (ran.returncode, "continuing to build" in ran.stdout) == (0, True), ran.stderr
+    restarted = "starting again in a new folder" in ran.stdout  # where a verification was cut off
+    built = Path(ran.stdout.rpartition("  cd ")[2].splitlines()[0]) if restarted else folder
+    assert git(built, "log", "--reverse", "--format=%s").splitlines() == SUBJECTS
+    if restarted:
+        shutil.rmtree(built)
 
 
 def test_a_demo_is_not_given_by_a_session_s_own_commands(tmp_path: Path) -> None:

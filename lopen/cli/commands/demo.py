@@ -32,19 +32,16 @@ from lopen.example import INTERPRETER
 from lopen.git.commits import CommitInfo
 from lopen.sandbox.command import CommandResult
 
-AGAIN = "lopen demo"
-
 FolderArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="DIR", help="New or empty folder (default: a new temporary one)."),
+    typer.Argument(
+        metavar="DIR", help="New or empty folder, or one with an unfinished demo (default: a temporary one)."
+    ),
 ]
 
 
 class ExampleContext(CommandContext):
-    """The context of a demo: only defaults and the demo's options, no configuration.
-
-    A demo cannot be resumed: a recording is played from its start.
-    """
+    """The context of a demo: only defaults and the demo's options, no configuration. `lopen demo` itself continues it."""
 
     resumable = False
 
@@ -70,16 +67,45 @@ def demo(
 
     Tools, tests, verifications and commits are real. The default sandbox is the best that works here.
     """
-    from lopen.application.driving import drive_module
     from lopen.application.person_only import require_person
-    from lopen.example import MODULE, RECORDING
+    from lopen.example import RECORDING
+    from lopen.llm.replay import ReplayMismatch
 
     require_person("demo", context.root)
     mode, how = (sandbox, "as requested") if sandbox else best_sandbox()
     options = RunOptions(model=f"replay:{RECORDING}", quiet=quiet, no_color=no_color, sandbox=mode)
     options.flags()  # rejects a wrong mode before anything is created
-    context = ExampleContext(fresh_folder(folder), context.json, context.verbose, context.presentation)
-    context.say(f"lopen demo: building the module {MODULE} in {context.root}")
+    typed = own_command()  # before PATH changes
+    if folder is not None and is_unfinished_demo(folder):
+        try:
+            return _build(
+                _context(context, Path(os.path.realpath(folder))), options, how, typed, continued=True
+            )
+        except (
+            ReplayMismatch
+        ):  # what was cut off, such as a verification, has another result than the recorded one
+            context.say(
+                "the recorded answers do not fit what was interrupted: starting again in a new folder\n"
+            )
+            folder = None
+    return _build(_context(context, fresh_folder(folder)), options, how, typed)
+
+
+def _context(context: CommandContext, root: Path) -> ExampleContext:
+    return ExampleContext(root, context.json, context.verbose, context.presentation)
+
+
+def _build(
+    context: ExampleContext, options: RunOptions, how: str, typed: str, *, continued: bool = False
+) -> ExitCode:
+    """Build the example in the context's folder and show the result. `typed` is the command that starts lopen."""
+    from lopen.application.driving import drive_module
+    from lopen.example import MODULE
+    from lopen.llm.replay import ReplayMismatch
+
+    mode = options.sandbox
+    verb = "continuing to build" if continued else "building"
+    context.say(f"lopen demo: {verb} the module {MODULE} in {context.root}")
     context.say("The model's answers are recorded: no API key is used, and nothing is sent anywhere.")
     context.say(
         "Tools, tests, verifications and commits are real. Cost and tokens are those of the recording."
@@ -87,17 +113,23 @@ def demo(
     context.say("The specification is bundled with lopen, so the demo approves it on your behalf.")
     context.say(f"sandbox for commands: {mode} ({how})\n")
     context.emit("demo_started", folder=str(context.root), module=MODULE, sandbox=mode, recorded=True)
-    typed = own_command()  # before `prepare` changes PATH
-    prepare(context)
+    if continued:
+        put_interpreter_first()
+    else:
+        prepare(context)
+    again = f"{typed} demo {shlex.quote(str(context.root))}"
     code = ExitCode.FAILED
     try:
         code = drive_module(context, MODULE, options)
+    except ReplayMismatch:
+        again = ""
+        raise
     except PersonNeeded as error:
-        error.command = AGAIN
+        error.command = again
         raise
     finally:  # also where it was interrupted
-        if code is not ExitCode.OK:
-            context.say(f"unfinished work is in {context.root}; to start again: {AGAIN}")
+        if code is not ExitCode.OK and again:
+            context.say(f"to continue the demo: {again}")
     if code is not ExitCode.OK:
         return code
     return _show(context, mode, typed)
@@ -118,6 +150,23 @@ def fresh_folder(wanted: Path | None) -> Path:
     return Path(os.path.realpath(wanted))
 
 
+def is_unfinished_demo(folder: Path) -> bool:
+    """True for a folder in which a demo was cut short."""
+    from lopen.application.open_store import open_store
+    from lopen.application.waiting import demo_command
+    from lopen.example import MODULE
+
+    if not (folder / ".lopen" / "state.db").is_file():
+        return False
+    context = ExampleContext(Path(os.path.realpath(folder)))
+    store = open_store(context)
+    try:
+        session = store.latest(module=MODULE, unfinished=True)
+        return session is not None and bool(demo_command(context.root, store, session))
+    finally:
+        store.database.close()
+
+
 def best_sandbox() -> tuple[str, str]:
     """Return the strongest sandbox that works here, with a remark; "none" if no sandbox works."""
     from lopen.sandbox.choice import probe
@@ -132,6 +181,11 @@ def best_sandbox() -> tuple[str, str]:
     return "none", "NO SANDBOX WORKS HERE: commands run unprotected; see lopen doctor"
 
 
+def put_interpreter_first() -> None:
+    """Put the folder of the interpreter that runs lopen first in PATH."""
+    os.environ["PATH"] = os.pathsep.join((str(INTERPRETER.parent), os.environ.get("PATH", os.defpath)))
+
+
 def prepare(context: CommandContext) -> None:
     """Create the example in the context's folder as a repository with one commit, and approve its specification.
 
@@ -140,10 +194,10 @@ def prepare(context: CommandContext) -> None:
     from lopen.application.approval import checked, record, specification
     from lopen.application.open_store import open_store
     from lopen.base.clock import SystemClock
-    from lopen.example import APPROVAL_NOTE, INTERPRETER, MODULE, lay_out
+    from lopen.example import APPROVAL_NOTE, MODULE, lay_out
     from lopen.git.creation import create_repository
 
-    os.environ["PATH"] = os.pathsep.join((str(INTERPRETER.parent), os.environ.get("PATH", os.defpath)))
+    put_interpreter_first()
     repository = create_repository(context.root, clock=SystemClock())
     lay_out(context.root)
     repository.commit(repository.snapshot(), None, "Begin the project\n", "main")
@@ -241,7 +295,7 @@ def lines(result: Built, lopen: str) -> Iterator[str]:
     yield f"  {'passed' if passed else 'FAILED'} (exit code {result.tests.exit_code})"
     yield "\nThe model's answers were recorded. Everything else happened in this repository:"
     yield f"  cd {shlex.quote(str(result.root))}"
-    yield f"  git log\n  {lopen} status {result.module}\n  {lopen} log"
+    yield f"  {lopen} status {result.module}\n  {lopen} log\n  {lopen} diff {result.module}\n  {lopen} merge {result.module}"
 
 
 def _verdict(verdict: VerdictGiven) -> str:
