@@ -23,12 +23,11 @@ from lopen.loop.judged_change import (
     tests_left_out,
     untested_code,
 )
-from lopen.oracle.evidence import ChangedFile, Established, Evidence, FileKind, SourceFile, uncovered
+from lopen.loop.judged_files import NAMES_OF_PROGRAMS, kind, unseen_files
+from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
-from lopen.test_integrity import FileChange, find_tampering, looks_like_test
-from lopen.test_integrity.suite import words
-from lopen.tools.judged_tree import SEARCHED_BYTES
+from lopen.test_integrity import FileChange, find_tampering
 from lopen.tools.mutation import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
@@ -37,14 +36,6 @@ from lopen.workflow.session import Session
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
 _WORD = re.compile(r"[\w./-]+")
 _LONGEST_PATH = 255  # characters; longer words name no file
-_NAMES = frozenset({"Makefile", "Dockerfile", "Justfile"})  # files without a suffix that a sentence names
-UNCOMPARED = "the file is too large to be searched for weakened tests"
-UNREADABLE = f"the file is too large to be judged: the judge reads at most {SEARCHED_BYTES:,} bytes of one"
-SOURCE_SUFFIXES = words(
-    ".bash .c .cc .clj .cpp .cs .css .dart .ex .exs .go .gradle .h .hpp .hs .html .java .jl .js .jsx .kt .kts "
-    ".lua .m .mjs .ml .php .pl .proto .ps1 .py .pyi .r .rb .rs .scala .scss .sh .sql .svelte .swift .tf .ts .tsx "
-    ".vue .zig"
-)
 
 
 def is_specification(path: str, module: str) -> bool:
@@ -127,7 +118,7 @@ def evidence_for(
         *find_tampering(change.compared, removals.reason),
         *tests_left_out(bench, repository, base, tree, change.compared, boundary.results, verdicts),
         *changed_commands(bench, repository, tree, change.compared),
-        *_uncompared(change),
+        *unseen_files(repository, change.files, change.sizes, change.contents),
         *converted_files(repository, base, tree, change.files),
         *committed_programs(repository, tree, change.files),
         *untested_code(bench, change.compared),
@@ -198,7 +189,7 @@ def spoken_names(text: str) -> Iterator[str]:
         stem, _, suffix = name.rpartition(".")
         if stem and len(suffix) <= 8 and "-" not in suffix:
             yield path
-        elif name in _NAMES or (
+        elif name in NAMES_OF_PROGRAMS or (
             name[:4].isascii() and name[:4].isupper() and name[:4].isalpha() and name[3:]
         ):
             yield name
@@ -272,19 +263,3 @@ def _source(change: _Change, in_gaps: set[str]) -> tuple[SourceFile, ...]:
 
 def _texts(change: _Change) -> dict[str, str]:
     return {c.path: text for c in change.files if (text := change.text(c.after)) is not None}
-
-
-def kind(path: str) -> FileKind:
-    """Return how much a file weighs as evidence, by its name."""
-    if looks_like_test(path):
-        return "test"
-    return "source" if PurePosixPath(path).suffix.lower() in SOURCE_SUFFIXES else "other"
-
-
-def _uncompared(change: _Change) -> Iterator[Finding]:
-    """Yield an error for each new content that the judge could not even search, a warning for other large files."""
-    for c in change.files:
-        if change.size(c.after) > SEARCHED_BYTES:
-            yield Finding("error", UNREADABLE, c.path)
-        elif max(change.size(b) for b, _ in _sides(c)) > LARGEST_COMPARED:
-            yield Finding("warning", UNCOMPARED, c.path)

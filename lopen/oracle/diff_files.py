@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 _FILE = re.compile(r"^diff --git (.*)$", re.MULTILINE)
@@ -12,11 +13,14 @@ _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"v": b"\v", b"f": b"\f"}
 
 # What could end a line or hide text in it for its reader: control characters but tab and newline, Unicode's line
-# breaks, invisible characters and those that reorder text.
+# breaks, invisible characters (fillers and variation selectors too) and those that reorder text.
 UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ud800-\udfff\U000e0000-\U000e01ef]"
 )
-NOT_TEXT = 0.05  # share of such characters and of undecodable bytes from which a file counts as binary
+_BYTES = re.compile("[\0\ufffd\ud800-\udfff]")  # NUL, and what stands for bytes that are not UTF-8
+NOT_TEXT = 0.05  # share of these from which a file counts as binary
+_FEW = 32  # of these are shown in any file
 _PROBED = 20_000  # characters
 
 
@@ -57,10 +61,22 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 
 
 def is_text(text: str) -> bool:
-    """Return whether `text` reads as text: few of its characters are unseen or undecodable."""
+    """Return whether `text` can be shown as text: few of its bytes were NUL or not UTF-8, at all or for its length.
+
+    Control characters do not count, because `visible` shows them.
+    """
     probe = text[:_PROBED]
-    odd = len(UNSEEN.findall(probe.replace("\r\n", "\n"))) + probe.count("\ufffd")
-    return odd <= NOT_TEXT * len(probe)
+    return len(_BYTES.findall(probe)) <= max(_FEW, NOT_TEXT * len(probe))
+
+
+def decoded(raw: bytes) -> str:
+    """Return a file's content as text: UTF-8, in which other bytes become surrogates, or UTF-16 if it reads as that."""
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        with suppress(UnicodeDecodeError):
+            wide = raw.decode("utf-16")
+            if sum(letter < "\u0100" for letter in wide) > len(wide) / 2:  # not what a shell reads as ASCII
+                return wide
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def visible(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from lopen.llm.messages import Json, ToolUse
+from lopen.oracle.diff_files import UNSEEN
 from lopen.storage.audit import Outcome
 from lopen.workflow.session import Pause
 
@@ -236,6 +237,7 @@ class ToolResult:
         if self.notice:
             head["notice"] = self.notice
         line = json.dumps(head, ensure_ascii=False, default=str)
+        line = UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], line)
         return line if self.raw is None else f"{line}\n{self.raw}"
 
 

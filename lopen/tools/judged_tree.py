@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from lopen.git.checkout import Checkout
 from lopen.llm.messages import ToolSpec, ToolUse
 from lopen.llm.request_body import plain_schema
-from lopen.oracle.diff_files import numbered_source
+from lopen.oracle.diff_files import decoded, numbered_source
 from lopen.tools import calls
 from lopen.tools.calls import ToolResult, done, failed
 from lopen.tools.registry import explained
@@ -108,7 +108,7 @@ class JudgedTree:
             raise ToolRefused(
                 f"{path} is larger than {MAX_FILE_BYTES:,} bytes", "search_files finds lines in it"
             )
-        text = _text(self.repository.blob_contents([blob])[blob])
+        text = decoded(self.repository.blob_contents([blob])[blob])
         return _excerpt(text, wanted.offset or 1, wanted.limit)
 
     def _list_files(self, wanted: calls.ListFiles) -> ToolResult:
@@ -126,7 +126,7 @@ class JudgedTree:
                 f"these files are larger than {SEARCHED_BYTES:,} bytes together", "narrow with path or glob"
             )
         contents = self.repository.blob_contents(self._blobs[path] for path in paths)
-        texts = {path: _text(contents.get(self._blobs[path], b"")) for path in paths}
+        texts = {path: decoded(contents.get(self._blobs[path], b"")) for path in paths}
         found = search_texts(texts, wanted.pattern)
         return done(matches=[asdict(match) for match in found.matches], truncated=found.truncated)
 
@@ -147,13 +147,6 @@ class JudgedTree:
             for name, parts in below
             if parts[: len(folder)] == folder and matches(parts[len(folder) :] or parts[-1:])
         ]
-
-
-def _text(raw: bytes) -> str:
-    """Return the content as text, whatever it is."""
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16", "replace")
-    return raw.decode("utf-8", "replace")
 
 
 def _wrapped(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from tests.e2e.conftest import MakeProject
 from tests.e2e.test_drift import Edited, system
 from tests.e2e.test_verdicts import complete, write
-from tests.endpoint import opening, tools, verdict
+from tests.endpoint import last_result, opening, tools, verdict
 from tests.project import UNITTEST, build, code, component, plan, specification, task, verified
 
 
@@ -110,6 +110,7 @@ def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject)
         "poetry.lock": "locked-package\n",
         "specs/calc/plugin.py": "BESIDE_THE_SPECIFICATION = 1\n",
         "secret.py": "ATTRIBUTED = 1\n",
+        "colours.txt": "\x1b[31m" * 9 + "COLOURED\x85\u2028\u202e\u3164\n",
         ".gitattributes": "secret.py -diff\n",
     }
     writes = [write(path, content) for path, content in hidden.items()]
@@ -124,6 +125,7 @@ def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject)
 
     assert ran.code == 0, ran.err
     shown = opening(project.oracle_requests[0])
+    assert "\\x1b[31mCOLOURED\\x85\\u2028\\u202e\\u3164" in shown
     for said in (
         "MADE = 1",
         "VENDORED = 1",
@@ -136,6 +138,29 @@ def test_nothing_of_a_change_is_hidden_from_the_judge(make_project: MakeProject)
     assert "NULLED = 1 #\\x00" in shown
     assert "\n# Forged" not in shown
     assert "# Not shown" not in shown
+
+
+def test_what_the_judge_cannot_be_shown_blocks(make_project: MakeProject) -> None:
+    made = """zeros=$(printf '%040d' 0 | sed 's/0/\\\\000/g'); printf "echo 1 #$zeros" | tee tool.sh >data.bin
+    printf "#!/bin/sh\\n$zeros" >program; printf '\\377\\376echo' >half.sh; printf "$zeros$zeros" >>half.sh
+    printf "x = 1 #$zeros" | tr '\\000' '\\377' >latin.py; : >"$(printf 'caf\\351.txt')\""""
+    again = tools(
+        ("run_command", {"command": "rm tool.sh latin.py program half.sh caf*"}), *verified("calc-t1")
+    )
+    first = tools(*code(), ("run_command", {"command": made}), *verified("calc-t1")[:2])
+    project = make_project([plan(), first, again])
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    told = last_result(project.requests[2], "verify_task_completion").data
+    assert not told["passed"]
+    blocked = {finding["path"]: finding["message"] for finding in told["findings"]}
+    assert sorted(blocked) == ["caf\udce9.txt", "half.sh", "latin.py", "program", "tool.sh"]
+    assert "rename it" in blocked.pop("caf\udce9.txt")
+    assert all("Save it as UTF-8" in message for message in blocked.values())
+    assert "data.bin" in project.git("show", "--stat", "lopen/calc")
 
 
 def test_the_judge_is_told_the_note_as_a_claim_and_what_the_person_answered(

@@ -1,0 +1,84 @@
+"""Changed files before the judge sees them: their kinds, and those of which it cannot be shown enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from lopen.git.checkout import Checkout
+from lopen.git.trees import GITLINK, TreeChange
+from lopen.loop.judged_change import LARGEST_COMPARED
+from lopen.oracle.diff_files import is_text
+from lopen.oracle.evidence import FileKind
+from lopen.oracle.verdict import Finding
+from lopen.test_integrity import looks_like_test
+from lopen.test_integrity.suite import words
+from lopen.tools.judged_tree import SEARCHED_BYTES
+from lopen.workspace.plain_files import EXECUTABLE, LINK
+
+UNCOMPARED = "the file is too large to be searched for weakened tests"
+TOO_LARGE = f"the file is too large to be judged: the judge reads at most {SEARCHED_BYTES:,} bytes of one"
+NOT_SHOWN = (
+    "the judge cannot be shown this file, which runs or decides what runs: more than a twentieth of it is no UTF-8 text. "
+    "Save it as UTF-8 without NUL bytes, have the build make it, or ask a person to commit it"
+)
+UNNAMEABLE = "the judge cannot ask for this file, because its name is not UTF-8: rename it"
+NAMES_OF_PROGRAMS = frozenset({"Makefile", "Dockerfile", "Justfile"})
+SOURCE_SUFFIXES = words(
+    ".bash .c .cc .clj .cpp .cs .css .dart .ex .exs .go .gradle .h .hpp .hs .html .java .jl .js .jsx .kt .kts "
+    ".lua .m .mjs .ml .php .pl .proto .ps1 .py .pyi .r .rb .rs .scala .scss .sh .sql .svelte .swift .tf .ts .tsx "
+    ".vue .zig"
+)
+_OTHERS_THAT_RUN = words(
+    ".a .bat .cfg .cjs .class .cmake .cmd .cts .dll .dylib .egg .exe .fish .in .ini .jar .json .mk .mts .node .o .pth "
+    ".pyc .pyd .pyw .pyx .so .toml .wasm .whl .xml .yaml .yml .zsh"
+)
+
+
+def kind(path: str) -> FileKind:
+    """Return how much a file weighs as evidence, by its name."""
+    if looks_like_test(path):
+        return "test"
+    return "source" if PurePosixPath(path).suffix.lower() in SOURCE_SUFFIXES else "other"
+
+
+def unseen_files(
+    repository: Checkout, files: Sequence[TreeChange], sizes: Mapping[str, int], known: Mapping[str, bytes]
+) -> Iterator[Finding]:
+    """Yield an error for each new content that the judge cannot see, a warning for other large files.
+
+    Data need not be text, but what runs and what decides on what runs has to be. `sizes`: blob id → bytes; `known`:
+    contents by blob id, at least those of files that are not large.
+    """
+    for c in files:
+        if c.after is None or c.mode_after == GITLINK:
+            continue
+        size = sizes.get(c.after, 0)
+        if not _is_utf_8(c.path):
+            yield Finding("error", UNNAMEABLE, c.path)
+        elif size > SEARCHED_BYTES:
+            yield Finding("error", TOO_LARGE, c.path)
+        elif _is_hidden(c, known.get(c.after) or repository.blob_contents([c.after]).get(c.after, b"")):
+            yield Finding("error", NOT_SHOWN, c.path)
+        elif max(size, sizes.get(c.before or "", 0)) > LARGEST_COMPARED:
+            yield Finding("warning", UNCOMPARED, c.path)
+
+
+def _is_utf_8(path: str) -> bool:
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:  # holds what stands for other bytes
+        return False
+    return True
+
+
+def _is_hidden(change: TreeChange, content: bytes) -> bool:
+    """Return True for a file that runs, or decides what runs, and is not text."""
+    name = PurePosixPath(change.path)
+    runs = (
+        name.suffix.lower() in SOURCE_SUFFIXES | _OTHERS_THAT_RUN
+        or name.name in NAMES_OF_PROGRAMS
+        or change.mode_after == EXECUTABLE
+        or content.startswith(b"#!")
+    )
+    return runs and change.mode_after != LINK and not is_text(content.decode("utf-8", "surrogateescape"))
