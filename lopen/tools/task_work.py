@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -64,19 +65,23 @@ def _complete(bench: Workbench, task: Task, note: str) -> ToolResult:
         GuardFacts(session.module, session.id, session.step, bench.clock.now(), task.id, claim=claim)
     )
     if gate.verdict is GuardVerdict.BLOCK:
-        stale = sorted(set(lacking) & set(bench.evidence.passed))
-        hint = (
-            f"the work tree changed since {', '.join(stale)} passed"
-            if stale
-            else "run them now, in this order"
-        )
-        answer = failed(gate.correction, hint, outcome="refused", missing=list(lacking))
+        answer = failed(gate.correction, _lacked(bench, lacking), outcome="refused", missing=list(lacking))
         return _false_claim(bench, gate.reason, answer)
     result = bench.steps.complete(bench, task.id)
     if result.recorded and note.lstrip().casefold().startswith("assumed:"):
         line = f"{task.id}: {one_line(note, 1_000)}"
         bench.journal.change(assumptions=(*bench.session.assumptions, line))
     return result
+
+
+def _lacked(bench: Workbench, lacking: Sequence[str]) -> str:
+    """Say why verifications do not count: the work tree changed, or they belong to an earlier iteration."""
+    if stale := sorted(set(lacking) & set(bench.evidence.passed)):
+        return f"the work tree changed since {', '.join(stale)} passed"
+    known = [tool for tool in lacking if (result := bench.project.verifier.fresh(tool)) and result.passed]
+    if known:
+        return f"{', '.join(known)} passed on this work tree, but in an earlier iteration: run them again in this one"
+    return "run them now, in this order"
 
 
 def _false_claim(bench: Workbench, what: str, answer: ToolResult) -> ToolResult:
