@@ -75,7 +75,7 @@ def _weaker_support(change: Change) -> Iterator[Finding]:
     """Helpers that are still there and check less: the tests that call them say the same as before."""
     after = {case.name: case for case in change.after.cases if case.support}
     for old in change.before.cases:
-        if old.support and old.checks and old.name in after:
+        if old.support and (old.checks or old.rows) and old.name in after:
             yield from weakening_findings(old, after[old.name], change.path)
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity import rust
 from lopen.test_integrity.compare import Change, MayGo, compare
 from lopen.test_integrity.configuration import configuration_findings
 from lopen.test_integrity.go import adapter as go
@@ -21,6 +20,7 @@ from lopen.test_integrity.python.names import module_name
 from lopen.test_integrity.python.pytest_plugins import plugin_findings
 from lopen.test_integrity.python.replaced_framework import replaced_framework_findings
 from lopen.test_integrity.python.stand_ins import patch_findings, shadowing_findings, stub_findings
+from lopen.test_integrity.rust import adapter as rust
 from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
 from lopen.test_integrity.under_test import under_test_findings
 

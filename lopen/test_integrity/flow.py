@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.bindings import bound_name, refers, row_count
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, ENVIRONMENT, NEVER, OPEN, SKIP_WORD, truth
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import EXACT, Check, Skip, called
+from lopen.test_integrity.suite import EXACT, Check, Skip, called, guard
 from lopen.test_integrity.syntax import (
     BRANCHES,
     CALLS,
@@ -36,6 +36,8 @@ Helpers = Mapping[str, Sequence[Check]]  # what each helper checks, by its name
 
 class Flow(ABC):
     """A walk. Subclasses say what a call means; `checks`, `skips` and `rows` are what was found."""
+
+    guards = True  # an `if` around a check takes something away from it; in Go it is part of the check
 
     def __init__(self, source: ParsedFile, root: Node, helpers: Helpers) -> None:
         self.source = source
@@ -63,9 +65,9 @@ class Flow(ABC):
         """Return True if a failed assertion ends in this handler without failing the test."""
         return not may_fail(self.source, handler)
 
-    def walk(self, node: Node, place: Place) -> None:
-        """Follow one node."""
-        if self._depth > DEEPEST:
+    def walk(self, node: Node | None, place: Place) -> None:
+        """Follow one node, if there is one."""
+        if node is None or self._depth > DEEPEST:
             return
         self._depth += 1
         self._follow(node, node.type, place)
@@ -119,8 +121,7 @@ class Flow(ABC):
     def _branch(self, node: Node, place: Place) -> None:
         condition, holds = self.condition(node), self._truth(node)
         for field in ("initializer", "condition"):
-            if (part := node.child_by_field_name(field)) is not None:
-                self.walk(part, place)
+            self.walk(node.child_by_field_name(field), place)
         before = len(self.checks)
         consequence = node.child_by_field_name("consequence")
         if consequence is not None:
@@ -128,8 +129,11 @@ class Flow(ABC):
             asked = ENVIRONMENT.search(condition) and not node.children_by_field_name("alternative")
             self.walk(consequence, inner.worse("conditional" if asked else "real"))
         idle = len(self.checks) == before and place.kind == "real"
+        if holds == OPEN and self.guards and not node.children_by_field_name("alternative"):
+            guard(self.checks, before, condition)
         if idle and (word := self._gives_up(consequence, condition)):
-            self.skip(word, node, place.under(condition, holds))
+            certain = word == "return" or SKIP_WORD.search(condition)
+            self.skip(word, node, place.under(condition, holds if certain else min(holds, ELSEWHERE)))
         other = place.under(f"not ({condition})", ALWAYS - holds)
         for alternative in node.children_by_field_name("alternative"):
             self.walk(alternative, other)
@@ -144,7 +148,7 @@ class Flow(ABC):
         if body is None or word not in {"return", "continue"}:
             return ""
         nothing = not body.named_child_count or self.source.of(body) == "return Ok(())"
-        ends = word == "return" and self.ends_test(body)
+        ends = word == "continue" or self.ends_test(body)
         return word if nothing and (ends or SKIP_WORD.search(condition)) else ""
 
     def ends_test(self, node: Node) -> bool:
@@ -199,7 +203,9 @@ class Flow(ABC):
         for index, link in enumerate(links):
             for argument in link.arguments or ():
                 if argument.type in FUNCTIONS:
-                    self._inner(argument, self._repeated(links, index, argument, place))
+                    self.walk(
+                        argument.child_by_field_name("body"), self._repeated(links, index, argument, place)
+                    )
                 else:
                     self.walk(argument, place)
 
@@ -221,13 +227,8 @@ class Flow(ABC):
         name = bound_name(self.source, node)
         used = not name or refers(self.source, self.root, name, node)
         before = len(self.checks)
-        self._inner(node, place.worse("real" if used else "unreachable"))
+        self.walk(node.child_by_field_name("body"), place.worse("real" if used else "unreachable"))
         self._local[name] = self.checks[before:]
-
-    def _inner(self, node: Node, place: Place) -> None:
-        body = node.child_by_field_name("body")
-        if body is not None:
-            self.walk(body, place)
 
     def _loop(self, node: Node, place: Place) -> None:
         table = next(

@@ -148,12 +148,35 @@ def called(check: Check, behind: Sequence[Check]) -> list[Check]:
     return [check] * len(real) or [replace(check, rank=0, kind=other.kind) for other in behind[:1]]
 
 
-def support_cases(helpers: Mapping[str, Sequence[Check]]) -> list[Case]:
-    """The helpers of a file as cases of their own."""
+_FAILING = re.compile(r"^(?:panic|throw|raise) if |\bfail\w*\(|^t\.")
+
+
+def guard(checks: list[Check], start: int, condition: str) -> None:
+    """Make the checks from `start` on those under an `if`: less, where it asks for what they check, unless that was
+    checked before.
+    """
+    asked = {name for name in tokens(condition) - COMMON if not _LITERAL.match(name)}
+    if any(condition in check.text for check in checks[:start] if check.kind == "real"):
+        return
+    for at, check in enumerate(checks[start:], start):
+        if check.kind == "real" and not _FAILING.search(check.text) and asked & tokens(check.subject):
+            text = f"{check.text} if {condition}"
+            checks[at] = replace(check, text=text, rank=max(check.rank - 1, PRESENT))
+
+
+def support_cases(
+    helpers: Mapping[str, Sequence[Check]], rows: Mapping[str, int] | None = None
+) -> list[Case]:
+    """The helpers of a file as cases of their own; `rows` are how often those run that run more than once."""
     return [
-        Case(name, checks[0].line, "\n".join(check.text for check in checks), tuple(checks), support=True)
-        if checks
-        else Case(name, 1, "", support=True)
+        Case(
+            name,
+            checks[0].line if checks else 1,
+            "\n".join(check.text for check in checks),
+            tuple(checks),
+            rows=(rows or {}).get(name),
+            support=True,
+        )
         for name, checks in helpers.items()
     ]
 

@@ -148,6 +148,9 @@ def _said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case)
     said = frozenset().union(*(other.tokens for other in gained))
     if check.tokens - COMMON <= said:
         return True
+    messages = frozenset().union(*(o.literals for o in gained if o.subject == "an exception"))
+    if check.literals and check.literals <= messages:
+        return True
     return (new.rows or 0) > (old.rows or 0) and check.literals <= new.tokens
 
 

@@ -200,6 +200,8 @@ def _without(source: ParsedFile, body: Node | None, parts: Sequence[Node]) -> st
 class _Body(Flow):
     """The walk through a test, a subtest or a helper."""
 
+    guards = False
+
     def __init__(
         self,
         source: ParsedFile,

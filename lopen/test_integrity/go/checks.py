@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.conditions import always_equal, always_true
 from lopen.test_integrity.flow import Flow
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import EXACT, LOOSE, PARTIAL, PRESENT, Check, Skip, ranks
+from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, Skip, ranks
 from lopen.test_integrity.syntax import Link, ParsedFile, dotted
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 _TESTIFY = ranks(
-    exact="Equal Equalf Exactly EqualError EqualValues ErrorIs JSONEq Nil Len Empty Equals Zero DeepEqual",
-    close="InDelta InEpsilon ElementsMatch WithinDuration ErrorContains ErrorAs",
+    exact="Equal Equalf Exactly EqualError EqualValues ErrorIs JSONEq Nil Empty Equals Zero DeepEqual",
+    close="Len InDelta InEpsilon ElementsMatch WithinDuration ErrorContains ErrorAs",
     loose="NoError Error True False NotEqual NotContains NotEmpty NotZero IsType Panics",
     present="NotNil NotPanics",
 )
@@ -29,6 +29,9 @@ def failing(text: str, condition: str, line: int) -> Check:
     asked = condition.rpartition(";")[2].strip()
     if not asked:
         return Check(text, "", PARTIAL, line)
+    same = re.match(r"^(\w+) := (\w+); (\w+) != (\w+)$", condition)
+    if same and {same[1], same[2]} == {same[3], same[4]}:
+        return Check(condition, asked, 0, line, "vacuous")
     subject, rank = _subject_and_rank(asked)
     return Check(condition, subject, rank, line)
 
@@ -45,7 +48,7 @@ def _subject_and_rank(condition: str) -> tuple[str, int]:
     if operator in {"!=", "=="} and right == "nil":
         return left, LOOSE if operator == "!=" else PRESENT
     if operator == "!=":
-        return left, EXACT
+        return left, CLOSE if left.startswith("len(") else EXACT
     if operator == "==":
         return left, LOOSE
     if operator:

@@ -183,6 +183,8 @@ class _File:
     def _rows(self, run: Sequence[_Annotation]) -> int | None:
         """The rows that annotations spell out, or that the method which they name lists."""
         for each in run:
+            if each.name == "RepeatedTest" and (times := re.search(r"\d+", each.arguments)):
+                return int(times[0])
             lists = self.source.find("(element_value_array_initializer) @list", "list", each.node)
             if each.name in _TABLES:
                 block = re.search(r'textBlock = """(.*)"""', self.source.name(each.node), re.DOTALL)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _ASSERT = re.compile(r"^(?:assert\w*|fail|expectThrows)$")
 _MOCK = re.compile(r"^(?:verify\w*|expectMsg\w*)$")
-_EXPECT = re.compile(r"^(?:andExpect|expectStatus|expectBody|expectNext\w*)$")
+_ASKED = re.compile(r"^\w+\((?:\"[^\"]*\")?")
+_THERE = re.compile(r"\.(?:exists|isNotEmpty|isArray|isMap)\(\)$|\b(?:notNullValue|anything)\(\)\)$")
+_EXPECT = re.compile(r"^(?:andExpect(?:All)?|expectStatus|expectBody|expectNext\w*)$")
 _ASSUME = re.compile(r"^(?:assume(?:True|False|That|NotNull|NoException)|abort)$")
 _SKIPPING = re.compile(
     r"^(?:SkipException|TestAbortedException|TestSkippedException|(?:Internal)?AssumptionViolatedException)$"
@@ -71,7 +73,8 @@ class JavaBody(Flow):
                 self.skip(f"{names.replace('getRuntime', 'getRuntime()')}(0)", node, place)
             return True
         for index, link in enumerate(links):
-            if link.arguments is None or (index and links[index - 1].arguments is not None):
+            bdd = link.name == "should" and links[0].name == "then"
+            if link.arguments is None or (index and links[index - 1].arguments is not None and not bdd):
                 continue
             if _ASSUME.match(link.name):
                 self._assume(node, names, link, place)
@@ -79,16 +82,17 @@ class JavaBody(Flow):
             if _ASSERT.match(link.name) and link.name not in self.helpers:
                 self.asserted(self._asserted(node, link, links[index + 1 :]), links, place)
                 return True
-            if _MOCK.match(link.name):
+            if bdd or _MOCK.match(link.name):
                 self.check(self._mocked(node, link), place)
                 return False
             if link.name in _EXPECTING and index:
                 rank = EXACT if link.name == "expectMessage" else exception_rank(self._first(link))
                 self.check(replace(self._plain(node, "an exception"), rank=rank), place)
                 return True
-        called = [link.name for link in links if link.arguments is not None and _EXPECT.match(link.name)]
-        for name in called:
-            self.check(self._plain(node, name), place)
+        for link in links:
+            if link.arguments is not None and _EXPECT.match(link.name):
+                for check in self._responses(node, link):
+                    self.check(check, place)
         last = links[-1]
         own = len(links) == 1 or (len(links) == 2 and links[0].arguments is None)
         if own and last.arguments is not None and last.name in self.helpers:
@@ -108,6 +112,16 @@ class JavaBody(Flow):
         if any(re.search(r"\batLeast\(0\)", each) for each in given):
             return replace(check, rank=0, kind="vacuous")
         return replace(check, rank=LOOSE if _ANY.search(check.text) else PARTIAL)
+
+    def _responses(self, node: Node, link: Link) -> Iterator[Check]:
+        """What a test of a web application expects of a response, each in words of its own."""
+        for argument in link.arguments or ():
+            text = self.source.of(argument)
+            asked = _ASKED.match(text)
+            rank = PRESENT if _THERE.search(text) else LOOSE if re.search(r"\.is\dxx", text) else PARTIAL
+            yield Check(text, asked[0] if asked else text, rank, self.source.line(argument))
+        if not link.arguments:
+            yield self._plain(node, link.name)
 
     def _first(self, link: Link) -> str:
         return self.source.of(link.arguments[0]) if link.arguments else ""
@@ -168,6 +182,10 @@ class JavaBody(Flow):
             rank = self._thrown_rank(link, rest)
         if rank == EXACT and name in {"assertEquals", "assertSame"} and arguments[:1] == arguments[1:2]:
             rank = PRESENT
+        elif name == "assertEquals" and arguments and arguments[0].startswith("Optional.of("):
+            rank = PARTIAL  # as AssertJ's `contains` says it
+        elif name == "assertTrue" and re.search(r"\.(?:allMatch|noneMatch)\(", subject):
+            rank = PARTIAL
         return Check(text, subject, rank, line)
 
     def _thrown_rank(self, link: Link, rest: Sequence[Link]) -> int:

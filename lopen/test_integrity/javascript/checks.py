@@ -160,6 +160,8 @@ class JavaScriptBody(Flow):
         names = [link.name for link in links[1:] if link.name != "strict"]
         if root == "chai" and names[:1] == ["assert"]:
             root, names = "assert", names[1:]
+        if names[:1] == ["assert"] and (root == "t" or root in self.parameters):
+            root, names = "assert", names[1:]
         if root == "assert":
             return (names[-1] if names else "ok"), last.arguments
         if len(links) == 1 and links[0].name in self.names.asserting and root not in {"expect", "should"}:

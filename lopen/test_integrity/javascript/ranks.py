@@ -31,8 +31,14 @@ def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negat
     rank = _RANKS.get(matcher, PARTIAL)
     if negated:
         return min(rank, LOOSE)
-    if matcher == "toThrow":
-        return EXACT if arguments else CLOSE
+    if arguments == ["Error"] and matcher in {"toThrow", "throw", "toBeInstanceOf", "instanceOf"}:
+        return PRESENT
+    if matcher in {"toThrow", "toBeInstanceOf"}:
+        return EXACT if arguments and matcher == "toThrow" else CLOSE
+    if subject.startswith("typeof ") or re.search(r"\.some\(", subject):
+        return min(rank, LOOSE)
+    if subject.endswith(".length"):
+        return min(rank, CLOSE)
     if matcher in _WITH_VALUE and len(arguments) > 1:
         rank = EXACT
     if any(_ANYTHING.match(argument) for argument in arguments) or arguments == [subject]:
@@ -45,7 +51,7 @@ def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negat
 def asserted_rank(name: str, arguments: Sequence[str]) -> int:
     """Return how much an assertion that is a plain call pins down."""
     if name in {"throws", "rejects"} and len(arguments) > 1 and not _TEXT.match(arguments[1]):
-        return EXACT
+        return PARTIAL if arguments[1] == "Error" else EXACT
     if len(arguments) > 1 and arguments[0] == arguments[1]:
         return PRESENT
     return _RANKS.get(name, PARTIAL)

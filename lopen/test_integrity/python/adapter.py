@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from lopen.test_integrity.python.checks import Helpers, helper_functions, read_body
 from lopen.test_integrity.python.endings import endings
 from lopen.test_integrity.python.names import Names, module_name
-from lopen.test_integrity.python.set_up import Fixtures, class_skips, fixtures, module_skips
+from lopen.test_integrity.python.set_up import Fixtures, class_skips, fixture_rows, fixtures, module_skips
 from lopen.test_integrity.python.skips import decorator_skips, foreign, rebinding_skips, row_count
 from lopen.test_integrity.python.tree import nodes, parsed
 from lopen.test_integrity.suite import LOOSE, Case, Check, Language, Skip, Suite, numbered, support_cases
@@ -110,7 +110,7 @@ def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names], *, 
         for node in nodes(tree)
         if isinstance(node, Function) and not node.name.startswith("test")
     }
-    reading.cases += support_cases(support)
+    reading.cases += support_cases(support, fixture_rows(tree.body))
     return Suite(numbered(reading.cases), endings(tree, package=package), reading.uncollected)
 
 

@@ -10,7 +10,7 @@ from lopen.test_integrity.conditions import ENVIRONMENT, SKIP_WORD
 from lopen.test_integrity.python.ranks import call_check, expression_checks, is_truthy
 from lopen.test_integrity.python.skips import foreign, function_skips, literal_rows, statement_skips
 from lopen.test_integrity.python.tree import is_mentioned, is_used, nodes
-from lopen.test_integrity.suite import EXACT, Check, Kind, Skip, called
+from lopen.test_integrity.suite import EXACT, Check, Kind, Skip, called, guard
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Helpers = Mapping[str, Function]
@@ -138,6 +138,8 @@ class _Walk:
         if truth is None and not node.orelse and ENVIRONMENT.search(condition):
             inner = "conditional"
         self.block(node.body, _worse(kind, inner), condition)
+        if truth is None and not node.orelse:
+            guard(self.checks, before, condition)
         if kind == "real" and len(self.checks) == before and (word := _gives_up(node.body, condition)):
             self.skips.append(Skip(f"{word} if {condition}", node.lineno, not foreign(condition)))
         self.block(

@@ -159,6 +159,8 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
         return ast.unparse(left.args[0]) if left.args else subject, LOOSE
     if isinstance(operator, ast.Eq) and other in _EMPTY:
         return subject, LOOSE  # the same as asserting the opposite, but for the type
+    if isinstance(left, ast.Call) and ast.unparse(left.func) == "len" and isinstance(operator, ast.Eq):
+        return ast.unparse(left.args[0]) if left.args else subject, CLOSE
     rank = next((r for kind, r in _OPERATORS.items() if isinstance(operator, kind)), PARTIAL)
     if isinstance(right, ast.Call) and ast.unparse(right.func).endswith("approx") and right.keywords:
         rank = min(rank, CLOSE)
@@ -182,7 +184,10 @@ def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
         return [Check(ast.unparse(call), "", 0, call.lineno, "vacuous")]
     if name in _UNITTEST or _CHECKING.match(name) or (alone and _PERHAPS_CHECKING.match(name)):
         subject = ast.unparse(arguments[0]) if arguments else ast.unparse(call.func)
-        return [Check(ast.unparse(call), subject, _rank(name), call.lineno)]
+        given = [*arguments, *(keyword.value for keyword in call.keywords)]
+        anything = [value for value in given if ast.unparse(value).rpartition(".")[2] == "ANY"]
+        rank = _rank(name) if not anything else LOOSE if anything == given else PARTIAL
+        return [Check(ast.unparse(call), subject, rank, call.lineno)]
     return []
 
 

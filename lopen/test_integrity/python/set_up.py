@@ -111,6 +111,17 @@ def fixtures(body: Sequence[ast.stmt]) -> Fixtures:
     )
 
 
+def fixture_rows(body: Sequence[ast.stmt]) -> dict[str, int]:
+    """How many literal parameters each fixture of a module has: the tests that use it run once for each."""
+    found = {}
+    for function in _functions(body):
+        mark = _fixture_mark(function)
+        for keyword in mark.keywords if isinstance(mark, ast.Call) else ():
+            if keyword.arg == "params" and isinstance(keyword.value, ast.List | ast.Tuple):
+                found[function.name] = len(keyword.value.elts)
+    return found
+
+
 def _fixture_skips(function: Function, found: Mapping[str, Function]) -> Iterator[Skip]:
     """The skips of a fixture and of those that it uses."""
     waiting, seen = [function], {function.name}
