@@ -31,7 +31,7 @@ from lopen.settings.sources import Loaded
 from lopen.storage.sessions import SessionStore
 from lopen.tools.workbench import Nobody, Workbench
 from lopen.workflow.session import Pause, Session
-from lopen.workflow.steps import Step
+from lopen.workflow.steps import Step, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def preview(
     resumed: bool,
     draft: bool,
 ) -> ExitCode:
-    """Print the first request. Send, save and ask nothing."""
+    """Print what the build may cost, the limits, and the first request. Send, save and ask nothing."""
     from lopen.application.wiring import wired
     from lopen.application.work_trees import apart, in_checkout
 
@@ -138,14 +138,14 @@ def preview(
         with wired(context, looked, memory, session, options, heard=False, draft=draft) as run:
             looked_at = dry(run.loop, apart=apart(loaded.settings), now=datetime.now(UTC))
             found = first_request(looked_at, resumed=resumed)
-            if isinstance(found, Request):
-                _tell_request(context, found, looked_at.record.journal.session.step)
             if not draft:
                 with suppress(LopenError):  # without a specification there is nothing to estimate
                     spec = looked_at.project.load_spec(session.module)
                     tell(context, spec, store, loaded.settings, options.model)
             if isinstance(found, Unsent):
                 _tell_reason(context, found, looked_at.record.journal.session.step)
+            else:
+                _tell_request(context, found, looked_at.record.journal.session.step)
     return ExitCode.OK
 
 
@@ -169,13 +169,16 @@ def _tell_request(context: CommandContext, found: Request, step: Step) -> None:
 
     tokens = RequestSizes().tokens(found)
     cost = cost_usd(found.model, Usage(input_tokens=tokens, output_tokens=found.max_tokens))
-    for block in found.system:
-        context.say(block.text)
-    context.say(found.messages[0]["content"][0]["text"])
     price = dollars(None) if cost is None else f"at most {dollars(cost)}"
+    context.say(f"first step: {number(step)} of 7 ({step.value.replace('_', ' ')})")
     context.say(
         f"first request: model {found.model}, about {tokens:,} tokens in, at most {found.max_tokens:,} out: {price}"
     )
+    if context.verbose:
+        for text in (*(block.text for block in found.system), found.messages[0]["content"][0]["text"]):
+            context.say(f"\n{text}")
+    else:
+        context.say("its prompt: add -v; nothing was sent")
     context.emit(
         "dry_run",
         step=step.value,

@@ -21,12 +21,15 @@ import typer
 from typer.exceptions import TyperException
 
 from lopen.application.command_context import find_root, json_line
-from lopen.base.errors import ExitCode, LopenError, PersonNeeded, Stopped
+from lopen.base.errors import ExitCode, LopenError, PersonNeeded, Stopped, did_you_mean
 from lopen.base.escape import inert
 from lopen.base.wrapping import fitted
 from lopen.cli.parameters import Invocation, command_name
 
 NUMBER = re.compile(r"-[\d.,]+")
+NO_COMMAND = re.compile(r"No such command '(.+?)'")
+NOT_A_NUMBER = re.compile(r"Input should be a valid (integer|number), unable to parse.*", re.DOTALL)
+WANTED = {"integer": "it must be a whole number", "number": "it must be a number"}
 SIGNALS = {
     signal.SIGINT: ExitCode.INTERRUPTED,
     signal.SIGTERM: ExitCode.TERMINATED,
@@ -139,7 +142,18 @@ def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
     if name in ("--yes", "-y") and path.rpartition(" ")[2] in ("run", "plan", "build", "resume"):
         hint = "no run approves a specification; after reading it: lopen approve MODULE --yes --run"
         return f"{name} is not an option of {path}", hint, ExitCode.USAGE, ""
-    return error.format_message(), f"see {path} --help", ExitCode.USAGE, ""
+    command = getattr(context, "command", None)
+    if name:
+        options = [option for parameter in getattr(command, "params", ()) for option in parameter.opts]
+        hint = did_you_mean(name, options, f"see {path} --help")
+        return f"{path} has no option {name}", hint, ExitCode.USAGE, ""
+    text = error.format_message()
+    if missing := NO_COMMAND.match(text):
+        known = {**dict.fromkeys(getattr(command, "commands", ())), "version": None}
+        hint = did_you_mean(missing[1], known, f"see {path} --help").replace(" version?", " lopen --version?")
+        return f"{path} has no command {missing[1]}", hint, ExitCode.USAGE, ""
+    text = NOT_A_NUMBER.sub(lambda found: WANTED[found[1]], text)
+    return text.replace("Input should be", "it must be"), f"see {path} --help", ExitCode.USAGE, ""
 
 
 def _details(error: BaseException, invocation: Invocation) -> str:

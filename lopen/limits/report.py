@@ -110,11 +110,12 @@ def _budget_line(state: BudgetState, width: int) -> str:
     return "  ".join(parts)
 
 
-def circuit_lines(state: CircuitState, now: datetime) -> list[str]:
-    """What is open and until when; everything else in one line."""
+def circuit_lines(state: CircuitState, now: datetime, *, rate: int = 0) -> list[str]:
+    """Return what is open and until when, and everything else in one line. `rate`: external calls a minute."""
     count = f"{state.calls.iteration_count}/{state.max_iterations} calls"
     if state.state == "closed":
-        return [f"{state.circuit_id}: all limits OK ({count})"]
+        found = "not tripped" if 0 < rate < _recent(state, now) else "all limits OK"
+        return [f"{state.circuit_id}: {found} ({count})"]
     left = max(0.0, state.cooldown_until - now.timestamp())
     if state.state == "half_open":
         how = f"HALF OPEN ({'one call is being tried' if state.probe else 'one call will be tried'})"
@@ -139,13 +140,18 @@ def resource_object(
         "max_concurrent_agents": limits.max_concurrent_agents,
         "agents_spawned": agents.spawned,
         "max_agents_per_session": limits.max_agents_per_session,
-        "external_last_minute": sum(now.timestamp() - at < 60 for at in circuit.external),
+        "external_last_minute": _recent(circuit, now),
         "external_total": circuit.external_total,
         "api_session_max": limits.api_session_max,
         "external_cost_usd": round(agents.cost_usd, 6),
         "cost_warn_usd": limits.cost_warn_usd,
         "cost_block_usd": limits.cost_block_usd,
     }
+
+
+def _recent(circuit: CircuitState, now: datetime) -> int:
+    """Return the external calls of the last minute."""
+    return sum(now.timestamp() - at < 60 for at in circuit.external)
 
 
 def resource_lines(
@@ -156,12 +162,13 @@ def resource_lines(
     cost = [dollars(agents.cost_usd)]
     cost += [f"{dollars(usd)} {what}" for usd, what in _cost_limits(limits) if usd]
     running, recent = int(found["agents_running"]), int(found["external_last_minute"])
+    unlimited = "; not limited where the endpoint is on this machine" if recent > rate else ""
     return [
         f"  agents: {running}/{limits.max_concurrent_agents} at once"
         f" ({percent(running / limits.max_concurrent_agents)} capacity),"
         f" {agents.spawned}/{limits.max_agents_per_session} this session",
         f"  external calls: {recent}/{rate} this minute ({percent(recent / rate)} rate),"
-        f" {circuit.external_total}/{limits.api_session_max} this session",
+        f" {circuit.external_total}/{limits.api_session_max} this session{unlimited}",
         f"  cost of sub-agents and external calls: {' / '.join(cost)}",
     ]
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from lopen.cli.commands.replay import no_recording
 from lopen.example import APPROVAL_NOTE
 from lopen.workflow.session import Approval, Session
@@ -129,9 +131,13 @@ def test_config_shows_every_value_with_its_source(lopen: Lopen, project: Path) -
     (project / ".lopen").mkdir()
     (project / ".lopen" / "config.toml").write_text('[models]\nbuilding = "huge"\n')
     done = lopen("config", "show", "models", env={"LOPEN_MODELS__PLANNING": "mine"})
-    assert 'models.planning = "mine"  (environment, LOPEN_MODELS__PLANNING)' in done.stdout
-    assert f'models.building = "huge"  (project, {project}/.lopen/config.toml:2)' in done.stdout
-    assert "(default)" in done.stdout
+    assert '\n* models.planning = "mine"  (environment, LOPEN_MODELS__PLANNING)\n' in done.stdout
+    assert f'\n* models.building = "huge"  (project, {project}/.lopen/config.toml:2)\n' in done.stdout
+    assert '\n  models.research = "' in done.stdout  # a default is not marked
+    assert done.stdout.startswith("[models]\n")
+    assert "* set by you or the project: 2 of 5" in done.stdout
+    sections = [line for line in lopen("config").stdout.splitlines() if line.startswith("[")]
+    assert len(sections) == len(set(sections)) > 10  # each heading once
     assert "models.building is set by the repository" in done.stderr
 
 
@@ -180,6 +186,29 @@ def test_a_negative_number_is_told_as_one(lopen: Lopen) -> None:
         assert done.returncode == 2
         assert "a number cannot be negative" in done.stderr
         assert "No such option" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("version", "lopen has no command version\n  did you mean lopen --version?"),
+        ("stauts", "lopen has no command stauts\n  did you mean status?"),
+        ("frobnicate", "lopen has no command frobnicate\n  see lopen --help"),
+        ("config unsett", "lopen config has no command unsett\n  did you mean unset?"),
+        ("run calc --dry-rn", "lopen run has no option --dry-rn\n  did you mean --dry-run?"),
+        ("run --bogus", "lopen run has no option --bogus\n  see lopen run --help"),
+        ("run calc --max-cost abc", "Invalid value for '--max-cost': it must be a number\n"),
+        (
+            "run calc --max-iterations 1.5",
+            "Invalid value for '--max-iterations': it must be a whole number\n",
+        ),
+        ("log -n 0", "Invalid value for '-n' / '--last': it must be greater than or equal to 1\n"),
+    ],
+)
+def test_a_mistyped_command_line_is_answered_in_plain_words(lopen: Lopen, line: str, said: str) -> None:
+    done = lopen(*line.split())
+    assert done.returncode == 2
+    assert said in done.stderr
 
 
 LOOKING = [

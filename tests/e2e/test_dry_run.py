@@ -82,8 +82,11 @@ def test_after_a_refused_request_it_is_the_same_once_more(make_project: MakeProj
 
 def test_without_a_specification_it_is_the_draft(make_project: MakeProject) -> None:
     project = make_project([REFUSED])
-    shown = project.lopen("run", "calc", "-p", "Make a calculator", "--dry-run")
-    assert shown.code == 0, shown.err
+    brief = project.lopen("run", "calc", "-p", "Make a calculator", "--dry-run")
+    assert "Make a calculator" not in brief.out
+    assert brief.last_line == "its prompt: add -v; nothing was sent"
+    shown = project.lopen("run", "calc", "-p", "Make a calculator", "--dry-run", "-v")
+    assert shown.out.startswith(brief.out.removesuffix("its prompt: add -v; nothing was sent\n"))
     assert "Make a calculator" in shown.out
     assert "Draft the specification" in shown.out
     assert project.lopen("session", "list", "--json").named("session") == []

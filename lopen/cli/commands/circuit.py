@@ -56,7 +56,7 @@ def status(context: CommandContext, circuit_id: OneCircuit = None) -> ExitCode:
         resources = report.resource_object(theirs, state, limits, present)
         counts = report.incident_counts(own, present)
         context.emit("circuit", **report.circuit_object(state), resources=resources, incidents_24h=counts)
-        lines += report.circuit_lines(state, present)
+        lines += report.circuit_lines(state, present, rate=rate)
         lines += report.resource_lines(theirs, state, limits, present, rate)
     memory = memory_line(context.root / ".lopen", retention_policy(settings))
     tell(context, [*lines, memory, *report.incident_lines(happened, present)])

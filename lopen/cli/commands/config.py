@@ -52,7 +52,7 @@ def _require_key(key: str) -> None:
 @app.command("show")
 @command
 def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = False) -> None:
-    """Show effective values and their sources."""
+    """Show effective values, grouped; those that differ from the default are marked with * and name their source."""
     from lopen.application.setting_texts import WHO, default_text, value_text
     from lopen.base.errors import WrongUsage
     from lopen.settings.keys import keys, nearest, value_of
@@ -65,9 +65,15 @@ def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = 
             f"no setting starts with {prefix!r}",
             hint=f"did you mean {near}?" if near else "lopen config show",
         )
+    heading, changed = "", 0
     for key, source in wanted.items():
         value = value_text(key, value_of(loaded.settings, key), limit=VALUE_CHARACTERS)
-        place = f"{source.name}, {source.location}" if source.location else source.name
+        place = f"  ({source.name}, {source.location})" if source.location else f"  ({source.name})"
+        mark, place = (" ", "") if source.name == "default" else ("*", place)
+        changed += mark == "*"
+        if (section := key.partition(".")[0]) != heading:
+            context.say(f"\n[{section}]" if heading else f"[{section}]")
+            heading = section
         about = keys()[key]
         texts = {
             "meaning": about.meaning,
@@ -77,11 +83,13 @@ def show(context: CommandContext, prefix: Prefix = "", explain: ExplainOption = 
         }
         more = texts if explain else {}
         context.emit("setting", key=key, value=value, source=source.name, location=source.location, **more)
-        context.say(f"{key} = {value}  ({place})")
+        context.say(f"{mark} {key} = {value}{place}")
         if explain:
             context.say(
                 f"    {about.meaning}\n    {texts['allowed']}; default {texts['default']}; set by {texts['set_by']}"
             )
+    default = "" if explain else "; meaning, range and default: --explain"
+    context.say(f"\n* set by you or the project: {changed} of {len(wanted)}{default}")
     for model in loaded.unconfirmed:
         context.warn(f"{model.key} is set by the repository; lopen asks you once before it is used")
 

@@ -15,7 +15,10 @@ from lopen.cli.parameters import ModuleArgument, OptionalSession
 
 DryRunOption = Annotated[
     bool,
-    typer.Option("--dry-run", help="Show the first request and its maximum cost; send nothing."),
+    typer.Option(
+        "--dry-run",
+        help="Show what it may cost, the limits and the first request (with -v its prompt); send nothing.",
+    ),
 ]
 
 DetachOption = Annotated[
