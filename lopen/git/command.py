@@ -139,8 +139,8 @@ class GitCommand:
                 f"git {arguments[0]} did not end within {TIMEOUT_S:g} s",
                 hint="look for a named pipe or a stalled network folder in the work tree",
             ) from None
-        except BaseException:  # a signal: git removes its lock files and ends
-            process.terminate()
+        except BaseException:  # a signal: git removes its lock files and ends, before anything else is done
+            _end(process)
             raise
         return GitOutput(process.returncode, stdout, stderr.decode("utf-8", "replace"))
 
@@ -156,7 +156,7 @@ def as_variables(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _end(process: Any) -> None:
-    """Terminate a process that took too long, with time to remove its lock files."""
+    """Terminate a process and wait for its end, with time to remove its lock files."""
     process.terminate()
     try:
         process.communicate(timeout=GRACE_S)

@@ -71,9 +71,11 @@ def in_build_folder(path: str, is_cache: Callable[[str], bool]) -> bool:
 
 
 def with_lines(text: str, lines: Iterable[str]) -> str:
-    """Return `text` with the missing ones of `lines` appended."""
-    present = text.splitlines()
-    return "\n".join([*present, *(line for line in lines if line not in present), ""])
+    """Return `text` with the missing ones of `lines` appended, and with its own line ends."""
+    present = {line.removesuffix("\r") for line in text.split("\n")}
+    end = "\r\n" if "\r\n" in text else "\n"
+    missing = "".join(f"{line}{end}" for line in lines if line not in present)
+    return text + (end if missing and text and not text.endswith("\n") else "") + missing
 
 
 def hide_state(layout: Layout) -> None:

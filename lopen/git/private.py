@@ -139,9 +139,13 @@ class PrivateFolder:
         """Return git on this door, with the index file `index` if given."""
         return self._git.with_options({"GIT_INDEX_FILE": str(index)}) if index else self._git
 
-    def reader(self, index: Path | None = None) -> GitCommand:
-        """Return git that also reads quarantined objects. It must not write objects, which could refer to those."""
-        return self.git(index).with_options({"GIT_ALTERNATE_OBJECT_DIRECTORIES": _listed(self.quarantine)})
+    def reader(self, index: Path | None = None, *, also: Path | None = None) -> GitCommand:
+        """Return git that also reads quarantined objects, and those in the folder `also`.
+
+        It must not write objects, which could refer to those.
+        """
+        more = ":".join(map(_listed, (self.quarantine, *([also] if also else []))))
+        return self.git(index).with_options({"GIT_ALTERNATE_OBJECT_DIRECTORIES": more})
 
     def isolated(self, index: Path) -> GitCommand:
         """Return git that writes objects to the quarantine and only reads the repository's."""

@@ -101,13 +101,14 @@ class Repository(Checkout):
     def shadow(root: Path, git_dir: Path, *, clock: Clock, known: KnownValues = tuple) -> ShadowTree:
         """Open a private history of snapshots instead of a repository; see `lopen.git.shadow`.
 
-        An existing repository is still protected from commands.
+        An existing repository is still protected from commands, and a clone shows its history.
         """
-        guard = GitFolderGuard()
+        guard, references = GitFolderGuard(), None
         if (root / ".git").exists():
             with suppress(GitError):  # git cannot use the repository
-                guard = Repository.open(root, clock=clock)._guard
-        return shadow(root, git_dir, clock=clock, guard=guard, known=known)
+                repository = Repository.open(root, clock=clock)
+                guard, references = repository._guard, repository.references
+        return shadow(root, git_dir, clock=clock, guard=guard, references=references, known=known)
 
     def linked(self, path: Path, branch: str) -> Repository:
         """Open the linked work tree at `path`, where only `branch` is protected.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lopen.base.clock import Clock
 from lopen.git import trees
+from lopen.git.branch_clone import BranchClone
 from lopen.git.checkout import NO_EXCLUSIONS, Checkout
 from lopen.git.command import GitCommand, find_git
 from lopen.git.commit_hooks import HookOutcome, HooksSnapshot, Runner
@@ -17,7 +18,7 @@ from lopen.git.errors import GitError
 from lopen.git.layout import Layout, check_version
 from lopen.git.private import CopiedConfig, PrivateFolder, read_head
 from lopen.git.protection import GitFolderGuard
-from lopen.git.refs import Head
+from lopen.git.refs import Head, References
 from lopen.git.screening import KnownValues, SecretScreen
 from lopen.git.snapshot import Snapshots
 from lopen.storage.temporary import TemporaryFolder
@@ -29,10 +30,17 @@ _IDENTITY = {f"GIT_{who}_{what}": "lopen" for who in ("AUTHOR", "COMMITTER") for
 class ShadowTree(Checkout):
     """A work tree based on its own latest snapshot, so that unchanged files are not read again."""
 
-    def __init__(self, private: PrivateFolder, guard: GitFolderGuard, known: KnownValues = tuple) -> None:
+    def __init__(
+        self,
+        private: PrivateFolder,
+        guard: GitFolderGuard,
+        references: References | None = None,
+        known: KnownValues = tuple,
+    ) -> None:
         screen = SecretScreen(private.layout.root, known)
         snapshots = Snapshots(private, seed=None, screen=screen)
         super().__init__(private, snapshots, guard, base=lambda: read_head(private.path))
+        self._references = references
 
     def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
         """Return the tree id of the folder's current content, without files that are now ignored or excluded."""
@@ -45,6 +53,20 @@ class ShadowTree(Checkout):
 
     def head(self) -> Head:
         return Head(None, None)
+
+    def clone(self, folder: Path) -> BranchClone | None:
+        """Return a repository with what a clone of the project's own would hold, and the tree at hand; None without one."""
+        theirs = self._references
+        if theirs is None or theirs.layout.object_format != self.layout.object_format:
+            return None
+
+        def reader() -> GitCommand:
+            return self._private.reader(also=theirs.layout.objects)
+
+        def changes(before: str, after: str) -> tuple[trees.TreeChange, ...]:
+            return trees.changes(reader(), before, after, folders=True)
+
+        return BranchClone(folder, theirs, reader, changes, self._snapshots.copy_index)
 
     def branch_tip(self, name: str) -> str | None:
         return None
@@ -99,11 +121,17 @@ class ShadowTree(Checkout):
 
 
 def shadow(
-    root: Path, git_dir: Path, *, clock: Clock, guard: GitFolderGuard, known: KnownValues = tuple
+    root: Path,
+    git_dir: Path,
+    *,
+    clock: Clock,
+    guard: GitFolderGuard,
+    references: References | None = None,
+    known: KnownValues = tuple,
 ) -> ShadowTree:
     """Return the shadow of `root`, stored in `git_dir`, which can be deleted at any time.
 
-    `guard` protects an existing repository that lopen does not use.
+    `guard` protects an existing repository that lopen does not use, `references` are its own.
 
     Raises:
         GitError: git is missing or too old.
@@ -116,7 +144,7 @@ def shadow(
     own = TemporaryFolder()  # scratch indexes stay outside `git_dir`, which commands may reach
     private = PrivateFolder(folder, layout, git, settings=CopiedConfig(), info=None, own=own.path)
     _check_history(private)
-    tree = ShadowTree(private, guard, known)
+    tree = ShadowTree(private, guard, references, known)
     weakref.finalize(tree, own.remove)
     return tree
 

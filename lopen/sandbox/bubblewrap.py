@@ -142,8 +142,7 @@ class Bubblewrap(ProjectSandbox):
                 "the whole file system cannot be a project", hint="run lopen in a folder of its own"
             )
         system = system_view()
-        in_clone = command.room is not None and command.room.git is not None
-        repository = None if in_clone else folders.external_git_folder(self._root)
+        repository = None if command.room else folders.external_git_folder(self._root)
         shown = [*self._tools, *([repository] if repository else [])]
         visible = [*shown, *map(Path, system.folders), self._root]
         masked = self._credentials(visible)

@@ -41,7 +41,7 @@ class Room:
     `fixed` are (source, place below `files` or `home`) that the command cannot change, where the sandbox supports it;
     `carried` are (source, path relative to `files`), read-only too. bubblewrap shows `files` at the project's own
     path, and `carried` in it; elsewhere the command runs in `files`, where the caller has linked `carried`. `git` is the
-    git folder of the room, read-only; without it the project's own is there.
+    git folder of the room, read-only; without it none is there.
     """
 
     files: Path
@@ -53,16 +53,15 @@ class Room:
     def mounts(self, root: Path, home: Path) -> tuple[tuple[str, Path, Path], ...]:
         """Return the mounts (bubblewrap's option, source, place) that show the room at `root` and `home`.
 
-        A git folder is there too, read-only.
+        `git` is there too, read-only.
         """
         shown = [("--bind", self.files, root), ("--bind", self.home, home)]
         for source, path in self.fixed:
             base, place = (self.files, root) if path.is_relative_to(self.files) else (self.home, home)
             shown.append(("--ro-bind", source, place / path.relative_to(base)))
         shown += [("--ro-bind", source, root / path) for source, path in self.carried]
-        git = self.git or root / ".git"
-        if git.is_dir() and not git.is_symlink():
-            shown.append(("--ro-bind", git, root / ".git"))
+        if self.git is not None:
+            shown.append(("--ro-bind", self.git, root / ".git"))
         return tuple(shown)
 
 

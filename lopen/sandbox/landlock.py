@@ -76,11 +76,11 @@ class Landlock(ProjectSandbox):
             readable = [*uncovered_trees(Path("/"), secret), str(self._root)]
         else:
             away = {self._root, repository} if repository else {self._root}
-            readable = [*uncovered_trees(Path("/"), secret | away), str(room.git or self._root / ".git")]
+            readable = [*uncovered_trees(Path("/"), secret | away), *([str(room.git)] if room.git else [])]
             readable += [str(source) for source, _ in room.carried]
         for tool in shown:
             readable += uncovered_trees(tool, secret - set(hidden))
-        for path in (None if room and room.git else repository, Path("/etc/resolv.conf").resolve()):
+        for path in (None if room else repository, Path("/etc/resolv.conf").resolve()):
             readable += [str(path)] if path and path.exists() else []
         readable += [str(source) for source, _ in command.shown]
         writable = [self._root, tmp] if command.writable else [home, tmp]

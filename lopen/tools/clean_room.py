@@ -279,9 +279,8 @@ class CleanRoom:
 
     def _git_folder(self) -> Iterator[tuple[str, Stand]]:
         """Yield what stands for `.git`: a place for the mount, or a pointer to the repository that git uses in the room."""
-        dot_git = self._clone.folder if self._clone else self._repository.root / ".git"
-        if dot_git.is_dir() and not dot_git.is_symlink():
-            pointer = b"gitdir: " + os.fsencode(dot_git) + b"\n"
+        if self._clone is not None:
+            pointer = b"gitdir: " + os.fsencode(self._clone.folder) + b"\n"
             yield ".git", Stand("folder") if self._mounted else Stand("file", pointer)
 
 

@@ -18,6 +18,7 @@ from lopen.base.errors import ExitCode, Stopped
 from lopen.git import command
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, GitTimedOut, NoIdentity, NotARepository, translate
+from lopen.git.ignores import STATE_PATTERNS, hide_state
 from lopen.git.layout import EMPTY_TREE
 from lopen.git.refs import Head
 from lopen.git.repository import Repository
@@ -218,8 +219,9 @@ def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:
     GitCommand(command.find_git(tmp_path), tmp_path, FakeClock()).run(
         "version"
     )  # GitPython's import runs git too
-    slow, pid_file = tmp_path / "git", tmp_path / "pid"
-    slow.write_text(f'#!/bin/sh\necho $$ > "{pid_file}"\nexec sleep 30\n')
+    slow, pid_file, unlocked = tmp_path / "git", tmp_path / "pid", tmp_path / "unlocked"
+    ending = f'kill $!; sleep 0.1; : > "{unlocked}"; exit'
+    slow.write_text(f"#!/bin/sh\ntrap '{ending}' TERM\nsleep 30 &\necho $$ > \"{pid_file}\"\nwait\n")
     slow.chmod(0o755)
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -240,14 +242,34 @@ def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:
     watcher = threading.Thread(target=signal_once_awaited)
     watcher.start()
     try:
-        with pytest.raises(Stopped):
-            GitCommand(str(slow), tmp_path, FakeClock()).run("status")
+        GitCommand(str(slow), tmp_path, FakeClock()).run("status")
+        pytest.fail("nothing was raised")
+    except Stopped:
+        assert unlocked.exists()  # what git does at its end is done
     finally:
         watcher.join()
         signal.signal(signal.SIGALRM, before)
     pid = int(pid_file.read_text())
     with pytest.raises(ChildProcessError):  # ended and reaped: it is no child any more
         os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize(
+    ("there", "end"),
+    [(b"", b"\n"), (b"*.log\r\na\x0cb\r\n", b"\r\n"), (b"mine", b"\n"), (b"caf\xe9\n", b"\n")],
+)
+def test_hiding_the_state_appends_lines_and_changes_none(root: Path, there: bytes, end: bytes) -> None:
+    exclude = root / ".git" / "info" / "exclude"
+    exclude.write_bytes(there)
+    layout = Repository.open(root, clock=FakeClock()).layout
+
+    hide_state(layout)
+
+    written = exclude.read_bytes()
+    own = end.join([*map(os.fsencode, STATE_PATTERNS), b""])
+    assert written == (there + (b"" if there.endswith(b"\n") or not there else end)) + own
+    hide_state(layout)
+    assert exclude.read_bytes() == written
 
 
 def test_opening_costs_few_processes(root: Path, spawned: Callable[[], list[str]]) -> None:

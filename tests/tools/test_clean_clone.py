@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lopen.base.clock import FakeClock
+from lopen.git.checkout import Checkout
 from lopen.git.repository import Repository
 from lopen.sandbox.choice import Mode, choose
 from lopen.sandbox.command import Command
@@ -78,7 +79,7 @@ def shell(folder: Path, line: str) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def in_room(root: Path, repository: Repository, tree: str, mode: Mode, line: str) -> str:
+def in_room(root: Path, repository: Checkout, tree: str, mode: Mode, line: str) -> str:
     room = CleanRoom(root.parent / "rooms", repository, root, mounted=mode == "bwrap", exposed=mode == "none")
     try:
         command = Command(line, root, room=room.enter(tree), trusted=True)
@@ -123,3 +124,29 @@ def test_what_makes_a_clone_differ_is_named(root: Path, what: str) -> None:
     )
 
     assert [path for path, _ in found] == ["kept"]
+
+
+@pytest.mark.parametrize("mode", ["bwrap", "none"])
+def test_without_lopens_commits_the_room_holds_a_clone_too(root: Path, tmp_path: Path, mode: Mode) -> None:
+    require_sandbox(mode)
+    blob = shell(root, "echo secret | git hash-object -w --stdin; echo stash >> kept; git stash -q").strip()
+    shell(root, "echo work > work; rm also; git config alias.x '!touch ran'; mkdir .lopen")
+    shadow = Repository.shadow(root, root / ".lopen" / "cache" / "shadow", clock=FakeClock())
+    shell(tmp_path, f"git clone -q -b lopen/calc file://{root} clone; cp {root}/work clone")
+
+    for _ in range(2):  # what is there is brought on
+        seen = in_room(
+            root, shadow, shadow.snapshot(), mode, f"BLOB={blob}; {CENSUS}git config alias.x; true"
+        )
+
+        shell(tmp_path / "clone", "git rm -qf also; git add .; git commit -qm Work; rm -rf .git/hooks")
+        assert seen.splitlines() == shell(tmp_path / "clone", f"set +e; BLOB={blob}; {CENSUS}").splitlines()
+        shell(root, "echo more > more")
+        shell(
+            tmp_path / "clone",
+            "git reset -q --soft HEAD~1; echo more > more; git reset -q; git checkout also",
+        )
+
+    shell(root, "rm -rf .git")
+    plain = Repository.shadow(root, root / ".lopen" / "cache" / "shadow", clock=FakeClock())
+    assert in_room(root, plain, plain.snapshot(), mode, "ls -A").split() == ["folder", "kept", "more", "work"]
