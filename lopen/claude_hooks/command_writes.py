@@ -46,6 +46,8 @@ def written(command: ResolvedCommand, cwd: str, root: str) -> str:
         for source in command.sources if head == "xargs" else ():
             if source.name == "find":
                 return bulk_commands.by_find((*source.words, "-exec", *words[1:], ";"), cwd, root)
+            if READERS.isdisjoint(words[1:]) and (hit := _looked_through(source, cwd)):
+                return hit
     if head in _COPYING and (hit := _landing(words, cwd, root)):
         return hit
     gone = words[1:] if head in ("rm", "rmdir") else words[1:-1] if head == "mv" else ()
@@ -54,6 +56,13 @@ def written(command: ResolvedCommand, cwd: str, root: str) -> str:
     if head in ("cp", "rsync", "scp") and "--remove-source-files" not in words:
         words = words[-1:]  # the others are only read
     return next((hit for word in words if (hit := mentions(word, cwd))), "")
+
+
+def _looked_through(source: ResolvedCommand, cwd: str) -> str:
+    """The protected place whose files a command lists; a pattern to look for is none."""
+    operands = [word for word in source.words[1:] if not word.startswith("-")]
+    skipped = 1 if "grep" in source.name or source.name == "rg" else 0
+    return next((hit for word in operands[skipped:] if (hit := mentions(word, cwd))), "")
 
 
 def _landing(words: Sequence[str], cwd: str, root: str) -> str:

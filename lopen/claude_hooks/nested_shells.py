@@ -28,8 +28,10 @@ def shell_texts(way: ResolvedCommand) -> Iterator[str]:
     if names and names[0] in ("git", "git.exe"):
         yield from (found[1] for word in way.words if (found := re.match(_GIT_ALIAS, word)))
     shell = next((i for i, name in enumerate(names) if name in SHELLS), None)
-    if names[:1] and names[0] in _SOURCING and any(word.startswith("<(") for word in way.words[1:]):
-        yield UNREAD
+    if names[:1] and names[0] in _SOURCING:
+        yield from (UNREAD for word in way.words[1:] if word.startswith("<("))
+        if "/dev/stdin" in way.words or "-" in way.words:
+            yield from [way.fed] if way.fed else _printed(way)
     if shell is None or names[0] in READERS:
         return
     rest = way.words[shell + 1 :]

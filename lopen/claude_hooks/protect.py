@@ -200,14 +200,28 @@ def persons_command(command: ResolvedCommand, *, named: bool) -> str:
         return ""
     if command.name.startswith(INTERPRETERS) and any(map(_names_verb, (*words, command.fed))):
         return "through an interpreter"
-    if command.name in _RUNS_INPUT and _names_verb(command.fed):
+    if command.name in _RUNS_INPUT and any(map(_names_verb, (command.fed, *_piped(command)))):
         return f"through {command.name}"
+    if (
+        command.name.startswith(INTERPRETERS)
+        and set(words[1:]) <= {"-"}
+        and any(map(_names_verb, _piped(command)))
+    ):
+        return "through an interpreter"
     rest = _after_lopen(words)
     if rest is not None and not _UNINSTALLS.isdisjoint(words[1:5]):
         return "through a package manager"
     if named and not _name_pattern(words[0]).strip("*?") and (verb := _persons_verb(words[1:] or ("$@",))):
         return verb
     return _persons_verb(rest) if rest is not None else ""
+
+
+def _piped(command: ResolvedCommand) -> Iterator[str]:
+    """What an echo, a printf or a here document prints into the command."""
+    for source in command.sources:
+        yield source.fed
+        if source.name in ("echo", "printf"):
+            yield " ".join(source.words[1:])
 
 
 def _names_verb(text: str) -> bool:
@@ -237,7 +251,7 @@ def _persons_verb(rest: Sequence[str]) -> str:
         skip = word in _VALUED
     verb = operands[0] if operands else ""
     following = operands[1] if len(operands) > 1 else ""
-    if verb.startswith("$"):
+    if verb.startswith("$") or any(c in verb for c in "*?["):
         return "with a command that cannot be read"
     if verb not in PERSONS:
         return ""

@@ -20,6 +20,7 @@ from lopen.claude_hooks.nested_shells import (
 from lopen.claude_hooks.protected_places import ResolvedCommand
 
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly", "alias"})
+_RUN_BY_SHELLS = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND"})  # variables that hold what a shell runs
 _DEFAULT = r"(?s)\$\{(\w+):?[-=+](.*)\}"
 _BRACES = r"\{([^{},]*,[^{}]*)\}"
 DEEPEST_TEXT, DEEPEST_VALUE = 8, 10
@@ -88,6 +89,7 @@ class Resolution:
     def _note_values(self, command: ShellCommand) -> None:
         """Note the variables and aliases that a command sets."""
         for name, value in command.assignments:
+            self.uncertain = self.uncertain or name in _RUN_BY_SHELLS
             self._values.setdefault(name, []).append(value)
         declaring = command.words[0].text if command.words else ""
         if declaring in _DECLARING:
