@@ -200,12 +200,12 @@ def persons_command(command: ResolvedCommand, *, named: bool) -> str:
         return ""
     if command.name.startswith(INTERPRETERS) and any(map(_names_verb, (*words, command.fed))):
         return "through an interpreter"
-    if command.name in _RUNS_INPUT and any(map(_names_verb, (command.fed, *_piped(command)))):
+    if command.name in _RUNS_INPUT and any(map(_names_verb, (command.fed, *command.piped()))):
         return f"through {command.name}"
     if (
         command.name.startswith(INTERPRETERS)
         and set(words[1:]) <= {"-"}
-        and any(map(_names_verb, _piped(command)))
+        and any(map(_names_verb, command.piped()))
     ):
         return "through an interpreter"
     rest = _after_lopen(words)
@@ -214,14 +214,6 @@ def persons_command(command: ResolvedCommand, *, named: bool) -> str:
     if named and not _name_pattern(words[0]).strip("*?") and (verb := _persons_verb(words[1:] or ("$@",))):
         return verb
     return _persons_verb(rest) if rest is not None else ""
-
-
-def _piped(command: ResolvedCommand) -> Iterator[str]:
-    """What an echo, a printf or a here document prints into the command."""
-    for source in command.sources:
-        yield source.fed
-        if source.name in ("echo", "printf"):
-            yield " ".join(source.words[1:])
 
 
 def _names_verb(text: str) -> bool:

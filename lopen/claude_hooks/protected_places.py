@@ -12,7 +12,7 @@ from lopen.base.person import config_folder, data_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 # Commands whose arguments are text to show or to look for, and files they only read.
 _READ = (
@@ -47,6 +47,13 @@ class ResolvedCommand:
     def name(self) -> str:
         """The program's name without its folder."""
         return os.path.basename(self.words[0]) if self.words else ""
+
+    def piped(self) -> Iterator[str]:
+        """What an echo, a printf or a here document prints into the command."""
+        for source in self.sources:
+            yield source.fed
+            if source.name in ("echo", "printf"):
+                yield " ".join(source.words[1:])
 
 
 def git_parts(words: Sequence[str]) -> tuple[str, str, list[str]]:

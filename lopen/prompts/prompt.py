@@ -40,8 +40,7 @@ class Surroundings:
     `languages`: name, version and tools found here. `conventions`: (path, text) of AGENTS.md or CLAUDE.md.
     `research`: (topic, excerpt). `work_in_progress`: the uncommitted diff after an interruption, else "".
     `limits`: budgets and circuits now; `bounds`: the limits that shape the work, the same in all of a session.
-    `warnings`: those of the last accepted verdict on the component. `task_files`: what the task builds on, of which
-    `whole_files` are paths.
+    `warnings`: those of the last accepted verdict. `task_files`: what the task builds on; `whole_files`: their paths.
     `established`: the criteria that verdicts found to hold. `versioned`: the model may know of git. In step 1 `readme`
     is the README's path and beginning; in planning `set_up` says what the repository lacks for its quality gates; in
     steps 1 to 5 `questions` says who answers `ask_user`.
