@@ -127,7 +127,7 @@ def _prices(models: Sequence[str]) -> tuple[Range, Range] | None:
 
 
 def _limits(settings: Settings) -> dict[str, float]:
-    """Return the limits of a build by their settings; 0 is no limit."""
+    """Return the limits of a build by their settings; 0 means no limit."""
     budget = settings.budget
     return {
         "budget.max_cost_usd": budget.max_cost_usd,

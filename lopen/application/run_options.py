@@ -16,7 +16,7 @@ class ResumeOptions:
     model: str = ""
     unattended: bool = False
     max_iterations: int | None = None
-    max_cost: float | None = None  # USD; 0 is no limit
+    max_cost: float | None = None  # USD; 0 means no limit
     quiet: bool = False
     no_color: bool = False
     sandbox: str = ""

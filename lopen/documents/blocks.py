@@ -88,7 +88,7 @@ def _inline_parser() -> MarkdownIt:
 
 
 def scan(text: str) -> Blocks:
-    """Return the headings, fences and front matter of a document. Text in a list, quote, HTML or code is no heading."""
+    """Return the headings, fences and front matter of a document. Text in a list, quote, HTML or code is not a heading."""
     found = FastBlocks()
     environment = found.environment()
     tokens = _block_parser().parse(text, environment)

@@ -32,7 +32,7 @@ from lopen.workspace.listing import glob_matcher
 class TestRemovals:
     """Why tests may be removed: a person allowed it, or the specification that the work rests on changed.
 
-    Such removals are no error of lopen's own: the judge, or a person at the gate, decides about them.
+    lopen does not report such removals as errors itself: the judge, or a person at the gate, decides about them.
     """
 
     def __init__(self, session: Session, spec: Specification, sections: Sequence[str]) -> None:

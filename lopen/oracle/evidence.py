@@ -21,7 +21,7 @@ class VerifyResult:
     """One verify command as lopen itself ran it. `exit_code` is None where it did not end by itself.
 
     `output` is all that lopen kept of what it printed. `tree` is the work tree's id when it ran: a result of
-    another tree is no evidence.
+    another tree is not evidence.
     """
 
     tool: str
@@ -68,7 +68,7 @@ class Evidence:
     verdict covers of it; `source` is the final text of the files that accepted verdicts cover (`established`), and of those
     that the work's words name, or step 3 for a component it found done; `files` lists these, too.
     `answers` are (question, answer) of the person. `note` is a claim of the builder. `tests` are (path, names).
-    `removals` are the reasons for which removed tests are no error of lopen's own.
+    `removals` are the reasons for which removed tests are not an error by themselves.
     `mutation` is what the tests notice of small faults in the changed functions, None where there are none to make.
     `refused` are lopen's findings that fail the work without a judge. `earlier` are the findings of the last verdict on
     the same work, where it did not pass.

@@ -51,7 +51,7 @@ def parse(text: str, origin: str) -> dict[str, Any]:
             if found[1]:
                 line, column = int(found[1]), int(found[2])
         raise WrongUsage(
-            f"{origin}:{line}:{column}: broken TOML: {message}", hint="mend that line"
+            f"{origin}:{line}:{column}: invalid TOML: {message}", hint="correct that line"
         ) from error
 
 

@@ -78,7 +78,7 @@ def idle_pause(session: Session) -> Pause:
     """Return the pause for a run that came back to the same state without any change."""
     return Pause(
         "guardrail",
-        f"the last iterations changed nothing and would go on so (step {session.step.value}); look at "
+        f"the last iterations changed nothing, and the next would not either (step {session.step.value}); look at "
         f"`lopen log {session.id}`, or plan the module again",
         f"lopen plan {session.module} --new",
     )

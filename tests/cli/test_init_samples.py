@@ -92,7 +92,8 @@ def test_init_finds_the_commands_of_a_repository(lopen: Lopen, project: Path, na
 def test_the_example_is_complete(lopen: Lopen, project: Path) -> None:
     done = lopen("init", "--example")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("next: lopen approve tariff, then: lopen run tariff\n")
+    assert done.stdout.endswith("next: lopen run tariff  (shows it and asks for your approval)\n")
+    assert "verify-" not in done.stdout + done.stderr  # it has its own
     checked = lopen("check", "--json")
     assert checked.returncode == 0, checked.stdout
     [counts] = [line for line in json_lines(checked.stdout) if line["event"] == "check"]

@@ -72,7 +72,7 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.TurnEnded(1, "m", "end_turn", 100, 50, 0, 0, None, 1.0, purpose="oracle"),
-        "oracle: 100 tokens in, 50 out, price unknown, 1.0 s, end_turn",
+        "oracle (the judge model): 100 tokens in, 50 out, price unknown, 1.0 s, end_turn",
     ),
     (e.ModelRetry("overloaded", 2, 1.5), "overloaded; retry 2 in 1.5 s"),
     (e.ModelRetry("cannot reach h", 1, 0.5, 8), "cannot reach h; retry 1 of 8 in 0.5 s"),
@@ -92,6 +92,18 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
         e.VerificationRan("verify_lint", "ruff", False, 1, 0.5),
         "verify_lint `ruff`: failed (exit 1), 0.5 s",
     ),
+    (
+        e.VerificationRan("verify_tests", "run", False, 0, 0.5, output="Ran 0 tests in 0.0s\n\nOK"),
+        "verify_tests `run`: failed (although it exited with 0, 0 tests), 0.5 s",
+    ),
+    (
+        e.VerificationRan(
+            "verify_tests", "run", False, 1, 0.5, output="Ran 1 test in 0.0s\n\nFAILED (failures=1, errors=2)"
+        ),
+        "verify_tests `run`: failed (exit 1, 1 test, 1 failure, 2 errors), 0.5 s",
+    ),
+    (e.TaskChanged("T1", "Terms", "Parser", "complete", "complete"), "task T1 Terms in Parser: complete"),
+    (e.IterationEnded(1, "complete", "complete", 2), "iteration 1 ended after 2 turns: complete"),
     (
         e.VerificationRan("verify_lint", "ruff", False, None, 0.5),
         "verify_lint `ruff`: failed (no exit code), 0.5 s",

@@ -37,6 +37,12 @@ def two_tasks(make_project: MakeProject) -> Project:
 def test_revert_keeps_what_was_there_and_opens_the_tasks_again(two_tasks: Project) -> None:
     project = two_tasks
     head = project.git("rev-parse", "HEAD")
+    idle = project.lopen("revert")
+    assert (idle.code, idle.out) == (
+        0,
+        "nothing to revert: calc is complete, and nothing has changed since\n",
+    )
+    assert project.git("for-each-ref", "refs/lopen/backup") == ""
     project.write("other.py", "spoiled\n")
     project.write("mine.txt", "not committed\n")
 

@@ -263,6 +263,20 @@ def test_a_model_that_a_repository_names_is_quoted_in_the_command(
     assert "no more" in project.lopen("run", "calc").err  # confirmed, and so it came to the model
 
 
+@pytest.mark.parametrize("scope", [(), ("--user",)])
+def test_a_model_that_the_person_sets_needs_no_confirmation(
+    make_project: MakeProject, scope: tuple[str, ...]
+) -> None:
+    project = make_project([status(400, "no more")])
+    project.specify()
+    for key in ("models.planning", "oracle.model"):
+        assert project.lopen("config", "set", *scope, key, "haiku").code == 0
+        assert "lopen asks you once" not in project.lopen("config", "show", key).err
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "Configure")
+    assert "no more" in project.approved_run().err
+
+
 def test_a_rebuilt_session_takes_no_name_from_a_repository(make_project: MakeProject) -> None:
     project = make_project([plan(), build("calc-t1")])
     project.specify()

@@ -73,7 +73,7 @@ def test_a_complete_session_stands_in_no_step_and_waits_for_nothing(make_project
     assert project.approved_run().code == 0
     shown = last_lines(project)
     assert shown[0].startswith("calc: complete ")
-    assert not any(line.startswith(("step ", "next: ", "waits")) for line in shown)
+    assert not any(line.startswith(("step ", "next: lopen resume", "waits")) for line in shown)
     assert project.status()["failure"] is None
 
 

@@ -178,7 +178,7 @@ def test_a_key_under_a_wrong_name_is_never_printed(project: Path, own: Write) ->
 )
 def test_broken_toml_names_line_and_column(project: Path, theirs: Write, text: str, place: str) -> None:
     path = theirs(text)
-    with pytest.raises(WrongUsage, match="broken TOML") as caught:
+    with pytest.raises(WrongUsage, match="invalid TOML") as caught:
         _load(project)
     assert caught.value.message.startswith(f"{path}:{place}: ")
 

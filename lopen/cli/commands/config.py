@@ -162,9 +162,14 @@ def set_(context: CommandContext, key: KeyArgument, value: ValueArgument, user: 
     """Set one value in the project's file, or in your own with --user. Write lists as JSON."""
     from lopen.application.person_only import require_person
     from lopen.settings.sources import set_value
+    from lopen.settings.trust import confirm
 
     require_person("config set", context.root)
     file = set_value("user" if user else "project", context.root, key, value)
+    if not user:  # who sets a model for this project need not confirm it again
+        for model in context.load().unconfirmed:
+            if model.key == key:
+                confirm(context.root, key, model.value)
     context.emit("config_set", key=key, path=str(file))
     if not context.json:
         context.say(f"{key} is set in {file}")

@@ -52,13 +52,17 @@ def init(
     root, detected = context.root, detect(listing(context.root))
     write_new(context, root / ".lopen" / ".gitignore", GITIGNORE)
     write_new(context, root / ".lopen" / "config.toml", CONFIG)
+    written = False
     if module is not None and specification is not None:
         text = specification_text() if example else outline_text(module, detected)
-        write_new(context, specification, text)
+        written = write_new(context, specification, text)
     if pre_commit_hook:
         _pre_commit(context, detected)
     _warn_without_repository(context)
-    _report(context, detected, module, example=example)
+    if example:
+        context.say(f"next: lopen run {module}  (shows it and asks for your approval)")
+        return None
+    _report(context, detected, module, written=written)
     if not (pre_commit_hook or context.json or detected.missing) and (context.root / ".git").exists():
         context.say("to run lint and tests before each commit: lopen init --pre-commit-hook")
     return None
@@ -70,8 +74,8 @@ def _specification_path(root: Path, module: str) -> Path:
     return spec_path(root, module)
 
 
-def write_new(context: CommandContext, path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Create the file unless it exists. Follow no symbolic link below the project's root."""
+def write_new(context: CommandContext, path: Path, text: str, *, mode: int = 0o644) -> bool:
+    """Create the file; return False if it exists. Follow no symbolic link below the project's root."""
     shown = path.relative_to(context.root) if path.is_relative_to(context.root) else path
     for folder in path.parents:
         if folder == context.root:
@@ -85,12 +89,13 @@ def write_new(context: CommandContext, path: Path, text: str, *, mode: int = 0o6
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     except FileExistsError:
         _tell(context, "kept", str(shown), "exists")
-        return
+        return False
     except OSError as error:
         raise LopenError(f"{path}: {error.strerror}", hint=f"make {path.parent} writable") from error
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
     _tell(context, "wrote", str(shown))
+    return True
 
 
 def _tell(context: CommandContext, did: str, path: str, why: str = "") -> None:
@@ -153,19 +158,28 @@ def _warn_without_repository(context: CommandContext) -> None:
             context.warn(f"lopen run will fail: {error.message}; {error.hint}")
 
 
-def _report(context: CommandContext, detected: Detected, module: str | None, *, example: bool) -> None:
+def _report(context: CommandContext, detected: Detected, module: str | None, *, written: bool) -> None:
+    """Say what was detected and whether the specification got it, and name the next command."""
+    if written:
+        context.say("detected, and written into it:")
+    elif module:
+        context.say(
+            f"detected now, but not written: specs/{module}/SPECIFICATION.md exists and keeps its own:"
+        )
+    else:
+        context.say("detected; lopen init MODULE writes it into a specification:")
     for name in NAMES:
         found = detected.commands[name]
         context.emit("init_command", name=name, command=found)
         if not context.json:
-            context.say(f"{name}: {found or 'none found'}")
-    for what in detected.missing:
-        context.warn(f"no {what} found: name its command under Skills & Hooks, or write none")
-    if example:
-        context.say(f"next: lopen approve {module}, then: lopen run {module}")
+            context.say(f"  {name}: {found or 'none found'}")
+    if written or not module:
+        for what in detected.missing:
+            context.warn(f"no {what} found: name its command under Skills & Hooks, or write none")
+    if written:
+        context.say(f"next: write specs/{module}/SPECIFICATION.md, then: lopen check {module}")
     else:
-        specification = f"write specs/{module}/SPECIFICATION.md, then: lopen check {module}"
-        context.say(f"next: {specification if module else 'lopen init MODULE'}")
+        context.say(f"next: lopen {f'check {module}' if module else 'init MODULE'}")
 
 
 GITIGNORE = "*\n!.gitignore\n!config.toml\n"

@@ -85,7 +85,7 @@ class ServedCommands:
         return settings.budget.max_cost_usd
 
     def _answer(self, name: str, operands: Sequence[str], *options: str) -> str:
-        """Return what the command printed, with its exit code on the first line. Operands are no options."""
+        """Return what the command printed, with its exit code on the first line. Operands are not options."""
         argv = [
             sys.executable,
             "-P",  # not a `lopen` in the current folder

@@ -121,7 +121,10 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
         for record in verifications(store, session.id)
         if record.mutation is not None and not removed.includes(record.task, record.at)
     ]
-    yield from _listed("Mutants", tried[-1].output.splitlines() if tried else [])
+    if tried:
+        yield "\n## Do the tests notice faults?\n"
+        yield "lopen put small faults (mutants) into the new code, one at a time, and ran the tests on each.\n"
+        yield from (f"- {plain(entry)}" for entry in tried[-1].output.splitlines())
     yield from _listed("Decided by a person", [f"{asked} {answer}" for asked, answer in session.answers])
     yield from _listed("Assumptions", session.assumptions)
     yield from _listed("Accepted by a person although the judge could not tell", session.accepted)

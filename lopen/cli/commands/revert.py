@@ -62,6 +62,10 @@ def revert(
     with module_lock(context.root, session.module, checkout=not apart(settings)):
         session = store.load(session.id)
         repository = _open_repository(context, settings, store, session)
+        if not undo and to is None and _is_in_place(session, repository):
+            context.say(f"nothing to revert: {session.module} is complete, and nothing has changed since")
+            context.emit("nothing_to_revert", session=session.id)
+            return ExitCode.OK
         restored = _latest_backup(store, session, repository) if undo else None
         intent = intent_of(session, repository, to, restored)
         before = module_documents(context.root, session.module)
@@ -91,6 +95,16 @@ def revert(
     )
     _say_next(context, changed, undo=undo)
     return ExitCode.OK
+
+
+def _is_in_place(session: Session, repository: Repository) -> bool:
+    """True if a complete session's branch and files are as its last commit left them."""
+    if not session.finished or session.revert_intent is not None:
+        return False
+    commits = [c.sha for c in repository.session_commits(session.id)]
+    return target(session, commits, None) == repository.head().commit and not repository.dirty(
+        lambda _: False
+    )
 
 
 def _say_next(context: CommandContext, session: Session, *, undo: bool) -> None:

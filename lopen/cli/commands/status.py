@@ -177,7 +177,8 @@ def _listed_verdicts(store: SessionStore, session: Session) -> list[dict[str, An
 def _verdict_line(verdict: Mapping[str, Any]) -> str:
     result = "passed" if verdict["passed"] else "failed"
     return (
-        f"verdict on {verdict['scope']} {verdict['subject']}: {result} ({verdict['confidence']} confidence)"
+        f"oracle (the judge model): verdict on {verdict['scope']} {verdict['subject']}: {result}"
+        f" ({verdict['confidence']} confidence)"
     )
 
 

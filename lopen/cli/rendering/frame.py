@@ -48,7 +48,7 @@ class Styled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Tree, totals and limits of the session. A limit of 0 is no limit; a total of None is counted from events."""
+    """Tree, totals and limits of the session. A limit of 0 means no limit; a total of None is counted from events."""
 
     tree: TaskTree = field(default_factory=TaskTree)
     tokens: int | None = None

@@ -80,7 +80,9 @@ def _session(event: e.Event) -> str | None:
             subject = f"{task} {task_name} in {component}" if task else title
             return f"iteration {iteration}: {subject}, with {model}"
         case e.IterationEnded(iteration, outcome, reason, turns):
-            why = "" if outcome == "paused" else _after(", ", reason)  # the pause has a line of its own
+            why = (
+                "" if outcome in ("paused", reason) else _after(", ", reason)
+            )  # the pause has a line of its own
             return f"iteration {iteration} ended after {counted(turns, 'turn')}: {outcome}{why}"
         case e.Waiting(reason, seconds):
             return f"waiting {seconds:.0f} s: {reason}"
@@ -94,7 +96,8 @@ def _model(event: e.Event) -> str | None:
     """Requests to the model, tool calls and questions."""
     match event:
         case e.TurnEnded():
-            label = f"turn {event.turn}" if event.purpose == "turn" else event.purpose
+            purpose = "oracle (the judge model)" if event.purpose == "oracle" else event.purpose
+            label = f"turn {event.turn}" if event.purpose == "turn" else purpose
             cached = f" ({event.cache_read_tokens:,} cached)" if event.cache_read_tokens else ""
             read = event.input_tokens + event.cache_read_tokens + event.cache_write_tokens
             return (
@@ -122,10 +125,11 @@ def _work(event: e.Event) -> str | None:
         case e.VerificationRan("mutation_check", output=output):
             return f"mutants: {output.partition(chr(10))[0]}"
         case e.VerificationRan(tool, command, passed, exit_code, seconds, output=output):
-            failure = f"failed ({'no exit code' if exit_code is None else f'exit {exit_code}'})"
-            told = test_counts(output) if tool == "verify_tests" else ""
-            counts = f" ({told})" if told else ""
-            return f"{tool} `{command}`: {'passed' if passed else failure}{counts}, {seconds:.1f} s"
+            code = "no exit code" if exit_code is None else f"exit {exit_code}"
+            told = [] if passed else ["although it exited with 0" if exit_code == 0 else code]
+            told += [counts] if tool == "verify_tests" and (counts := test_counts(output)) else []
+            found = f" ({', '.join(told)})" if told else ""
+            return f"{tool} `{command}`: {'passed' if passed else 'failed'}{found}, {seconds:.1f} s"
         case e.VerdictGiven(scope, subject, passed, confidence, summary, findings, cached):
             details = f"{confidence} confidence, {counted(findings, 'finding')}{', cached' if cached else ''}"
             return f"verdict on {scope} {subject}: {'passed' if passed else 'failed'} ({details}){_after(': ', summary)}"
@@ -136,7 +140,8 @@ def _work(event: e.Event) -> str | None:
         case e.PlanRecorded(what, names):
             return f"recorded {what}: {', '.join(names) or 'none'}"
         case e.TaskChanged(task, task_name, component, state, reason):
-            return f"task {task} {task_name} in {component}: {state.replace('_', ' ')}{_after(', ', reason)}"
+            why = "" if reason == state else _after(", ", reason)
+            return f"task {task} {task_name} in {component}: {state.replace('_', ' ')}{why}"
         case e.ComponentComplete(component, component_name):
             return f"component {component}{'' if component == component_name else f' {component_name}'}: complete"
         case e.Committed(commit, subject, branch, adopted):
@@ -193,7 +198,10 @@ def counted(count: int, noun: str) -> str:
 def test_counts(output: str) -> str:
     """Return the counts in the last summary that a test runner printed, such as "12 passed, 1 failed"; "" without one."""
     if found := _UNITTEST.findall(output):
-        bad = [f"{count} {kind}" for kind, count in _UNITTEST_BAD.findall(output.rsplit("Ran ", 1)[-1])]
+        bad = [
+            f"{count} {kind.removesuffix('s') if count == '1' else kind}"
+            for kind, count in _UNITTEST_BAD.findall(output.rsplit("Ran ", 1)[-1])
+        ]
         return ", ".join([counted(int(found[-1]), "test"), *bad])
     lines = [line for line in output.splitlines() if _COUNTS.search(line)]
     return ", ".join(f"{count} {kind}" for count, kind in _COUNTS.findall(lines[-1])) if lines else ""

@@ -24,26 +24,26 @@ class TaskTypeBudgets(SettingsSection):
     """Token budgets by the type of a task."""
 
     planning: Annotated[
-        Count, Field(description="Token budget of a task of type `planning`; 0 is no limit."), LOWER
+        Count, Field(description="Token budget of a task of type `planning`; 0 means no limit."), LOWER
     ] = 200_000
     implement: Annotated[
         Count,
         Field(
-            description="Token budget of a task of type `implement`; unset follows `budget.task_tokens`; 0 is no limit."
+            description="Token budget of a task of type `implement`; unset follows `budget.task_tokens`; 0 means no limit."
         ),
         LOWER,
     ] = 400_000
     review: Annotated[
-        Count, Field(description="Token budget of a task of type `review`; 0 is no limit."), LOWER
+        Count, Field(description="Token budget of a task of type `review`; 0 means no limit."), LOWER
     ] = 120_000
     test: Annotated[
-        Count, Field(description="Token budget of a task of type `test`; 0 is no limit."), LOWER
+        Count, Field(description="Token budget of a task of type `test`; 0 means no limit."), LOWER
     ] = 200_000
     deploy: Annotated[
-        Count, Field(description="Token budget of a task of type `deploy`; 0 is no limit."), LOWER
+        Count, Field(description="Token budget of a task of type `deploy`; 0 means no limit."), LOWER
     ] = 80_000
     design: Annotated[
-        Count, Field(description="Token budget of a task of type `design`; 0 is no limit."), LOWER
+        Count, Field(description="Token budget of a task of type `design`; 0 means no limit."), LOWER
     ] = 200_000
 
 
@@ -59,19 +59,19 @@ class Budget(SettingsSection):
         USER_ONLY,
     ] = "hard"
     token_budget_per_module: Annotated[
-        Count, Field(description="Token budget of a module over all its sessions; 0 is no limit."), LOWER
+        Count, Field(description="Token budget of a module over all its sessions; 0 means no limit."), LOWER
     ] = 0
     premium_request_budget: Annotated[
         Count,
-        Field(description="Model requests that a module may make over all its sessions; 0 is no limit."),
+        Field(description="Model requests that a module may make over all its sessions; 0 means no limit."),
         LOWER,
     ] = 0
     session_tokens: Annotated[
-        Count, Field(description="Token budget of a session; 0 is no limit."), LOWER
+        Count, Field(description="Token budget of a session; 0 means no limit."), LOWER
     ] = 2_000_000
     task_tokens: Annotated[
         Count,
-        Field(description="Token budget of a task whose type has none of its own; 0 is no limit."),
+        Field(description="Token budget of a task whose type has none of its own; 0 means no limit."),
         LOWER,
     ] = 400_000
     by_task_type: TaskTypeBudgets = Field(default_factory=TaskTypeBudgets)
@@ -96,7 +96,7 @@ class Budget(SettingsSection):
     max_cost_usd: Annotated[
         Money,
         Field(
-            description="Most that a session may cost, in US dollars, oracle and sub-agents included; 0 is no limit."
+            description="Most that a session may cost, in US dollars, oracle and sub-agents included; 0 means no limit."
         ),
         LOWER,
     ] = 0.0

@@ -177,11 +177,11 @@ class PhaseModels(SettingsSection):
 
 
 class OracleSettings(SettingsSection):
-    """The model that judges finished work."""
+    """The oracle: the model that judges finished work."""
 
-    model: Annotated[ModelName, Field(description="Model that judges finished work."), CONFIRM] = (
-        "claude-haiku-5-5"
-    )
+    model: Annotated[
+        ModelName, Field(description="The oracle: the model that judges finished work."), CONFIRM
+    ] = "claude-haiku-5-5"
     second_model: Annotated[
         ModelName,
         Field(
