@@ -17,6 +17,10 @@ from lopen.documents.sections import LINE_END, Outline, Section, normalise_name,
 MAIN_FILES = ("spec.md", "requirements.md", "proposal.md")
 DESIGN_FILES = ("design.md", "plan.md")
 LATER = "write it before you approve this specification"
+COUNTED = (
+    "criteria are: checkboxes; lines such as **FR-001**: text; OpenSpec scenarios; and lists under the headings"
+    " Acceptance Criteria, Acceptance Scenarios and Success Criteria"
+)
 
 _BOLD_ID = re.compile(r"\*\*([A-Z]{2,6}-?\d+[a-z]?)\*\*\s*:?\s*(.*)", re.DOTALL)
 _CHECKBOX = re.compile(r"\[[ xX]\]\s+(.*)", re.DOTALL)
@@ -87,7 +91,9 @@ def _sections(result: Imported, outline: Outline) -> None:
         if title in _OWN_SECTIONS:
             _own_section(result, title, body)
         elif section is not outline.title:
-            result.behaviour.append(_demoted(outline, section, body))
+            text = _outside_lists(body) if title in _CRITERIA_TITLES else body
+            if text.strip() or title not in _CRITERIA_TITLES:  # a list of criteria is not told twice
+                result.behaviour.append(_demoted(outline, section, text))
         elif body.strip() and not result.overview:
             result.overview = body.strip()
         _criteria(result, section, body, requirement)
@@ -112,7 +118,7 @@ def specification(source: Imported, module: str, commands: Sequence[str], origin
         "## Dependencies\n\n"
         + (
             "\n".join(f"- {d}" for d in source.dependencies)
-            or f"TODO: the source names none; {LATER}, or `None.`"
+            or f"TODO: the source names no dependencies; {LATER}, or `None.`"
         ),
         "## Skills & Hooks\n\n" + "\n".join(commands),
         "## Notes\n\n" + "\n".join(notes),
@@ -133,6 +139,10 @@ def gaps(text: str) -> list[str]:
 def _title(outline: Outline, file: str) -> str:
     title = outline.title.title if outline.title else file.removesuffix(".md")
     return _TITLE_SUFFIX.sub("", _TITLE_PREFIX.sub("", title)).strip() or file.removesuffix(".md")
+
+
+def _outside_lists(body: str) -> str:
+    return "\n\n".join(item.content for item in items(body) if not item.depth)
 
 
 def _own_section(result: Imported, title: str, body: str) -> None:

@@ -36,6 +36,12 @@ def test_a_folder_a_file_and_an_issue_are_imported(lopen: Lopen, project: Path, 
     broken = lopen("import", "notes.md")
     assert (broken.returncode, "Traceback" in broken.stderr, "notes.md" in broken.stderr) == (1, False, True)
 
+    (project / "plain.md").write_text("# Plain\n\nIt is.\n\n## Must\n\n- add\n")
+    plain = lopen("import", "plain.md")
+    assert "lists under the headings Acceptance Criteria, Acceptance Scenarios" in plain.stdout
+    for lacking in ("no acceptance criterion", "no dependencies"):
+        assert f"TODO: the source {'has' if 'criterion' in lacking else 'names'} {lacking}" in plain.stdout
+
     programs = tmp_path / "bin"
     programs.mkdir()
     (tmp_path / "answer").write_text('{"title": "Export as CSV", "body": "- [ ] A file with a header"}')
@@ -50,6 +56,10 @@ def test_a_folder_a_file_and_an_issue_are_imported(lopen: Lopen, project: Path, 
     for wrong, said in (
         (("nowhere.md",), "nowhere.md does not exist\n  name a Markdown file"),
         (("#13",), "gh"),
+        (
+            ("https://example.org/spec.md",),
+            "https://example.org/spec.md is not a GitHub issue\n  download it",
+        ),
         (("specs",), "no Markdown file"),
     ):
         refused = lopen("import", *wrong, env=path)

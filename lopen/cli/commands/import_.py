@@ -36,6 +36,10 @@ _ISSUE = re.compile(r"https://[^\s/]+/[^\s/]+/[^\s/]+/issues/\d+|[\w.-]+/[\w.-]+
 def import_(context: CommandContext, source: Source, module: Module = "") -> ExitCode:
     """Write specs/MODULE/SPECIFICATION.md from another tool's specification.
 
+    Criteria are checkboxes, lines such as **FR-001**: text, OpenSpec scenarios, and lists under Acceptance Criteria,
+    Acceptance Scenarios or Success Criteria. Overview, Introduction, Purpose, Why or Summary becomes the overview,
+    Dependencies the dependencies, and every other section Behaviour.
+
     lopen invents nothing: it marks what the source lacks with TODO. It does not overwrite a specification.
     """
     from lopen.application.person_only import require_outside_session
@@ -46,8 +50,10 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
     from lopen.cli.rendering.lines import counted
     from lopen.documents.modules import spec_path
     from lopen.documents.spec import parse_specification
-    from lopen.documents.spec_import import gaps, imported, specification
+    from lopen.documents.spec_import import COUNTED, gaps, imported, specification
 
+    if "://" in source and not _ISSUE.fullmatch(source):
+        raise LopenError(f"{source} is not a GitHub issue", hint="download it, and import the Markdown file")
     files, name = _issue(context, source) if _ISSUE.fullmatch(source) else _markdown(Path(source))
     module = module or _module_of(name)
     path = spec_path(context.root, module)
@@ -67,6 +73,8 @@ def import_(context: CommandContext, source: Source, module: Module = "") -> Exi
         "1 acceptance criterion" if len(found.criteria) == 1 else f"{len(found.criteria)} acceptance criteria"
     )
     context.say(f"{criteria}, {counted(len(missing), 'gap')} marked TODO")
+    if not found.criteria:
+        context.say(COUNTED)
     for line in (*missing, *(f"not taken over: {line}" for line in found.left_out), *problems):
         context.say(f"  {line}")
     context.say(f"next: lopen check {module}")
