@@ -12,6 +12,7 @@ import sys
 
 from lopen.base.errors import LopenError, StoreUnreachable
 from lopen.base.hashing import blake2b
+from lopen.base.person import cache_folder
 from lopen.base.quick_stdlib import UTC, datetime
 from lopen.claude_hooks import config, pending_usage
 from lopen.claude_hooks.event import LARGEST, MARK, READ_TOOLS, HookEvent, Malformed, nested_in, parse
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
     from lopen.limits.stores.redis_store import RedisStore
     from lopen.limits.stores.store import Rows
+
+
+MOST_SAID = 500  # lines that are remembered as said
 
 
 class HookTimedOut(BaseException):
@@ -223,13 +227,19 @@ def _tidy(root: str) -> None:
 
 
 def _is_news(line: str, root: str, session: str) -> bool:
-    """Tell whether the person has not been told this in this session yet; without a `.lopen` folder always."""
-    folder = os.path.join(root, ".lopen", "cache", "said")
-    if not os.path.isdir(os.path.join(root, ".lopen")):
+    """Tell whether the person has not been told this in this session yet."""
+    here = os.path.isdir(os.path.join(root, ".lopen"))
+    cache = os.path.join(root, ".lopen", "cache") if here else cache_folder()
+    if not cache:
         return True
+    folder = os.path.join(cache, "said")
     mark = blake2b(f"{session}\0{line}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
+        for old in (
+            () if here else os.listdir(folder)[MOST_SAID:]
+        ):  # a project's cache is kept small elsewhere
+            os.unlink(os.path.join(folder, old))
         os.close(os.open(os.path.join(folder, mark), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         return False

@@ -106,7 +106,8 @@ def test_a_store_that_is_locked_damaged_or_missing_allows(project: HookedProject
     database.unlink()
     shutil.rmtree(project.root / ".lopen")
     missing = project.before("Read", {"file_path": "a"})
-    assert (missing.code, "no .lopen folder" in missing.err) == (0, True)
+    assert (missing.code, "no .lopen folder" in missing.told) == (0, True)
+    assert project.before("Read", {"file_path": "a"}).told == ""  # once
 
 
 def test_standard_input_that_never_ends_is_given_up(project: HookedProject) -> None:
