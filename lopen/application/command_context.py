@@ -53,7 +53,7 @@ class View(Protocol):
 
 
 class Presentation(Protocol):
-    """How a shell shows a run and asks the person. The command line has one; a command inside a test may have none."""
+    """A shell's way to show a run and to ask the person. The command line has one; a command inside a test may have none."""
 
     def view(
         self,

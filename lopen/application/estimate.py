@@ -1,4 +1,4 @@
-"""What a build may cost, told before anything is paid for: a range, and the limits that hold.
+"""The estimate of a build's cost, given before anything is paid for: a range, and the limits that hold.
 
 The range comes from the specification's size, or from what this project's finished sessions used for each of their
 acceptance criteria, at the list prices of the models in the settings.
@@ -39,7 +39,7 @@ class CostEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PastSession:
-    """What a finished session used."""
+    """The tokens and the cost of a finished session."""
 
     criteria: int
     tokens: int

@@ -1,4 +1,4 @@
-"""What the model is writing now, for the servers of the project: a small file that is replaced a few times a second.
+"""The text that the model is writing now, for the servers of the project: a small file that is replaced a few times a second.
 
 It lies in `.lopen/cache/` and holds the end of the present text or tool input, without secrets. Nothing is written
 while no server runs. See docs/reference/server.md.

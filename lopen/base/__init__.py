@@ -1,1 +1,1 @@
-"""What every room may use: failures, events, time, hashes, files, processes, secrets. Standard library but for the hash."""
+"""Foundations that every room may use: failures, events, time, hashes, files, processes, secrets. Standard library but for the hash."""

@@ -1,4 +1,4 @@
-"""What a shell text is read into: words, redirections and simple commands. Nothing here runs anything.
+"""The parts of a parsed shell text: words, redirections and simple commands. Nothing here runs anything.
 
 The hook path loads these modules, so they import the standard library alone and define no dataclass.
 """

@@ -118,7 +118,7 @@ def _content(path: Path, mode: int) -> bytes:
 
 
 def names_in(folder: str) -> frozenset[str]:
-    """What lies in a folder (or behind a link to one); nothing where it cannot be read."""
+    """Return the entries of a folder (or behind a link to one); none where it cannot be read."""
     now = time.time_ns()
     try:
         found = os.stat(folder)
@@ -137,7 +137,7 @@ def _names(folder: str, found: os.stat_result, now: int) -> frozenset[str]:
 
 
 def kinds_in(folder: str) -> Kinds:
-    """What lies in a real folder, by kind; nothing where there is none, or it cannot be read."""
+    """Return the entries of a real folder by kind; none where there is no folder, or it cannot be read."""
     now = time.time_ns()
     try:
         found = os.lstat(folder)
@@ -163,7 +163,7 @@ def _kinds(folder: str) -> Kinds:
 
 
 def listed(folder: str) -> list[str]:
-    """What lies in a folder now; nothing where it cannot be read."""
+    """Return the present entries of a folder; none where it cannot be read."""
     try:
         return os.listdir(folder)
     except OSError:

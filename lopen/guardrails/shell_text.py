@@ -49,7 +49,7 @@ def looks_like_tests(command: str, test_command: str | None) -> bool:
 
 @lru_cache(maxsize=64)  # the specification's command is asked about at every call
 def _programs(command: str) -> frozenset[tuple[str, ...]]:
-    """What each simple command of the line runs: `pytest`, `npm test`, … without wrappers and arguments."""
+    """Return the programs that the simple commands of the line run: `pytest`, `npm test`, … without wrappers and arguments."""
     script = parse(command[:_PARSED])
     if script.uncertain == UNCLOSED_QUOTE:  # no shell runs it
         return frozenset()

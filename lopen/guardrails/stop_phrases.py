@@ -1,4 +1,4 @@
-"""What of a text its writer says in own words: without code, quotations and docstrings; and its sentences.
+"""The part of a text that is in its writer's own words: without code, quotations and docstrings; and its sentences.
 
 Markdown as models write it, read by line: no renderer is needed to leave a quotation alone. What is taken out
 leaves `QUOTED` behind, so that a sentence around it stays a sentence. Quotation marks pair within a

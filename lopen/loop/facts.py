@@ -1,4 +1,4 @@
-"""What is true now, seen before every iteration: the specification, its drift, the commits; spending and habits.
+"""The facts, observed before every iteration: the specification, its drift, the commits; spending and habits.
 
 Effects read; what follows from it is decided in `lopen.workflow` and returned as the session to go on with.
 """

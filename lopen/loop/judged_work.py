@@ -45,7 +45,7 @@ def is_specification(path: str, module: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JudgedBoundary:
-    """What is to be judged, the results of its verify commands, and a claim of the builder."""
+    """The work to be judged, the results of its verify commands, and a claim of the builder."""
 
     scope: Scope
     subject: str
@@ -152,7 +152,7 @@ def evidence_for(
 def _mutation(
     bench: Workbench, boundary: JudgedBoundary, change: _Change, *, first: bool
 ) -> tuple[MutationCheck | None, tuple[Finding, ...]]:
-    """What the tests notice of mutants, where every verify command passed on the tree, and what is told of it."""
+    """Return which mutants the tests notice, where every verify command passed on the tree, and the events to tell."""
     tests = next((r for r in boundary.results if r.tool == "verify_tests"), None)
     verified = all(r.passed and r.tree == change.tree for r in boundary.results)
     if bench.settings.oracle.mutation == "off" or tests is None or change.base == change.tree or not verified:
@@ -227,7 +227,7 @@ def _found_done(session: Session, scope: Scope, subject: str) -> list[str]:
 
 
 def _earlier(verdicts: Sequence[Verdict], scope: Scope, subject: str) -> tuple[Finding, ...]:
-    """What the last verdict on this work found, if it did not pass."""
+    """Return the findings of the last verdict on this work, if it did not pass."""
     ours = [v for v in verdicts if (v.scope, v.subject) == (scope, subject)]
     return ours[-1].findings if ours and not accepted(ours[-1]) else ()
 

@@ -73,7 +73,7 @@ def _group(title: str, share: str, whole: int) -> EvidenceGroup:
 
 
 def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
-    """What the work was to do: the same in every judgement of one piece of work."""
+    """Return the assignment: the same in every judgement of one piece of work."""
     work = _group("What the work was to do", "description", whole)
     work.add_lines(evidence.subject, visible(evidence.description).split("\n"))
     yield work
@@ -93,7 +93,7 @@ def order_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
 
 
 def work_groups(evidence: Evidence, whole: int) -> Iterator[EvidenceGroup]:
-    """What is known of the work, but for its files, in the order in which it weighs."""
+    """Return the evidence about the work without its files, the weightiest first."""
     found = _group("Found by lopen in the change", "findings", whole)
     found.add_lines("findings", list(_finding_lines(evidence.tampering)))
     yield found

@@ -1,4 +1,4 @@
-"""What the tests noticed of small faults made in the functions that a change adds or rewrites (docs/reference/mutation.md)."""
+"""The small faults that the tests noticed, made in the functions that a change adds or rewrites (docs/reference/mutation.md)."""
 
 from __future__ import annotations
 

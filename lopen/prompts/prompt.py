@@ -263,7 +263,7 @@ def _own(session: Session, spec: Specification | None, around: Surroundings, req
 
 
 def _refused(session: Session) -> Part:
-    """What the last conversation left refused; not that of a task that a person gave up."""
+    """Return what the last conversation left refused, without a task that a person gave up."""
     subject, text = session.refused
     task = session.tree.task(subject)
     kept = text if task is None or not task.given_up else ""

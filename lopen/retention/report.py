@@ -182,6 +182,6 @@ def _size(size: int) -> str:
 
 
 def memory_line(folder: Path, policy: RetentionPolicy) -> str:
-    """What the state folder takes of what it may, in a line."""
+    """Return a line with the size of the state folder and its limit."""
     used, most = footprint(folder).counted, policy.state_bytes
     return f"Memory: {used // 1024:,} KB / {most // 2**20} MB limit ({100 * used / most:.1f}% used)"

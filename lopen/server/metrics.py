@@ -68,7 +68,7 @@ Values = defaultdict[tuple[str, ...], float]  # by labels
 
 @dataclass
 class ProjectCounts:
-    """What one project counted. Counters grow while the server runs; events are read once."""
+    """The counters of one project. Counters grow while the server runs; events are read once."""
 
     turns: Histogram = field(default_factory=lambda: defaultdict(Durations))  # by agent
     tools: Histogram = field(default_factory=lambda: defaultdict(Durations))  # by tool

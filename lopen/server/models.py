@@ -1,4 +1,4 @@
-"""What the API answers and takes about projects, modules, sessions and decisions, and what all its models share.
+"""The API's models of projects, modules, sessions and decisions, and their common base.
 
 Field names are those of `--json`, for scripts that use both.
 """

@@ -75,7 +75,7 @@ class ApprovalResponse(ResponseModel):
 
 
 class SpecificationResponse(ResponseModel):
-    """What a person reads before approving."""
+    """The text that a person reads before approving."""
 
     module: str
     name: str

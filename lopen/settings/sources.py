@@ -253,7 +253,7 @@ def _from_flags(flags: Mapping[str, Any]) -> Iterator[_Setting]:
 
 
 def _from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterator[_Setting]:
-    """What variables set. Short names give way to lopen's own where both are set."""
+    """Yield the settings of environment variables. Short names give way to lopen's own where both are set."""
     found = {key: name for name, key in SHORT_VARIABLES.items() if name in environ}
     for name in environ:
         if name.startswith(_PREFIX) and _DELIMITER in name:

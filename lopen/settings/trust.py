@@ -1,4 +1,4 @@
-"""What a repository may say: the rules, and the person's confirmations of models it names.
+"""The limits on a repository's settings: the rules, and the person's confirmations of models it names.
 
 Confirmations lie in the person's own data folder, never in the repository, and hold for one project folder,
 one key and one value: a repository that names another model later asks again.
@@ -67,7 +67,7 @@ def _effective(key: Key, own: Value) -> Value:
 
 
 def _looseness(value: Value) -> float:
-    """How much a limit lets through: 0 is no limit at all."""
+    """Return the amount that a limit lets through: 0 means no limit at all."""
     return math.inf if value is None or value == 0 else float(value)
 
 
@@ -96,7 +96,7 @@ def _entry(value: Value) -> str:
 
 
 def _confirmed(file: Path) -> dict[str, dict[str, list[str]]]:
-    """What the file holds. One that cannot be understood confirms nothing."""
+    """Return the confirmations in the file; none where it cannot be understood."""
     text = read_own(file)
     try:
         found: Any = json.loads(text) if text else {}

@@ -1,4 +1,4 @@
-"""What keeps the database small: older rows move to segments, and lists keep their newest entries.
+"""Segments keep the database small: older rows move to segments, and lists keep their newest entries.
 
 Segments are compressed files with older rows of a session, read back in order.
 
@@ -46,7 +46,7 @@ ROW_KINDS: tuple[RowKind, ...] = ("calls", "events", "verifications")
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """How many rows of each kind stay in the database.
+    """The number of rows of each kind that stay in the database.
 
     Above `max_rows` or `max_size` bytes, rows are moved until `rows` and `size` are left, so that segments are
     not tiny.

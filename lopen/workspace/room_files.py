@@ -42,7 +42,7 @@ class RoomFile:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a command did to the files: paths that it changed or deleted, paths that it added (a folder counts once)."""
+    """The effect of a command on the files: paths that it changed or deleted, paths that it added (a folder counts once)."""
 
     changed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()

@@ -66,7 +66,7 @@ def attach(
 
 
 class Shown:
-    """What the live view shows of a session that another process works on, and its keys."""
+    """The live view of a session that another process works on, and its keys."""
 
     def __init__(self, context: CommandContext, store: SessionStore, session_id: str) -> None:
         self.left = False

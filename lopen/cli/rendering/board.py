@@ -16,7 +16,7 @@ _PLACE = re.compile(r'"(?:path|file_path|command|pattern)"\s*:\s*"((?:[^"\\]|\\.
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What the model has written of the present part of its answer: text, or the input of `tool`."""
+    """The part of the answer that the model is writing: text, or the input of `tool`."""
 
     tool: str = ""
     characters: int = 0
