@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -13,6 +11,7 @@ from typing import Literal
 
 from lopen.application.approval import checked
 from lopen.application.command_context import CommandContext
+from lopen.application.ending import finish, paused_by_person, tell_next
 from lopen.application.open_store import created, one_session, open_store, store_of
 from lopen.application.revert_record import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
@@ -22,7 +21,6 @@ from lopen.base.errors import ExitCode, LopenError, StorageError, WrongUsage, di
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.modules import find_modules, module_name, spec_path
 from lopen.documents.spec import load_specification
-from lopen.loop.context import SessionContext
 from lopen.sandbox.ancestry import deny_inspection
 from lopen.settings.schema import Settings
 from lopen.storage.folder import module_lock
@@ -215,7 +213,7 @@ def _drive(
                     failed(run.loop, error, tried=tried)
                 raise
         code = finish(context, run.loop, session, only)
-    if context.presentation.detaches() and _paused_by_person(session):
+    if context.presentation.detaches() and paused_by_person(session):
         from lopen.application.detached import run_detached
 
         again = [AGAIN[only], session.module] if only else ["resume", session.id]
@@ -238,77 +236,3 @@ def _failing_disk(context: CommandContext) -> Iterator[None]:
         # Whichever file it is (of git or a hook, for example), the disk fails: stop before more is spent.
         where = error.filename or context.root
         raise unsaved(StorageError(f"{where}: {error.strerror}", hint=FREE_SPACE)) from error
-
-
-def _paused_by_person(session: Session) -> bool:
-    return session.status == "paused" and session.pause is not None and session.pause.kind == "person"
-
-
-def finish(context: CommandContext, loop: SessionContext, session: Session, only: str) -> ExitCode:
-    """Print the last line, run the notification command and return the exit code."""
-    code, line, message = ExitCode.OK, "", f"{session.module} is complete"
-    if session.status == "paused" and session.pause is not None:
-        code, message = ExitCode.PERSON_NEEDED, session.pause.message
-        leaves = context.presentation.detaches() and _paused_by_person(session)
-        line = f"next: {session.pause.command}" if context.resumable and not leaves else ""
-        if only == "requirement_gathering" and session.pause.kind == "gate":
-            code = ExitCode.OK
-    elif not session.finished:
-        loop.record.journal.change(status="paused")  # nothing runs any more, and nothing was interrupted
-        phase = only.replace("_", " ")
-        line = f"{phase} is complete; next: lopen run {session.module}"
-        message = f"{phase} of {session.module} is complete"
-    notify(loop, code, message)
-    if line:
-        context.say(line)
-    elif session.finished and context.resumable:
-        tell_next(context, session)
-    return code
-
-
-_DESKTOP = (
-    "HOME",
-    "USER",
-    "LANG",
-    "DISPLAY",
-    "WAYLAND_DISPLAY",
-    "XDG_RUNTIME_DIR",
-    "DBUS_SESSION_BUS_ADDRESS",
-)
-
-
-def tell_next(context: CommandContext, session: Session) -> None:
-    """Say where the work of a complete session is, or the commands that show, merge and propose it."""
-    from lopen.application.details import closing_lines
-
-    if not context.json:
-        for line in closing_lines(context, session):
-            context.say(line)
-
-
-def notify(loop: SessionContext, code: ExitCode, message: str) -> None:
-    """Run the person's notification command on exit 3 and at the end, with what a desktop's notifier needs."""
-    command = loop.settings.notify.command
-    session = loop.record.journal.session
-    if not command:
-        return
-    try:
-        subprocess.run(  # noqa: S602 - from the person's configuration, never the repository's
-            command,
-            shell=True,
-            check=False,
-            timeout=30,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={
-                **{name: os.environ[name] for name in _DESKTOP if name in os.environ},
-                "PATH": "/usr/local/bin:/usr/bin:/bin",
-                "LOPEN_MESSAGE": message,
-                "LOPEN_MODULE": session.module,
-                "LOPEN_SESSION": session.id,
-                "LOPEN_EXIT_CODE": str(int(code)),
-            },
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 import re
 import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from typer.exceptions import TyperException
@@ -25,6 +23,7 @@ from lopen.base.errors import ExitCode, LopenError, PersonNeeded, Stopped, did_y
 from lopen.base.escape import inert
 from lopen.base.wrapping import fitted
 from lopen.cli.parameters import Invocation, command_name
+from lopen.cli.streams import CannotWrite, discard, prepare_streams
 
 NUMBER = re.compile(r"-[\d.,]+")
 NO_COMMAND = re.compile(r"No such command '(.+?)'")
@@ -233,80 +232,3 @@ def _restore_terminal(modes: list[Any] | None) -> None:
         with suppress(OSError, ValueError, termios.error):
             os.write(sys.stdout.fileno(), b"\r\x1b[J\x1b[?7h\x1b[?25h")
             termios.tcsetattr(sys.stdout.fileno(), termios.TCSANOW, modes)
-
-
-class CannotWrite(LopenError):
-    """A standard stream cannot be written, for example because its disk is full. A closed pipe is not meant."""
-
-    def __init__(self, stream: TextIO, error: OSError) -> None:
-        name = "standard error" if stream is sys.stderr else "standard output"
-        super().__init__(
-            f"cannot write to {name}: {error.strerror}",
-            hint="free some disk space, or redirect the output",
-        )
-        self.stream = stream
-
-
-class _Stream(io.TextIOWrapper):
-    """A standard stream that raises `CannotWrite`: an `OSError` alone does not name the file.
-
-    A terminal that was closed becomes the null device: SIGHUP follows, unless it is ignored.
-    """
-
-    is_terminal = False
-
-    def write(self, text: str, /) -> int:
-        with _writing_to(self):
-            return super().write(text)
-
-    def flush(self) -> None:
-        with _writing_to(self):
-            super().flush()
-
-
-@contextmanager
-def _writing_to(stream: _Stream) -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if not (stream.is_terminal and error.errno == errno.EIO):
-            raise CannotWrite(stream, error) from error
-        discard(stream)
-
-
-def prepare_streams() -> None:
-    """Replace Python's standard streams: characters that the encoding lacks are escaped, failures are named.
-
-    A closed descriptor (`>&-`) becomes the null device. A stream that a calling program has replaced is left alone.
-    """
-    # Also the names with underscores: `shutil` asks `sys.__stdout__` for the terminal's width.
-    if sys.stdout is sys.__stdout__:
-        sys.stdout = sys.__stdout__ = _prepared(sys.stdout)  # type: ignore[misc, assignment]
-    if sys.stderr is sys.__stderr__:
-        sys.stderr = sys.__stderr__ = _prepared(sys.stderr)  # type: ignore[misc, assignment]
-
-
-def _prepared(stream: TextIO | None) -> TextIO:
-    if stream is None:
-        return open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")
-    if type(stream) is not io.TextIOWrapper:  # replaced already, or unknown
-        return stream
-    encoding, buffering, through = stream.encoding, stream.line_buffering, stream.write_through
-    is_terminal = stream.isatty()
-    prepared = _Stream(
-        stream.detach(),
-        encoding=encoding,
-        errors="backslashreplace",
-        line_buffering=buffering,
-        write_through=through,
-    )
-    prepared.is_terminal = is_terminal
-    return prepared
-
-
-def discard(stream: TextIO) -> None:
-    """Discard what is still to be written, so that the interpreter does not fail at exit."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

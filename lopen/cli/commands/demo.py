@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,22 +17,15 @@ import typer
 from lopen.application.command_context import CommandContext
 from lopen.application.run_options import RunOptions
 from lopen.base.errors import ExitCode, LopenError, PersonNeeded
+from lopen.base.events import VerdictGiven
 from lopen.cli import parameters as o
 from lopen.cli.command import command
-
-if TYPE_CHECKING:
-    from lopen.settings.sources import Loaded
-
-
-import shlex
-import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-from lopen.base.events import VerdictGiven
 from lopen.example import INTERPRETER
 from lopen.git.commits import CommitInfo
 from lopen.sandbox.command import CommandResult
+
+if TYPE_CHECKING:
+    from lopen.settings.sources import Loaded
 
 FolderArgument = Annotated[
     Path | None,
