@@ -10,6 +10,7 @@ import pytest
 from lopen.claude_hooks.connection import LOG_BYTES
 from lopen.limits import admin_actions
 from tests.claude_hooks.process import Answered, HookedProject, message
+from tests.project import Project
 
 
 def test_usage_in_the_event_is_counted_in_either_shape(project: HookedProject) -> None:
@@ -168,3 +169,17 @@ def test_the_log_of_the_database_stays_short(project: HookedProject) -> None:
     log = project.root / ".lopen" / "state.db-wal"
     assert not log.exists() or log.stat().st_size < LOG_BYTES + 100_000  # what one call writes is less
     assert project.budget().tokens_used == 400
+
+
+def test_status_shows_the_newest_session_of_claude_code(project: HookedProject) -> None:
+    project.environ["TOKEN_BUDGET_SESSION_DEFAULT"] = "10000"
+    response = {"usage": {"input_tokens": 2_500}}
+    for session in ("old", "abc"):
+        project.send("post-tool-use", session, tool_name="T", tool_input={}, tool_response=response)
+
+    shown = Project(project.root).lopen("status", HOME=str(project.home)).out
+
+    assert "Claude Code, newest session:\nsession:abc" in shown
+    assert "2,500/10,000 (25%) tokens" in shown
+    assert "session:abc: all limits OK" in shown
+    assert "session:old" not in shown

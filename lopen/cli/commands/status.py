@@ -71,7 +71,32 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
         if not context.json:
             told = lines if all or context.verbose else first_screen
             context.say("\n".join(told(context, store, session, limits)))
+    if module is None:
+        _tell_claude_code(context, looked_up(context, store.database))
     return ExitCode.OK
+
+
+def _tell_claude_code(context: CommandContext, limits: ProjectLimits) -> None:
+    """Show budgets and circuit of the newest Claude Code session that the hooks guard."""
+    from lopen.claude_hooks.config import AGENT
+    from lopen.limits import report
+
+    guarded = [state for state in limits.budgets if state.agent == AGENT]
+    if not guarded:
+        return
+    name = max(guarded, key=lambda state: state.last_updated).budget_id.partition(":")[2]
+    states = [state for state in guarded if state.budget_id.partition(":")[2] == name]
+    for state in states:
+        context.emit("budget", **report.budget_object(state))
+    own = (circuit for circuit in limits.circuits if circuit.circuit_id == f"session:{name}")
+    lines = [line for circuit in own for line in report.circuit_lines(circuit, datetime.now(UTC))]
+    told = (
+        "Claude Code, newest session:",
+        *report.budget_lines(states),
+        *lines,
+        "more: lopen circuit status",
+    )
+    context.say("\n".join(told))
 
 
 def shown_sessions(store: SessionStore, module: str | None) -> list[Session]:
