@@ -50,7 +50,7 @@ def by_rsync(words: Sequence[str], cwd: str, root: str) -> str:
 
 
 def by_find(words: Sequence[str], cwd: str, root: str) -> str:
-    """What `find … -delete`, or a command that it runs over what it finds, would change."""
+    """Return what `find … -delete`, or a command that it runs over what it finds, would change."""
     first = next((i for i, w in enumerate(words[1:], 1) if w[:1] in ("-", "(", "!")), len(words))
     starts, tests, wholes = list(words[1:first]) or ["."], list(words[first:]), False
     for i, word in enumerate(tests):
@@ -150,7 +150,7 @@ def _passes(branch: Sequence[str], candidate: str) -> bool:
 
 
 def by_git(words: Sequence[str], cwd: str, root: str) -> str:
-    """What a git command takes from the work tree, or puts there."""
+    """Return what a git command takes from the work tree, or puts there."""
     folder, verb, rest = git_parts(words)
     here = os.path.join(cwd, folder)
     if verb == "clean":

@@ -143,7 +143,7 @@ class CallGuard:
         return found
 
     def _call(self) -> CircuitCall:
-        """What a person asks for in one prompt is one task: `max_iterations` counts from there."""
+        """The call as circuits see it. A person's prompt begins a task, from which `max_iterations` counts."""
         kind = kind_of(self._event, table(self._session.settings, "hooks")["external_commands"])
         command = command_of(self._event)
         return CircuitCall(

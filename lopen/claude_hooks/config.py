@@ -94,6 +94,7 @@ _THRESHOLDS = tuple(f"budget.{name}" for name in NAMES)
 ENVIRONMENT = {
     "TOKEN_BUDGET_ENABLED": "budget.enabled",
     "TOKEN_BUDGET_SESSION_DEFAULT": "budget.session_tokens",
+    "TOKEN_BUDGET_TASK_DEFAULT": "budget.task_tokens",
     "TOKEN_BUDGET_ALERT_THRESHOLD": "budget.warning_threshold",
     "TOKEN_BUDGET_PAUSE_THRESHOLD": "budget.pause_threshold",
     "TOKEN_BUDGET_TTL": "budget.ttl_s",
@@ -143,7 +144,7 @@ def load(root: str, environ: Mapping[str, str]) -> tuple[dict[str, Any], tuple[s
 
 
 def _wanted(key: str) -> str:
-    """What a value of this key is."""
+    """Describe the values of a key."""
     if key not in BOUNDS:
         kind = {bool: "true or false", list: "a list of texts"}.get(type(KEYS[key][0]), "one of its texts")
         return f"{kind}, as {key} is"

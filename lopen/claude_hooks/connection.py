@@ -29,7 +29,7 @@ def present_schema() -> int:
 
 
 class LeanDatabase:
-    """What `SqliteStore` needs of a database, one transaction at a time."""
+    """The part of a database that `SqliteStore` needs, one transaction at a time."""
 
     def __init__(self, path: str, timeout_s: float) -> None:
         """StoreUnreachable where there is no database that this version can use. `notes`: what was done to have one."""

@@ -83,7 +83,7 @@ def main(
 
 
 class _Attempt:
-    """What of an event must outlive a failure: its tokens, until a store took them."""
+    """The part of an event that outlives a failure: its tokens, until a store took them."""
 
     def __init__(self) -> None:
         self.id = os.urandom(8).hex()

@@ -47,7 +47,7 @@ class Malformed(Exception):
 
 
 class HookEvent(Value):
-    """What happened. `plain` is the older shape, which wants its answer at the top level."""
+    """One event of a session. `plain` is the older shape, which wants its answer at the top level."""
 
     session: str
     tool: str = ""

@@ -1,4 +1,4 @@
-"""What each event does to the budgets and circuits of its Claude Code session.
+"""The effects of each event on the budgets and circuits of its Claude Code session.
 
 Everything an event changes, its place in the transcripts included, changes in one transaction: what could
 not be stored is read again with the next event, so that nothing is lost and nothing counted twice.
@@ -35,7 +35,7 @@ class SessionGuard:
         self.calls = CallGuard(session, root, nested_in)
 
     def run(self, name: str, alerts: tuple[Alert, ...] = ()) -> Answer:
-        """What to answer the event `name`. `alerts`: of what was counted late for this session."""
+        """Return the answer to the event `name`. `alerts`: of what was counted late for this session."""
         self.spending.alerts += alerts
         self.spending.catch_up(LAST_PARTS if name == "session-end" else 1)
         tripped = self.calls.failures_in_transcript()

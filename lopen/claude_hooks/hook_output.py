@@ -125,7 +125,7 @@ def beside_probe(rule: str, tool: str) -> str:
 
 
 def warning(alert: Alert, budgets: Mapping[str, BudgetState]) -> str:
-    """What the model is told at a warning threshold."""
+    """Return the words for the model at a warning threshold."""
     from lopen.limits.texts import used_of  # only where it is said
 
     state = budgets.get(alert.budget_id)

@@ -158,7 +158,7 @@ def _held(backup: Path) -> dict[str, Any] | None:
 
 
 def program_here() -> str:
-    """How a shell starts this lopen: by name where it is on PATH, else through this Python."""
+    """Return a shell's words for this lopen: its name where that is on PATH, else this Python's module."""
     return "lopen" if shutil.which("lopen") else f"{shlex.quote(sys.executable)} -m lopen"
 
 

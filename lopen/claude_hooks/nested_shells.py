@@ -54,7 +54,7 @@ def shell_texts(way: ResolvedCommand) -> Iterator[str]:
 
 
 def _printed(way: ResolvedCommand) -> Iterator[str]:
-    """What is piped into a command, filters passed over; `$()` behind a text that cannot be told for certain."""
+    """Return what is piped into a command, filters passed over; `$()` behind a text that cannot be told for certain."""
     left, seen = list(way.sources), 0
     while left and seen < MOST_SOURCES:
         source, seen = left.pop(), seen + 1
@@ -72,7 +72,7 @@ def _printed(way: ResolvedCommand) -> Iterator[str]:
 
 
 def _said(way: ResolvedCommand) -> str:
-    """What an echo or printf prints."""
+    """Return what an echo or printf prints."""
     return " ".join(way.words[1:]).replace("\\n", "\n")
 
 

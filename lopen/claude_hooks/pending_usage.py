@@ -53,7 +53,7 @@ def keep(root: str, owed: Owed) -> None:
 
 
 def waiting(root: str) -> list[Owed]:
-    """What is to be counted, at most so much as is counted at once."""
+    """Return the tokens that wait, at most so many events as are counted at once."""
     folder = os.path.join(root, FOLDER)
     try:
         if os.path.islink(folder):
@@ -117,7 +117,7 @@ def _path(root: str, event_id: str) -> str:
 
 
 def _read(folder: str, name: str) -> Owed | None:
-    """What a file says, where this person wrote it."""
+    """Return the tokens in a file, None where this person did not write it."""
     try:
         descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         with open(descriptor, "rb") as file:

@@ -1,4 +1,4 @@
-"""What a Claude Code session may not do: a person's commands of lopen, and edits of `.claude/settings*` and `.lopen/`.
+"""The limits of a Claude Code session: no person's commands of lopen, no edits of `.claude/settings*` and `.lopen/`.
 
 A way in that this misses is still refused by the person's commands themselves and by the
 sandbox; a false alarm costs a session a call, so what only prints or searches is left alone.

@@ -49,7 +49,7 @@ class ResolvedCommand:
         return os.path.basename(self.words[0]) if self.words else ""
 
     def piped(self) -> Iterator[str]:
-        """What an echo, a printf or a here document prints into the command."""
+        """Return what an echo, a printf or a here document prints into the command."""
         for source in self.sources:
             yield source.fed
             if source.name in ("echo", "printf"):

@@ -127,7 +127,7 @@ class Resolution:
         return [" ".join(part) for part in self._alternatives(word)]
 
     def _alternatives(self, word: ShellWord) -> list[tuple[str, ...]]:
-        """What a word may become: alternatives of one word, of several, or of none."""
+        """Return what a word may become: alternatives of one word, of several, or of none."""
         if not word.expands:
             return [tuple(_expanded(word.text) if word.pattern else [word.text])]
         values = [

@@ -52,7 +52,7 @@ class Pending:
         return tool
 
     def agent_marks(self) -> frozenset[str]:
-        """What a circuit may know the sub-agents by that are under way."""
+        """The marks by which a circuit may know the sub-agents under way."""
         agents = [(name, call[1]) for name, call in self._calls.items() if call[0] in AGENT_TOOLS]
         return frozenset(mark for pair in agents for mark in pair)
 
@@ -70,7 +70,7 @@ class SubAgents:
 
     @property
     def state(self) -> Agents:
-        """What the store holds of them."""
+        """The sub-agents as the store holds them."""
         return read_agents(self._rows, self._circuit_id)
 
     def put(self, agents: Agents) -> None:

@@ -39,7 +39,7 @@ _table: dict[str, list[tuple[int, list[float]]]] = {}  # of prices, once it is r
 
 
 class HookSession:
-    """What the guards of events and of calls share."""
+    """The session's state, which the guards of events and of calls share."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a session was billed: the requests in its transcript and in those of its sub-agents, each once.
+"""The requests that a session was billed: those in its transcript and in those of its sub-agents, each once.
 
 A request is written as several lines that repeat its id and its usage, the last one complete. A fork copies the
 lines of its parent, ids included. So each request has a memo in the store that says what was charged for it.
@@ -47,7 +47,7 @@ class TranscriptPosition(Value):
 
 
 class News(Value):
-    """What the new lines of a file say."""
+    """The content of a file's new lines."""
 
     place: TranscriptPosition
     requests: tuple[BilledRequest, ...] = ()
@@ -87,7 +87,7 @@ def _size(path: str) -> int:
 
 
 def read(path: str, session: str, agent: str, place: TranscriptPosition) -> News:
-    """What the file holds beyond `place`; nothing new where it cannot be read."""
+    """Return the file's content beyond `place`; nothing new where it cannot be read."""
     requests: dict[str, BilledRequest] = {}
     failed: list[str] = []
     text, offset = _new_text(path, place.offset)
@@ -128,7 +128,7 @@ def higher(one: BudgetUsage, other: BudgetUsage) -> BudgetUsage:
 
 
 def beyond(usage: BudgetUsage, charged: BudgetUsage) -> BudgetUsage:
-    """What is not charged yet."""
+    """Return the tokens that are not charged yet."""
     pairs = zip(usage.fields().values(), charged.fields().values(), strict=True)
     return BudgetUsage(*(max(0, new - old) for new, old in pairs))
 

@@ -94,7 +94,7 @@ def _leads_there(head: str) -> bool:
 
 
 def _head(text: str, wanted: str) -> str:
-    """What stands before the command; its line ends matter, they separate."""
+    """Return the text before the command; its line ends matter, they separate."""
     signs, left = len(wanted.replace(" ", "")), len(text)
     while signs and left:
         left -= 1

@@ -1,4 +1,4 @@
-"""What a person may order: extend and reset budgets, acknowledge and reset circuits, acknowledge alerts.
+"""Orders that a person may give: extend and reset budgets, acknowledge and reset circuits, acknowledge alerts.
 
 Commands and the server's pages give these orders; nothing that a model drives does.
 """

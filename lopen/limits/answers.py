@@ -1,4 +1,4 @@
-"""What the meter answers its callers: a grant, a pass, a trip, or the budget that stops the session."""
+"""Answers of the meter: a grant, a pass, a trip, or the budget that stops the session."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def incident_log(incidents: Sequence[Incident]) -> list[str]:
 
 
 def incident_counts(incidents: Sequence[Incident], now: datetime) -> dict[str, int]:
-    """How often what happened in the last 24 hours."""
+    """Count each kind of incident of the last 24 hours."""
     return dict(sorted(Counter(i.rule for i in incidents if now - i.at < timedelta(hours=24)).items()))
 
 
@@ -216,7 +216,7 @@ def alert_lines(alerts: Sequence[Alert]) -> list[str]:
 
 
 def left_line(states: Sequence[BudgetState]) -> str:
-    """What is left of the budgets of which half is used, and what to do where one is nearly used up; else ""."""
+    """Return what is left of the budgets of which half is used, and what to do where one is nearly used up; else ""."""
     told = [s for s in states if s.utilization >= HALF]
     if not told:
         return ""

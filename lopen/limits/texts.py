@@ -1,4 +1,4 @@
-"""What people and models are told: what was seen, until when, what to do instead, how to go on."""
+"""Texts for people and models: what was seen, until when, what to do instead, how to go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could not be counted while the store was gone, kept until it is back.
+"""Charges that could not be counted while the store was gone, kept until it is back.
 
 Where the store lies elsewhere (Redis), it is kept in `state.db`, in the transaction that records the turn: a
 process that ends before the store is back loses nothing, the next one of the project pays.
@@ -184,7 +184,7 @@ class Debts:
         return bool(self._owed) or self._gone
 
     def cost_usd(self, session: str) -> float:
-        """What a session's debts come to; models without a known price cost nothing."""
+        """Return the cost of a session's debts in USD; models without a known price cost nothing."""
         return sum(d.charge.cost_usd or 0.0 for d in self._owed if d.reservation.session == session)
 
     def pay(self, store: LimitsStore, known: dict[str, int], now: datetime) -> tuple[Alert, ...]:

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lopen.claude_hooks.config import BOUNDS, INFINITE, KEYS, _fits, load, table
+from lopen.claude_hooks.config import BOUNDS, ENVIRONMENT, INFINITE, KEYS, _fits, load, table
 from lopen.limits.circuits.rules import rule_book
 from lopen.settings.schema import Budget, Settings, Trust
+from lopen.settings.sources import SHORT_VARIABLES
 
 
 def test_defaults_and_trust_are_the_schemas() -> None:
@@ -22,6 +23,10 @@ def test_defaults_and_trust_are_the_schemas() -> None:
             ]
             value = getattr(value, name)
         assert (value, rule) == (default, trust), key
+
+
+def test_variables_without_a_prefix_are_the_settings_own() -> None:
+    assert ENVIRONMENT == SHORT_VARIABLES
 
 
 def test_every_circuit_setting_is_known_here() -> None:

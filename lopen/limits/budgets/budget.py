@@ -37,7 +37,7 @@ class BudgetUsage(Value):
 
 
 class Charge(Value):
-    """What is added to budgets at once. `cost_usd` is None where the model has no known price."""
+    """An amount that is added to budgets at once. `cost_usd` is None where the model has no known price."""
 
     tokens: int
     usage: BudgetUsage = BudgetUsage()
@@ -54,7 +54,7 @@ class Charge(Value):
 
 
 class BudgetSpec(Value):
-    """What a budget is to be, from the settings. 0 tokens or requests: unlimited."""
+    """A budget as the settings want it. 0 tokens or requests: unlimited."""
 
     budget_id: str
     budget_type: str  # module, session or task
@@ -233,7 +233,7 @@ def headroom(state: BudgetState) -> int | None:
 
 
 def answer_room(state: BudgetState, input_tokens: int, max_tokens: int) -> int:
-    """How long an answer this budget lets a request have; 0 where it is not to be made at all.
+    """Return the longest answer, in tokens, that this budget lets a request have; 0 where it is not to be made at all.
 
     Shrunk to what is left, not below `SMALLEST_ANSWER` (or `max_tokens`, if that is less).
     """

@@ -1,4 +1,4 @@
-"""What happens to budgets inside a store's transaction: opened, promised, charged. Both stores share it."""
+"""Changes of budgets inside a store's transaction: opened, promised, charged. Both stores share them."""
 
 from __future__ import annotations
 

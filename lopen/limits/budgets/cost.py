@@ -1,4 +1,4 @@
-"""What requests cost in USD: a limit shortens an answer or stops it before it is paid for; sub-agents' and external calls' own limit."""
+"""The cost of requests in USD: a limit shortens an answer or stops it before it is paid for; sub-agents' and external calls' own limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def unpriced(answer_tokens: int) -> float | None:
 
 
 def affordable(quote: Quote, max_tokens: int, left_usd: float) -> int:
-    """How long an answer `left_usd` pays for, input included; 0 where not even the smallest.
+    """Return the longest answer, in tokens, that `left_usd` pays for, input included; 0 where not even the smallest.
 
     All of `max_tokens` where no price is known: such a model is limited in tokens alone.
     """

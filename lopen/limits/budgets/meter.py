@@ -117,7 +117,7 @@ class Meter:
         )
 
     def recover(self, session_id: str) -> tuple[Event, ...]:
-        """What dead processes left unsettled counts as spent, in every session of this module; a probe as failed.
+        """Count what dead processes left unsettled as spent, in every session of this module, and a probe as failed.
 
         To be called after `open` by whoever holds the module's lock, before anything is reserved. While the
         store is gone it waits until the store is back.
@@ -271,12 +271,12 @@ class Meter:
                 self._cost = state.cost_usd
 
     def cost(self) -> float:
-        """What this session has cost in USD, as the store said last and what was paid since, oracle and agents included."""
+        """Return the cost of this session in USD, as the store said last and what was paid since, oracle and agents included."""
         self.states()
         return self._cost + self._debts.cost_usd(self._session)
 
     def left(self) -> str:
-        """What is left of the budgets in one line, once half of one is used; as the store said last."""
+        """Return what is left of the budgets in one line, once half of one is used; as the store said last."""
         return left_line([s for spec in self._specs if (s := self._latest.get(spec.budget_id)) is not None])
 
     def snapshot(self) -> str:

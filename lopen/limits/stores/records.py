@@ -1,4 +1,4 @@
-"""What a store keeps beside budgets and circuits, and how all of it is written down as JSON."""
+"""Records that a store keeps beside budgets and circuits, and all of them as JSON."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Reservation(Value):
 
 
 class Spend(Value):
-    """What one agent used of one model, charged to one budget: running totals."""
+    """Tokens that one agent used of one model, charged to one budget: running totals."""
 
     budget_id: str
     agent: str
@@ -73,7 +73,7 @@ class Spend(Value):
 
 
 class Dropped(Value):
-    """What a capped list let go: how many entries, and the sum of what each measured."""
+    """Entries that a capped list let go: how many entries, and the sum of what each measured."""
 
     list: str  # alerts or incidents
     owner: str

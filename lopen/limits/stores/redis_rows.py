@@ -1,4 +1,4 @@
-"""How the limits lie in Redis: keys, fields, and one optimistic transaction over them.
+"""The limits in Redis: keys, fields, and one optimistic transaction over them.
 
 Key layout: `<prefix>:budget:state:<id>` hash, `:budget:usage:<id>` counter, `:budget:spend:<id>` hash,
 `:budget:alerts:<id>` list, `:budget:active` set, `:budget:reservations:<session>` hash, `:budget:reserving` set of their sessions, `:budget:dropped:<id>`
@@ -70,7 +70,7 @@ def _typed(name: str, text: str) -> Any:
 
 
 def spend_fields(charge: Charge) -> dict[str, int | float]:
-    """What a charge adds to the spend hash, by field."""
+    """Return what a charge adds to the spend hash, by field."""
     head = f"{charge.agent}{SEPARATOR}{charge.model}{SEPARATOR}"
     parts = charge.usage.fields() | {
         "requests": charge.requests,
@@ -104,7 +104,7 @@ class RedisRows:
         self._seen: dict[str, Any] = {}
 
     def _read(self, key: str, read: Callable[[], T]) -> T:
-        """What lies at `key`, as this transaction left it."""
+        """Return what lies at `key`, as this transaction left it."""
         if key not in self._seen:
             self._in_time()
             self._view.watch(key)
@@ -282,7 +282,7 @@ class RedisRows:
 
 
 def _appended(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
-    """What was added at the end; the list never loses entries but by its cap."""
+    """Return what was added at the end; the list never loses entries but by its cap."""
     if after == before:
         return ()
     if after[:-1] == before[-(len(after) - 1) :] or after[:-1] == before:

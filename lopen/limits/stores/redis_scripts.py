@@ -1,4 +1,4 @@
-"""What runs on the Redis server, whole or not at all (Lua)."""
+"""Scripts that run on the Redis server, whole or not at all (Lua)."""
 
 from __future__ import annotations
 

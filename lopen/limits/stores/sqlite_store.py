@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Known = dict[tuple[type[Value], str], tuple[str, Value]]
 
     class Transactions(Protocol):
-        """What is needed of `lopen.storage.database.Database`."""
+        """The part that is needed of `lopen.storage.database.Database`."""
 
         @property
         def connection(self) -> sqlite3.Connection: ...

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Rows(Protocol):
-    """What work done `atomically` sees: reads show one moment, writes land together or not at all."""
+    """The rows that work done `atomically` sees: reads show one moment, writes land together or not at all."""
 
     forgets: bool  # what was written may be gone without anyone's doing
 
@@ -83,7 +83,7 @@ class LimitsStore(Protocol):
         ...
 
     def dropped(self) -> list[Dropped]:
-        """What the capped lists let go."""
+        """Return what the capped lists let go."""
         ...
 
     def spend(self, budget_id: str | None = None) -> list[Spend]: ...
