@@ -135,7 +135,7 @@ def test_a_command_without_its_module_is_not_listed(monkeypatch: pytest.MonkeyPa
 
 def test_a_group_alone_shows_what_it_has_and_help_names_a_command(lopen: Lopen) -> None:
     for group, shown in (
-        ("config", "budget.session_tokens = 2000000  (default)"),
+        ("config", "budget.session_tokens = 2000000"),
         ("budget", "No budgets yet."),
         ("circuit", "No circuits yet."),
         ("alerts", "No new alerts"),
@@ -156,7 +156,7 @@ def test_config_get_and_explain(lopen: Lopen) -> None:
     wrong = lopen("config", "get", "budget.sesion_tokens")
     assert (wrong.returncode, "did you mean budget.session_tokens?" in wrong.stderr) == (2, True)
     explained = lopen("config", "show", "circuit.rapid_fire", "--explain").stdout
-    assert "circuit.rapid_fire.window = 10 seconds  (default)" in explained
+    assert "circuit.rapid_fire.window = 10 seconds" in explained
     assert "a number, above 0; default unset (10 seconds); set by you" in explained
     assert "null" not in lopen("config", "show").stdout
 
@@ -171,7 +171,7 @@ def test_json_prints_no_text_for_people(lopen: Lopen) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["diagrm"], "Did you mean 'diagram'?"),
+        (["diagrm"], "did you mean diagram?"),
         (["diagram", "--jsn"], "--json"),
         (["check", "a", "b"], "unexpected extra argument"),
         (["-C", "/nowhere", "diagram"], "/nowhere: no such folder"),
