@@ -141,7 +141,12 @@ def _key(examined: Examined, model: Model) -> CheckResult:
     try:
         model.connect()
     except NoCredentials:
-        return CheckResult("key", "warn", "ANTHROPIC_API_KEY is not set", "set it (lopen demo works without)")
+        return CheckResult(
+            "key",
+            "warn",
+            "ANTHROPIC_API_KEY is not set",
+            "to set one: export ANTHROPIC_API_KEY=sk-ant-... (lopen demo works without)",
+        )
     if provider != "anthropic":
         return CheckResult(
             "key", "warn", f"{provider} has its own credentials", "to try them: lopen doctor --online"

@@ -10,14 +10,18 @@ import re
 from collections.abc import Iterator
 from typing import TextIO
 
+COMMANDS = (
+    "alerts|answer|approve|attach|budget|build|check|circuit|config|confirm|demo|diagram|diff|doctor|help|hooks|import|init"
+    "|log|mcp|memory|merge|modules|pause|plan|pr|replay|resume|revert|run|serve|session|show|skip|spec|status"
+)
 _COMMAND = re.compile(
     r"`[^`]+`"
-    r"|(?:(?<=\A)|(?<=: )|(?<=\A {2})|(?<=\A {6}))"
-    r"(?:[A-Z_]+=\S+ )*(?:\S*/)?(?:lopen|git|gh|export|mv|cd|make|uvx|pipx|EDITOR=\S+) "
+    r"|(?:^|(?<=^ {2})|(?<=^ {6})|(?<=: ))"
+    rf"(?:[A-Z_]+=\S+ )*(?:\S*/)?(?:lopen(?= (?:{COMMANDS})\b)|git|gh|export|mv|cd|make|uvx|pipx) "
     r"(?:'[^']*'|\"[^\"]*\"|(?!; |, then|, or | +\().)+"
-    r"|(?<=verify-)[\w-]+: .+"
+    r"|^ {2}verify-[\w-]+: .+"
 )
-_START = re.compile(r"(?:\d\d:\d\d:\d\d )?\s*(?:\| )?(?:- (?:\[.\] )?)?")
+_START = re.compile(r"(?:\d\d:\d\d:\d\d |(?:ok|warn|fail|skip)  +)?\s*(?:\| )?(?:- (?:\[.\] )?)?")
 
 
 def fitted(text: str, stream: TextIO) -> str:
@@ -38,7 +42,7 @@ def broken(line: str, width: int) -> Iterator[str]:
     head = start[0] if start else ""
     following = "".join(c if c == "|" else " " for c in head)
     part = head
-    for blank, word in _words(line[len(head) :]):
+    for blank, word in _words(line, len(head)):
         if part.strip(" |") and len(part) + len(blank) + len(word) > width:
             yield part
             part = following + word
@@ -47,10 +51,9 @@ def broken(line: str, width: int) -> Iterator[str]:
     yield part
 
 
-def _words(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word with the blanks before it; a command, with what is joined to it, is one word."""
+def _words(text: str, at: int) -> Iterator[tuple[str, str]]:
+    """Yield each word from `at` on with the blanks before it; a command, with what is joined to it, is one word."""
     whole = [found.span() for found in _COMMAND.finditer(text)]
-    at = 0
     while at < len(text):
         begin = at
         while begin < len(text) and text[begin] == " ":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.base.wrapping import broken
+from lopen.base.wrapping import COMMANDS, broken
+from lopen.cli import app
 
 CASES = [
     ("short", 20, ["short"]),
@@ -40,9 +41,15 @@ CASES = [
     ),
     ("run `lopen log -v` for all of it", 16, ["run", "`lopen log -v`", "for all of it"]),
     ("  verify-tests: python3 -m unittest -q tests", 20, ["  verify-tests: python3 -m unittest -q tests"]),
+    ("x: no verify command: lopen cannot test", 20, ["x: no verify", "command: lopen", "cannot test"]),
+    ("warn  key: it is not set here", 20, ["warn  key: it is not", "      set here"]),
     ("a_word_that_is_longer_than_the_line then", 10, ["a_word_that_is_longer_than_the_line", "then"]),
     ("name  =  value of the setting here", 20, ["name  =  value of", "the setting here"]),
 ]
+
+
+def test_every_command_stays_whole() -> None:
+    assert {entry.name for entry in app.COMMANDS} == set(COMMANDS.split("|"))
 
 
 @pytest.mark.parametrize(("line", "width", "parts"), CASES)

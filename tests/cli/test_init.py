@@ -82,7 +82,7 @@ def test_the_specification_that_init_writes_passes_check(lopen: Lopen) -> None:
     lopen("init", "calc")
     done = lopen("check", "calc")
     assert (
-        "calc is still the template of lopen init: lopen approve refuses it until it is written"
+        "calc is still the template of lopen init; lopen approve refuses it until it is written"
         in done.stdout
     )
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "calc: no problems, 6 warnings")

@@ -47,7 +47,7 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
         also = f", {_counted(warnings, 'warning')}" if warnings else ""
         for name in unwritten:
             context.say(
-                f"{name} is still the template of lopen init: lopen approve refuses it until it is written"
+                f"{name} is still the template of lopen init; lopen approve refuses it until it is written"
             )
         context.say(f"{', '.join(modules) or 'no module'}: {_counted(problems, 'problem')}{also}")
     return ExitCode.FAILED if problems else ExitCode.OK
