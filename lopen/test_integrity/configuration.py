@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lopen.oracle.verdict import Finding
+from lopen.test_integrity.narrowed_places import PLACES, in_other_table, narrowed_findings
 from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.python.pytest_settings import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
@@ -89,6 +90,8 @@ def _configured(path: str, was: str, now: str, *, new: bool) -> Iterator[Finding
     known = {(f["key"], entry) for f in _CONFIGURED.finditer(was) for entry in _entries(f["value"])}
     for found in _CONFIGURED.finditer(now):
         key = found["key"]
+        if in_other_table(now, found.start()):
+            continue
         added = [e for e in _entries(found["value"]) if (key, e) not in known and not _HARMLESS.search(e)]
         if key in _LEAVING_KEYS and added:
             yield Finding("warning" if new else "error", f"{key} now leaves out {', '.join(added)}", path)
@@ -157,7 +160,7 @@ def _untested(manifest: Mapping[str, Any]) -> Iterator[str]:
     for kind, target in targets:
         if isinstance(target, dict):
             name = f"{kind} {target.get('name', '')}".strip()
-            for key in ("test", "harness"):
+            for key in ("test", "harness", "doctest"):
                 if target.get(key) is False and (kind, key) != ("bin", "harness"):
                     yield f"{key} is off for {name}"
 
@@ -227,6 +230,7 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
         javascript_findings,
     ),
     (re.compile(r"^Cargo\.toml$"), cargo_findings),
+    (PLACES, narrowed_findings),
     (re.compile(r"^(?:pom\.xml|build\.gradle(?:\.kts)?|gradle\.properties|maven\.config)$"), jvm_findings),
     (
         re.compile(r"^(?:GNUm|[Mm])akefile$|^[Jj]ustfile$|^tox\.ini$|^noxfile\.py$|\.(?:sh|bash|mk)$"),

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.suite import FileChange
 
+_SUREFIRE = re.compile(r"/(?:Test\w*|\w*(?:Test|Tests|TestCase|IT|ITCase))\.java$")
 _TESTS = frozenset({"tests", "test"})
 
 
 def passed_over_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
     """Yield a warning for each new or deleted file of this kind."""
     gone = {c.path for c in changes if c.after is None}
+    tests = {path.rpartition("/")[2] for path in gone if "src/test/" in path}
     for change in changes:
         path = PurePosixPath(change.path)
         folder = str(path.parent)
         added = change.before is None
-        if added and (path.name == "pyvenv.cfg" or path.parts[-2:] == ("conda-meta", "history")):
+        if added and path.name in tests and "src/main/" in change.path:
+            what = "a test class moved to the program, where Maven and Gradle run no tests"
+            yield Finding("warning", what, change.path)
+        elif (
+            added
+            and _is_misnamed(change)
+            and any(p.startswith(f"{folder}/") and _SUREFIRE.search(p) for p in gone)
+        ):
+            what = (
+                "Maven runs the classes Test*, *Test, *Tests and *TestCase, and this new one is none of them"
+            )
+            yield Finding("warning", what, change.path)
+        elif added and (path.name == "pyvenv.cfg" or path.parts[-2:] == ("conda-meta", "history")):
             what = "pytest takes the folder of this file for a virtual environment, and runs no tests in it"
             yield Finding("warning", what, change.path)
         elif added and path.name == "go.mod" and len(path.parts) > 1:
@@ -37,3 +52,10 @@ def passed_over_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
             if not any(there):
                 what = "unittest's discovery passes over a folder of tests without this file"
                 yield Finding("warning", what, change.path)
+
+
+def _is_misnamed(change: FileChange) -> bool:
+    java = change.path.endswith(".java") and "src/test/" in change.path
+    return (
+        java and not _SUREFIRE.search(change.path) and bool(re.search(r"@(?:\w*Test)\b", change.after or ""))
+    )

@@ -22,7 +22,7 @@ _TOLERANT = re.compile(
 _LEAVING_OUT = re.compile(
     r"(?<=\s)(?:--(?:deselect|ignore|ignore-glob|skip|exclude|testPathIgnorePatterns|passWithNoTests|pass-with-no-tests|collect-only"
     r"|co|no-run|list|lf|last-failed|testNamePattern|testPathPatterns?|grep|fgrep|invert|selectProjects|onlyChanged|changed(?:Since)?"
-    r"|related|filter|tests|lib|bins|doc|noconftest|override-ini|test-name-pattern|if-present|dry-run|listTests)\b"
+    r"|related|filter|tests|lib|bins|doc|noconftest|override-ini|test-(?:name|skip)-pattern|if-present|dry-run|listTests)\b"
     r"|-k(?=[\s=\"'])|-m(?=\s+[\"']?(?:not|\w+[\"']?(?:\s+(?:and|or|not)\b|\s*$)))|-t(?=[\s=])|-g(?=[\s=])|-run[\s=]|-skip[\s=]|-short\b"
     r"|-o(?=\s+(?:addopts|testpaths|python_)))|-DskipTests|-Dmaven\.test\.skip|-Dtest=|-x\s+test\b|\bPYTEST_ADDOPTS="
 )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lopen.base.redaction import redact
-from lopen.storage.audit import MAX_STRING_CHARS, AuditTrail, shorten_strings
+from lopen.storage.audit import MAX_STRING_CHARS, TEST_RUNS, AuditTrail, shorten_strings
 from lopen.storage.database import Database
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
@@ -83,6 +83,23 @@ def test_a_known_secret_is_kept_in_no_spelling(audit: AuditTrail, database: Data
     (row,) = database.connection.execute("SELECT * FROM tool_calls").fetchall()
     assert "odd-characters" not in "".join(str(v) for v in tuple(row))
     assert json.loads(row["arguments"])["command"] == "curl -H 'x: [redacted:known]' http://x"
+
+
+def test_the_first_and_the_latest_test_runs_are_kept_for_the_next_process(
+    audit: AuditTrail, database: Database
+) -> None:
+    first, other = audit, AuditTrail(database, "calc-20260301-2", str)
+    for number in range(TEST_RUNS + 5):
+        first.tests_ran(f"tree {number}", {"command": "make test", "count": number})
+    other.tests_ran("tree 1", {"command": "make test", "count": 0})
+    first.tests_ran(
+        f"tree {TEST_RUNS + 4}", {"command": "make test", "count": 99}
+    )  # once more on the same tree
+
+    kept = AuditTrail(database, "calc-20260301-1", str).test_runs()
+
+    assert list(kept) == ["tree 0", *(f"tree {number}" for number in range(5, TEST_RUNS + 5))]
+    assert [run["count"] for run in kept.values()] == [0, *range(5, TEST_RUNS + 4), 99]
 
 
 def test_the_last_calls_come_oldest_first_and_only_those_of_the_session(

@@ -10,8 +10,8 @@ import pytest
 from lopen.documents import spec_import
 from lopen.git import commits
 from lopen.guardrails import completion
-from lopen.oracle import runner_output
-from lopen.test_integrity import FileChange, conditions, configuration, runner_commands
+from lopen.oracle import runner_output, tests_run
+from lopen.test_integrity import FileChange, conditions, configuration, narrowed_places, runner_commands
 from lopen.test_integrity.python import pytest_plugins
 
 LENGTH = 100_000
@@ -27,6 +27,8 @@ READINGS: list[tuple[Callable[[str], object], str]] = [
     (runner_commands._ASKED.search, "[ "),
     (runner_commands._TARGET.match, " "),
     (runner_commands._TARGET.match, "a "),
+    (tests_run._NAMED.findall, "--- PASS: a ("),
+    (tests_run._NAMED.findall, "✔ a ("),
     (runner_output._OUTCOMES.findall, "1"),
     (runner_output._FAILED_TESTS.findall, "● a › "),
     (spec_import._TITLE_SUFFIX.split, " "),
@@ -41,6 +43,26 @@ def test_a_pattern_reads_hostile_text_once(read: Callable[[str], object], unit: 
     started = time.process_time()
 
     read(text)
+
+    assert time.process_time() - started < SECONDS
+
+
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        ("pom.xml", "<!--"),
+        ("pom.xml", "maven-surefire-plugin</artifactId>"),
+        ("Cargo.toml", "members = [\n"),
+        ("jest.config.js", "testMatch: ['**a**b{c,d}'],\n"),
+        ("vitest.config.ts", "x({spec: 'a',"),
+        ("build.gradle", "test {"),
+    ],
+)
+def test_settings_of_places_are_read_once(path: str, unit: str) -> None:
+    text = unit * (50_000 // len(unit))
+    started = time.process_time()
+
+    list(narrowed_places.narrowed_findings(FileChange(path, text[: len(text) // 2], text)))
 
     assert time.process_time() - started < SECONDS
 

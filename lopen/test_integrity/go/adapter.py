@@ -50,11 +50,14 @@ _ASSERTERS = """
 _ASSERTER = re.compile(r"(?:assert|require|is|qt)\.New\(|/(?:assert|require)\"$")
 
 
+_PASSED_OVER = re.compile(r"(?:^|/)(?:testdata|vendor|[._][^/]*)/")
+
+
 def collects(path: str) -> bool:
     """Return True if `go test` on Linux reads the file."""
     name = path.rpartition("/")[2]
     named = name.endswith("_test.go") and name[0] not in "_."
-    return named and "testdata/" not in path and not _FOREIGN_FILE.search(path)
+    return named and not _PASSED_OVER.search(path) and not _FOREIGN_FILE.search(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,9 @@ _DEFAULTS = {
 }
 _USUAL_PLACE = re.compile(r"^(?:\./)?(?:tests?|src|\.)?/?$")
 _PART = re.compile(r"^(?:\./)?tests?/[^/]")  # of the tests' folder
+_NO_TESTS = re.compile(
+    r"^[.*]|env$|egg|cache|^(?:build|dist|node_modules|docs?|data|fixtures|vendor|third_party|tmp|temp|target|out|site|benchmarks?|examples?|CVS|_darcs|\{arch\})\b"
+)
 _USUAL_FOLDER = re.compile(r"^\.?/?$|\btests?\b|\btesting\b|^src\b|^lib\b")
 
 Settings = Mapping[str, tuple[str, ...]]
@@ -56,8 +59,10 @@ def findings(change: FileChange) -> Iterator[Finding]:
     yield from _narrower_names(change, before, after)
     yield from _fewer_places(change, before, after)
     for folder in set(after.get("norecursedirs", ())) - set(before.get("norecursedirs", ())):
-        if "test" in folder:
+        if "test" in folder or folder.strip("/") in {"*", "**", "."}:
             yield _error(change, f"pytest no longer looks into {folder}")
+        elif not _NO_TESTS.search(folder):
+            yield Finding("warning", f"pytest no longer looks into {folder}", change.path)
 
 
 def _narrower_names(change: FileChange, before: Settings, after: Settings) -> Iterator[Finding]:

@@ -1,0 +1,205 @@
+"""Settings by which a runner looks into fewer places: patterns of files, members of a workspace, modules, tags.
+
+Which tests a narrower pattern leaves out is not read here; two runs tell. So most of what is found is a warning.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from lopen.oracle.verdict import Finding, Severity
+from lopen.test_integrity.suite import FileChange
+
+PLACES = re.compile(
+    r"^(?:(?:jest|vitest|vite)\.config|\.mocharc|vitest\.workspace)\.\w+$"
+    r"|^(?:package\.json|Cargo\.toml|pom\.xml|build\.gradle(?:\.kts)?|settings\.gradle(?:\.kts)?|go\.work|config\.toml"
+    r"|junit-platform\.properties|lib\.rs|main\.rs)$"
+)
+_OTHER_TABLE = re.compile(
+    r"\b(?:coverage|optimizeDeps|build|rollupOptions|server|watch|ssr|typecheck|benchmark|deps|fs|resolve|plugins)[\"']?\s*:\s*[\[{]$"
+    r"|\b(?!defineConfig|mergeConfig|defineProject)\w+\(\s*\{$"
+)
+_STRING = re.compile(r"[\"'`]([^\"'`\n]+)[\"'`]")
+_LINES = re.compile(r"(?:^|(?<=\s))(?://|#)[^\n]*", re.MULTILINE)
+_MOST = 100  # entries of a setting
+_BRACE = re.compile(r"[{}]")
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_TEST_BLOCK = re.compile(
+    r"(?:^|[\s.])(?:test|tasks\.test|withType[(<]Test[^{\n]{0,20}|(?:tasks\.)?named[(<][^{\n]{0,20}[\"']test[\"']\))\s*\{"
+)
+_PREFIX = re.compile(
+    r"^(?:<rootDir>/|\./|\{?(?:src|lib|test|tests|spec|__tests__|packages|app)(?:,\w+)*\}?/|\*+/)*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """A setting of one kind of file. `kept` are places that are looked into, else they are left out."""
+
+    files: re.Pattern[str]
+    says: str
+    read: Callable[[str], list[str]]
+    kept: bool = True
+    severity: Severity = "warning"
+    new: bool = False  # it is told where there was none before
+
+
+def _keys(names: str) -> Callable[[str], list[str]]:
+    pattern = re.compile(
+        rf"(?:^|[{{,\s\"'])(?:{names})[\"']?\s*:\s*(\[[^\]]{{0,4000}}\]|[\"'`][^\"'`\n]+[\"'`])"
+    )
+
+    def read(text: str) -> list[str]:
+        found = (f[1] for f in pattern.finditer(text) if not in_other_table(text, f.start(1)))
+        return [entry for value in found for entry in _STRING.findall(value)]
+
+    return read
+
+
+def _lists(key: str, sign: str = "=") -> Callable[[str], list[str]]:
+    """Lists in brackets (TOML), or of lines with a dash (YAML)."""
+    pattern = re.compile(
+        rf"^[ \t]*{key}\s*{sign}\s*(?:\[([^\]]{{0,4000}})\]|([^\s\[][^\n]*)|((?:\n[ \t]*-[^\n]*)+))",
+        re.MULTILINE,
+    )
+
+    def read(text: str) -> list[str]:
+        values = [next((group for group in f.groups() if group), "") for f in pattern.finditer(text)]
+        entries = [entry for value in values for entry in re.split(r"[,\n]", value)]
+        return [word for entry in entries if (word := entry.strip(" \t-\"'"))]
+
+    return read
+
+
+def _matches(pattern: str, within: re.Pattern[str] | None = None) -> Callable[[str], list[str]]:
+    wanted = re.compile(pattern)
+
+    def read(text: str) -> list[str]:
+        parts = [text] if within is None else [f[0] for f in within.finditer(text)]
+        return [
+            " ".join((f[1] if wanted.groups else f[0]).split())
+            for part in parts
+            for f in wanted.finditer(part)
+        ]
+
+    return read
+
+
+def _in_test_block(pattern: str) -> Callable[[str], list[str]]:
+    wanted = re.compile(pattern)
+
+    def read(text: str) -> list[str]:
+        return [" ".join(f[0].split()) for block in _blocks(text) for f in wanted.finditer(block)]
+
+    return read
+
+
+def _blocks(text: str) -> Iterator[str]:
+    for found in itertools.islice(_TEST_BLOCK.finditer(text), 50):
+        depth, end, last = 1, found.end(), min(len(text), found.end() + 10_000)
+        while depth and end < last:
+            depth += (text[end] == "{") - (text[end] == "}")
+            end += 1
+        yield text[found.end() : end]
+
+
+_JS = re.compile(r"\.config\.\w+$|\.mocharc\.(?:[cm]?js|jsonc?)$|package\.json$")
+_GRADLE = re.compile(r"build\.gradle")
+_POM = re.compile(r"pom\.xml$")
+_SUREFIRE = re.compile(r"maven-(?:surefire|failsafe)-plugin</artifactId>.{0,5000}?</plugin>", re.DOTALL)
+_CARGO = re.compile(r"Cargo\.toml$")
+_SETTINGS = (
+    _Setting(_JS, "the runner looks for tests only in", _keys("testMatch|include|spec|roots"), new=True),
+    _Setting(re.compile(r"vitest\.workspace"), "the workspace no longer has", _STRING.findall),
+    _Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha looks for tests only in", _lists("spec", ":"), new=True),
+    _Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha now leaves out", _lists("ignore", ":"), False, "error"),
+    _Setting(_CARGO, "the workspace no longer has", _lists("members")),
+    _Setting(_CARGO, "commands now run only for", _lists("default-members"), new=True),
+    _Setting(_CARGO, "the workspace now leaves out", _lists("exclude"), False),
+    _Setting(re.compile(r"\.cargo/config\.toml$"), "cargo now runs tests by", _lists("runner"), False, "error"),
+    _Setting(re.compile(r"(?:lib|main)\.rs$"), "no longer compiled:", _matches(r"(?m)^\s*mod\s+(\w*tests?)\s*;")),
+    _Setting(_POM, "Maven no longer builds", _matches(r"<module>\s*([^<]+?)\s*</module>")),
+    _Setting(_POM, "Maven runs only", _matches(r"<include>\s*([^<]+?)\s*</include>", _SUREFIRE), new=True),
+    _Setting(_POM, "Maven runs only", _matches(r"<(?:test|groups|it\.test)>\s*([^<]+?)\s*</"), False, "error"),
+    _Setting(_POM, "Maven now leaves out", _matches(r"<exclude>\s*([^<]+?)\s*</exclude>", _SUREFIRE), False, "error"),
+    _Setting(_POM, "Maven now looks for tests in", _matches(r"<testSourceDirectory>\s*([^<]+?)\s*</"), False),
+    _Setting(_GRADLE, "tests are off:", _in_test_block(r"\b(?:enabled|isEnabled)\s*=\s*false"), False, "error"),
+    _Setting(_GRADLE, "the tests leave out:", _in_test_block(r"\bexclude\w*\s*\(?\s*[\"'][^\"'\n]+[\"']"), False, "error"),
+    _Setting(
+        _GRADLE, "the tests run only with:",
+        _in_test_block(r"\b(?:onlyIf|include(?:Tags|Engines|TestsMatching|Test)?)\b\s*[({]?[^\n]*"), False,
+    ),
+    _Setting(re.compile(r"settings\.gradle"), "the build no longer has", _matches(r"(?<=[\s,(])[\"'](:?[\w:.-]+)[\"']")),
+    _Setting(re.compile(r"go\.work$"), "the workspace no longer has", _matches(r"(?m)^\s*(?:use\s+)?(\.[\w./-]*)\s*$")),
+    _Setting(re.compile(r"junit-platform"), "JUnit now runs with", _matches(r"(?m)^junit\.\S*dryrun\S*true"), False, "error"),
+)  # fmt: skip
+
+
+def narrowed_findings(change: FileChange) -> Iterator[Finding]:
+    """Yield a finding for each setting that looks into fewer places than before, or leaves out more."""
+    was, now = (_uncommented(change.path, text or "") for text in (change.before, change.after))
+    for setting in _SETTINGS:
+        if not setting.files.search(change.path):
+            continue
+        before, after = setting.read(was)[:_MOST], setting.read(now)[:_MOST]
+        if not setting.kept:
+            added = [each for each in after if each not in before]
+        elif before:
+            added = (
+                [each for each in before if not any(_covers(other, each) for other in after)] if after else []
+            )
+            if added and setting.new:
+                added = after
+        else:
+            added = after if setting.new and not any(map(_is_wide, after)) else []
+        if setting.kept and not setting.new and before and not after:
+            added = before
+        if added and not (setting.says.startswith("no longer compiled") and change.after is None):
+            message = f"{setting.says} {', '.join(dict.fromkeys(added))[:200]}"
+            yield Finding(setting.severity, message, change.path)
+
+
+def _uncommented(path: str, text: str) -> str:
+    if not path.endswith(".xml"):
+        return _LINES.sub("", text)
+    first, *rest = text.split("<!--")
+    return first + "".join(part.partition("-->")[2] for part in rest)
+
+
+def _is_wide(pattern: str) -> bool:
+    """Return True if a pattern takes every file that is named like a test, in the usual folders."""
+    rest = _PREFIX.sub("", pattern)
+    return "/" not in rest and ("*" in rest or "(" in rest or not rest)
+
+
+def _covers(pattern: str, other: str) -> bool:
+    """Return True if a glob takes what another one takes, by one path made of the other."""
+    if pattern == other or "(" in pattern:
+        return True
+    if "**" in other and "**" not in pattern:
+        return False
+    first = re.sub(r"\{([^,}]*)[^}]*\}", r"\1", other)
+    sample = first.replace("**/", "a/b/").replace("**", "a/b").replace("*", "x")
+    choices = [(found[0], found[1].split(",")) for found in itertools.islice(_BRACES.finditer(pattern), 3)]
+    for chosen in itertools.islice(itertools.product(*(values for _, values in choices)), 50):
+        glob = pattern
+        for (written, _), value in zip(choices, chosen, strict=True):
+            glob = glob.replace(written, value, 1)
+        glob = glob.replace("**/", "*").rstrip("/")
+        if fnmatchcase(sample, glob) or fnmatchcase(sample, f"{glob}/*"):
+            return True
+    return False
+
+
+def in_other_table(text: str, at: int) -> bool:
+    """Return True if a key stands in a table that says nothing of which tests run: of coverage, of a plugin."""
+    depth = 0
+    for brace in reversed(list(_BRACE.finditer(text, max(at - 4_000, 0), at))):
+        depth += 1 if brace[0] == "}" else -1
+        if depth < 0:
+            return bool(_OTHER_TABLE.search(text[max(brace.start() - 80, 0) : brace.end()]))
+    return False
