@@ -290,8 +290,6 @@ def _is_whole(key: str) -> bool:
 def _tightens(key: str, value: Any, current: Any) -> bool:
     """A repository's file may only tighten; 0 is "unlimited" and the loosest."""
     trust = KEYS[key][1]
-    if trust == "anyone":
-        return True
     if trust == "raise":
         return value is True
     if trust != "lower" or value == 0:

@@ -38,12 +38,13 @@ class LeanDatabase:
         try:
             if not os.path.exists(path):
                 _migrate(path)
+            self._file = _file_number(path)
             try:
                 self._open(path, timeout_s)
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
-                self.notes = (set_aside(path, error),)
+                self.notes = self.set_aside(error)
                 self._open(path, timeout_s)
         except (sqlite3.Error, OSError) as error:
             raise StoreUnreachable(f"{path}: {error}") from error
@@ -52,7 +53,7 @@ class LeanDatabase:
         self._connection = self._connected(path, timeout_s)
         if not is_own(self._connection):  # it came with the repository: its limits are nobody's
             self._connection.close()
-            _begin_anew(path)
+            _begin_anew(path, self._file)
             self._connection = self._connected(path, timeout_s)
         if self._version() != present_schema():
             self._connection.close()
@@ -75,6 +76,13 @@ class LeanDatabase:
     def transaction(self) -> _Transaction:
         """All or nothing."""
         return _Transaction(self._connection)
+
+    def set_aside(self, error: BaseException | None) -> tuple[str, ...]:
+        """Keep the damaged database apart and begin an empty one; what to say about it."""
+        kept = _begin_anew(self._path, self._file)
+        self._file = _file_number(self._path)
+        said = f"{self._path} was damaged ({error}): it is kept as {kept}, and counting begins anew"
+        return (said,) if kept else ()
 
     def close(self) -> None:
         """Close the connection."""
@@ -117,22 +125,30 @@ def is_damage(error: BaseException | None) -> bool:
     return type(error) is sqlite3.DatabaseError
 
 
-def set_aside(path: str, error: BaseException | None) -> str:
-    """Keep a damaged database apart and begin an empty one; what to say about it."""
-    return f"{path} was damaged ({error}): it is kept as {_begin_anew(path)}, and counting begins anew"
-
-
-def _begin_anew(path: str) -> str:
-    """Set the file aside for an empty one; where it is now."""
+def _begin_anew(path: str, seen: int) -> str:
+    """Set the file of this number aside for an empty one; where it is now, "" if another process has done so."""
+    import fcntl
     from pathlib import Path
 
     from lopen.storage.folder import quarantine_file
 
     if why := unkept():
         raise StoreUnreachable(f"whether {path} is yours cannot be told: {why}")
-    kept = quarantine_file(Path(path), Path(path).parent)
-    _migrate(path)
-    return str(kept)
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        if _file_number(path) != seen:
+            return ""
+        kept = quarantine_file(Path(path), Path(path).parent)
+        _migrate(path)
+        return str(kept)
+    finally:
+        os.close(folder)
+
+
+def _file_number(path: str) -> int:
+    """The file's number in its file system; one that is set aside keeps it."""
+    return os.stat(path).st_ino
 
 
 def _migrate(path: str) -> None:

@@ -167,7 +167,7 @@ def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str,
             redis.close()
     if not os.path.isdir(os.path.join(root, ".lopen")):
         raise StoreUnreachable(f"{root} has no .lopen folder (lopen init makes one)")
-    from lopen.claude_hooks.connection import LeanDatabase, is_damage, set_aside
+    from lopen.claude_hooks.connection import LeanDatabase, is_damage
     from lopen.limits.stores.sqlite_store import SqliteStore
 
     path, notes = os.path.join(root, ".lopen", "state.db"), tuple[str, ...]()
@@ -180,7 +180,7 @@ def _stored(work: Callable[[Rows], Answer], settings: dict[str, Any], root: str,
         except StoreUnreachable as error:
             if last or not is_damage(error.__cause__):
                 raise
-            notes = (*notes, set_aside(path, error.__cause__))
+            notes = (*notes, *database.set_aside(error.__cause__))
         finally:
             database.leave() if leaving else database.close()
     raise StoreUnreachable(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -138,7 +139,8 @@ def test_a_damaged_store_is_set_aside_and_said_once(project: HookedProject) -> N
     for file in (project.root / ".lopen").glob("state.db*"):
         file.unlink()
     (project.root / ".lopen" / "state.db").write_bytes(b"no database" * 1_000)
-    told = [project.bash(f"ls {i}").told for i in range(2)]
-    assert ["was damaged" in each for each in told] == [True, False]
+    with ThreadPoolExecutor(4) as pool:  # all find it damaged, and one sets it aside
+        told = list(pool.map(lambda i: project.bash(f"ls {i}").told, range(4)))
+    assert sum("was damaged" in each for each in told) == 1
     assert len(list((project.root / ".lopen" / "corrupted").iterdir())) == 1
-    assert project.circuit().calls.iteration_count == 2
+    assert project.circuit().calls.iteration_count == 4
