@@ -26,6 +26,7 @@ from lopen.cli.parameters import Invocation, command_name
 from lopen.cli.streams import CannotWrite, discard, prepare_streams
 
 NUMBER = re.compile(r"-[\d.,]+")
+MISSING = re.compile(r"Missing argument '([^']+)'")
 NO_COMMAND = re.compile(r"No such command '(.+?)'")
 NOT_A_NUMBER = re.compile(r"Input should be a valid (integer|number), unable to parse.*", re.DOTALL)
 WANTED = {"integer": "it must be a whole number", "number": "it must be a number"}
@@ -151,6 +152,8 @@ def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
         known = {**dict.fromkeys(getattr(command, "commands", ())), "version": None}
         hint = did_you_mean(missing[1], known, f"see {path} --help").replace(" version?", " lopen --version?")
         return f"{path} has no command {missing[1]}", hint, ExitCode.USAGE, ""
+    if missing := MISSING.match(text):
+        return f"{path} needs {missing[1].upper()}", f"see {path} --help", ExitCode.USAGE, ""
     text = NOT_A_NUMBER.sub(lambda found: WANTED[found[1]], text)
     return text.replace("Input should be", "it must be"), f"see {path} --help", ExitCode.USAGE, ""
 

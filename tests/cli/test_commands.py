@@ -196,6 +196,8 @@ def test_a_negative_number_is_told_as_one(lopen: Lopen) -> None:
         ("frobnicate", "lopen has no command frobnicate\n  see lopen --help"),
         ("config unsett", "lopen config has no command unsett\n  did you mean unset?"),
         ("run calc --dry-rn", "lopen run has no option --dry-rn\n  did you mean --dry-run?"),
+        ("approve", "lopen approve needs MODULE\n  see lopen approve --help"),
+        ("show", "lopen show needs TASK|VERDICT|CALL\n"),
         ("run --bogus", "lopen run has no option --bogus\n  see lopen run --help"),
         ("run calc --max-cost abc", "Invalid value for '--max-cost': it must be a number\n"),
         (

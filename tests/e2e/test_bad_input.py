@@ -128,7 +128,7 @@ def test_a_broken_configuration_names_file_key_and_what_is_allowed(
 def test_wrong_usage_and_wrong_variables_are_told(make_project: MakeProject) -> None:
     project = make_project()
     project.specify()
-    told(project.lopen("run"), 2, "Missing argument", "lopen run --help")
+    told(project.lopen("run"), 2, "lopen run needs MODULE", "lopen run --help")
     told(project.lopen("runn"), 2, "runn")
     told(project.lopen("run", "calc", "--sandbox", "jail"), 2, "--sandbox jail")
     told(project.lopen("run", "calc", "--max-iterations", "0"), 2, "--max-iterations")
@@ -198,7 +198,7 @@ def test_nobody_to_commit_as_is_told_before_anything_is_made(make_project: MakeP
     project.git("config", "user.email", "somebody@example.invalid")
     ran = project.lopen("resume")
     assert ran.code == 0, ran.out + ran.err
-    assert "git switch main && git merge lopen/calc" in ran.out
+    assert "lopen merge calc" in ran.out
 
 
 def plain_folder(tmp_path: Path, endpoint: ScriptedEndpoint, **variables: str) -> Project:

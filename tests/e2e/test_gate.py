@@ -261,7 +261,7 @@ def test_a_dirty_tree_is_refused_with_its_files_and_nothing_changes(make_project
     project.git("commit", "-q", "-m", "Mine")
     on = project.lopen("run", "calc")
     assert on.code == 0, on.out + on.err
-    assert "git switch main && git merge lopen/calc" in on.out
+    assert "lopen merge calc" in on.out
 
 
 def test_the_first_commit_carries_the_specification_and_its_research(make_project: MakeProject) -> None:

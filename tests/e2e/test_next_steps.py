@@ -128,6 +128,8 @@ def test_a_finished_run_names_what_to_do_next_until_it_is_merged(make_project: M
         0,
         "to delete the branch: git branch -d lopen/calc",
     )
+    session = project.status()["session"]
+    assert project.lopen("session", "list").out == f"{session}: complete, 1/1 tasks\n"
     for delete in ("status", "branch -d lopen/calc"):  # also where the branch is gone
         project.git(*delete.split())
         assert project.lopen("status", "calc").last_line == "lopen/calc is merged into main"

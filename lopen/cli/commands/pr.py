@@ -116,15 +116,18 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
         passed = "passed" if last["passed"] else "did not pass"
         yield f"\nThe judge's last verdict, on {last['scope']} {plain(last['subject'])}, {passed}: {plain(last['summary'])}"
     removed = removed_work(store, session)
-    tried = [
-        record
+    tried = {
+        record.task or session.module: record.output
         for record in verifications(store, session.id)
         if record.mutation is not None and not removed.includes(record.task, record.at)
-    ]
+    }
     if tried:
         yield "\n## Do the tests notice faults?\n"
         yield "lopen put small faults (mutants) into the new code, one at a time, and ran the tests on each.\n"
-        yield from (f"- {plain(entry)}" for entry in tried[-1].output.splitlines())
+    for where, output in tried.items():  # the latest of each task, and of the module
+        first, *more = output.splitlines()
+        yield f"- {plain(where)}: {plain(first)}"
+        yield from (f"  - {plain(entry)}" for entry in more)
     yield from _listed("Decided by a person", [f"{asked} {answer}" for asked, answer in session.answers])
     yield from _listed("Assumptions", session.assumptions)
     yield from _listed("Accepted by a person although the judge could not tell", session.accepted)

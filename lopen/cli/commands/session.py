@@ -14,7 +14,7 @@ from lopen.application.run_options import ResumeOptions
 from lopen.base.errors import ExitCode, LopenError, WrongUsage
 from lopen.cli.command import command, group
 from lopen.cli.parameters import SessionArgument
-from lopen.cli.rendering.lines import counted
+from lopen.cli.rendering.lines import counted, step_title
 from lopen.workflow.next_step import displayed_step
 
 app = group("List, show, resume, delete, prune or export sessions.", default="list")
@@ -47,7 +47,9 @@ def listing(context: CommandContext) -> ExitCode:
             status=shown_status(context.root, session),
             step=displayed_step(session).value,
         )
-        state = f"{shown_status(context.root, session)}, {displayed_step(session).value}"
+        state = shown_status(context.root, session)
+        if not session.finished:
+            state = f"{state}, {step_title(displayed_step(session))}"
         context.say(f"{session.id}: {state}, {done.tasks_done}/{done.tasks} tasks")
     in_archive = archived_sessions(store.database)
     for old in in_archive:

@@ -104,7 +104,7 @@ def _task_lines(task: TaskDetails) -> Iterator[str]:
     if task.verdict is not None:
         yield from verdict_lines(task.verdict)
     yield from _among_others(task.verifications)
-    yield f"cost: {task.tokens:,} tokens, {cost_text(task.cost_usd, task.unpriced_tokens)}; judging is the session's"
+    yield f"cost: {task.tokens:,} tokens, {cost_text(task.cost_usd, task.unpriced_tokens)} (judging is counted for the session)"
     yield f"commit: {task.commit}" if task.commit else "not committed"
     if task.diff_unknown:
         yield f"the diff cannot be read: {task.diff_unknown}"
