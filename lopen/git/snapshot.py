@@ -99,7 +99,11 @@ class Snapshots:
             self.latest, self._latest_index = self._base_tree, self.base
             return self._base_tree, found
         work = self.base.with_name("index.work")
-        copy_index(self.base, work)
+        work.unlink(missing_ok=True)
+        try:
+            os.link(self.base, work)  # git replaces an index as a whole, so the base keeps its content
+        except OSError:  # a file system without links
+            copy_index(self.base, work)
         git = self._private.isolated(work) if self.leaks else self._private.git(work)
         hidden = _behind_links(self._layout.root, paths)
         _update(git, [path for path in paths if path in hidden], "--force-remove")

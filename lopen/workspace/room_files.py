@@ -71,6 +71,7 @@ class RoomFiles:
         self.files: dict[str, RoomFile] = {}
         self._contents = contents
         self._states: dict[str, FileState] = {}
+        self._written: set[str] = set()  # since the last `seal`
         self._unsure: set[str] = set()  # written too lately for their state to tell
         self._names: dict[str, set[str]] = {"": set()}  # folder → what it holds
         self._inodes: dict[str, int] = {}  # of the folders
@@ -102,7 +103,7 @@ class RoomFiles:
 
     def clear(self) -> None:
         """Remove everything but the kept paths."""
-        self.files, self._states, self._unsure = {}, {}, set()
+        self.files, self._states, self._unsure, self._written = {}, {}, set(), set()
         self._names, self._inodes = {"": set()}, {}
         for path in self.kept:
             self._add(path)
@@ -111,13 +112,14 @@ class RoomFiles:
     def seal(self) -> None:
         """Take the state of the files that were written lately; to be called right before a command."""
         now = time.time_ns()
-        for path in [*self._unsure, *(self.files.keys() - self._states.keys())]:
+        for path in self._unsure | self._written:
             found = os.lstat(f"{self.top}/{path}")
             self._states[path] = state_of(found)
             if settled(found.st_ctime_ns, now):
                 self._unsure.discard(path)
             else:
                 self._unsure.add(path)
+        self._written.clear()
         for folder in self._names.keys() - self._inodes.keys():
             self._inodes[folder] = os.lstat(f"{self.top}/{folder}").st_ino
         self._sealed = _Seal(now, time.time() - time.monotonic())
@@ -197,16 +199,20 @@ class RoomFiles:
         """
         if abs(time.time() - time.monotonic() - self._sealed.offset) > CLOCK_STEP_S:
             return None
-        since, top = max(0, self._sealed.at_ns - TICKS_NS), str(self.top)
+        since, look = max(0, self._sealed.at_ns - TICKS_NS), os.stat
         touched = []
-        for path in (*sorted(self._names), *self.files):
-            try:
-                if os.lstat(f"{top}/{path}").st_ctime_ns >= since:
+        top = os.open(self.top, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            for path in (*sorted(self._names), *self.files):
+                try:
+                    if look(path or ".", dir_fd=top, follow_symlinks=False).st_ctime_ns >= since:
+                        touched.append(path)
+                except PermissionError:
+                    return None
+                except OSError:
                     touched.append(path)
-            except PermissionError:
-                return None
-            except OSError:
-                touched.append(path)
+        finally:
+            os.close(top)
         return touched
 
     def _same(self, path: str) -> bool:
@@ -222,6 +228,7 @@ class RoomFiles:
         del self.files[path]
         self._states.pop(path, None)
         self._unsure.discard(path)
+        self._written.discard(path)
         self._remove(path)
 
     def _forget_inodes(self, path: str) -> None:
@@ -262,3 +269,4 @@ class RoomFiles:
                 folders.add(folder)
             write_file(place, file.mode, contents[file.blob])
             self._states.pop(path, None)
+            self._written.add(path)
