@@ -160,3 +160,36 @@ def test_the_fifth_identical_call_is_not_made(make_claude: MakeClaude) -> None:
     assert len(claude.endpoint.requests) == 5  # and the loop is over
     circuit = claude.lopen("circuit", "status", "--json").events[0]
     assert (circuit["state"], circuit["rule"], circuit["needs_ack"]) == ("open", "duplicate_call", True)
+
+
+def test_what_a_sub_agent_a_fork_and_a_resumed_session_cost_is_counted_once(make_claude: MakeClaude) -> None:
+    look = ("Agent", {"description": "look", "prompt": "look at it", "subagent_type": "general-purpose"})
+    claude = make_claude(
+        [
+            tools(look, usage=Usage(1_900, 100)),
+            bash("true a", 3_000),
+            bash("true b", 4_000),
+            text("found"),
+            *[text("done")] * 5,
+        ]
+    )
+
+    def used(session: str) -> int:
+        shown = claude.lopen("budget", "show", f"session:{session}", "--json").events
+        return int(shown[0]["tokens_used"])
+
+    ran = claude.runs("--allowedTools", "Bash,Agent")
+    [told] = ran["modelUsage"].values()
+    whole = told["inputTokens"] + told["outputTokens"] + told["cacheCreationInputTokens"]
+    first = used(ran["session_id"])
+    assert first == pytest.approx(whole + told["cacheReadInputTokens"] / 10, rel=0.02)
+    assert first > 9_000  # the sub-agent's own requests
+
+    for options in (("--fork-session",), ()):
+        again = claude.runs("--resume", ran["session_id"], *options)
+        usage = again["usage"]
+        own = usage["input_tokens"] + usage["output_tokens"] + usage["cache_creation_input_tokens"]
+        before = 0 if options else first
+        assert used(again["session_id"]) - before == pytest.approx(
+            own + usage["cache_read_input_tokens"] / 10, rel=0.02
+        )
