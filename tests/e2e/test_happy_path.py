@@ -31,7 +31,7 @@ def test_a_module_of_one_task_is_built_in_three_requests(make_project: MakeProje
         "Lopen-Task: calc-t1",
         "Lopen-Verdict: passed (high)",
     ]
-    assert "git merge lopen/calc" in ran.out
+    assert "lopen merge calc" in ran.out
     assert project.git("status", "--porcelain") == ""
     assert project.status()["status"] == "complete"
 
