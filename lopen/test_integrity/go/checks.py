@@ -73,6 +73,8 @@ def asserted(source: ParsedFile, text: str, name: str, given: Sequence[Node], li
         return Check(text, "", 0, line, "vacuous")
     subject = arguments[1] if equal else arguments[0] if arguments else ""
     rank = PRESENT if equal and arguments[0] == arguments[1] else _TESTIFY.get(name, PARTIAL)
+    if equal and re.search(r"^len\(|\.(?:Len|Size|Count)\(\)$", subject):
+        rank = min(rank, CLOSE)
     return Check(text, subject, rank, line)
 
 

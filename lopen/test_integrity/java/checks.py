@@ -36,7 +36,7 @@ _RANKS = ranks(
 _CHAINED = ranks(
     exact="isEqualTo isSameAs containsExactly isNull isZero isOne hasMessage isEmpty isTrue isFalse",
     close="isCloseTo isWithin containsExactlyInAnyOrder hasSize isInstanceOf isExactlyInstanceOf",
-    loose="isNotEqualTo isNotEmpty isNotBlank isNotZero doesNotContain",
+    loose="anySatisfy anyMatch isNotEqualTo isNotEmpty isNotBlank isNotZero doesNotContain",
     present="isNotNull isPresent isNotSameAs",
 )
 _MATCHERS = ranks(
@@ -178,7 +178,9 @@ class JavaBody(Flow):
             rank = EXACT
         if name in {"assertThrows", "expectThrows", "assertThrowsExactly"} and arguments:
             rank = exception_rank(arguments[0])
-        if name == "assertThatThrownBy" or name.startswith("assertThatExceptionOf"):
+        if name == "assertEquals" and re.search(r"\.(?:size|length|count)\(\)$|\.length$", subject):
+            rank = CLOSE
+        if subject == "an exception" and name.startswith("assertThat"):
             rank = self._thrown_rank(link, rest)
         if rank == EXACT and name in {"assertEquals", "assertSame"} and arguments[:1] == arguments[1:2]:
             rank = PRESENT
@@ -194,7 +196,8 @@ class JavaBody(Flow):
         if any(re.match(r"(?:has|with)(?:Message|StackTrace|Cause|RootCause|Field)", name) for name in names):
             return EXACT
         typed = [each for each in (link, *rest) if re.search(r"InstanceOf|ExceptionOfType", each.name)]
-        return max((exception_rank(self._first(each)) for each in typed), default=PRESENT)
+        named = link.name.endswith("Exception")  # `assertThatIllegalArgumentException`
+        return max((exception_rank(self._first(each)) for each in typed), default=CLOSE if named else PRESENT)
 
     def _fluent(self, text: str, subject: str, rest: Sequence[Link], line: int) -> Check:
         found = [_CHAINED.get(link.name, PARTIAL) for link in rest if link.name not in _DESCRIBING]
@@ -236,8 +239,8 @@ def _subject(name: str, arguments: Sequence[str]) -> str:
     """What is checked: JUnit puts the expected value first."""
     if name in {"assertEquals", "assertNotEquals", "assertSame", "assertArrayEquals"} and len(arguments) > 1:
         return arguments[0] if is_literal(arguments[1]) else arguments[1]
-    if name in {"assertThrows", "expectThrows", "fail"} or name.startswith(
-        ("assertThatThrown", "assertThatExc")
+    if name in {"assertThrows", "expectThrows", "fail"} or re.match(
+        r"assertThat\w*(?:Thrown|Exception)", name
     ):
         return "an exception"
     return arguments[0] if arguments else ""

@@ -11,7 +11,7 @@ from lopen.test_integrity.conditions import always_equal, always_true, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.javascript.ranks import asserted_rank, expected_rank, is_vacuous
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import EXACT, PARTIAL, Check, words
+from lopen.test_integrity.suite import CLOSE, EXACT, PARTIAL, Check, words
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, ancestors, may_fail
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ _T_METHODS = words(
 _BOOLEAN = frozenset({"ok", "true", "isTrue", "isOk", "truthy", "assert"})
 _SETTINGS = frozenset({"assertions", "hasAssertions", "extend", "addSnapshotSerializer", "any", "anything"})
 _WAITING = frozenset({"resolves", "rejects", "eventually", "rejectedWith", "rejected", "fulfilled"})
+_WEB_FIRST = words(
+    "toHaveText toContainText toBeVisible toBeHidden toBeEnabled toBeDisabled toBeChecked toHaveURL toHaveTitle toHaveCount "
+    "toHaveValue toHaveAttribute toHaveClass toBeAttached toBeFocused toBeEmpty"
+)
 _THROWING = frozenset({"toThrow", "toThrowError", "throw", "throws", "rejects"})
 _SKIPPERS = frozenset({"this", "t", "ctx", "context", "test", "it", "testInfo"})
 _TIMERS = frozenset(
@@ -147,10 +151,17 @@ class JavaScriptBody(Flow):
             return self._asserted(node, *asserted)
         text, line = self.source.of(node), self.source.line(node)
         if any(link.name == "expect" and link.arguments for link in links[1:]):
-            return Check(text, "the response", EXACT, line)  # supertest: request(app).get("/").expect(200)
+            return Check(text, "the response", self._response_rank(links), line)
         if any(link.name == "should" for link in links[1:]) and links[-1].name != "should":
             return Check(text, "", PARTIAL, line)
         return None
+
+    def _response_rank(self, links: Sequence[Link]) -> int:
+        """How much supertest's `request(app).get("/").expect(200, body)` pins down."""
+        given = [link.arguments for link in links if link.name == "expect" and link.arguments]
+        if any(argument.type in FUNCTIONS for arguments in given for argument in arguments):
+            return PARTIAL
+        return EXACT if sum(map(len, given)) > 1 else CLOSE
 
     def _assertion(self, root: str, links: Sequence[Link]) -> tuple[str, tuple[Node, ...]] | None:
         """The name and arguments of an assertion that is a plain call."""
@@ -199,6 +210,10 @@ class JavaScriptBody(Flow):
 
     def _must_be_awaited(self, links: Sequence[Link]) -> bool:
         names = {link.name for link in links}
+        if links[0].name != "expect" and "expect" in names and "end" not in names and len(links) > 2:
+            return links[-1].name == "expect"  # supertest sends nothing before
+        if links[-1].name in _WEB_FIRST and "page" in self.parameters:  # Playwright
+            return True
         return bool(names & _WAITING and "expect" in names) or (
             links[0].name == "assert" and links[-1].name in {"rejects", "doesNotReject"}
         )

@@ -15,11 +15,13 @@ _RANKS = ranks(
     close="toMatchInlineSnapshot toHaveText toHaveValue toBeCloseTo closeTo toMatchObject "
     "toHaveLength lengthOf toHaveBeenCalledTimes toMatchSnapshot throws rejects toThrow "
     "toHaveTextContent toHaveAccessibleName",
-    loose="toBeVisible toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
+    loose="toBeVisible toBeHidden toBeDisabled toBeEnabled toBeChecked toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
     "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled toThrowError notEqual isOk a an",
     present="toBeInTheDocument toBeDefined exists isDefined isNotNull doesNotThrow pass",
 )
-_ANYTHING = re.compile(r"^expect\.anything\(\)$|^expect\.any\(Object\)$|^(?:sinon\.)?match\.any$")
+_ANYTHING = re.compile(
+    r"^/\^?\.[*+]\$?/\w*$|^expect\.anything\(\)$|^expect\.any\(Object\)$|^(?:sinon\.)?match\.any$"
+)
 _OF_A_TYPE = re.compile(r"^expect\.any\(\w+\)$|^(?:sinon\.)?match\.\w+$")
 _IN_PART = re.compile(r"^expect\.(?:object|array|string)(?:Containing|Matching)\(")
 _WITH_VALUE = frozenset({"toHaveProperty", "toHaveAttribute", "property"})
@@ -30,7 +32,7 @@ def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negat
     """Return how much an `expect` chain pins down."""
     rank = _RANKS.get(matcher, PARTIAL)
     if negated:
-        return min(rank, LOOSE)
+        return PRESENT if matcher in {"toBeNull", "toBeUndefined"} else min(rank, LOOSE)
     if arguments == ["Error"] and matcher in {"toThrow", "throw", "toBeInstanceOf", "instanceOf"}:
         return PRESENT
     if matcher in {"toThrow", "toBeInstanceOf"}:

@@ -209,7 +209,10 @@ def _equal(left: ast.expr, right: ast.expr, call: ast.Call) -> list[Check]:
 
 def _raising(call: ast.Call, name: str) -> Check:
     expected = ast.unparse(call.args[0]) if call.args else ""
-    matched = name == "assertRaisesRegex" or any(keyword.arg == "match" for keyword in call.keywords)
+    matched = name == "assertRaisesRegex" or any(
+        keyword.arg == "match" and ast.unparse(keyword.value).strip("r'\"") not in {"", ".*", ".+", "."}
+        for keyword in call.keywords
+    )
     anything = bool(set(re.findall(r"\w+", expected)) & _ANYTHING)
     rank = EXACT if matched else CLOSE
     return Check(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 
@@ -169,11 +170,22 @@ def _example_count(decorators: Sequence[ast.expr]) -> int | None:
     if "given" not in calls:
         return None
     values = [*calls["given"].args, *(k.value for k in calls["given"].keywords)]
-    if values and all(isinstance(v, ast.Call) and ast.unparse(v.func).endswith("just") for v in values):
-        return 1
+    chosen = [_choices(value) for value in values]
+    if chosen and all(chosen):
+        return math.prod(chosen)
+    examples = sum("example" in ast.unparse(d).partition("(")[0] for d in decorators)
     named = calls["settings"].keywords if "settings" in calls else []
     counts = [k.value.value for k in named if k.arg == "max_examples" and isinstance(k.value, ast.Constant)]
-    return counts[0] if counts and isinstance(counts[0], int) else _EXAMPLES
+    return examples + (counts[0] if counts and isinstance(counts[0], int) else _EXAMPLES)
+
+
+def _choices(strategy: ast.expr) -> int:
+    """How many values a strategy has that spells them out; 0 for another one."""
+    if not isinstance(strategy, ast.Call):
+        return 0
+    name = ast.unparse(strategy.func).rpartition(".")[2]
+    listed = strategy.args[0] if name == "sampled_from" and strategy.args else None
+    return 1 if name == "just" else len(listed.elts) if isinstance(listed, ast.List | ast.Tuple) else 0
 
 
 def literal_rows(node: ast.expr) -> int | None:
