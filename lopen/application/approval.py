@@ -74,7 +74,7 @@ def changes_since(spec: Specification, given: Approval) -> list[str]:
 def show(context: CommandContext, spec: Specification, given: Approval | None) -> str:
     """Print what is approved, and its changes since the approval `given`; return the specification's hash."""
     digest = spec_hash(section_hashes(spec))
-    context.say(f"{spec.module}: {spec.name} - {spec.description}")
+    context.say(f"{spec.module}: {spec.description}")
     context.say("acceptance criteria:")
     for criterion in spec.criteria:
         context.say(f"  {criterion.id}: {criterion.text}")
