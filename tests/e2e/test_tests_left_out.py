@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools
+from tests.preloaded.started import StartedCommand
 from tests.project import UNITTEST, code, plan, specification, verified
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
@@ -70,3 +74,36 @@ def test_tests_that_stop_running_refuse_the_work(make_project: MakeProject, runn
     assert f"`{command}` ran {tests} before" in told, results
     assert "not deleted but no longer run: " in told
     assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
+
+
+def test_a_killed_session_compares_with_its_first_run(make_project: MakeProject) -> None:
+    running: list[StartedCommand] = []
+    calls = [THREE, TEST, ("run_command", {"command": "rm tests/__init__.py"}), *verified("calc-t1")]
+
+    def answer(body: dict[str, Any]) -> Answer:
+        if any(tool["name"] == "record_tasks" for tool in body["tools"]):
+            return plan()
+        if running[-1].poll() is None and len(running) == 1:
+            os.kill(running[0].pid, signal.SIGKILL)
+            running[0].wait(60)
+        return tools(*calls)
+
+    project = make_project(answer, LOPEN_ORACLE__MUTATION="off")
+    for path, text in {
+        "calc.py": "def add(a, b):\n    return a + b\n",
+        "tests/__init__.py": "",
+        "tests/test_old.py": OLD,
+    }.items():
+        project.write(path, text)
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Files")
+    project.specify(text=specification(commands={"verify-tests": UNITTEST}))
+    project.lopen("approve", "calc", "--yes")
+    running.append(project.start("run", "calc"))
+    running[0].communicate(timeout=120)
+
+    project.resume("--max-iterations", "2")
+
+    told = [str(r.data) for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
+    assert "ran 1 test before" in " ".join(told), told
+    assert "not deleted but no longer run: " in " ".join(told)
