@@ -80,7 +80,7 @@ def _lacked(bench: Workbench, lacking: Sequence[str]) -> str:
         return f"the work tree changed since {', '.join(stale)} passed"
     known = [tool for tool in lacking if (result := bench.project.verifier.fresh(tool)) and result.passed]
     if known:
-        return f"{', '.join(known)} passed on this work tree, but in an earlier iteration: run them again in this one"
+        return f"{', '.join(known)} passed on this work tree, but in an earlier iteration: run what is missing, in this order"
     return "run them now, in this order"
 
 

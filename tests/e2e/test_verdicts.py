@@ -58,26 +58,6 @@ def test_a_lying_model_completes_nothing(make_project: MakeProject) -> None:
     assert project.git("show", "--stat", "--format=", "HEAD~1").count("|") == 3
 
 
-def test_what_an_earlier_iteration_verified_is_said_to_be_so(make_project: MakeProject) -> None:
-    failed = ("update_task_status", {"task_id": "calc-t1", "status": "failed", "note": "not yet"})
-    script = [
-        plan(),
-        tools(*code(), ("verify_tests", {}), failed),
-        tools(complete("calc-t1")),
-        tools(*verified("calc-t1")),
-    ]
-    project = make_project(script)
-    project.specify()
-
-    ran = project.drive()
-
-    assert ran.code == 0, ran.err
-    claimed = last_result(project.requests[3])
-    assert claimed.data["hint"].startswith(
-        "verify_tests passed on this work tree, but in an earlier iteration"
-    )
-
-
 def test_a_verdict_counts_only_if_it_passes_without_errors_and_doubts(make_project: MakeProject) -> None:
     oracle = [
         verdict(passed=False, summary="It does not add."),
