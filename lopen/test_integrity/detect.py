@@ -23,6 +23,7 @@ from lopen.test_integrity.python.stand_ins import patch_findings, shadowing_find
 from lopen.test_integrity.rust import adapter as rust
 from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
 from lopen.test_integrity.under_test import under_test_findings
+from lopen.test_integrity.unread import MAX_CHARS, unread_findings
 
 LANGUAGES: tuple[Language, ...] = (
     python.LANGUAGE,
@@ -33,7 +34,6 @@ LANGUAGES: tuple[Language, ...] = (
     *named_tests.LANGUAGES,
 )
 MAX_FINDINGS = 50  # worst first; who reads fifty has read enough
-MAX_CHARS = 300_000  # a larger file is data or generated; its tests are not read
 
 _DEFINITION = re.compile(
     r"\b(?:def|class|func|fn|function|interface|enum|trait|struct|record)[ \t]+(?:\([^)\n]{0,80}\)[ \t]*)?"
@@ -46,7 +46,7 @@ _DEFINITION = re.compile(
 def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "") -> tuple[Finding, ...]:
     """Findings about tests deleted, skipped or weakened between the two sides of `changes`, worst first.
 
-    Pure and total: text that does not parse is read as far as it can be; binary and huge files are left out.
+    Pure and total: text that does not parse is read as far as it can be, and that is told; so are binary and huge files.
     Where tests of a file `may_go`, their removal is a warning with the reason.
     Tests that are only on the after side are new, and are reported only where they can never fail.
     """
@@ -66,7 +66,9 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += hollow_findings(readable)
     findings += moved_import_findings(readable)
     findings += passed_over_findings(changes)
-    findings += under_test_findings(readable, [c.path for c in readable if looks_like_test(c.path)])
+    tests = frozenset(c.path for c in changes if looks_like_test(c.path))
+    findings += under_test_findings(readable, tests)
+    findings += unread_findings(changes, tests)
     order = {"error": 0, "warning": 1, "info": 2}
     ordered = sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.path or "", f.line or 0))
     return tuple(ordered[:MAX_FINDINGS])

@@ -6,7 +6,7 @@ The rules read single lines of text: a name that is put together when the code r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.suite import FileChange
@@ -62,7 +62,7 @@ def _hashing_findings(change: FileChange) -> Iterator[Finding]:
             return
 
 
-def under_test_findings(changes: Sequence[FileChange], tests: Sequence[str]) -> Iterator[Finding]:
+def under_test_findings(changes: Sequence[FileChange], tests: Container[str]) -> Iterator[Finding]:
     """Yield a finding for each rule that a changed source file newly meets. `tests` are the paths of test files."""
     for change in changes:
         if change.path in tests and change.path.endswith(".py"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lopen.test_integrity import FileChange, find_tampering
+from lopen.test_integrity import find_tampering
 from tests.test_integrity.corpus import Example, examples
 
 CORPUS = examples()
@@ -40,9 +40,3 @@ def test_accepted_exceptions_stay_within_the_limits() -> None:
 
     assert sum(bool(entry.known) for entry in dishonest) <= 0.02 * len(dishonest)
     assert sum(bool(entry.known) for entry in honest) <= 0.01 * len(honest)
-
-
-def test_a_binary_file_is_left_out() -> None:
-    text = "def test_a():\n    assert f() == 1\n"
-
-    assert find_tampering([FileChange("tests/test_a.py", f"{text}\0", "\0")]) == ()

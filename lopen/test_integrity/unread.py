@@ -1,0 +1,163 @@
+"""Changed files that lopen cannot read as the compiler does: nested too deeply, too large, in an encoding of their own.
+
+What cannot be read cannot be compared. It is told, and it is an error where the earlier version could be read: whoever
+writes a file can write it so that it is read (docs/reference/completion.md).
+"""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from lopen.oracle.verdict import Finding, Severity
+from lopen.test_integrity.python.tree import DEEPEST, parsed
+from lopen.test_integrity.suite import FileChange
+from lopen.test_integrity.syntax import ParsedFile
+
+MAX_CHARS = 300_000  # a larger file is data or generated; its tests are not read
+_GRAMMARS = {
+    "py": "python",
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs"), "javascript"),
+    **dict.fromkeys(("ts", "mts", "cts"), "typescript"),
+    "tsx": "tsx",
+    "go": "go",
+    "rs": "rust",
+    "java": "java",
+    "cs": "csharp",
+    "kt": "kotlin",
+    "rb": "ruby",
+    "php": "php",
+}
+_LAGGING = frozenset({"csharp", "kotlin", "ruby", "php"})  # grammars that miss valid syntax too often
+_INLINE_TESTS = re.compile(r"^\s*#\[(?:\w+::)*test\b|#\[cfg\(test\)\]", re.MULTILINE)
+_READ_AS_ASCII = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1"})
+# Java's compiler replaces these before anything else; an even number of backslashes before one makes it plain text
+_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u+(?P<code>[0-9a-fA-F]{4})")
+_ALWAYS = frozenset("\n\r\"'\\")
+_LITERALS = "[(string_literal) (character_literal)] @text"
+_COMMENTS = "[(line_comment) (block_comment)] @text"
+
+
+def unread_findings(changes: Sequence[FileChange], tests: frozenset[str]) -> Iterator[Finding]:
+    """Yield a finding for each changed source file that cannot be read whole. `tests` are the paths of test files."""
+    for change in changes:
+        language = _GRAMMARS.get(change.path.rpartition(".")[2])
+        same = (change.before or "").strip() == (change.after or "").strip()
+        if language is None or change.after is None or same:
+            continue
+        inline = language == "rust" and _INLINE_TESTS.search(change.after) is not None
+        yield from _unread(change, language, test=change.path in tests or inline)
+        if language == "python":
+            yield from _encoding(change)
+        if language == "java":
+            yield from _escapes(change)
+
+
+def _unread(change: FileChange, language: str, *, test: bool) -> Iterator[Finding]:
+    assert change.after is not None
+    why, line = why_unread(change.after, language)
+    was = why_unread(change.before, language)[0] if change.before is not None else ""
+    if not why:
+        if test and was and (len(change.before or "") > MAX_CHARS or "\0" in (change.before or "")):
+            message = (
+                f"the earlier version of this file could not be read ({was}): its tests are not compared"
+            )
+            yield Finding("warning", message, change.path)
+        return
+    newly = change.before is not None and not was
+    severity: Severity = "warning" if newly or test or language == "python" else "info"
+    if newly and language not in _LAGGING and (test or language == "python"):
+        severity = "error"
+    compared = "its tests cannot be compared" if test else "it cannot be searched or tried with mutants"
+    message = f"lopen cannot read this file ({why}), so {compared}"
+    yield Finding(
+        severity, f"{message}: write it so that it can be read" * newly or message, change.path, line
+    )
+
+
+def why_unread(text: str, language: str) -> tuple[str, int | None]:
+    """Return why a text cannot be read whole, and the line; ("", None) where it can."""
+    if len(text) > MAX_CHARS:
+        return f"it has more than {MAX_CHARS:,} characters", None
+    if "\0" in text:
+        return "it holds NUL characters", text.count("\n", 0, text.index("\0")) + 1
+    if language == "python":
+        return _why_not_python(text) if parsed(text) is None else ("", None)
+    source = ParsedFile(text, language)
+    if not source.root.has_error:
+        return "", None
+    node = source.root
+    while inner := next((child for child in node.children if child.has_error), None):
+        node = inner
+    return "its syntax is not understood", source.line(node)
+
+
+def _why_not_python(text: str) -> tuple[str, int | None]:
+    deep = (
+        f"it nests expressions or blocks more than {DEEPEST} levels deep; a long `elif` or `+` is nested too"
+    )
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        return f"its syntax is not understood: {error.msg}", error.lineno
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return deep, None
+
+
+def _encoding(change: FileChange) -> Iterator[Finding]:
+    """A coding cookie by which Python reads other text than stands in the file."""
+    name = _cookie(change.after or "")
+    if name:
+        severity: Severity = "warning" if _cookie(change.before or "") == name else "error"
+        message = f"Python reads this file in the encoding {name}, not as it is shown: write it as UTF-8 without a coding line"
+        yield Finding(severity, message, change.path, 1)
+
+
+def _cookie(text: str) -> str:
+    """Return the encoding that the first two lines name, "" where it leaves ASCII as it is."""
+    lines = [f"{line}\n".encode("utf-8", "replace") for line in re.split(r"\r\n?|\n", text[:10_000])[:2]]
+    if not any(b"coding" in line for line in lines):
+        return ""
+    try:
+        name = tokenize.detect_encoding(iter(lines).__next__)[0]
+        return "" if codecs.lookup(name).name in _READ_AS_ASCII else name
+    except (SyntaxError, LookupError):
+        found = re.search(rb"coding[:=]\s*([-\w.]+)", b"".join(lines))
+        return found[1].decode("ascii", "replace") if found else "unknown"
+
+
+def _escapes(change: FileChange) -> Iterator[Finding]:
+    """Java's Unicode escapes that make code: a line end, a quote, the end of a comment, or part of a word."""
+    known = Counter(text for text, _ in _active_escapes(change.before or ""))
+    for text, line in _active_escapes(change.after or ""):
+        if known[text]:
+            known[text] -= 1
+            continue
+        message = f"the compiler reads this escape as code: `{text[:80]}`; write the character itself"
+        yield Finding("error", message, change.path, line)
+        return
+
+
+def _active_escapes(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the lines that hold such an escape, with their numbers."""
+    if "\\u" not in text or len(text) > MAX_CHARS:
+        return
+    source = ParsedFile(text, "java")
+    literals = [(n.start_byte, n.end_byte) for n in source.find(_LITERALS, "text")]
+    comments = [(n.start_byte, n.end_byte) for n in source.find(_COMMENTS, "text")]
+    lines = text.split("\n")
+    for found in _ESCAPE.finditer(text):
+        character = chr(int(found["code"], 16))
+        place = len(text[: found.start()].encode("utf-8", "replace"))
+        literal = any(start <= place < end for start, end in literals)
+        comment = any(start <= place < end for start, end in comments)
+        if character in _ALWAYS or (
+            character.isascii() and not literal and (character in "*/" or not comment)
+        ):
+            line = text.count("\n", 0, found.start()) + 1
+            yield lines[line - 1].strip(), line

@@ -1,0 +1,43 @@
+"""What lopen cannot read of a change is told, whatever hides it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lopen.test_integrity import FileChange, find_tampering
+from lopen.test_integrity.unread import MAX_CHARS
+
+PYTHON = "def test_add():\n    assert add(5, 9) == 14\n"
+IDLE = "def test_add():\n    return\n    assert add(5, 9) == 14\n"
+SCRIPT = "test('add', () => {\n  expect(add(5, 9)).toBe(14);\n});\n"
+ELIF = "def f(x):\n    if x == 0:\n        return 0\n" + "".join(
+    f"    elif x == {n}:\n        return {n}\n" for n in range(1, 200)
+)
+# path, the file before, what hides the rest of it, a part of the message
+HIDDEN = {
+    "a long sum": ("tests/test_a.py", PYTHON, IDLE + f"A = {'1 + ' * 160}1\n", "150 levels"),
+    "a very long sum": ("tests/test_a.py", PYTHON, IDLE + f"A = {'1 + ' * 2500}1\n", "150 levels"),
+    "a chain of attributes": ("tests/test_a.py", PYTHON, IDLE + f"A = a{'.a' * 900}\n", "150 levels"),
+    "many branches": ("tests/test_a.py", PYTHON, IDLE + ELIF, "150 levels"),
+    "many branches in the code": ("calc.py", "A = 1\n", ELIF, "150 levels"),
+    "a large comment": ("tests/test_a.py", PYTHON, IDLE + "# a\n" * (MAX_CHARS // 4), "300,000 characters"),
+    "a NUL in a comment": ("a.test.js", SCRIPT, SCRIPT.replace("{\n", "{ // \0\n  return;\n"), "NUL"),
+}
+
+
+@pytest.mark.parametrize("what", HIDDEN)
+def test_a_file_that_becomes_unreadable_is_an_error(what: str) -> None:
+    path, before, after, says = HIDDEN[what]
+
+    errors = [f for f in find_tampering([FileChange(path, before, after)]) if f.severity == "error"]
+
+    assert any(f.path == path and says in f.message for f in errors), errors
+    told = find_tampering([FileChange(path, after, after + "\nB = 1\n")])
+    assert [f.severity for f in told] == ["warning"]
+    assert find_tampering([FileChange(path, after, after + "\n\n")]) == ()
+
+
+def test_tests_that_could_not_be_read_before_are_told() -> None:
+    (found,) = find_tampering([FileChange("tests/test_a.py", PYTHON * (MAX_CHARS // 40), "")])
+
+    assert (found.severity, "are not compared" in found.message) == ("warning", True)
