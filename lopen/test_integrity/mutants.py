@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
-from lopen.test_integrity.detect import MAX_CHARS, looks_like_test
+from lopen.test_integrity.detect import looks_like_test
 from lopen.test_integrity.suite import FileChange, words
 from lopen.test_integrity.syntax import BRANCHES, FUNCTIONS, ParsedFile, ancestors, unwrapped
+from lopen.test_integrity.unread import MAX_CHARS
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
