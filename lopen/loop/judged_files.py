@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -14,6 +15,7 @@ from lopen.oracle.verdict import Finding
 from lopen.test_integrity import looks_like_test
 from lopen.test_integrity.suite import words
 from lopen.tools.judged_tree import SEARCHED_BYTES
+from lopen.tools.verification import Verified
 from lopen.workspace.plain_files import EXECUTABLE, LINK
 
 UNCOMPARED = "the file is too large to be searched for weakened tests"
@@ -23,6 +25,14 @@ NOT_SHOWN = (
     "Save it as UTF-8 without NUL bytes, have the build make it, or ask a person to commit it"
 )
 UNNAMEABLE = "the judge cannot ask for this file, because its name is not UTF-8: rename it"
+REWRITTEN = (
+    "`{command}` changed this file while it ran: {what} is another text than the one that is committed. "
+    "Let nothing write to tracked files, or commit what it writes"
+)
+UNCOMMITTED_SNAPSHOT = (
+    "`{command}` wrote this snapshot while it ran, and it is in no commit: it is compared with itself"
+)
+_SNAPSHOT = re.compile(r"(?:^|/)__snapshots__/|\.snap$")
 NAMES_OF_PROGRAMS = frozenset({"Makefile", "Dockerfile", "Justfile"})
 SOURCE_SUFFIXES = words(
     ".bash .c .cc .clj .cpp .cs .css .dart .ex .exs .go .gradle .h .hpp .hs .html .java .jl .js .jsx .kt .kts "
@@ -62,6 +72,26 @@ def unseen_files(
             yield Finding("error", NOT_SHOWN, c.path)
         elif max(size, sizes.get(c.before or "", 0)) > LARGEST_COMPARED:
             yield Finding("warning", UNCOMPARED, c.path)
+
+
+def rewritten_files(results: Sequence[Verified]) -> Iterator[Finding]:
+    """Yield a finding for each file of the tree that a verify command changed: an error where the tests ran on it.
+
+    Only what the test command changes can change its result: what another command does is undone before.
+    """
+    for result in results:
+        command = " ".join(result.command.split())[:80]
+        for path in result.changed:
+            test = bool(_SNAPSHOT.search(path)) or kind(path) == "test"
+            decides = _SNAPSHOT.search(path) or PurePosixPath(path).suffix.lower() in SOURCE_SUFFIXES
+            severe = result.tool == "verify_tests" and test and bool(decides)
+            what = "the test that passed" if severe else "what it ran on"
+            yield Finding(
+                "error" if severe else "warning", REWRITTEN.format(command=command, what=what), path
+            )
+        for path in result.left:
+            if result.tool == "verify_tests" and _SNAPSHOT.search(path):
+                yield Finding("warning", UNCOMMITTED_SNAPSHOT.format(command=command), path)
 
 
 def _is_utf_8(path: str) -> bool:

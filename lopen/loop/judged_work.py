@@ -23,7 +23,7 @@ from lopen.loop.judged_change import (
     tests_left_out,
     untested_code,
 )
-from lopen.loop.judged_files import NAMES_OF_PROGRAMS, kind, unseen_files
+from lopen.loop.judged_files import NAMES_OF_PROGRAMS, kind, rewritten_files, unseen_files
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
@@ -118,6 +118,7 @@ def evidence_for(
         *find_tampering(change.compared, removals.reason),
         *tests_left_out(bench, repository, base, tree, change.compared, boundary.results, verdicts),
         *changed_commands(bench, repository, tree, change.compared),
+        *rewritten_files(boundary.results),
         *unseen_files(repository, change.files, change.sizes, change.contents),
         *converted_files(repository, base, tree, change.files),
         *committed_programs(repository, tree, change.files),
