@@ -168,11 +168,3 @@ def listed(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:
         return []
-
-
-def size_of(path: str) -> int:
-    """A file's size in bytes, -1 where there is none."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return -1

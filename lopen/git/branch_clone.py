@@ -19,6 +19,7 @@ from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.git_files import read_or_empty
 from lopen.git.refs import HEADS, Head, References
+from lopen.git.stored_objects import loose_object
 from lopen.git.trees import GITLINK, TreeChange
 
 MOST_COMMITS = 2_000  # of the history; a longer one is cut as in a shallow clone
@@ -179,9 +180,8 @@ class BranchClone:
         self._packed = ()
         elsewhere = []
         for name in sorted(wanted - self._loose):
-            content = read_or_empty(self._layout.objects / name[:2] / name[2:])
-            if content:
-                self._keep(name, content)
+            if known := loose_object(self._layout, name):
+                self._write(*known)
             else:
                 elsewhere.append(name)
         if elsewhere:
@@ -190,6 +190,7 @@ class BranchClone:
             lines = "".join(f"{name}\n" for name in elsewhere).encode()
             found = git.run("pack-objects", "--quiet", "--window=0", str(base), stdin=lines).text
             self._packed = tuple(base.parent.glob(f"{base.name}-{found}.*"))
+            git.run("verify-pack", f"{base}-{found}.idx")
 
     def _write(self, kind: str, body: bytes) -> str:
         """Write an object; return its name."""

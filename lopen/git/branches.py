@@ -119,9 +119,12 @@ class Branches:
         if name.startswith("-") or self._git.run("check-ref-format", HEADS + name, accept=(0, 1)).exit_code:
             raise GitError(f"invalid branch name {name!r}", hint="set another git.branch_prefix")
 
+    def _tree(self, commit: str) -> str:
+        return trees.tree_of(self._git, self._layout, commit)
+
     def _check_same_files(self, name: str, tip: str, head: Head) -> None:
         """Refuse a switch of branches that would change files."""
-        if head.commit is not None and trees.tree_of(self._git, tip) == trees.tree_of(self._git, head.commit):
+        if head.commit is not None and self._tree(tip) == self._tree(head.commit):
             return
         raise BranchConflict(
             f"the branch {name} already exists and its files differ from the current ones",

@@ -25,7 +25,7 @@ def restore(private: PrivateFolder, tree: str, paths: Iterable[str]) -> None:
     wanted = sorted({_require_work_tree_path(path) for path in paths})
     if not wanted:
         return
-    known = trees.entries(private.reader(), tree)
+    known = trees.entries(private.reader(), private.layout, tree)
     for path in wanted:
         if path not in known:
             remove_file(private.layout.root, path)

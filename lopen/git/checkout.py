@@ -130,7 +130,7 @@ class Checkout(ABC):
         }  # else git reads an index for it
         return self._known(
             ("changes", before, after),
-            lambda: trees.changes(self._reader().with_options(nowhere), before, after, folders=True),
+            lambda: trees.changes(self._reader().with_options(nowhere), self.layout, before, after),
         )
 
     def clone(self, folder: Path) -> BranchClone | None:
@@ -151,11 +151,11 @@ class Checkout(ABC):
         With `as_text` no file counts as binary.
         """
         git = self._reader()
-        return trees.diff(git, before, after, paths=paths, max_chars=max_chars, as_text=as_text)
+        return trees.diff(git, self.layout, before, after, paths=paths, max_chars=max_chars, as_text=as_text)
 
     def entries(self, tree: str) -> dict[str, trees.TreeEntry]:
         """Return path → entry of every file of a tree."""
-        return trees.entries(self._reader(), tree)
+        return trees.entries(self._reader(), self.layout, tree)
 
     def blob_sizes(self, blobs: Iterable[str]) -> Mapping[str, int]:
         """Return blob id → size in bytes."""
@@ -170,11 +170,11 @@ class Checkout(ABC):
 
     def file_at(self, tree: str, path: str) -> bytes | None:
         """Return a file's content in a tree; None if there is no such file."""
-        return trees.file_at(self._reader(), tree, path)
+        return trees.file_at(self._reader(), self.layout, tree, path)
 
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit."""
-        return self._known(("tree", commit), lambda: trees.tree_of(self._reader(), commit))
+        return self._known(("tree", commit), lambda: trees.tree_of(self._reader(), self.layout, commit))
 
     def merged(self, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
         """Merge two commits without touching a file; return the tree, and the paths in conflict."""

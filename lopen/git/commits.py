@@ -19,6 +19,7 @@ from lopen.git.errors import GitError, no_identity
 from lopen.git.private import PrivateFolder
 from lopen.git.refs import require_id, single_line
 from lopen.git.screening import Leak, SecretScreen
+from lopen.git.stored_objects import true_objects
 
 Convention = Literal["conventional", "plain"]
 
@@ -211,19 +212,24 @@ class CommitWriter:
         self._private.prepare(parent)
         refuse_leaks(self._stored_leaks(tree, parent), purpose)
         git = self._private.git().with_options(self.identity())
-        return write_commit(git, tree, (parent, merges), message, sign=sign)
+        commit = write_commit(git, tree, (parent, merges), message, sign=sign)
+        true_objects(git, self._private.layout, [commit])
+        return commit
 
     def _stored_leaks(self, tree: str, parent: str | None) -> Sequence[Leak]:
         """Find the secrets in `tree` as git stored it, which may differ from the files examined before."""
         git = self._private.git()
         layout = self._private.layout
         old = parent or layout.empty_tree
-        changed = [(c.path, c.after) for c in trees.changes(git, old, tree) if c.mode_after != trees.GITLINK]
+        changes = trees.changes(git, layout, old, tree)
+        sides = ((c.path, c.entry_after) for c in changes)
+        changed = [(path, e.blob) for path, e in sides if e and e.mode not in (trees.GITLINK, trees.FOLDER)]
+        trees.require_true_blobs(git, layout, [blob for _, blob in changed])
         return self._screen.stored(
-            [(path, blob) for path, blob in changed if blob],
+            changed,
             layout.object_format,
             lambda blob: git.run("cat-file", "blob", blob).stdout,
-            lambda path: trees.file_at(git, old, path),
+            lambda path: trees.file_at(git, layout, old, path),
         )
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lopen.base.clock import Clock
-from lopen.git import trees
 from lopen.git.branches import require_commit
 from lopen.git.command import GitCommand, find_git
 from lopen.git.errors import GitError
@@ -140,7 +139,7 @@ def _linked(repository: Repository, path: Path, branch: str, *how: str) -> Repos
     git.run("worktree", "add", "--no-checkout", *how)
     linked = repository.linked(path, branch)
     linked.align_index()
-    tree = trees.tree_of(git, require_commit(linked.head()))
-    linked.restore(tree, trees.entries(git, tree))
+    tree = linked.tree_of(require_commit(linked.head()))
+    linked.restore(tree, linked.entries(tree))
     linked.align_index()
     return linked

@@ -6,12 +6,10 @@ file only where lopen itself makes one, and only while no git process works in t
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import stat
 import subprocess
-import zlib
 from pathlib import Path
 
 from lopen.base.clock import Clock
@@ -30,18 +28,6 @@ def read_or_empty(path: Path) -> bytes:
         return path.read_bytes() if path.is_file() else b""
     except OSError:
         return b""
-
-
-def loose_blob(objects: Path, name: str, object_format: str) -> bytes | None:
-    """Return the content of a blob that has a file of its own below `objects`; None unless it has the hash `name`."""
-    try:
-        whole = zlib.decompress(read_or_empty(objects / name[:2] / name[2:]))
-    except zlib.error:
-        return None
-    if hashlib.new(object_format, whole, usedforsecurity=False).hexdigest() != name:
-        return None
-    kind, _, content = whole.partition(b"\0")
-    return content if kind.startswith(b"blob ") else None
 
 
 def replace_if_different(path: Path, wanted: bytes) -> None:

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from lopen.base.stat_cache import NONE, Kept, is_folder, keep_below, listed, names_in, size_of
+from lopen.base.stat_cache import NONE, Kept, is_folder, keep_below, listed, names_in
 from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
 from lopen.git.nested import NO_NESTED, Nested, find_configured, find_nested
 from lopen.git.refs import References
 from lopen.git.snapshot import Snapshots
+from lopen.git.stored_objects import ObjectFiles, move_untrue_aside, object_files
 
 _GIT_DIR_FILES = (
     "HEAD",
@@ -60,19 +61,12 @@ _EXACT_NAMES = sys.platform.startswith("linux")  # other file systems may list H
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectNames:
-    """The file names of a repository's objects."""
-
-    loose: Mapping[str, frozenset[str]]  # by folder
-    packs: frozenset[tuple[str, int]]  # name and size
-
-
-@dataclass(frozen=True, slots=True)
 class ProtectedState:
-    """The protected files of a repository at one moment, and the names of its objects."""
+    """The protected files of a repository at one moment, and the files of its objects."""
 
     files: Mapping[str, Kept]  # by absolute path
-    objects: ObjectNames
+    objects: ObjectFiles | None = None
+    shadow: ObjectFiles | None = None  # of lopen's private history in the project
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +83,7 @@ class Tampering:
 
 
 NO_TAMPERING = Tampering((), False)
-NO_STATE = ProtectedState({}, ObjectNames({}, frozenset()))
+NO_STATE = ProtectedState({})
 
 
 def read_state(layout: Layout, own: str = "", nested: Nested = NO_NESTED) -> ProtectedState:
@@ -98,7 +92,7 @@ def read_state(layout: Layout, own: str = "", nested: Nested = NO_NESTED) -> Pro
     With `own` (a full reference name), other shared references and other work trees are left out. Of `nested`
     repositories only the files that determine which programs git starts are read.
     """
-    return ProtectedState(_files(layout, own, nested), _object_names(str(layout.objects)))
+    return ProtectedState(_files(layout, own, nested), object_files(layout))
 
 
 def _files(layout: Layout, own: str, nested: Nested) -> dict[str, Kept]:
@@ -161,7 +155,9 @@ def _restore_once(before: ProtectedState, now: Mapping[str, Kept]) -> set[str]:
 
 def objects_missing(layout: Layout, before: ProtectedState) -> bool:
     """Return True if object files are missing. Repacking also removes some, so this needs a closer look."""
-    now = _object_names(str(layout.objects))
+    if before.objects is None:
+        return False
+    now = object_files(layout)
     missing = (
         names is not (present := now.loose.get(folder, NONE)) and names - present
         for folder, names in before.objects.loose.items()
@@ -193,14 +189,6 @@ def _make_room(path: Path) -> None:
             shutil.rmtree(path)
         elif not stat.S_ISREG(mode):
             path.unlink()
-
-
-def _object_names(objects: str) -> ObjectNames:
-    folders = ((name, f"{objects}/{name}") for name in names_in(objects) if len(name) == 2)
-    loose = {name: names_in(folder) for name, folder in folders}
-    pack = f"{objects}/pack"
-    packs = {(name, size_of(f"{pack}/{name}")) for name in names_in(pack) if name.endswith(".pack")}
-    return ObjectNames(loose, frozenset(packs))
 
 
 class GitFolderGuard:
@@ -255,8 +243,11 @@ class RepositoryGuard(GitFolderGuard):
 
     def restore(self, before: ProtectedState) -> Tampering:
         restored = restore_state(self._layout, before, self._own, self._nested())
+        untrue: tuple[str, ...] = ()
+        if before.objects is not None:
+            untrue = move_untrue_aside(self._layout, before.objects, self._references.git)
         vanished = objects_missing(self._layout, before) and not self._is_complete()
-        return Tampering(restored, vanished)
+        return Tampering((*restored, *untrue), vanished)
 
     def read_only_paths(self) -> tuple[str, ...]:
         root = f"{self._layout.root}/"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lopen.base.clock import Clock
-from lopen.git import branches, commit_hooks, commits, ignores, trees
+from lopen.git import branches, commit_hooks, commits, ignores
 from lopen.git.branch_clone import BranchClone
 from lopen.git.branches import Branches
 from lopen.git.checkout import Checkout
@@ -229,7 +229,7 @@ class Repository(Checkout):
         head = self.head().commit
         tree = self.snapshot()
         refuse_leaks(self.leaks, purpose)
-        if head is not None and trees.tree_of(self._private.git(), head) == tree:
+        if head is not None and self.tree_of(head) == tree:
             saved = head
         else:
             saved = self._writer.write(tree, head, UNCOMMITTED + "\n", purpose=purpose)
@@ -257,7 +257,7 @@ class Repository(Checkout):
         if operation := branches.unfinished_operation(self.layout):
             raise GitError(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
         head = self.head().commit
-        tree = trees.tree_of(self.references.git, commit)
+        tree = self.tree_of(commit)
         now = self.snapshot()
         # Files first: if one is not writable, the branch is unchanged and the reset can be repeated.
         self.restore(tree, [change.path for change in self.changes(now, tree)])

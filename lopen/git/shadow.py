@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from lopen.base.clock import Clock
@@ -17,10 +18,11 @@ from lopen.git.commits import CommitInfo, write_commit
 from lopen.git.errors import GitError
 from lopen.git.layout import Layout, check_version
 from lopen.git.private import CopiedConfig, PrivateFolder, read_head
-from lopen.git.protection import GitFolderGuard
+from lopen.git.protection import GitFolderGuard, ProtectedState, Tampering
 from lopen.git.refs import Head, References
 from lopen.git.screening import KnownValues, SecretScreen
 from lopen.git.snapshot import Snapshots
+from lopen.git.stored_objects import move_untrue_aside, object_files
 from lopen.storage.temporary import TemporaryFolder
 
 # Nobody sees a shadow's commits; they only keep the latest tree.
@@ -47,7 +49,7 @@ class ShadowTree(Checkout):
         self._remove_from_base(exclude)
         tree = super().snapshot(exclude)
         base = self._base()
-        if not self.leaks and (base is None or trees.tree_of(self._private.git(), base) != tree):
+        if not self.leaks and (base is None or self.tree_of(base) != tree):
             self._set_base(tree)
         return tree
 
@@ -64,7 +66,7 @@ class ShadowTree(Checkout):
             return self._private.reader(also=theirs.layout.objects)
 
         def changes(before: str, after: str) -> tuple[trees.TreeChange, ...]:
-            return trees.changes(reader(), before, after, folders=True)
+            return trees.changes(reader(), self.layout, before, after)
 
         return BranchClone(folder, theirs, reader, changes, self._snapshots.copy_index)
 
@@ -99,6 +101,16 @@ class ShadowTree(Checkout):
     ) -> HookOutcome:
         return HookOutcome(True, "", tree, message)
 
+    def protected_state(self) -> ProtectedState:
+        return replace(super().protected_state(), shadow=object_files(self.layout))
+
+    def restore_protected(self, before: ProtectedState) -> Tampering:
+        found = super().restore_protected(before)
+        if before.shadow is None:
+            return found
+        untrue = move_untrue_aside(self.layout, before.shadow, self._private.git())
+        return replace(found, restored=(*found.restored, *untrue))
+
     def _remove_from_base(self, exclude: Mapping[str, str]) -> None:
         """Remove ignored and excluded files from the base, which would otherwise keep them in the next snapshot."""
         base = self._base()
@@ -107,7 +119,9 @@ class ShadowTree(Checkout):
         out = git.run("ls-files", "-z", "--cached", "--ignored", "--exclude-standard").fields()
         if base is not None and exclude:
             out += [
-                path for path, entry in trees.entries(git, base).items() if exclude.get(path) == entry.blob
+                path
+                for path, entry in trees.entries(git, self.layout, base).items()
+                if exclude.get(path) == entry.blob
             ]
         if out:
             listed = b"".join(os.fsencode(path) + b"\0" for path in out)

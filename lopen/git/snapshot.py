@@ -126,7 +126,7 @@ class Snapshots:
             self._private.reader(target).run("read-tree", tree)
 
     def _committed(self, path: str) -> bytes | None:
-        return file_at(self._private.git(), self._head, path)
+        return file_at(self._private.git(), self._layout, self._head, path)
 
     def refreshed(self) -> Path:
         """Return the base index, with the current file times of the work tree."""

@@ -9,15 +9,15 @@ from typing import Literal
 
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
-from lopen.git.git_files import loose_blob
 from lopen.git.layout import Layout
 from lopen.git.refs import require_id
+from lopen.git.stored_objects import tree_in, true_objects
 
 Kind = Literal["added", "modified", "deleted"]
 
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted"}
 GITLINK, FOLDER = "160000", "040000"
-_FEW_BLOBS = 50  # are looked for as files, which costs less than a process
+_READ_AT_ONCE = 500  # blobs held in memory
 _BIG_FILE = "2m"  # larger files count as binary in a diff
 
 
@@ -62,20 +62,33 @@ def is_work_tree_path(path: str) -> bool:
     return "\0" not in path and not any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
 
 
-def changes(git: GitCommand, before: str, after: str, *, folders: bool = False) -> tuple[TreeChange, ...]:
-    """Return the changes from one tree to the other, by path, those of `folders` too if asked for.
+def changes(git: GitCommand, layout: Layout, before: str, after: str) -> tuple[TreeChange, ...]:
+    """Return the changes from one tree (or commit) to the other, by path, those of folders too.
 
-    A rename is a deletion and an addition.
+    A rename is a deletion and an addition. Every tree that git compared is hashed.
+
+    Raises:
+        UntrueObject: one of them has another content than its id says.
     """
     if before == after:
         return ()
-    how = ("-r", "-t") if folders else ("-r",)
-    fields = git.run("diff-tree", *how, "-z", "--no-renames", require_id(before), require_id(after)).fields()
-    return tuple(_change(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
+    ends = require_id(before), require_id(after)
+    fields = git.run("diff-tree", "-r", "-t", "-z", "--no-renames", *ends).fields()
+    found = tuple(_change(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
+    read = [
+        id
+        for c in found
+        for id, mode in ((c.before, c.mode_before), (c.after, c.mode_after))
+        if id and mode == FOLDER
+    ]
+    stored = [name for name in ends if name != layout.empty_tree]
+    true_objects(git, layout, (*stored, *read), trees_of=stored)
+    return found
 
 
 def diff(
     git: GitCommand,
+    layout: Layout,
     before: str,
     after: str,
     *,
@@ -89,6 +102,7 @@ def diff(
     """
     if before == after or (paths is not None and not paths):
         return ""
+    _require_true_files(git, layout, before, after, paths)
     answer = git.with_options(config={"core.bigFileThreshold": _BIG_FILE}).run(
         "diff-tree",
         "-r",
@@ -110,26 +124,50 @@ def diff(
     return _cut(answer.stdout.decode("utf-8", "replace"), max_chars)
 
 
-def entries(git: GitCommand, tree: str) -> dict[str, TreeEntry]:
-    """Return every file of a tree: path → entry."""
-    found = {}
-    for field in git.run("ls-tree", "-r", "-z", "--full-tree", require_id(tree)).fields():
+def _require_true_files(
+    git: GitCommand, layout: Layout, before: str, after: str, paths: Sequence[str] | None
+) -> None:
+    """Hash what a diff of the two trees shows, folders in `paths` with what is below them."""
+    blobs = []
+    for change in changes(git, layout, before, after):
+        if paths is None or any(change.path == path or change.path.startswith(f"{path}/") for path in paths):
+            sides = (change.entry_before, change.entry_after)
+            blobs += [side.blob for side in sides if side and side.mode not in (GITLINK, FOLDER)]
+    require_true_blobs(git, layout, blobs)
+
+
+def require_true_blobs(git: GitCommand, layout: Layout, blobs: Sequence[str]) -> None:
+    """Hash the blobs; raise `UntrueObject` if one has another content than its id says."""
+    for start in range(0, len(blobs), _READ_AT_ONCE):
+        true_objects(git, layout, blobs[start : start + _READ_AT_ONCE])
+
+
+def entries(git: GitCommand, layout: Layout, tree: str) -> dict[str, TreeEntry]:
+    """Return every file of a tree (or commit): path → entry; raises `UntrueObject` as `changes` does."""
+    return _entries(git, layout, tree, "-r")
+
+
+def _entries(git: GitCommand, layout: Layout, tree: str, *which: str) -> dict[str, TreeEntry]:
+    """Return the files that `ls-tree -t` lists, having hashed every tree that it read."""
+    found, folders = {}, []
+    for field in git.run("ls-tree", "-t", "-z", "--full-tree", require_id(tree), *which).fields():
         meta, path = field.split("\t", 1)
-        mode, _, blob = meta.split(" ")
-        found[path] = TreeEntry(mode, blob)
+        mode, kind, blob = meta.split(" ")
+        if kind == "tree":
+            folders.append(blob)
+        else:
+            found[path] = TreeEntry(mode, blob)
+    stored = [tree] if tree != layout.empty_tree else []
+    true_objects(git, layout, (*stored, *folders), trees_of=stored)
     return found
 
 
-def file_at(git: GitCommand, tree: str, path: str) -> bytes | None:
+def file_at(git: GitCommand, layout: Layout, tree: str, path: str) -> bytes | None:
     """Return a file's content in the tree (a link's target); None if there is no such file."""
     if not is_work_tree_path(path):
         return None
-    fields = git.run("ls-tree", "-z", "--full-tree", require_id(tree), "--", path).fields()
-    found = [field for field in fields if field.split("\t", 1)[1] == path]
-    if not found:
-        return None
-    _, kind, blob = found[0].split("\t", 1)[0].split(" ")
-    return git.run("cat-file", "blob", blob).stdout if kind == "blob" else None
+    entry = _entries(git, layout, tree, "--", path).get(path)
+    return blob_contents(git, [entry.blob], layout).get(entry.blob) if entry else None
 
 
 def blob_sizes(git: GitCommand, blobs: Iterable[str]) -> dict[str, int]:
@@ -143,40 +181,26 @@ def blob_sizes(git: GitCommand, blobs: Iterable[str]) -> dict[str, int]:
 
 
 def blob_contents(git: GitCommand, blobs: Iterable[str], layout: Layout) -> dict[str, bytes]:
-    """Return blob id → content, without ids of other objects: read by one process, but for a few new ones."""
-    names = [require_id(blob) for blob in dict.fromkeys(blobs)]
-    found: dict[str, bytes] = {}
-    for name in names if len(names) <= _FEW_BLOBS else ():
-        if (content := loose_blob(layout.objects, name, layout.object_format)) is not None:
-            found[name] = content
-    wanted = "".join(f"{name}\n" for name in names if name not in found)
-    if not wanted:
-        return found
-    answer = git.run("cat-file", "--batch", stdin=wanted.encode()).stdout
-    at = 0
-    while at < len(answer):
-        end = answer.index(b"\n", at)
-        head = answer[at:end].decode("ascii", "replace").split(" ")
-        at = end + 1
-        if len(head) != 3:  # "<id> missing"
-            continue
-        size = int(head[2])
-        if head[1] == "blob":
-            found[head[0]] = answer[at : at + size]
-        at += size + 1
-    return found
+    """Return blob id → content, without ids of other objects.
+
+    Raises:
+        UntrueObject: a blob has another content than its id says.
+    """
+    found = true_objects(git, layout, blobs)
+    return {name: content for name, (kind, content) in found.items() if kind == "blob"}
 
 
-def tree_of(git: GitCommand, commit: str) -> str:
+def tree_of(git: GitCommand, layout: Layout, commit: str) -> str:
     """Return the tree of a commit.
 
     Raises:
         GitError: the commit does not exist.
+        UntrueObject: it has another content than its id says.
     """
-    answer = git.run("rev-parse", "--verify", "--quiet", f"{require_id(commit)}^{{tree}}", accept=(0, 1, 128))
-    if answer.exit_code:
-        raise GitError(f"commit {commit} does not exist", hint="see: git log --all", stderr=answer.stderr)
-    return answer.text
+    tree = tree_in(true_objects(git, layout, [commit]), commit)
+    if tree is None:
+        raise GitError(f"commit {commit} does not exist", hint="see: git log --all")
+    return tree
 
 
 def merged(git: GitCommand, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:

@@ -1,0 +1,213 @@
+"""Objects as a repository stores them, each read only if it has the hash that its name says.
+
+git trusts names: it hashes no object when it reads one, and writes none whose name is there. So a command that can write
+below `objects` could have git answer with other bytes than those that a commit holds. After a command lopen hashes the
+objects that it wrote and moves others aside; and what lopen decides by is hashed whenever it is read.
+See docs/reference/git.md#objects.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lopen.base.stat_cache import NONE, Signature, names_in, signature_at
+from lopen.git.command import GitCommand
+from lopen.git.errors import UntrueObject
+from lopen.git.git_files import read_or_empty
+from lopen.git.layout import Layout
+from lopen.git.refs import require_id
+
+ASIDE = "lopen-moved-aside"  # a folder beside `objects`
+_FEW = 50  # objects are looked for as files, which costs less than a process
+_TICKS_NS = 2_100_000_000  # more than a tick of the clock in which any file system keeps times
+_CLOCK_STEP_S = 0.5
+_TREE = "^{tree}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFiles:
+    """The files of a repository's objects at one moment."""
+
+    loose: Mapping[str, frozenset[str]]  # names by folder
+    others: Mapping[str, Signature]  # packs, and what git derives from them, by absolute path
+    at_ns: int
+    offset: float  # how far the clock is from the one that nobody sets, in seconds
+
+    @property
+    def packs(self) -> frozenset[tuple[str, int]]:
+        """The paths and sizes of the packs."""
+        return frozenset((path, found[3]) for path, found in self.others.items() if path.endswith(".pack"))
+
+
+def object_files(layout: Layout) -> ObjectFiles:
+    """List the files of the repository's own objects, not those of its alternates."""
+    objects = str(layout.objects)
+    folders = ((name, f"{objects}/{name}") for name in names_in(objects) if len(name) == 2)
+    loose = {name: names_in(folder) for name, folder in folders}
+    pack, graphs = f"{objects}/pack", f"{objects}/info/commit-graphs"
+    paths = [f"{folder}/{name}" for folder in (pack, graphs) for name in names_in(folder)]
+    others = {path: signature_at(path) for path in (*paths, f"{objects}/info/commit-graph")}
+    present = {path: found for path, found in others.items() if found}
+    return ObjectFiles(loose, present, time.time_ns(), time.time() - time.monotonic())
+
+
+def move_untrue_aside(layout: Layout, before: ObjectFiles, git: GitCommand) -> tuple[str, ...]:
+    """Move aside what a command wrote since `before` whose bytes have another name; return the paths.
+
+    What git derives from packs (commit graphs, bitmaps, lists of several packs) is removed if the command wrote it.
+    """
+    now = object_files(layout)
+    untrue = [path for name, path in _written(layout, before, now) if not _is_true(path, name, layout)]
+    packs = set()
+    for path in (path for path, found in now.others.items() if before.others.get(path) != found):
+        stem, suffix = os.path.splitext(path)
+        if suffix in (".pack", ".idx"):
+            packs.add(stem)
+        elif suffix not in (".keep", ".mtimes", ".promisor"):
+            untrue.append(path)
+    for stem in sorted(packs):
+        if (
+            os.path.lexists(f"{stem}.idx")
+            and git.run("verify-pack", f"{stem}.idx", accept=range(256)).exit_code
+        ):
+            untrue += [path for path in (f"{stem}.idx", f"{stem}.pack") if os.path.lexists(path)]
+    for path in untrue:
+        _move_aside(Path(path), layout)
+    return tuple(sorted(untrue))
+
+
+def _written(layout: Layout, before: ObjectFiles, now: ObjectFiles) -> Iterator[tuple[str, str]]:
+    """Yield (object id, path) of loose objects that are new, or whose change time is not older than `before`.
+
+    All of them where the clock was set, which makes change times useless.
+    """
+    every = abs(now.offset - before.offset) > _CLOCK_STEP_S
+    since = before.at_ns - _TICKS_NS
+    for folder, names in now.loose.items():
+        place, known = f"{layout.objects}/{folder}", before.loose.get(folder, NONE)
+        for name in names:
+            path = f"{place}/{name}"
+            with contextlib.suppress(OSError):
+                if every or name not in known or os.stat(path).st_ctime_ns >= since:
+                    yield folder + name, path
+
+
+def _is_true(path: str, name: str, layout: Layout) -> bool:
+    """Return True for a plain file that holds the object `name`, and for a file that git takes for no object."""
+    if len(name) != len(layout.empty_tree):
+        return True  # tmp_obj_…, which a killed git leaves
+    try:
+        plain = stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return True
+    return plain and _whole(Path(path), name, layout.object_format) is not None
+
+
+def _whole(path: Path, name: str, object_format: str) -> bytes | None:
+    """Return a loose object with its header; None unless the file holds exactly the object `name`."""
+    try:
+        whole = zlib.decompress(read_or_empty(path))
+    except zlib.error:
+        return None
+    return whole if hashlib.new(object_format, whole, usedforsecurity=False).hexdigest() == name else None
+
+
+def _move_aside(path: Path, layout: Layout) -> None:
+    aside = layout.objects.parent / ASIDE
+    aside.mkdir(mode=0o700, exist_ok=True)
+    path.parent.chmod(path.parent.stat().st_mode | stat.S_IRWXU)
+    path.replace(aside / f"{path.parent.name}{path.name}")
+
+
+def loose_object(layout: Layout, name: str) -> tuple[str, bytes] | None:
+    """Return the kind and content of an object that has a file of its own; None unless it has the hash `name`."""
+    whole = _whole(layout.objects / name[:2] / name[2:], name, layout.object_format)
+    if whole is None:
+        return None
+    head, _, content = whole.partition(b"\0")
+    return head.partition(b" ")[0].decode("ascii", "replace"), content
+
+
+def true_objects(
+    git: GitCommand, layout: Layout, names: Iterable[str], *, trees_of: Iterable[str] = ()
+) -> dict[str, tuple[str, bytes]]:
+    """Return object id → (kind, content) of the objects that exist, and the trees of those of `trees_of`.
+
+    One process reads them, but for a few new ones.
+
+    Raises:
+        UntrueObject: the bytes of an object have another hash than its name.
+    """
+    wanted = [require_id(name) for name in dict.fromkeys(names)]
+    found: dict[str, tuple[str, bytes]] = {}
+    for name in wanted if len(wanted) <= _FEW else ():
+        if (known := loose_object(layout, name)) is not None:
+            found[name] = known
+    rest = [name for name in wanted if name not in found]
+    for name in dict.fromkeys(trees_of):
+        tree = tree_in(found, name)
+        if tree is None:  # read with its commit, which saves a process
+            rest.append(name + _TREE)
+        elif tree not in found and (known := loose_object(layout, tree)) is not None:
+            found[tree] = known
+    _read(git, layout, rest, found)
+    trees = (tree_in(found, name) for name in dict.fromkeys(trees_of))
+    # git answers that a tree is missing where it notices, on the way from a commit, that it is untrue.
+    _read(git, layout, [tree for tree in trees if tree and tree not in found], found)
+    return found
+
+
+def tree_in(found: Mapping[str, tuple[str, bytes]], name: str) -> str | None:
+    """Return the tree of the commit or tree `name` in what `true_objects` returned; None if there is none."""
+    kind, content = found.get(name, ("", b""))
+    if kind == "commit":
+        return content.partition(b"\n")[0].removeprefix(b"tree ").decode("ascii", "replace")
+    return name if kind == "tree" else None
+
+
+def _read(git: GitCommand, layout: Layout, names: list[str], found: dict[str, tuple[str, bytes]]) -> None:
+    """Add what `names` name to `found`."""
+    if not names:
+        return
+    answer = git.run("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode()).stdout
+    for name, kind, content in _listed(answer):
+        _require_true(name, kind, content, layout)
+        found[name] = kind, content
+
+
+def _listed(answer: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """Yield (id, kind, content) of what `cat-file --batch` wrote, without what is missing."""
+    at = 0
+    while at < len(answer):
+        end = answer.index(b"\n", at)
+        head = answer[at:end].decode("ascii", "replace").split(" ")
+        at = end + 1
+        if len(head) != 3:  # "<id> missing"
+            continue
+        size = int(head[2])
+        yield head[0], head[1], answer[at : at + size]
+        at += size + 1
+
+
+def _require_true(name: str, kind: str, content: bytes, layout: Layout) -> None:
+    digest = hashlib.new(layout.object_format, f"{kind} {len(content)}\0".encode(), usedforsecurity=False)
+    digest.update(content)
+    if digest.hexdigest() == name:
+        return
+    path = layout.objects / name[:2] / name[2:]
+    is_loose = path.exists()
+    if is_loose:
+        _move_aside(path, layout)
+    where = f"lopen moved it to {layout.objects.parent / ASIDE}; " if is_loose else ""
+    raise UntrueObject(
+        f"the git object {name} does not hold what its name says: a command replaced it, or the disk failed",
+        hint=f"{where}if git fsck finds objects missing, fetch them from another clone; then: lopen resume",
+    )

@@ -1,0 +1,53 @@
+"""A model whose commands have git answer with other bytes than those that a commit holds completes nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tools
+from tests.project import code, plan, verified
+
+BAD, GOOD = "def add(a, b):\n    return 4\n", "def add(a, b):\n    return a + b\n"
+
+
+def stored_as(name_of: str, content: str, objects: str) -> tuple[str, dict[str, str]]:
+    """Return the call that stores `content` under the name of `name_of`."""
+    whole = [b"blob %d\0%s" % (len(text.encode()), text.encode()) for text in (name_of, content)]
+    name = hashlib.sha1(whole[0], usedforsecurity=False).hexdigest()
+    place, data = f"{objects}/{name[:2]}", base64.b64encode(zlib.compress(whole[1])).decode()
+    line = f"mkdir -p {place}; rm -f {place}/{name[2:]}; echo {data} | base64 -d > {place}/{name[2:]}"
+    return "run_command", {"command": line}
+
+
+@pytest.mark.parametrize(
+    ("mode", "objects"),
+    [("none", ".git/objects"), ("landlock", ".git/objects"), ("none", ".lopen/cache/shadow/objects")],
+)
+def test_a_lying_object_store_completes_nothing(make_project: MakeProject, mode: str, objects: str) -> None:
+    _, *tests = code()
+    written = [("write_file", {"path": "calc.py", "content": BAD}), *tests]
+    check, judge, complete = verified("calc-t1")
+    project = make_project(
+        [
+            plan(),
+            tools(stored_as(BAD, GOOD, objects)),
+            tools(*written, check, judge),
+            tools(stored_as(BAD, BAD, objects)),
+            tools(complete),
+        ],
+        LOPEN_SANDBOX__MODE=mode,
+        LOPEN_GIT__ENABLED=str(objects.startswith(".git")).lower(),
+    )
+    project.specify()
+
+    ran = project.approved_run()
+
+    assert ran.code == 1, ran.out
+    assert "put back" in project.lopen("log").out
+    assert project.read("calc.py") == BAD
+    assert project.oracle_requests == []

@@ -1,0 +1,107 @@
+"""Objects whose bytes are not those that their name is the hash of: found after the command, else when they are read."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lopen.base.clock import FakeClock
+from lopen.git.errors import UntrueObject
+from lopen.git.repository import Repository
+from lopen.git.stored_objects import ASIDE
+from tests.git.conftest import run_git
+
+NEW = b"print('good')\n"
+
+
+def stored(kind: str, content: bytes) -> bytes:
+    return b"%s %d\0%s" % (kind.encode(), len(content), content)
+
+
+def lie(objects: Path, name: str, kind: str, content: bytes) -> Path:
+    """Store other bytes under the name of an object."""
+    place = objects / name[:2] / name[2:]
+    place.parent.mkdir(exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.write_bytes(zlib.compress(stored(kind, content)))
+    return place
+
+
+def test_a_command_s_untrue_object_is_moved_aside(root: Path, repository: Repository) -> None:
+    name = hashlib.sha1(stored("blob", NEW), usedforsecurity=False).hexdigest()
+    before = repository.protected_state()
+    place = lie(root / ".git/objects", name, "blob", b"bad\n")
+    found = repository.restore_protected(before)
+    assert (found.restored, found.objects_vanished) == ((str(place),), False)
+    assert (root / ".git" / ASIDE / name).is_file()
+    (root / "src/app.py").write_bytes(NEW)
+    assert repository.file_at(repository.snapshot(), "src/app.py") == NEW
+    assert "mismatch" not in run_git(root, "fsck")
+
+
+def test_an_object_that_head_needs_ends_the_run(root: Path, repository: Repository) -> None:
+    before = repository.protected_state()
+    lie(root / ".git/objects", run_git(root, "rev-parse", "HEAD:README"), "blob", b"bad\n")
+    assert repository.restore_protected(before).objects_vanished
+
+
+def test_an_untrue_pack_and_derived_files_are_moved_aside(
+    root: Path, repository: Repository, tmp_path: Path
+) -> None:
+    before = repository.protected_state()
+    run_git(root, "gc", "-q")
+    run_git(root, "commit-graph", "write")
+    run_git(root, "multi-pack-index", "write")
+    honest = repository.restore_protected(before).restored
+    assert {Path(path).suffix for path in honest} <= {"", ".bitmap", ".rev"}, "the true pack stays"
+    before = repository.protected_state()
+    (root / "src/app.py").write_bytes(NEW)
+    good, wrong = run_git(root, "hash-object", "-w", "src/app.py"), "0" * 40
+    base = root / ".git/objects/pack/pack"
+    packed = tmp_path / "names"
+    packed.write_text(good)
+    made = run_git(
+        root, "-c", 'alias.p=!f() { git pack-objects -q "$1" < "$2"; }; f', "p", str(base), str(packed)
+    )
+    index = base.with_name(f"pack-{made}.idx")
+    index.chmod(0o644)
+    index.write_bytes(index.read_bytes().replace(bytes.fromhex(good), bytes.fromhex(wrong)))
+    found = repository.restore_protected(before)
+    assert str(index) in found.restored
+    assert not index.exists()
+    assert repository.file_at(repository.snapshot(), "src/app.py") == NEW
+
+
+READINGS: dict[str, tuple[str, Callable[[Repository, str, str], object]]] = {
+    "a file": ("HEAD:src/app.py", lambda r, old, new: r.file_at(new, "src/app.py")),
+    "many blobs": ("HEAD:README", lambda r, old, new: r.blob_contents(e.blob for e in r.entries(new).values())),
+    "a diff": ("HEAD:src/app.py", lambda r, old, new: r.diff(old, new)),
+    "the old side of a diff": ("HEAD~:src/app.py", lambda r, old, new: r.diff(old, new)),
+    "changes by a folder": ("HEAD:src", lambda r, old, new: r.changes(old, new)),
+    "changes by the old tree": ("HEAD~^{tree}", lambda r, old, new: r.changes(old, new)),
+    "changes by a commit": ("HEAD", lambda r, old, new: r.changes(old, new)),
+    "the list of files": ("HEAD:src", lambda r, old, new: r.entries(new)),
+    "a commit's tree": ("HEAD", lambda r, old, new: r.tree_of(new)),
+    "a new commit": ("HEAD:src", lambda r, old, new: r.merge_commit(r.tree_of(new), old, new, "Merge\n")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_what_a_killed_run_left_is_never_read(root: Path, clock: FakeClock, reading: str) -> None:
+    (root / "src/app.py").write_bytes(NEW)
+    run_git(root, "commit", "-qam", "New")
+    what, read = READINGS[reading]
+    name, kind = run_git(root, "rev-parse", what), run_git(root, "cat-file", "-t", what)
+    old, new = run_git(root, "rev-parse", "HEAD~"), run_git(root, "rev-parse", "HEAD")
+    content = {"blob": b"bad\n", "tree": b"", "commit": b""}[kind]
+    if kind == "commit":
+        content = run_git(root, "cat-file", "commit", old).encode() + b"\n"
+    lie(root / ".git/objects", name, kind, content)
+    repository = Repository.open(root, clock=clock)
+    with pytest.raises(UntrueObject, match=name):
+        read(repository, old, new)
+    assert (root / ".git" / ASIDE / name).is_file()
