@@ -78,7 +78,12 @@ class MutationCheck:
         return ", ".join(self.readers[:LISTED]) + more
 
     def finding(self, *, blocks: bool) -> Finding | None:
-        """Return what the builder is told where the tests notice nothing: an error if it `blocks`; else None."""
+        """Return what the builder is told where the tests notice nothing, or had nothing to notice; else None.
+
+        Where it `blocks`, that the tests notice nothing is an error.
+        """
+        if not self.made and blocks:
+            return Finding("warning", f"{self.reason}: look at how the tests reach this code")
         if not self.nothing_noticed:
             return None
         first = self.survivors[0]

@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
 from lopen.test_integrity.detect import looks_like_test
+from lopen.test_integrity.misplaced_code import product_among_tests
 from lopen.test_integrity.suite import FileChange, words
 from lopen.test_integrity.syntax import BRANCHES, FUNCTIONS, ParsedFile, ancestors, unwrapped
 from lopen.test_integrity.unread import MAX_CHARS
@@ -98,31 +99,32 @@ class Mutant:
 def mutants(changes: Sequence[FileChange], most: int = MOST) -> tuple[Mutant, ...]:
     """Return at most `most` mutants of the functions that differ between the two sides, by path and line.
 
-    Each function gets its turn; in one, kinds take turns, and lines that the change added come first. Tests,
-    configuration, generated files and languages without a grammar have none.
+    Each function gets its turn; in one, kinds take turns, and lines that the change added come first. Tests and their
+    support, configuration, generated files and languages without a grammar have none.
     """
+    product = product_among_tests(changes)
     per_function = [
         (hashlib.sha256(f"{change.path}\0{function}".encode("utf-8", "replace")).hexdigest(), edits)
         for change in changes
-        for function, edits in _functions(change)
+        for function, edits in _functions(change, product=change.path in product)
     ]
     turns = zip_longest(*(edits for _, edits in sorted(per_function, key=lambda pair: pair[0])))
     chosen = [mutant for turn in turns for mutant in turn if mutant is not None][:most]
     return tuple(sorted(chosen, key=lambda m: (m.path, m.start, m.end)))
 
 
-def language_of(path: str) -> str | None:
-    """Return the grammar for a source file's mutants, None where it has none."""
-    if looks_like_test(path) or _NOT_CODE.search(path):
+def language_of(path: str, *, product: bool = False) -> str | None:
+    """Return the grammar for a source file's mutants, None where it has none. `product`: it is no test, whatever its name."""
+    if _NOT_CODE.search(path) or (looks_like_test(path) and not product):
         return None
     return _LANGUAGES.get(path.rpartition(".")[2])
 
 
-def _functions(change: FileChange) -> Iterator[tuple[str, list[Mutant]]]:
+def _functions(change: FileChange, *, product: bool) -> Iterator[tuple[str, list[Mutant]]]:
     """Yield the changed functions of a file as source text, with the mutants of each in the order of their worth."""
     old_lines = {line.strip() for line in (change.before or "").encode("utf-8", "replace").split(b"\n")}
     lines = (change.after or "").encode("utf-8", "replace").split(b"\n")
-    for after, node in changed_functions(change):
+    for after, node in changed_functions(change, product=product):
         counts: Counter[tuple[bool, Kind]] = Counter()
         ranked = []
         for kind, mutant in _edits(after, node, change.path):
@@ -133,9 +135,9 @@ def _functions(change: FileChange) -> Iterator[tuple[str, list[Mutant]]]:
             yield after.of(node), [mutant for *_, mutant in sorted(ranked, key=lambda row: row[:3])]
 
 
-def changed_functions(change: FileChange) -> Iterator[tuple[ParsedFile, Node]]:
+def changed_functions(change: FileChange, *, product: bool = False) -> Iterator[tuple[ParsedFile, Node]]:
     """Yield the outermost functions that a change adds or rewrites; none of a file that cannot be read for certain."""
-    language = language_of(change.path)
+    language = language_of(change.path, product=product)
     after = _parsed(change.after, language)
     if after is None or after.root.has_error or "\ufffd" in (change.after or ""):
         return

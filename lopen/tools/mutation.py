@@ -21,8 +21,8 @@ from lopen.oracle.runner_output import failed_tests
 from lopen.sandbox.command import Command, CommandResult
 from lopen.storage.audit import AuditTrail, VerificationRecord
 from lopen.storage.journal import Journal
-from lopen.test_integrity.mutants import Mutant, mutants
-from lopen.test_integrity.mutation_controls import did_not_compile, inserted, neutral_edit
+from lopen.test_integrity.mutants import Mutant, language_of, mutants
+from lopen.test_integrity.mutation_controls import did_not_compile, inserted, neutral_edit, one_line_edit
 from lopen.test_integrity.suite import FileChange
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands, Runs
@@ -38,7 +38,9 @@ UNSTABLE = "the tests do not pass a second time on the same files, so a failure 
 SLOW = f"the tests took {{:.0f}} s; mutants are tried where they take less than {LONGEST_TESTS_S:.0f} s"
 ENOUGH = "the tests notice faults; the verdicts on the tasks tell how many"
 OUT_OF_TIME = f"the time of the check, {TOTAL_S:.0f} s, was over"
+MOST_NAMED = 10
 NOT_COMPILED = "the compiler refused them"
+NO_FUNCTION = "no mutants were made: no changed function was found in {}"
 TEXT_TELLS = "the test command fails when only the code's text changes, and names no test that fails: its failures tell nothing"
 
 Edits = Mapping[str, Callable[[bytes], bytes]]  # by path
@@ -68,13 +70,14 @@ class MutationRunner:
     def check(
         self, base: str, changes: Sequence[FileChange], tests: TestRun, *, first: bool = False
     ) -> MutationCheck | None:
-        """Return what the tests notice of mutants of `changes`, as stored or by running them; None without mutants.
+        """Return what the tests notice of mutants of `changes`, as stored or by running them; None without changed code.
 
         With `first`, stop when one is noticed.
         """
         chosen = mutants(changes)
         if not chosen:
-            return None
+            code = sorted(c.path for c in changes if c.after is not None and language_of(c.path))
+            return MutationCheck(0, reason=NO_FUNCTION.format(", ".join(code[:MOST_NAMED]))) if code else None
         known = self.audit.mutation_checked(base, tests.tree, tests.command)
         if known is not None:
             return mutation_from_json(known)
@@ -85,7 +88,8 @@ class MutationRunner:
             self.journal.tell(
                 Notice("info", f"trying the tests on {len(chosen)} mutants, {TOTAL_S:.0f} s at most")
             )
-            neutral = {c.path: neutral_edit(c) for c in changes if any(m.path == c.path for m in chosen)}
+            mutated = [c for c in changes if any(m.path == c.path for m in chosen)]
+            neutral = [{c.path: each(c) for c in mutated} for each in (neutral_edit, one_line_edit)]
             found = self._run(chosen, neutral, tests, first=first)
         task = self.journal.session.task
         record = VerificationRecord(
@@ -100,7 +104,7 @@ class MutationRunner:
     def _run(
         self,
         chosen: Sequence[Mutant],
-        neutral: Mapping[str, Mapping[int, bytes]],
+        neutral: Sequence[Mapping[str, Mapping[int, bytes]]],
         tests: TestRun,
         *,
         first: bool,
@@ -111,16 +115,21 @@ class MutationRunner:
         rooms = self.room.beside(1 if alone else self._room_count(tests.tree, len(chosen)))
         with self.commands.guarded() as run:
             batch = _Batch(self, tests, run, self.clock.monotonic() + TOTAL_S, first)
-            text_alone: Edits = {path: partial(inserted, insertions=each) for path, each in neutral.items()}
-            same, changed = batch.results(rooms, [{}, text_alone])
+            texts: list[Edits] = [
+                {path: partial(inserted, insertions=each) for path, each in edits.items()}
+                for edits in neutral
+            ]
+            same, changed = batch.results(rooms, [{}, texts[0]])
             if same is None or same.failed:
                 return MutationCheck(len(chosen), reason=OUT_OF_TIME if same is None else UNSTABLE)
-            if changed is not None and changed.failed:
-                if not changed.names:
-                    return MutationCheck(len(chosen), reason=TEXT_TELLS)
-                batch.readers = changed.names
             batch.mutating = True
-            results = batch.results(rooms, [{m.path: m.applied} for m in chosen])
+            results = (
+                batch.results(rooms, [{m.path: m.applied} for m in chosen]) if batch.learn(changed) else []
+            )
+            batch.mutating, some = False, batch.noticed
+            # last, for tests that compare times of files; as small as a mutant, for those that count lines
+            if not results or (some and not batch.learn(*batch.results(rooms[:1], [texts[1]]))):
+                return MutationCheck(len(chosen), reason=TEXT_TELLS)
             ran = [
                 MutantOutcome(m.path, m.line, m.was, m.now, batch.counts(result))
                 for m, result in zip(chosen, results, strict=True)
@@ -173,6 +182,12 @@ class _Batch:
         """Why not all mutants ran."""
         return OUT_OF_TIME if self.out_of_time else ENOUGH if self.first and self.noticed else NOT_COMPILED
 
+    def learn(self, control: _Outcome | None) -> bool:
+        """Note which tests fail though only the text changed; return False where the failure names none."""
+        if control is not None and control.failed:
+            self.readers |= control.names
+        return control is None or not control.failed or bool(control.names)
+
     def counts(self, result: _Outcome) -> bool:
         """Return True if a test failed that does not fail whenever the text changes."""
         return result.failed and not (self.readers and result.names and result.names <= self.readers)
@@ -193,7 +208,7 @@ class _Batch:
     def _work(
         self, room: CleanRoom, pending: Iterator[tuple[int, Edits]], results: list[_Outcome | None]
     ) -> None:
-        while not (self.cancelled.is_set() or (self.first and self.noticed)):
+        while not (self.cancelled.is_set() or (self.mutating and self.first and self.noticed)):
             with self._taking:
                 number, edits = next(pending, (-1, {}))
             if number < 0:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lopen.test_integrity import FileChange
 from lopen.test_integrity.mutants import MOST, mutants
-from lopen.test_integrity.mutation_controls import did_not_compile
+from lopen.test_integrity.mutation_controls import (
+    did_not_compile,
+    inserted,
+    neutral_edit,
+    one_line_edit,
+)
 from tests.test_integrity.test_corpus import ENTRIES
 
 # path, source, the edits as `was -> now` in their order
@@ -129,3 +136,48 @@ def test_any_text_has_its_mutants_without_error(change: FileChange, data: st.Dat
 
     for mutant in mutants([FileChange(name, change.before, text[:end])]):
         assert mutant.applied(text[:end].encode()) != text[:end].encode()
+
+
+# code, what the change adds to it, and whether the file has mutants
+MISPLACED = {
+    "support": ("test_helpers.py", "from test_helpers import f", True),
+    "a package": ("tests/impl.py", "from tests.impl import f", True),
+    "a part of a package": ("tests/impl.py", "from tests import other, impl", True),
+    "a script": ("test/impl.js", "const { f } = require('./test/impl');", True),
+    "another file": ("test_helpers.py", "from helpers import f", False),
+}
+
+
+@pytest.mark.parametrize("what", MISPLACED)
+def test_product_code_named_like_a_test_has_mutants(what: str) -> None:
+    path, line, made = MISPLACED[what]
+    text = (
+        "def f(a):\n    return a + 1\n"
+        if path.endswith(".py")
+        else "exports.f = function (a) {\n  return a + 1;\n};\n"
+    )
+    end = path.rpartition(".")[2]
+    changes = [FileChange(f"calc.{end}", None, f"{line}\n"), FileChange(path, None, text)]
+    test = FileChange(f"tests/test_calc.{end}", None, f"{line}\n")
+
+    assert bool(mutants(changes)) is made
+    assert mutants([*changes, test]) == ()
+
+
+def test_neutral_edits_touch_the_text_alone() -> None:
+    text = (
+        'def f(a):\n    """A."""\n    if a:\n        a += 1\n    b = """\n    c = 1\n"""\n    return a + 2\n'
+    )
+    change = FileChange("calc.py", None, text)
+
+    whole, line = (inserted(text.encode(), edit(change)) for edit in (neutral_edit, one_line_edit))
+
+    assert line.decode() == text.replace("a += 1", "a += 1  #")
+    results = []
+    for each in (text.encode(), whole):
+        names: dict[str, Any] = {}
+        exec(each, names)  # noqa: S102  # what it does is what is compared
+        results.append([names["f"](given) for given in (0, 3)])
+    assert results[0] == results[1]
+    assert (whole.count(b"return a + 2  #"), whole.count(b"\n    c = 1\n")) == (1, 1)
+    assert all(sign in whole for sign in (b" and __traceback_info__ + 1\n", b" and not "))
