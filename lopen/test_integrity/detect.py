@@ -18,6 +18,7 @@ from lopen.test_integrity.python import adapter as python
 from lopen.test_integrity.python.hollow_tests import hollow_findings
 from lopen.test_integrity.python.names import module_name
 from lopen.test_integrity.python.pytest_plugins import plugin_findings
+from lopen.test_integrity.python.rebound import rebound_findings
 from lopen.test_integrity.python.replaced_framework import replaced_framework_findings
 from lopen.test_integrity.python.stand_ins import patch_findings, shadowing_findings, stub_findings
 from lopen.test_integrity.rust import adapter as rust
@@ -64,6 +65,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += shadowing_findings(changes)
     findings += replaced_framework_findings(readable)
     findings += hollow_findings(readable)
+    findings += rebound_findings(readable)
     findings += moved_import_findings(readable)
     findings += passed_over_findings(changes)
     tests = frozenset(c.path for c in changes if looks_like_test(c.path))

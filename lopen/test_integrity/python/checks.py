@@ -124,7 +124,7 @@ class _Walk:
         self.block(node.body, inner, condition)
 
     def _try(self, node: ast.Try | ast.TryStar, kind: Kind, condition: str) -> None:
-        swallowed = any(_swallows(handler) for handler in node.handlers)
+        swallowed = any(map(_swallows, node.handlers)) or any(map(_ends_there, node.finalbody))
         self.block(node.body, _worse(kind, "swallowed" if swallowed else "real"), condition)
         for handler in node.handlers:
             self.block(handler.body, kind, "an exception")
@@ -168,6 +168,8 @@ class _Walk:
     def _is_idle(self, node: ast.expr, statement: ast.stmt) -> bool:
         """Return True if an expression does not run what stands in it."""
         match node:
+            case ast.Lambda() if isinstance(statement, ast.Expr):
+                return True
             case ast.Lambda():
                 targets = statement.targets if isinstance(statement, ast.Assign) else []
                 names = [target.id for target in targets if isinstance(target, ast.Name)]
@@ -279,6 +281,11 @@ def _fails(node: ast.AST) -> bool:
     )
 
 
+def _ends_there(node: ast.stmt) -> bool:
+    """Return True if a `finally` leaves by itself, and a failed assertion with it."""
+    return isinstance(node, ast.Return | ast.Break | ast.Continue)
+
+
 def _swallows_in_context(node: ast.expr) -> bool:
     """`contextlib.suppress` and `pytest.raises` of what an assertion raises."""
     if not isinstance(node, ast.Call):
@@ -287,4 +294,6 @@ def _swallows_in_context(node: ast.expr) -> bool:
     if name == "suppress":
         return any(ast.unparse(argument) in _CATCH_ALL for argument in node.args)
     kinds = [k for a in node.args[:1] for k in (a.elts if isinstance(a, ast.Tuple) else [a])]
-    return name in {"raises", "assertRaises"} and any(ast.unparse(kind) in _CATCH_ALL for kind in kinds)
+    return name in {"raises", "assertRaises", "assertRaisesRegex"} and any(
+        ast.unparse(kind) in _CATCH_ALL for kind in kinds
+    )

@@ -41,12 +41,12 @@ def stub_findings(
     old, new = parsed(change.before or ""), parsed(change.after or "")
     if old is None or new is None:
         return
-    was, now = _imports(old), _imports(new)
+    was, now = imported_names(old), imported_names(new)
     defined = _definitions(new, was)
     known = {*_definitions(old, defined), *removed}
     for name, module in was.items():
         definition = defined.get(name)
-        if definition is None or name in known or not _is_code(module):
+        if definition is None or name in known or not is_code(module):
             continue
         if definition.tokens & {bound for bound, source in now.items() if _same(source, module)} - {name}:
             continue  # a wrapper around the code itself
@@ -60,7 +60,7 @@ def stub_findings(
         yield Finding("error" if severe else "warning", message, change.path, definition.line)
 
 
-def _is_code(module: str) -> bool:
+def is_code(module: str) -> bool:
     """Return True if a module may hold the code under test."""
     top = module.partition(".")[0]
     return top not in sys.stdlib_module_names and top not in _FOREIGN and not _SUPPORT.search(module)
@@ -70,7 +70,7 @@ def _same(module: str, other: str) -> bool:
     return module == other or module.startswith(f"{other}.") or other.startswith(f"{module}.")
 
 
-def _imports(tree: ast.Module) -> dict[str, str]:
+def imported_names(tree: ast.Module) -> dict[str, str]:
     """Names that a file's top imports, with what they name."""
     found: dict[str, str] = {}
     for node, _ in executed(tree.body):
@@ -122,7 +122,7 @@ def patch_findings(change: FileChange, written: Mapping[str, Collection[str]]) -
 
 def _patches(tree: ast.Module) -> Iterator[tuple[str, str, str, int]]:
     """Replacements at a file's top: the statement, the module, the name in it, the line."""
-    imports = _imports(tree)
+    imports = imported_names(tree)
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     for node, _ in executed(tree.body):
         for target, value in _replacements(node):
@@ -136,7 +136,7 @@ def _patches(tree: ast.Module) -> Iterator[tuple[str, str, str, int]]:
             stands_in = (
                 value is None or _is_double(value) or (isinstance(value, ast.Name) and value.id in defined)
             )
-            if module and stands_in and _is_code(module):
+            if module and stands_in and is_code(module):
                 yield ast.unparse(node), module, name, node.lineno
 
 

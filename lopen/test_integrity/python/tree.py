@@ -253,6 +253,8 @@ def is_used(function: Function, root: Function) -> bool:
             for n in ast.walk(root)
             if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)
         }
+    # a name that stands alone runs nothing
+    lost |= {id(n.value) for n in ast.walk(root) if isinstance(n, ast.Expr)}
     names = (n for n in ast.walk(root) if isinstance(n, ast.Name) and n.id == function.name)
     return any(id(name) not in lost for name in names)
 
