@@ -6,8 +6,11 @@ GitPython's `Git` starts the process. It cannot drop inherited variables, so `en
 from __future__ import annotations
 
 import os
+import shlex
+import stat
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +20,10 @@ from lopen.base.clock import Clock
 from lopen.base.trusted_programs import find_program
 from lopen.git.errors import GitError, GitTimedOut, lock_in, translate
 
-TIMEOUT_S = 300.0  # a named pipe called .gitignore would otherwise block git forever
+TIMEOUT_S = 300.0
+STALLED_S = 3.0  # after which lopen looks for a pipe that git may be reading
+_READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules", ".mailmap"})
+_MOST_FOLDERS = 200_000
 GRACE_S = 5.0
 _GITPYTHON_VARIABLE = "GIT_PYTHON_GIT_EXECUTABLE"
 # git does not report that a lock was released, so lopen retries with growing waits.
@@ -132,7 +138,13 @@ class GitCommand:
         argv = [*_env_command(variables), self.executable, *arguments]
         process = _start(argv, self.executable, self.folder, variables)
         try:
-            stdout, stderr = process.communicate(stdin, timeout=TIMEOUT_S)
+            try:
+                stdout, stderr = process.communicate(stdin, timeout=STALLED_S)
+            except subprocess.TimeoutExpired:
+                if pipe := pipe_below(self.folder):
+                    _end(process)
+                    raise _stalled_by(pipe) from None
+                stdout, stderr = process.communicate(timeout=TIMEOUT_S - STALLED_S)
         except subprocess.TimeoutExpired:
             _end(process)
             raise GitTimedOut(
@@ -153,6 +165,25 @@ def as_variables(config: Mapping[str, str]) -> dict[str, str]:
     entries = {f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(config)}
     entries |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(config.values())}
     return entries | {"GIT_CONFIG_COUNT": str(len(config))}
+
+
+def pipe_below(root: Path) -> Path | None:
+    """Return a named pipe, socket or device where git looks for a file of its own, which would hold it forever."""
+    for count, (folder, folders, names) in enumerate(os.walk(root)):
+        for name in _READ_BY_GIT.intersection(names):
+            with suppress(OSError):
+                mode = os.stat(f"{folder}/{name}").st_mode
+                if not stat.S_ISREG(mode):
+                    return Path(folder, name)
+        folders[:] = [name for name in folders if name != ".git"] if count < _MOST_FOLDERS else []
+    return None
+
+
+def _stalled_by(pipe: Path) -> GitTimedOut:
+    return GitTimedOut(
+        f"git cannot read {pipe}: it is a named pipe, a socket or a device",
+        hint=f"remove it: rm {shlex.quote(str(pipe))}; then: lopen resume",
+    )
 
 
 def _end(process: Any) -> None:

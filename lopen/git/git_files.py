@@ -97,14 +97,14 @@ def remove_stale_locks(layout: Layout, branch: str) -> tuple[str, ...]:
         layout.common_dir / f"{HEADS}{branch}.lock",
     )
     found = [lock for lock in candidates if lock.is_file()]
-    if not found or _git_is_running((layout.root, layout.git_dir, layout.common_dir)):
+    if not found or git_is_running((layout.root, layout.git_dir, layout.common_dir)):
         return ()
     for lock in found:
         lock.unlink(missing_ok=True)
     return tuple(map(str, found))
 
 
-def _git_is_running(folders: tuple[Path, ...]) -> bool:
+def git_is_running(folders: tuple[Path, ...]) -> bool:
     """Return True if a git process may work in one of the folders; without `/proc`, if any git process runs."""
     if not _PROC.is_dir():
         listed = subprocess.run(["/bin/ps", "-axo", "comm="], capture_output=True, text=True, check=False)

@@ -17,12 +17,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from lopen.base.stat_cache import NONE, Kept, is_folder, keep_below, listed, names_in
-from lopen.git.git_files import replace_if_different
+from lopen.git.git_files import git_is_running, replace_if_different
 from lopen.git.layout import Layout
 from lopen.git.nested import NO_NESTED, Nested, find_configured, find_nested
 from lopen.git.refs import References
 from lopen.git.snapshot import Snapshots
-from lopen.git.stored_objects import ObjectFiles, move_untrue_aside, object_files
+from lopen.git.stored_objects import ObjectFiles, move_untrue_aside, object_files, objects_missing
 
 _GIT_DIR_FILES = (
     "HEAD",
@@ -67,6 +67,7 @@ class ProtectedState:
     files: Mapping[str, Kept]  # by absolute path
     objects: ObjectFiles | None = None
     shadow: ObjectFiles | None = None  # of lopen's private history in the project
+    locks: frozenset[str] = NONE  # of git, by absolute path
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def read_state(layout: Layout, own: str = "", nested: Nested = NO_NESTED) -> Pro
     With `own` (a full reference name), other shared references and other work trees are left out. Of `nested`
     repositories only the files that determine which programs git starts are read.
     """
-    return ProtectedState(_files(layout, own, nested), object_files(layout))
+    return ProtectedState(_files(layout, own, nested), object_files(layout), locks=_locks(layout, own))
 
 
 def _files(layout: Layout, own: str, nested: Nested) -> dict[str, Kept]:
@@ -153,16 +154,21 @@ def _restore_once(before: ProtectedState, now: Mapping[str, Kept]) -> set[str]:
     return added | lost
 
 
-def objects_missing(layout: Layout, before: ProtectedState) -> bool:
-    """Return True if object files are missing. Repacking also removes some, so this needs a closer look."""
-    if before.objects is None:
-        return False
-    now = object_files(layout)
-    missing = (
-        names is not (present := now.loose.get(folder, NONE)) and names - present
-        for folder, names in before.objects.loose.items()
-    )
-    return any(missing) or bool(before.objects.packs - now.packs)
+def _locks(layout: Layout, own: str) -> frozenset[str]:
+    """Return the locks on files of the git folder; those of references count among the references."""
+    folders = (layout.git_dir,) if own else (layout.git_dir, layout.common_dir)
+    return frozenset(f"{f}/{name}" for f in folders for name in names_in(str(f)) if name.endswith(".lock"))
+
+
+def remove_new_locks(layout: Layout, before: ProtectedState, own: str = "") -> tuple[str, ...]:
+    """Remove the locks that a command left, unless a git process may hold one; return their paths."""
+    found = sorted(_locks(layout, own) - before.locks)
+    if not found or git_is_running((layout.root, layout.git_dir, layout.common_dir)):
+        return ()
+    for lock in found:
+        _make_room(Path(lock))
+        Path(lock).unlink(missing_ok=True)
+    return tuple(found)
 
 
 def _worktree_files(folder: str) -> Iterator[str]:
@@ -243,11 +249,12 @@ class RepositoryGuard(GitFolderGuard):
 
     def restore(self, before: ProtectedState) -> Tampering:
         restored = restore_state(self._layout, before, self._own, self._nested())
-        untrue: tuple[str, ...] = ()
-        if before.objects is not None:
-            untrue = move_untrue_aside(self._layout, before.objects, self._references.git)
-        vanished = objects_missing(self._layout, before) and not self._is_complete()
-        return Tampering((*restored, *untrue), vanished)
+        locks = remove_new_locks(self._layout, before, self._own)
+        if before.objects is None:
+            return Tampering((*restored, *locks), False)
+        untrue = move_untrue_aside(self._layout, before.objects, self._references.git)
+        vanished = objects_missing(self._layout, before.objects) and not self._is_complete()
+        return Tampering((*restored, *locks, *untrue), vanished)
 
     def read_only_paths(self) -> tuple[str, ...]:
         root = f"{self._layout.root}/"

@@ -84,6 +84,16 @@ def move_untrue_aside(layout: Layout, before: ObjectFiles, git: GitCommand) -> t
     return tuple(sorted(untrue))
 
 
+def objects_missing(layout: Layout, before: ObjectFiles) -> bool:
+    """Return True if object files are missing. Repacking also removes some, so this needs a closer look."""
+    now = object_files(layout)
+    missing = (
+        names is not (present := now.loose.get(folder, NONE)) and names - present
+        for folder, names in before.loose.items()
+    )
+    return any(missing) or bool(before.packs - now.packs)
+
+
 def _written(layout: Layout, before: ObjectFiles, now: ObjectFiles) -> Iterator[tuple[str, str]]:
     """Yield (object id, path) of loose objects that are new, or whose change time is not older than `before`.
 

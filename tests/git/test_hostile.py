@@ -9,7 +9,7 @@ import pytest
 
 from lopen.base.clock import FakeClock
 from lopen.git import creation
-from lopen.git.errors import GitError
+from lopen.git.errors import GitError, GitTimedOut
 from lopen.git.repository import Repository
 from tests.git.conftest import run_git
 
@@ -270,3 +270,13 @@ def test_a_pipe_in_the_place_of_git_files_does_not_hold_the_protection(
     os.mkfifo(root / ".git" / "config")
     repository.restore_protected(before)
     assert run_git(root, "config", "core.bare") == "false"
+
+
+@pytest.mark.parametrize("name", ["src/.gitignore", ".gitattributes"])
+def test_a_named_pipe_that_git_reads_is_named(
+    root: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("lopen.git.command.STALLED_S", 0.3)
+    os.mkfifo(root / name)
+    with pytest.raises(GitTimedOut, match=name):
+        repository.snapshot()

@@ -46,6 +46,20 @@ def test_references_and_head_are_put_back(root: Path, repository: Repository) ->
     assert run_git(root, "tag") == ""
 
 
+def test_locks_that_a_command_left_are_removed(root: Path, repository: Repository) -> None:
+    held = root / ".git/config.lock"
+    held.touch()
+
+    def meddle() -> None:
+        for name in ("index", "HEAD", "packed-refs", "refs/heads/main"):
+            (root / f".git/{name}.lock").touch()
+        (root / ".git/shallow.lock").mkdir()
+
+    names = ("refs/heads/main", "HEAD", "index", "packed-refs", "shallow")
+    assert restored(repository, meddle) == [f".git/{name}.lock" for name in names]
+    assert held.exists(), "it was there before"
+
+
 def test_packed_references_are_put_back(root: Path, repository: Repository) -> None:
     run_git(root, "pack-refs", "--all")
     assert restored(repository, lambda: run_git(root, "update-ref", "-d", "refs/heads/main")) == [
