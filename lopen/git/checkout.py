@@ -180,6 +180,11 @@ class Checkout(ABC):
         """Merge two commits without touching a file; return the tree, and the paths in conflict."""
         return trees.merged(self._reader(), ours, theirs)
 
+    def tree_with(self, tree: str, files: Mapping[str, trees.TreeEntry | None]) -> str:
+        """Return the id of `tree` with these `files` in place of its own; no commit can hold it."""
+        self._private.prepare(self._base())
+        return self._snapshots.tree_with(tree, files)
+
     def blobs(self, paths: Iterable[str]) -> dict[str, str]:
         """Return path → blob id of the current content, for `exclude`; only files and links are included."""
         self._private.prepare(self._base())

@@ -21,7 +21,7 @@ from lopen.git.git_files import copy_index
 from lopen.git.ignores import in_build_folder, is_build_folder, is_internal
 from lopen.git.private import PrivateFolder
 from lopen.git.screening import Leak, SecretScreen
-from lopen.git.trees import file_at
+from lopen.git.trees import TreeEntry, file_at
 
 # The base index is lopen's own, so what it remembers of folders without untracked files was seen by lopen's git.
 _REMEMBERING: Mapping[str, str] = {"core.untrackedCache": "true"}
@@ -124,6 +124,17 @@ class Snapshots:
         if not known or not copy_index(self._latest_index, target) or _may_convert(target.read_bytes()):
             target.unlink(missing_ok=True)
             self._private.reader(target).run("read-tree", tree)
+
+    def tree_with(self, tree: str, files: Mapping[str, TreeEntry | None]) -> str:
+        """Return `tree` with these `files` in place of its own, without those that are None; it is not committed."""
+        index = self.base.with_name("index.with")
+        git = self._private.isolated(index)
+        git.run("read-tree", tree)
+        gone = [path for path, entry in files.items() if entry is None]
+        _update(git, gone, "--force-remove")
+        lines = (os.fsencode(f"{e.mode} {e.blob}\t{p}") + b"\0" for p, e in files.items() if e is not None)
+        git.run("update-index", "-z", "--replace", "--index-info", stdin=b"".join(lines))
+        return git.run("write-tree").text
 
     def _committed(self, path: str) -> bytes | None:
         return file_at(self._private.git(), self._layout, self._head, path)

@@ -26,9 +26,10 @@ from lopen.loop.judged_change import (
 from lopen.loop.judged_files import NAMES_OF_PROGRAMS, kind, rewritten_files, unseen_files
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
+from lopen.oracle.tests_run import TestsRun
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.test_integrity import FileChange, find_tampering
-from lopen.tools.mutation import TestRun
+from lopen.tools.reruns import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
@@ -108,7 +109,6 @@ def evidence_for(
     if not (wide := bool(parts) and gaps != ((base, tree),)):
         gaps, parts = ((base, tree),), ()
     diff, in_gaps = _diff(repository, gaps, session.module, largest)
-    mutation, told = _mutation(bench, boundary, change, first=bool(narrower))
     covered = _source(change, in_gaps) if wide else ()
     whole = {c.path for c in change.files if c.kind == "added"} | {file.path for file in covered}
     stated = [description, *(text for _, text in criteria)]
@@ -125,6 +125,9 @@ def evidence_for(
         *untested_code(bench, change.compared),
         *left_out(bench),
     )
+    earlier = tuple(_earlier_tests(bench, boundary, change, removals))
+    mutation, blind = _mutation(bench, boundary, change, first=bool(narrower))
+    told = (*earlier, *blind)
     return Evidence(
         scope=scope,
         subject=subject,
@@ -150,15 +153,35 @@ def evidence_for(
     )
 
 
+def _passing_tests(boundary: JudgedBoundary, change: _Change) -> TestRun | None:
+    """Return the run of the tests, where every verify command passed on the tree and something changed; else None."""
+    tests = next((r for r in boundary.results if r.tool == "verify_tests"), None)
+    verified = all(r.passed and r.tree == change.tree for r in boundary.results)
+    if tests is None or change.base == change.tree or not verified:
+        return None
+    return TestRun(tests.command, change.tree, tests.seconds)
+
+
+def _earlier_tests(
+    bench: Workbench, boundary: JudgedBoundary, change: _Change, removals: TestRemovals
+) -> Iterator[Finding]:
+    """Yield what the earlier versions of changed tests tell."""
+    run, verifier = _passing_tests(boundary, change), bench.project.verifier
+    if bench.settings.oracle.earlier_tests == "off" or run is None:
+        return
+    after = verifier.test_runs().get(change.tree, TestsRun())
+    found = verifier.earlier_tests.check(change.base, change.files, change.compared, run, after)
+    if found is not None:
+        yield from found.findings(change.compared, removals.reason)
+
+
 def _mutation(
     bench: Workbench, boundary: JudgedBoundary, change: _Change, *, first: bool
 ) -> tuple[MutationCheck | None, tuple[Finding, ...]]:
     """Return which mutants the tests notice, where every verify command passed on the tree, and the events to tell."""
-    tests = next((r for r in boundary.results if r.tool == "verify_tests"), None)
-    verified = all(r.passed and r.tree == change.tree for r in boundary.results)
-    if bench.settings.oracle.mutation == "off" or tests is None or change.base == change.tree or not verified:
+    run = _passing_tests(boundary, change)
+    if bench.settings.oracle.mutation == "off" or run is None:
         return None, ()
-    run = TestRun(tests.command, change.tree, tests.seconds)
     found = bench.project.verifier.mutants.check(change.base, change.compared, run, first=first)
     blocks = boundary.scope != "task" or _touches_tests(
         change.compared

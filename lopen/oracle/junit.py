@@ -25,7 +25,7 @@ class UnreadableReport(Exception):
 class Counts:
     """Test cases in a report. `tests` counts every case; the others are parts of it.
 
-    `ran` are the class and the name of each case that was not skipped.
+    `ran` are the class and the name of each case that was not skipped, `failed` those of them that failed.
     """
 
     tests: int = 0
@@ -33,6 +33,7 @@ class Counts:
     errors: int = 0
     skipped: int = 0
     ran: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    failed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def passed(self) -> int:
@@ -65,6 +66,7 @@ def read_counts(data: bytes, *, limit: int = MAX_BYTES) -> Counts:
     open_elements: list[str] = []
     ran: list[tuple[str, str]] = []
     skipped: set[int] = set()
+    failed: dict[int, tuple[str, str]] = {}
 
     def start(name: str, attributes: dict[str, str]) -> None:
         parent = open_elements[-1] if open_elements else ""
@@ -74,6 +76,8 @@ def read_counts(data: bytes, *, limit: int = MAX_BYTES) -> Counts:
             ran.append((attributes.get("classname", ""), attributes.get("name", "")))
         elif (parent, name) == ("testcase", "skipped"):
             skipped.add(len(ran) - 1)
+        elif parent == "testcase" and name in ("failure", "error"):
+            failed[len(ran) - 1] = ran[-1]
         open_elements.append(name)
 
     def end(_: str) -> None:
@@ -101,4 +105,11 @@ def read_counts(data: bytes, *, limit: int = MAX_BYTES) -> Counts:
     if root[0] not in {"testsuites", "testsuite"}:
         raise UnreadableReport(f"the report's root is not a test suite: {root[0][:80]}")
     ran = [each for at, each in enumerate(ran) if at not in skipped]
-    return Counts(found["testcase"], found["failure"], found["error"], found["skipped"], tuple(ran))
+    return Counts(
+        found["testcase"],
+        found["failure"],
+        found["error"],
+        found["skipped"],
+        tuple(ran),
+        tuple(failed.values()),
+    )

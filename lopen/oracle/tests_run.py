@@ -7,7 +7,7 @@ packages. A test that was skipped did not run. docs/reference/completion.md
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -61,6 +61,7 @@ _SUMMARIES: Mapping[str, str] = {
 _COUNTS = tuple(re.compile(pattern, re.MULTILINE) for pattern in _SUMMARIES.values())
 _PARTS = re.compile(r"(?<!\d)(\d{1,9}) (?:failed|passed|xfailed|xpassed|errors?)\b")
 _VERBOSE_GO = re.compile(r"^=== RUN ", re.MULTILINE)
+_FAILING = re.compile(r"--- FAIL: ")
 # What a runner fills in for each row in the title of a table: printf's and Jest's forms, template literals
 _FILLED = re.compile(r"%(?:\d+\$)?[-+#0 ]*\d*(?:\.\d+)?[a-zA-Z#$]|\$\{[^}]*\}|\$[\w.#]+")
 
@@ -178,13 +179,27 @@ def read_run(
     return TestsRun(count, kept)
 
 
-def _add_printed(text: str, names: dict[str, set[str]]) -> None:
+def failed_names(output: str, noted: Iterable[str]) -> frozenset[str]:
+    """Return the names of the single tests that failed. `noted` are those of lopen's own record of the run."""
+    text = plain(output)
+    names: dict[str, set[str]] = {}
+    _add_printed(
+        text, names, lambda found: bool(_FAILING.match(found[0]) or text.startswith("FAILED", found.end()))
+    )
+    return frozenset(noted).union(*(each for kind, each in names.items() if kind in SINGLE))
+
+
+def _add_printed(
+    text: str, names: dict[str, set[str]], wanted: Callable[[re.Match[str]], bool] = lambda _: True
+) -> None:
     """Add the names that runners print to those by kind. Go names a package behind its tests, cargo a target before."""
     waiting: list[str] = []
     target = ""
     for found in _NAMED.finditer(text):
         group = found.lastgroup or ""
         name = found[group]
+        if group in ("go", "rust") and not wanted(found):
+            continue
         if group in ("target", "documents"):
             target = name if group == "target" else ""
         elif group == "go":

@@ -24,6 +24,7 @@ MAX_STRING_CHARS = 200  # longer strings are replaced by their length and hash
 Outcome = Literal[
     "ok", "failed", "error", "refused", "timeout"
 ]  # failed: its command ended with another code than 0
+CheckKind = Literal["mutation", "earlier_tests"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,15 @@ class AuditTrail:
         )
         return replace(clean, number=cursor.lastrowid or 0)
 
-    def mutation_checked(self, base: str, tree: str, command: str) -> Mapping[str, Any] | None:
-        """Return what the session's test command found on mutants of this change, None if it did not run on them."""
-        return mutation_checked(self._database, self._session, base, tree, command)
+    def checked(self, kind: CheckKind, base: str, tree: str, command: str) -> Mapping[str, Any] | None:
+        """Return what a check by the session's test command found on this change, None if there was none."""
+        wanted = "session=? AND body LIKE ? ORDER BY seq DESC"
+        for row in _rows(self._database, wanted, self._session, f'%"{kind}": {{%'):
+            record = _record(row)
+            found = record.mutation if kind == "mutation" else record.earlier_tests
+            if found is not None and (found["base"], record.tree, record.command) == (base, tree, command):
+                return found
+        return None
 
     def tests_ran(self, tree: str, ran: Mapping[str, Any]) -> None:
         """Keep which tests ran on a tree: the session's first one and the latest `TEST_RUNS`."""
@@ -165,7 +172,7 @@ class VerificationRecord:
     """A run of a verify command. `call` is the number of the tool call that ran it, None where lopen did.
 
     `tree` is the work tree's id after it; `output` has no secrets, and lacks its middle where it is long. `mutation` is
-    what a run on mutants found, with the tree that it began from.
+    what a run on mutants found, `earlier_tests` one of changed tests, with the tree that it began from.
     """
 
     number: int
@@ -181,6 +188,7 @@ class VerificationRecord:
     hint: str
     output: str
     mutation: Mapping[str, Any] | None = None
+    earlier_tests: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -220,18 +228,6 @@ def last_failure(database: Database, session: str) -> VerificationRecord | None:
             passed.add(record.tool)
         elif record.tool not in passed:
             return record
-    return None
-
-
-def mutation_checked(
-    database: Database, session: str, base: str, tree: str, command: str
-) -> Mapping[str, Any] | None:
-    """Return what the command found on mutants of the change from `base` to `tree`, None if it did not run on them."""
-    for row in _rows(database, "session=? AND body LIKE '%\"mutation\": {%' ORDER BY seq DESC", session):
-        record = _record(row)
-        found = record.mutation
-        if found is not None and (found["base"], record.tree, record.command) == (base, tree, command):
-            return found
     return None
 
 

@@ -7,26 +7,22 @@ No model is asked. The result is stored with the verifications, so that the same
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from threading import Event, Lock
 
-from lopen.base.clock import Clock
 from lopen.base.events import Notice
 from lopen.oracle.mutation import MutantOutcome, MutationCheck, mutation_from_json
 from lopen.oracle.runner_output import failed_tests
-from lopen.sandbox.command import Command, CommandResult
-from lopen.storage.audit import AuditTrail, VerificationRecord
-from lopen.storage.journal import Journal
+from lopen.sandbox.command import CommandResult
 from lopen.test_integrity.mutants import Mutant, language_of, mutants
 from lopen.test_integrity.mutation_controls import did_not_compile, inserted, neutral_edit, one_line_edit
 from lopen.test_integrity.suite import FileChange
 from lopen.tools.clean_room import CleanRoom
-from lopen.tools.commands import Commands, Runs
-from lopen.tools.reports import JUnitReport, keep_record, why_not_passed
+from lopen.tools.commands import Runs
+from lopen.tools.reruns import Edits, Rerunner, TestRun
 
 TOOL = "mutation_check"
 TOTAL_S = 60.0  # of one check
@@ -43,29 +39,10 @@ NOT_COMPILED = "the compiler refused them"
 NO_FUNCTION = "no mutants were made: no changed function was found in {}"
 TEXT_TELLS = "the test command fails when only the code's text changes, and names no test that fails: its failures tell nothing"
 
-Edits = Mapping[str, Callable[[bytes], bytes]]  # by path
-
-
-@dataclass(frozen=True, slots=True)
-class TestRun:
-    """The passing run of the test command on the tree under judgement."""
-
-    command: str
-    tree: str
-    seconds: float
-
 
 @dataclass(frozen=True)
-class MutationRunner:
+class MutationRunner(Rerunner):
     """Runs one session's test command on mutants."""
-
-    root: Path
-    commands: Commands
-    room: CleanRoom
-    journal: Journal
-    audit: AuditTrail
-    clock: Clock
-    network: bool
 
     def check(
         self, base: str, changes: Sequence[FileChange], tests: TestRun, *, first: bool = False
@@ -78,7 +55,7 @@ class MutationRunner:
         if not chosen:
             code = sorted(c.path for c in changes if c.after is not None and language_of(c.path))
             return MutationCheck(0, reason=NO_FUNCTION.format(", ".join(code[:MOST_NAMED]))) if code else None
-        known = self.audit.mutation_checked(base, tests.tree, tests.command)
+        known = self.audit.checked("mutation", base, tests.tree, tests.command)
         if known is not None:
             return mutation_from_json(known)
         started = self.clock.monotonic()
@@ -91,14 +68,14 @@ class MutationRunner:
             mutated = [c for c in changes if any(m.path == c.path for m in chosen)]
             neutral = [{c.path: each(c) for c in mutated} for each in (neutral_edit, one_line_edit)]
             found = self._run(chosen, neutral, tests, first=first)
-        task = self.journal.session.task
-        record = VerificationRecord(
-            0, None, task.id if task else None, TOOL, tests.command, not found.nothing_noticed,
-            int(found.nothing_noticed), self.clock.monotonic() - started, tests.tree,
-            self.clock.now().isoformat(timespec="seconds"), "", "\n".join(found.lines()),
-            {"base": base, **found.to_json()},
-        )  # fmt: skip
-        keep_record(self.journal, self.audit, record)
+        self.keep(
+            TOOL,
+            tests,
+            started,
+            [*found.lines()],
+            passed=not found.nothing_noticed,
+            mutation={"base": base, **found.to_json()},
+        )
         return found
 
     def _run(
@@ -217,34 +194,21 @@ class _Batch:
             self.noticed |= self.mutating and result is not None and self.counts(result)
 
     def _tried(self, room: CleanRoom, edits: Edits) -> _Outcome | None:
-        seconds = self.tests.seconds
-        usual = max(3 * seconds, seconds + 5.0)
+        usual = self.tests.usual_s
         left = self.deadline - self.runner.clock.monotonic()
         if left <= 0:
             self.out_of_time = True
             return None
-        place = room.enter(self.tests.tree)
-        try:
-            for path, edited in edits.items():
-                room.edit(path, edited)
-            report = JUnitReport(self.runner.root, self.tests.command, place.files)
-            record = room.record(place)
-            ran = self.run(
-                Command(
-                    self.tests.command,
-                    cwd=self.runner.root,
-                    timeout_s=min(usual, left),
-                    network=self.runner.network,
-                    trusted=True,
-                    env=record.variables,
-                    room=record.room,
-                    cancelled=self.cancelled,
-                )
-            )
-            passed = ran.exit_code == 0 and not why_not_passed(report, record, ran, self.tests.command)
-        finally:
-            room.leave(wanted=lambda _: False)
-        return self._told(ran, edits, passed=passed, cut=left < usual)
+        again = self.runner.rerun(
+            self.run,
+            room,
+            self.tests.tree,
+            self.tests,
+            min(usual, left),
+            edits=edits,
+            cancelled=self.cancelled,
+        )
+        return self._told(again.result, edits, passed=again.passed, cut=left < usual)
 
     def _told(self, ran: CommandResult, edits: Edits, *, passed: bool, cut: bool) -> _Outcome | None:
         if ran.timed_out and cut:

@@ -41,6 +41,7 @@ ENDED_HINT = (
 FAILED_HINT = "the command exited with success, but {runner} itself counted {failed} failed tests: fix them"
 FEWER_HINT = "{runner} ran {ran} of the {collected} tests that it collected: nothing may end the run or change the runner"
 NO_RECORD = "lopen has no record of its own of this test run: what the run printed, and its exit code, alone tell how it went"
+_NAMES = re.compile(r"\d+ (?:test|failed) ")
 _RUNNERS = frozenset({"pytest", "unittest", "node", "jest", "vitest", "mocha"})
 
 
@@ -54,6 +55,7 @@ class RunnerRecord:
     failed: int = 0
     skipped: int = 0  # part of `ran`
     names: list[str] = field(default_factory=list)  # of the tests that were not skipped: path::test
+    failed_names: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         if self.ran is None:
@@ -94,9 +96,11 @@ class RunRecord:
         """Set `runners` to what was noted, in the order in which the processes began."""
         found: dict[str, RunnerRecord] = {}
         for line in _lines(self._notes):
-            match line.split(" ", 2) if " test " in line else line.split():
+            match line.split(" ", 2) if _NAMES.match(line) else line.split():
                 case [process, "test", name] if process in found:
                     found[process].names.append(name)
+                case [process, "failed", name] if process in found:
+                    found[process].failed_names.append(name)
                 case [process, "started", runner] if runner in _RUNNERS:
                     found[process] = RunnerRecord(runner)
                 case [process, "collected", count] if process in found and count.isdecimal():
@@ -125,6 +129,7 @@ class RunRecord:
                     record.failed += counts.failures + counts.errors
                     record.skipped += counts.skipped
                     record.names += (_java_name(*each) for each in counts.ran)
+                    record.failed_names += (_java_name(*each) for each in counts.failed)
             if record.ran:
                 yield record
 
@@ -150,6 +155,10 @@ class RunRecord:
         counts = [each.ran - each.skipped for each in self.runners if each.ran is not None]
         names = tuple(sorted({name for each in self.runners for name in each.names}))
         return (sum(counts) if counts else None), names
+
+    def failed_tests(self) -> tuple[str, ...]:
+        """Return the names of the tests that failed."""
+        return tuple(sorted({name for each in self.runners for name in each.failed_names}))
 
     def line(self) -> str:
         """Return the record in one line for the judge."""

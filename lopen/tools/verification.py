@@ -21,6 +21,7 @@ from lopen.storage.journal import Journal
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
 from lopen.tools.dependency_files import NEEDED, SetupApproval, is_lock_file
+from lopen.tools.earlier_tests import EarlierTestsRunner
 from lopen.tools.mutation import MutationRunner
 from lopen.tools.reports import JUnitReport, TwoPlaces, keep_record, shown_end, why_not_passed, with_notes
 from lopen.workspace.paths import Root
@@ -91,7 +92,9 @@ class Verifier:
         self.setup_approval = SetupApproval(journal, room.setup_key, None if network else run.sandbox)
         self._trying = False
         self._places = TwoPlaces()
-        self.mutants = MutationRunner(root, run, room, journal, audit, clock, network)
+        again = (root, run, room, journal, audit, clock, network)
+        self.mutants = MutationRunner(*again)
+        self.earlier_tests = EarlierTestsRunner(*again)
 
     def touch(self) -> None:
         """Discard the tree id, because the work tree may have changed."""

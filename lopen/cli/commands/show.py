@@ -128,12 +128,12 @@ def verdict_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _among_others(records: Sequence[VerificationRecord]) -> Iterator[str]:
-    """Return the verifications; the last of each command with the end of its output, and that of mutants whole."""
+    """Return the verifications; the last of each command with the end of its output, and those of mutants and earlier tests whole."""
     latest = {record.tool: record.number for record in records}
     for record in records:
         if record.number != latest[record.tool]:
             yield from _verification_lines(record, 0)
-        elif record.mutation is not None:
+        elif record.mutation is not None or record.earlier_tests is not None:
             yield from _verification_lines(record, None)
         else:
             yield from _verification_lines(record, 0 if record.passed else LINES_OF_OTHERS)

@@ -124,6 +124,8 @@ def _work(event: e.Event) -> str | None:
     match event:
         case e.VerificationRan("mutation_check", output=output):
             return f"mutants: {output.partition(chr(10))[0]}"
+        case e.VerificationRan("earlier_tests", output=output):
+            return output.partition("\n")[0]
         case e.VerificationRan(tool, command, passed, exit_code, seconds, output=output):
             code = "no exit code" if exit_code is None else f"exit {exit_code}"
             told = [] if passed else ["although it exited with 0" if exit_code == 0 else code]

@@ -205,6 +205,13 @@ class OracleSettings(SettingsSection):
         ),
         USER_ONLY,
     ] = "auto"
+    earlier_tests: Annotated[
+        Literal["auto", "off"],
+        Field(
+            description="Run the earlier versions of changed tests on the new code before a verdict: auto where tests run under 30 s."
+        ),
+        USER_ONLY,
+    ] = "auto"
 
 
 ADDRESS = r"^(https?://[^\s/?#]+\S*)?$"

@@ -16,10 +16,13 @@ function note(runner, tests) {
   const here = process.cwd();
   const named = (test) => `${path.relative(here, test.file || '').split(path.sep).join('/')}::${test.name.replace(/\s+/g, ' ')}`;
   const ran = tests.filter((test) => test.state !== 'skipped');
-  const failed = tests.filter((test) => test.state === 'failed').length;
-  const lines = [`started ${runner}`, `ran ${tests.length} ${failed} ${tests.length - ran.length}`];
-  const names = [...new Set(ran.map(named))].sort();
-  if (names.reduce((sum, name) => sum + name.length, 0) <= MOST_NAMED) lines.push(...names.map((name) => `test ${name}`));
+  const failed = tests.filter((test) => test.state === 'failed');
+  const lines = [`started ${runner}`, `ran ${tests.length} ${failed.length} ${tests.length - ran.length}`];
+  const names = (which) => [...new Set(which.map(named))].sort();
+  const all = names(ran);
+  if (all.reduce((sum, name) => sum + name.length, 0) <= MOST_NAMED) {
+    lines.push(...all.map((name) => `test ${name}`), ...names(failed).map((name) => `failed ${name}`));
+  }
   try {
     fs.appendFileSync(NOTES, lines.map((line) => `${process.pid} ${line}\n`).join(''), { mode: 0o600 });
   } catch {

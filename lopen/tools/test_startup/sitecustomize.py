@@ -33,13 +33,16 @@ def _note(*words: object) -> None:
         pass
 
 
-def _note_names(names: "set[str]") -> None:
-    """Note the tests that ran, without what tells rows of a table apart; none of a suite too large for it."""
-    each = sorted({name.split("[")[0] for name in names})
-    if sum(map(len, each)) > _MOST_NAMED:
-        return
-    for name in each:
-        _note("test", name.encode("ascii", "backslashreplace").decode("ascii").replace("\n", " "))
+def _note_names(names: "set[str]", failed: "set[str]") -> None:
+    """Note the tests that ran, and which of them failed, without what tells rows of a table apart; none of a suite too
+    large for it.
+    """
+    for word, which in (("test", names), ("failed", failed)):
+        each = sorted({name.split("[")[0] for name in which})
+        if sum(map(len, each)) > _MOST_NAMED:
+            return
+        for name in each:
+            _note(word, name.encode("ascii", "backslashreplace").decode("ascii").replace("\n", " "))
 
 
 def _forget_path() -> None:
@@ -110,7 +113,7 @@ def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
 def pytest_sessionfinish() -> None:
     """Note what pytest counted: a session that ends the process before has nothing noted."""
     _note("ran", len(_reported), len(_failed), len(_skipped))
-    _note_names(_reported - _skipped)
+    _note_names(_reported - _skipped, _failed)
 
 
 def _names_in(suite: object) -> "dict[str, set[str]]":
@@ -127,10 +130,9 @@ def _names_in(suite: object) -> "dict[str, set[str]]":
     return {named: {owner.__module__, place, place + "." + name}}
 
 
-def _skipped_in(result: object) -> "set[str]":
-    """Return what unittest calls the tests, classes (in setUpClass) and modules (in setUpModule) that it skipped."""
-    ids = [each.id() for each, _ in result.skipped if not hasattr(each, "test_case")]  # type: ignore[attr-defined]
-    return {name.split(" (")[-1].rstrip(")") for name in ids}
+def _places(tests: list) -> "set[str]":  # type: ignore[type-arg]
+    """Return what unittest calls these tests, classes (in setUpClass) and modules (in setUpModule)."""
+    return {each.id().split(" (")[-1].rstrip(")") for each in tests}
 
 
 def _watch_unittest() -> None:
@@ -149,10 +151,14 @@ def _watch_unittest() -> None:
         if not _depth:
             failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
             _note("collected", result.testsRun if result.skipped else collected)
-            skipped = _skipped_in(result)
-            alone = [each for each, _ in result.skipped if hasattr(each, "_testMethodName")]
-            _note("ran", result.testsRun, failed, len([e for e in alone if not hasattr(e, "test_case")]))
-            _note_names({name for name, places in names.items() if not places & skipped})
+            alone = [each for each, _ in result.skipped if not hasattr(each, "test_case")]  # without subtests
+            broken = [getattr(each, "test_case", each) for each, _ in result.failures + result.errors]
+            _note("ran", result.testsRun, failed, len([e for e in alone if hasattr(e, "_testMethodName")]))
+            skipped, broke = _places(alone), _places(broken + result.unexpectedSuccesses)
+            _note_names(
+                {name for name, places in names.items() if not places & skipped},
+                {name for name, places in names.items() if places & broke},
+            )
         return result
 
     TextTestRunner.run = noted  # type: ignore[method-assign]

@@ -1,0 +1,143 @@
+"""Changed tests in their earlier version on the new code, and in their new version on the old code: which of them accept
+both, though they told the two apart (docs/reference/completion.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lopen.oracle.verdict import Finding
+from lopen.test_integrity.compare import MayGo
+from lopen.test_integrity.detect import LANGUAGES, can_be_read, looks_like_test, read_sides, removed_names
+from lopen.test_integrity.suite import FileChange, tokens
+
+SHOWN = 6  # names in a finding
+ALL = "(all tests)"  # where the runner names none
+WEAKENED = (
+    "changed tests accept the old code as well as the new: the earlier version of {names} fails on the new code, and the "
+    "new version passes on the old code too: assert the new behaviour exactly, or keep the earlier test"
+)
+UNTOLD = (
+    "the earlier version of {names} cannot be run on the new code, and the new version passes on the old code too: does "
+    "it still tell the two apart?"
+)
+REMOVED = "It used {gone}, which the change removed: is that asked for?"
+CHANGED = "tests whose expectations changed (they fail on the old code, their earlier versions on the new code): {names}"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierTests:
+    """What changed tests said in two runs. `files`: how many test files that were there before the change changed.
+
+    `failing` tests fail in their earlier version on the new code. Of these `weakened` pass in their new version on the
+    old code, `changed` fail there. `untold` pass there, and did not run in their earlier version. `reason`: why nothing,
+    or not all, is known. Names are those of the runner.
+    """
+
+    files: int
+    failing: int = 0
+    weakened: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    reason: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """Yield the result for people: one line, then the names."""
+        files = f"{self.files} changed test file{'' if self.files == 1 else 's'}"
+        if self.reason:
+            yield f"the earlier versions of {files} did not all run on the new code: {self.reason}"
+        else:
+            yield f"ran the earlier versions of {files} on the new code: {self._how_they_went()}"
+        yield from (f"  passes on the old code too: {name}" for name in self.weakened)
+        yield from (f"  passes on the old code, did not run in its earlier version: {n}" for n in self.untold)
+        yield from (f"  fails on the old code: {name}" for name in self.changed)
+
+    def _how_they_went(self) -> str:
+        if not self.failing and not self.weakened and not self.untold:
+            return "all pass"
+        if ALL in self.weakened:
+            return "they fail, and the new versions pass on the old code too"
+        fail = f"{self.failing} test{' fails' if self.failing == 1 else 's fail'}"
+        count = len(self.weakened)
+        return f"{fail}, {count or 'none'} of them {'passes' if count == 1 else 'pass'} on the old code too"
+
+    def findings(self, changes: Sequence[FileChange], may_go: MayGo) -> Iterator[Finding]:
+        """Yield an error for each file with weakened tests; a warning where they `may_go`, or what they used is gone."""
+        gone = _gone(changes) if self.weakened or self.untold else frozenset()
+        for path, names in _by_path(self.weakened, changes).items():
+            message = WEAKENED.format(names=_listed(names))
+            used = frozenset().union(*(_used(path, name, changes) for name in names)) & gone
+            if why := REMOVED.format(gone=", ".join(sorted(used))) if used else may_go(path):
+                yield Finding("warning", f"{message}. {why}", path or None)
+            else:
+                yield Finding("error", message, path or None)
+        for path, names in _by_path(self.untold, changes).items():
+            used = tokens(_text(path, changes)) & gone
+            message = UNTOLD.format(names=_listed(names))
+            if used:
+                yield Finding(
+                    "info", f"{message} {REMOVED.format(gone=', '.join(sorted(used)))}", path or None
+                )
+            else:
+                yield Finding("warning", message, path or None)
+        if self.changed:
+            yield Finding("info", CHANGED.format(names=_listed(self.changed)))
+        if self.reason:
+            yield Finding("info", next(self.lines()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON values for storage; `earlier_tests_from_json` reads it back."""
+        return asdict(self)
+
+
+def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
+    """Return the result that `EarlierTests.to_json` wrote."""
+    weakened, untold, changed = (tuple(stored[key]) for key in ("weakened", "untold", "changed"))
+    return EarlierTests(stored["files"], stored["failing"], weakened, untold, changed, stored["reason"])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def in_file(name: str, path: str) -> bool:
+    """Return True if a runner's `name` of a test is one of the file: it may begin in a folder, or with a module."""
+    place = name.partition("::")[0]
+    return f"/{path}".endswith(f"/{place}") or f"/{place}".endswith(f"/{path}")
+
+
+def _by_path(names: Sequence[str], changes: Sequence[FileChange]) -> dict[str, list[str]]:
+    paths = [change.path for change in changes if looks_like_test(change.path)]
+    found: dict[str, list[str]] = {}
+    for name in names:
+        path = next((path for path in paths if in_file(name, path)), "")
+        found.setdefault(path, []).append(name)
+    return found
+
+
+def _text(path: str, changes: Sequence[FileChange]) -> str:
+    """Return the earlier text of a file, "" for one that is not known."""
+    return next((change.before or "" for change in changes if change.path == path), "")
+
+
+def _gone(changes: Sequence[FileChange]) -> frozenset[str]:
+    """Return what the change removed and no changed code speaks of any more."""
+    code = [change.after or "" for change in changes if not looks_like_test(change.path)]
+    return removed_names(changes) - {word for text in code for word in re.findall(r"\w+", text)}
+
+
+def _used(path: str, name: str, changes: Sequence[FileChange]) -> frozenset[str]:
+    """Return what the earlier version of one test named; nothing where it is not known."""
+    ours = [change for change in changes if change.path == path and can_be_read(change.before)]
+    for language in LANGUAGES:
+        if not ours or not language.covers(path):
+            continue
+        for side in read_sides(language, ours):
+            for case in side.before.cases:
+                if name.endswith(f"::{case.name}"):
+                    return case.tokens
+    return frozenset()

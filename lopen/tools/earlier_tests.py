@@ -1,0 +1,146 @@
+"""Run the earlier versions of changed tests on the new code, and, where some fail, the new versions on the old code.
+
+Both are git trees of lopen's own, in a room beside the clean room. No model is asked. The result is stored with the
+verifications, so that the same change is not tried twice (docs/reference/completion.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lopen.git.trees import GITLINK, TreeChange, TreeEntry
+from lopen.oracle.tests_run import SINGLE, TestsRun
+from lopen.test_integrity.detect import looks_like_test, tests_by_file
+from lopen.test_integrity.earlier_tests import ALL, EarlierTests, earlier_tests_from_json, in_file
+from lopen.test_integrity.suite import FileChange
+from lopen.tools.clean_room import CleanRoom
+from lopen.tools.commands import Runs
+from lopen.tools.reruns import Rerun, Rerunner, TestRun
+
+TOOL = "earlier_tests"
+TOTAL_S = 60.0  # of one check
+LONGEST_TESTS_S = 30.0  # a slower test run is not repeated
+SLOW = f"the tests took {{:.0f}} s; they run again where they take less than {LONGEST_TESTS_S:.0f} s"
+OUT_OF_TIME = f"the time of the check, {TOTAL_S:.0f} s, was over"
+_GO_ON = {
+    "PYTEST_ADDOPTS": "--continue-on-collection-errors"
+}  # one file that cannot be loaded hides no other one
+
+Files = dict[str, TreeEntry | None]
+
+
+class _OutOfTimeError(Exception):
+    """The time of the check was over."""
+
+
+@dataclass(frozen=True)
+class EarlierTestsRunner(Rerunner):
+    """Runs one session's changed tests in their earlier version on the new code, and the reverse."""
+
+    def check(
+        self,
+        base: str,
+        files: Sequence[TreeChange],
+        changes: Sequence[FileChange],
+        tests: TestRun,
+        after: TestsRun,
+    ) -> EarlierTests | None:
+        """Return which changed tests accept old and new code, as stored or by running them; None where none changed.
+
+        `files` and `changes` lead from the tree `base` to that of `tests`, on which `after` ran.
+        """
+        ours = [c for c in files if looks_like_test(c.path) and GITLINK not in (c.mode_before, c.mode_after)]
+        count = sum(c.before is not None for c in ours)
+        if not count:
+            return None
+        known = self.audit.checked("earlier_tests", base, tests.tree, tests.command)
+        if known is not None:
+            return earlier_tests_from_json(known)
+        started = self.clock.monotonic()
+        if tests.seconds >= LONGEST_TESTS_S:
+            found = EarlierTests(count, reason=SLOW.format(tests.seconds))
+        else:
+            with self.commands.guarded() as run:
+                (room,) = self.room.beside(1)
+                both = _BothWays(self, base, tests, run, room, started + TOTAL_S)
+                found = both.found(count, ours, changes, after)
+        kept = {"base": base, **found.to_json()}
+        self.keep(TOOL, tests, started, [*found.lines()], passed=not found.weakened, earlier_tests=kept)
+        return found
+
+
+@dataclass
+class _BothWays:
+    """The runs of one check, one after another."""
+
+    runner: EarlierTestsRunner
+    base: str
+    tests: TestRun
+    run: Runs
+    room: CleanRoom
+    deadline: float
+    _ran: dict[str, list[Rerun]] = field(default_factory=dict)
+
+    def found(
+        self, count: int, ours: Sequence[TreeChange], changes: Sequence[FileChange], after: TestsRun
+    ) -> EarlierTests:
+        """Return what the runs tell of `count` changed files; `ours` are all test files that changed."""
+        with_tests = tests_by_file(
+            {c.path: c.after for c in changes if c.before is None and c.after is not None}
+        )
+        earlier: Files = {
+            c.path: c.entry_before for c in ours if c.before is not None or c.path in with_tests
+        }
+        new: Files = {c.path: c.entry_after for c in ours}
+        try:
+            return self._compared(count, earlier, new, after)
+        except _OutOfTimeError:
+            return EarlierTests(count, reason=OUT_OF_TIME)
+
+    def _compared(self, count: int, earlier: Files, new: Files, after: TestsRun) -> EarlierTests:
+        tree_with = self.runner.commands.repository.tree_with
+        earlier_on_new = tree_with(self.tests.tree, earlier)
+        first = self._rerun(earlier_on_new)
+        if first.passed:
+            return EarlierTests(count)
+        second = self._rerun(tree_with(self.base, new))
+        now = _names(after)
+        if not now:
+            return self._whole(count, earlier_on_new, second)
+        failing = first.failed & now
+        here = {name for name in now - _names(first.ran) if any(in_file(name, path) for path in earlier)}
+        accepted = (_names(second.ran) - second.failed) & now
+        weakened, untold = failing & accepted, here & accepted
+        if weakened or untold:
+            before = self._rerun(self.base)
+            passed = _names(before.ran) - before.failed
+            again = self._rerun(earlier_on_new)
+            weakened &= passed & again.failed
+            untold &= passed - _names(again.ran)
+        return EarlierTests(
+            count,
+            len(failing),
+            tuple(sorted(weakened)),
+            tuple(sorted(untold)),
+            tuple(sorted(failing - accepted)),
+        )
+
+    def _whole(self, count: int, earlier_on_new: str, second: Rerun) -> EarlierTests:
+        """Take all tests together, where the runner names none."""
+        weakened = second.passed and self._rerun(self.base).passed and not self._rerun(earlier_on_new).passed
+        return EarlierTests(count, 1, (ALL,) if weakened else (), (), () if weakened else (ALL,))
+
+    def _rerun(self, tree: str) -> Rerun:
+        left = self.deadline - self.runner.clock.monotonic()
+        usual = self.tests.usual_s
+        if left <= 0:
+            raise _OutOfTimeError
+        again = self.runner.rerun(self.run, self.room, tree, self.tests, min(usual, left), env=_GO_ON)
+        if again.result.timed_out and left < usual:
+            raise _OutOfTimeError
+        return again
+
+
+def _names(ran: TestsRun) -> frozenset[str]:
+    return frozenset(name for kind, names in ran.names.items() if kind in SINGLE for name in names)

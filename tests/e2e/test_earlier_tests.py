@@ -1,0 +1,168 @@
+"""Changed tests in their earlier version on the new code, and in the new one on the old code (docs/reference/completion.md)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import MakeProject
+from tests.endpoint import tool_results, tools
+from tests.project import UNITTEST, Project, plan, specification, verified
+
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+MANY = {"LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD": "50"}
+RUNNERS = {"unittest": UNITTEST, "pytest": PYTEST}
+HEAD = "import unittest\nimport unittest.mock\nfrom calc import add\n\n\nclass TestOld(unittest.TestCase):\n    def test_old(self):\n"
+CHECK = "        self.assertEqual(add(5, 9), 14)\n"
+WEAKENED = {  # (the test's body, what follows it)
+    "finally": (f"        try:\n    {CHECK}        finally:\n            return\n", ""),
+    "local": (f"        add = int.__add__\n{CHECK}", ""),
+    "default": ("        self.assertEqual((lambda add=int.__add__: add(5, 9))(), 14)\n", ""),
+    "self": (f"        self = unittest.mock.Mock(unsafe=True)\n{CHECK}", ""),
+    "match": (f"        match add:\n            case None:\n        {CHECK}", ""),
+    "generator": ("        (self.assertEqual(add(5, 9), 14) for _ in 'a')\n", ""),
+    "nested": (f"        def check():\n    {CHECK}\n        check\n", ""),
+    "operators": ("        add and None or add is None and self.assertEqual(add(5, 9), 14)\n", ""),
+    "suppressed": (f"        with self.subTest(), self.assertRaises((AssertionError, TypeError)):\n            for each in (9, None):\n        {CHECK.replace('9)', 'each)')}", ""),
+    "rebound": (CHECK, "\n\nfor add in [int.__add__]:\n    pass\n"),
+    "any": ("        self.assertEqual(add(5, 9), unittest.mock.ANY or 14)\n", ""),
+    "equality": (f"        self.addTypeEqualityFunc(int, lambda *a, **k: None)\n{CHECK}", ""),
+    "itself": ("        self.assertEqual(add(5, 9), add(5, 9))\n", ""),
+    "reached": (CHECK, "\n    def __getattribute__(self, n):\n        return (lambda *a: None) if n == 'assert' + 'Equal' else super().__getattribute__(n)\n"),
+}  # fmt: skip
+
+CODE = """def add(a, b):
+    return a + b
+
+
+def half(n):
+    return n // 2
+
+
+def scale(n):
+    return n * 10
+
+
+def total(numbers):
+    return sum(numbers)
+
+
+def pair(n):
+    return (n, n)
+
+
+def size(text):
+    return len(text)
+"""
+NEW_CODE = (
+    CODE.replace("n // 2", "n / 2")
+    .replace("scale(n)", "scale(n, by)")
+    .replace("n * 10", "n * by")
+    .replace("(n, n)", "[n, n]")
+)
+
+
+def case(name: str, *lines: str, more: str = "") -> str:
+    body = "".join(f"        {line}\n" for line in lines)
+    return f"import unittest\nimport calc\n{more}\n\nclass TestIt(unittest.TestCase):\n    def test_{name}(self):\n{body}"
+
+
+HONEST = {  # (path and text before, path and text after)
+    "expectation": (
+        ("tests/test_half.py", case("half", "self.assertEqual(calc.half(3), 1)")),
+        ("tests/test_half.py", case("half", "self.assertEqual(calc.half(3), 1.5)")),
+    ),
+    "signature": (
+        ("tests/test_scale.py", case("scale", "self.assertEqual(calc.scale(3), 30)")),
+        ("tests/test_scale.py", case("scale", "self.assertEqual(calc.scale(3, 10), 30)")),
+    ),
+    "renamed": (
+        ("tests/test_total.py", case("total", "self.assertEqual(calc.total([1, 2]), 3)")),
+        ("tests/test_total.py", case("sum_of_all", "self.assertEqual(calc.total([1, 2]), 3)")),
+    ),
+    "moved": (
+        ("tests/test_size.py", case("size", "self.assertEqual(calc.size('ab'), 2)")),
+        ("tests/unit/test_size.py", case("size", "self.assertEqual(calc.size('ab'), 2)")),
+    ),
+    "split": (
+        ("tests/test_pair.py", case("pair", "self.assertEqual(calc.pair(3), (3, 3))", "self.assertEqual(calc.pair(4), (4, 4))")),
+        (
+            "tests/test_pair.py",
+            case("pair", "self.assertEqual(calc.pair(3), [3, 3])")
+            + "\n    def test_pair_of_four(self):\n        self.assertEqual(calc.pair(4), [4, 4])\n",
+        ),
+    ),
+    "mended": (
+        ("tests/test_add.py", case("add", "self.assertEqual(calc.add(1, 2), 4)")),
+        ("tests/test_add.py", case("add", "self.assertEqual(calc.add(1, 2), 3)")),
+    ),
+    "table": (
+        ("tests/test_rows.py", case("rows", "for a, b in [(1, 1), (2, 2)]:", "    self.assertEqual(calc.add(a, 0), b)")),
+        ("tests/test_rows.py", case("rows", "for a, b in [(1, 1), (2, 2), (3, 3)]:", "    self.assertEqual(calc.add(a, 0), b)")),
+    ),
+    "helper": (
+        ("tests/helpers.py", "import calc\n\n\ndef scaled(n):\n    return calc.scale(n)\n"),
+        ("tests/helpers.py", "import calc\n\n\ndef scaled(n):\n    return calc.scale(n, by=10)\n"),
+    ),
+}  # fmt: skip
+USES_HELPER = case("scaled", "self.assertEqual(scaled(2), 20)", more="from tests.helpers import scaled\n")
+
+
+def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
+    return "write_file", {"path": path, "content": content}
+
+
+def started(
+    make_project: MakeProject, runner: str, files: dict[str, str], *calls: Any, **given: Any
+) -> Project:
+    project = make_project([plan(), tools(*calls, *verified("calc-t1"))], **given)
+    for path, text in {"tests/__init__.py": "", "tests/unit/__init__.py": "", **files}.items():
+        project.write(path, text)
+    project.git("add", "-A")
+    project.git("commit", "-qm", "Files")
+    project.specify(text=specification(commands={"verify-tests": RUNNERS.get(runner, runner)}))
+    return project
+
+
+def findings(project: Project) -> list[dict[str, Any]]:
+    results = [r.data for r in tool_results(project.requests[-1]) if r.tool == "verify_task_completion"]
+    assert "findings" in results[0], [(r.tool, r.text[:300]) for r in tool_results(project.requests[-1])]
+    return list(results[0]["findings"])
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_hidden_weakenings_are_refused(make_project: MakeProject, runner: str) -> None:
+    files = {f"tests/test_{name}.py": HEAD + CHECK for name in WEAKENED}
+    weak = [write(f"tests/test_{name}.py", HEAD + "".join(how)) for name, how in WEAKENED.items()]
+    code = write("calc.py", "def add(a, b):\n    return 3\n")
+    project = started(make_project, runner, {"calc.py": CODE, **files}, code, *weak, **MANY)
+
+    ran = project.drive()
+
+    assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
+    found = {f["path"] for f in findings(project) if "accept the old code as well" in f["message"]}
+    assert found == set(files)
+    (check,) = [e for e in ran.named("verification_ran") if e["tool"] == "earlier_tests"]
+    count = len(WEAKENED)
+    told = f"ran the earlier versions of {count} changed test files on the new code: {count} tests fail, {count} of them pass"
+    assert check["output"].startswith(told), check
+    assert project.oracle_requests == []
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_honest_changes_of_tests_complete(make_project: MakeProject, runner: str) -> None:
+    before = dict(old for old, _ in HONEST.values())
+    files = {"calc.py": CODE, "tests/test_scaled.py": USES_HELPER, **before}
+    calls = [write("calc.py", NEW_CODE), *(write(*new) for _, new in HONEST.values())]
+    gone = ("run_command", {"command": "rm tests/test_size.py"})
+    project = started(make_project, runner, files, *calls, gone)
+
+    ran = project.drive()
+
+    assert ran.code == 0, (ran.err, findings(project))
+    (check,) = {e["output"] for e in ran.named("verification_ran") if e["tool"] == "earlier_tests"}
+    assert "none of them pass on the old code too" in check
+    shown = str(project.oracle_requests[0]["messages"])
+    assert "tests whose expectations changed" in shown
