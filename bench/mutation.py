@@ -22,7 +22,8 @@ from lopen.storage.sessions import SessionStore
 from lopen.test_integrity import FileChange
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Commands
-from lopen.tools.mutation import MutationRunner, TestRun
+from lopen.tools.mutation import MutationRunner
+from lopen.tools.reruns import TestRun
 from lopen.workflow.session import Session
 
 CORES = 2
