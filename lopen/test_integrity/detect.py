@@ -11,6 +11,7 @@ from lopen.test_integrity.configuration import configuration_findings
 from lopen.test_integrity.go import adapter as go
 from lopen.test_integrity.java import adapter as java
 from lopen.test_integrity.javascript import adapter as javascript
+from lopen.test_integrity.local_stand_ins import local_stand_in_findings
 from lopen.test_integrity.moved_imports import moved_import_findings
 from lopen.test_integrity.named_tests import adapter as named_tests
 from lopen.test_integrity.passed_over import passed_over_findings
@@ -71,6 +72,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     tests = frozenset(c.path for c in changes if looks_like_test(c.path))
     findings += under_test_findings(readable, tests)
     findings += unread_findings(changes, tests)
+    findings += local_stand_in_findings(changes, tests)
     order = {"error": 0, "warning": 1, "info": 2}
     ordered = sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.path or "", f.line or 0))
     return tuple(ordered[:MAX_FINDINGS])

@@ -1,0 +1,107 @@
+"""Names that tests in JavaScript, TypeScript, Go and Rust call, and that the test file newly defines for itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lopen.oracle.verdict import Finding, Severity
+from lopen.test_integrity.suite import FileChange, words
+from lopen.test_integrity.syntax import BINDINGS, FUNCTIONS, ParsedFile, ancestors
+from lopen.test_integrity.unread import MAX_CHARS
+
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
+
+_LANGUAGES = {
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs"), "javascript"),
+    **dict.fromkeys(("ts", "mts", "cts"), "typescript"),
+    "tsx": "tsx",
+    "go": "go",
+    "rs": "rust",
+}
+_BOUND = {
+    "go": "(short_var_declaration) @bound",
+    "rust": "(let_declaration) @bound",
+}
+_VALUES = {"go": "right", "rust": "value"}
+_MADE_HERE = words(
+    "arrow_function function_expression object class func_literal composite_literal closure_expression"
+)
+_IMPORTED = re.compile(
+    r"import\s+(?P<named>[^;'\"]{1,500}?)\s+from\s*['\"]\.|(?:const|let|var)\s+(?P<required>[^=;]{1,300}?)=\s*(?:await\s+)?(?:require|import)\(\s*['\"]\."
+)
+_CALLED = r"(?<![\w$.]){}(?:\.\w+)*\s*\("
+_FAILING = r"(?<![\w.]){}\.(?:Fatal|Error|Fail)\w*\("
+_ASSERTING = frozenset({"assert", "expect", "t", "should"})
+_OBJECTS = frozenset({"object", "composite_literal"})
+_MACRO = re.compile(r"^[ \t]*macro_rules!\s*(?P<name>(?:debug_)?assert(?:_eq|_ne)?|panic)\b", re.MULTILINE)
+_MODULE = re.compile(r"^[ \t]*(?:pub\s+)?mod\s+(?P<name>\w+)\s*\{", re.MULTILINE)
+_REPLACED = re.compile(r"(?:^|[;{}])\s*(?P<name>(?:assert|expect)(?:\.\w+)+)\s*=(?![=>])", re.MULTILINE)
+
+_Told = tuple[Severity, str, int]
+
+OWN = "{name} is now defined in the test file itself: its tests test what they define"
+REPLACED = "{name} is now replaced in the test file: what its tests assert is up to this code"
+
+
+def local_stand_in_findings(changes: Sequence[FileChange], tests: frozenset[str]) -> Iterator[Finding]:
+    """Yield a finding for each name that the earlier tests called and the new ones define. `tests`: paths of test files.
+
+    An object is a warning, because a test may hand its own one to the code; any other one is an error.
+    """
+    for change in changes:
+        language = _LANGUAGES.get(change.path.rpartition(".")[2])
+        if language is None or change.path not in tests or not change.before or not change.after:
+            continue
+        if max(len(change.before), len(change.after)) <= MAX_CHARS and change.before != change.after:
+            told = dict.fromkeys(_found(change.before, change.after, language))
+            yield from (Finding(severity, message, change.path, line) for severity, message, line in told)
+
+
+def _found(before: str, after: str, language: str) -> Iterator[_Told]:
+    old, new = ParsedFile(before, language), ParsedFile(after, language)
+    earlier, code = (each.code.decode("utf-8", "replace") for each in (old, new))
+    if language == "rust":
+        yield from _written(_MACRO, earlier, code, REPLACED)
+        known = {found["name"] for found in _MODULE.finditer(earlier)}
+        for found in _MODULE.finditer(code):
+            if found["name"] not in known and re.search(rf"\b{found['name']}::", earlier):
+                yield "error", OWN.format(name=found["name"]), code.count("\n", 0, found.start("name")) + 1
+    elif language != "go":
+        yield from _written(_REPLACED, earlier, code, REPLACED)
+    imported = {
+        word
+        for found in _IMPORTED.finditer(after)
+        for word in re.findall(r"[\w$]+", found["named"] or found["required"])
+    }
+    bound = {name for name, _ in _bindings(old)}
+    for name, value in _bindings(new):
+        said = set(re.findall(r"[\w$]+", new.of(value)))
+        called = re.compile(_CALLED.format(re.escape(name)))
+        if name in bound or said & imported - {name} or not (called.search(earlier) and called.search(code)):
+            continue
+        fails = name in _ASSERTING or re.search(_FAILING.format(re.escape(name)), code)
+        severity: Severity = "warning" if value.type in _OBJECTS and not fails else "error"
+        yield severity, OWN.format(name=name), new.line(value)
+
+
+def _written(pattern: re.Pattern[str], before: str, after: str, message: str) -> Iterator[_Told]:
+    known = {found["name"] for found in pattern.finditer(before)}
+    for found in pattern.finditer(after):
+        if found["name"] not in known:
+            yield "error", message.format(name=found["name"]), after.count("\n", 0, found.start("name")) + 1
+
+
+def _bindings(source: ParsedFile) -> Iterator[tuple[str, Node]]:
+    """Yield the names that functions of a file give to functions and objects that they write out, with those."""
+    pattern = _BOUND.get(source.language, "(variable_declarator) @bound")
+    for node in source.find(pattern, "bound"):
+        name = node.child_by_field_name(BINDINGS[node.type])
+        value = node.child_by_field_name(_VALUES.get(source.language, "value"))
+        if value is not None and value.type == "expression_list" and value.named_child_count == 1:
+            value = value.named_children[0]
+        inside = any(above.type in FUNCTIONS for above in ancestors(node))
+        if name is not None and value is not None and inside and value.type in _MADE_HERE:
+            yield source.of(name), value
