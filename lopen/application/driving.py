@@ -18,6 +18,7 @@ from lopen.application.run_options import ResumeOptions, RunOptions
 from lopen.application.waiting import demo_command
 from lopen.application.work_trees import require_repository
 from lopen.base.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
+from lopen.base.stat_cache import signature_at
 from lopen.documents.drift import section_hashes, spec_hash
 from lopen.documents.modules import find_modules, module_name, spec_path
 from lopen.documents.spec import load_specification
@@ -200,7 +201,7 @@ def _drive(
             return preview(context, loaded, store, session, options, resumed=resumed, draft=draft)
         draft = only == "requirement_gathering"
         run = stack.enter_context(wired(context, loaded, store, session, options, draft=draft))
-        tried = not resumed
+        tried, database = not resumed, signature_at(store.database.path)[:2]
         with _failing_disk(context):
             try:
                 waits = start(run.loop, resumed=resumed)
@@ -213,6 +214,11 @@ def _drive(
                     failed(run.loop, error, tried=tried)
                 raise
         code = finish(context, run.loop, session, only)
+        if signature_at(store.database.path)[:2] != database:  # which SQLite does not notice
+            raise StorageError(
+                f"{store.database.path} was deleted or replaced while lopen ran: what it recorded since then is lost",
+                hint="the commits are in the module's branch: git log; lopen status shows what is still known",
+            )
     if context.presentation.detaches() and paused_by_person(session):
         from lopen.application.detached import run_detached
 

@@ -6,7 +6,6 @@ A sandbox with read-only protected paths needs none of this. Without a sandbox a
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -130,13 +129,9 @@ class Commands:
         return AlertRaised("protected_path", f"session:{self.journal.session.id}", message)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return the device and inode of the file, None if there is none."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+def _identity(path: Path) -> tuple[int, ...]:
+    """Return the device and inode of the file, () if there is none."""
+    return signature_at(path)[:2]
 
 
 _ROWS = {

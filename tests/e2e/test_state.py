@@ -13,7 +13,7 @@ import pytest
 
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
+from tests.endpoint import tools, verdict
 from tests.project import (
     UNITTEST,
     Meanwhile,
@@ -34,6 +34,20 @@ def second() -> Answer:
 
 
 # A database that is lost
+
+
+def test_a_database_deleted_during_a_run_is_told(make_project: MakeProject) -> None:
+    def delete(_: object) -> Answer:
+        for file in (project.root / ".lopen").glob("state.db*"):
+            file.unlink()
+        return verdict()
+
+    project = make_project([plan(), build("calc-t1")], oracle=delete)
+    project.specify()
+    ran = project.approved_run()
+    assert ran.code == 1, ran.out
+    assert "was deleted or replaced while lopen ran" in ran.err
+    assert "feat(calc): complete Write it in core" in project.git("log", "lopen/calc")
 
 
 @pytest.mark.parametrize("damage", ["half", "in the middle"])
