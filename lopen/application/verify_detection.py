@@ -5,13 +5,14 @@ A listing maps relative paths to contents; only `MARKERS` need contents. `listin
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from lopen.base.untrusted_tables import read_json_table
 
 MAX_FILES = 5_000
 MAX_DEPTH = 4
@@ -155,10 +156,7 @@ def _node(files: Listing) -> Found:
 
 
 def _scripts(text: str) -> Mapping[str, Any]:
-    try:
-        scripts = json.loads(text).get("scripts", {})
-    except (ValueError, AttributeError, RecursionError):
-        return {}
+    scripts = (read_json_table(text) or {}).get("scripts", {})
     return scripts if isinstance(scripts, dict) else {}
 
 

@@ -110,8 +110,8 @@ class StreamParser:
         if self.started:
             _broken("message_start came twice")
         self.started = True
-        self._id = str(message.get("id") or "")
-        self._model = str(message.get("model") or "")
+        self._id = _whole(str(message.get("id") or ""))
+        self._model = _whole(str(message.get("model") or ""))
         self._count(message.get("usage"))
 
     def _open_block(self, fields: Mapping[str, Any]) -> None:
@@ -198,6 +198,7 @@ class _Block:
         raw = "".join(self.pieces.pop("partial_json", ()))
         for key, pieces in self.pieces.items():
             block[key] = _whole(str(self.start.get(key, "")) + "".join(pieces))
+        block = _encodable(block)
         if "input" not in block and not raw and block.get("type") not in ("tool_use", "server_tool_use"):
             return block, None
         given, error = parse_input(raw) if raw else parse_input(json.dumps(block.get("input") or {}))
@@ -259,6 +260,15 @@ def _whole(text: str) -> str:
     return text
 
 
+def _encodable(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block whose texts can all be encoded."""
+    text = json.dumps({key: value for key, value in block.items() if key != "input"}, ensure_ascii=False)
+    whole = _whole(text)
+    return (
+        block if whole is text else {**json.loads(whole), **{k: v for k, v in block.items() if k == "input"}}
+    )
+
+
 def _stop_reason(reason: str, tool_uses: tuple[ToolUse, ...]) -> StopReason:
     """Return the reason; an unknown one becomes "tool_use" if there are calls, or else "end_turn"."""
     if reason in STOP_REASONS:
@@ -270,7 +280,7 @@ def _name(block: Mapping[str, Any], key: str) -> str:
     value = block.get(key)
     if not isinstance(value, str) or not value:
         _broken(f"a tool call has no {key}")
-    return value
+    return _whole(value)
 
 
 def _mapping(value: object, what: str) -> Mapping[str, Any]:

@@ -112,3 +112,24 @@ def _is_hidden(change: TreeChange, content: bytes) -> bool:
         or content.startswith(b"#!")
     )
     return runs and change.mode_after != LINK and not is_text(content.decode("utf-8", "surrogateescape"))
+
+
+_WORD = re.compile(r"[\w./-]+")
+_LONGEST_PATH = 255  # characters; longer words name no file
+
+
+def spoken_names(text: str) -> Iterator[str]:
+    """Yield the words that can name a file: with a short suffix, in capitals (README), or a well-known name.
+
+    A model writes the text: the time is in proportion to its length.
+    """
+    for word in _WORD.findall(text):
+        path = word.strip("./-") if len(word) <= _LONGEST_PATH else ""
+        name = path.rpartition("/")[2]
+        stem, _, suffix = name.rpartition(".")
+        if stem and len(suffix) <= 8 and "-" not in suffix:
+            yield path
+        elif name in NAMES_OF_PROGRAMS or (
+            name[:4].isascii() and name[:4].isupper() and name[:4].isalpha() and name[3:]
+        ):
+            yield name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from pathlib import PurePosixPath
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests
+from lopen.loop.change_checks import attempted, findings_of
 from lopen.loop.judged_change import (
     LARGEST_COMPARED,
     TestRemovals,
@@ -23,7 +23,7 @@ from lopen.loop.judged_change import (
     tests_left_out,
     untested_code,
 )
-from lopen.loop.judged_files import NAMES_OF_PROGRAMS, kind, rewritten_files, unseen_files
+from lopen.loop.judged_files import kind, rewritten_files, unseen_files
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.tests_run import TestsRun
@@ -35,8 +35,6 @@ from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
-_WORD = re.compile(r"[\w./-]+")
-_LONGEST_PATH = 255  # characters; longer words name no file
 
 
 def is_specification(path: str, module: str) -> bool:
@@ -114,18 +112,11 @@ def evidence_for(
     stated = [description, *(text for _, text in criteria)]
     shown = _named_files(repository, tree, _found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
-    own = (
-        *find_tampering(change.compared, removals.reason),
-        *tests_left_out(bench, repository, base, tree, change.compared, boundary.results, verdicts),
-        *changed_commands(bench, repository, tree, change.compared),
-        *rewritten_files(boundary.results),
-        *unseen_files(repository, change.files, change.sizes, change.contents),
-        *converted_files(repository, base, tree, change.files),
-        *committed_programs(repository, tree, change.files),
-        *untested_code(bench, change.compared),
-        *left_out(bench),
+    own = _own_findings(bench, repository, change, removals, boundary.results, verdicts)
+    tests, unread = attempted(
+        "its tests", lambda: listed_tests(bench, tree, _texts(change)) if scope != "task" else ()
     )
-    earlier = tuple(_earlier_tests(bench, boundary, change, removals))
+    earlier = findings_of({"earlier tests": lambda: _earlier_tests(bench, boundary, change, removals)})
     mutation, blind = _mutation(bench, boundary, change, first=bool(narrower))
     told = (*earlier, *blind)
     return Evidence(
@@ -138,14 +129,14 @@ def evidence_for(
         diff=diff,
         files=_files(change, shown),
         results=tuple(r.as_evidence() for r in boundary.results),
-        tampering=own + tuple(f for f in told if f.severity != "error"),
+        tampering=own + ((unread,) if unread else ()) + tuple(f for f in told if f.severity != "error"),
         base_tree=base,
         tree=tree,
         answers=session.answers,
         note=boundary.note,
         established=parts,
         source=(*covered, *shown),
-        tests=listed_tests(bench, tree, _texts(change)) if scope != "task" else (),
+        tests=tests or (),
         mutation=mutation,
         refused=tuple(f for f in told if f.severity == "error"),
         earlier=_earlier(verdicts, scope, subject),
@@ -175,6 +166,32 @@ def _earlier_tests(
         yield from found.findings(change.compared, removals.reason)
 
 
+def _own_findings(
+    bench: Workbench,
+    repository: Checkout,
+    change: _Change,
+    removals: TestRemovals,
+    results: Sequence[Verified],
+    verdicts: Sequence[Verdict],
+) -> tuple[Finding, ...]:
+    base, tree, files, compared = change.base, change.tree, change.files, change.compared
+    return findings_of(
+        {
+            "weakened tests": lambda: find_tampering(compared, removals.reason),
+            "tests that no longer run": lambda: tests_left_out(
+                bench, repository, base, tree, compared, results, verdicts
+            ),
+            "changed commands": lambda: changed_commands(bench, repository, tree, compared),
+            "files that a test command rewrites": lambda: rewritten_files(results),
+            "files that show nothing": lambda: unseen_files(repository, files, change.sizes, change.contents),
+            "converted files": lambda: converted_files(repository, base, tree, files),
+            "programs": lambda: committed_programs(repository, tree, files),
+            "untested code": lambda: untested_code(bench, compared),
+            "files that are left out": lambda: left_out(bench),
+        }
+    )
+
+
 def _mutation(
     bench: Workbench, boundary: JudgedBoundary, change: _Change, *, first: bool
 ) -> tuple[MutationCheck | None, tuple[Finding, ...]]:
@@ -182,7 +199,12 @@ def _mutation(
     run = _passing_tests(boundary, change)
     if bench.settings.oracle.mutation == "off" or run is None:
         return None, ()
-    found = bench.project.verifier.mutants.check(change.base, change.compared, run, first=first)
+    found, unread = attempted(
+        "what its tests notice",
+        lambda: bench.project.verifier.mutants.check(change.base, change.compared, run, first=first),
+    )
+    if unread is not None:
+        return None, (unread,)
     blocks = boundary.scope != "task" or _touches_tests(
         change.compared
     )  # a task's tests may come with another
@@ -200,23 +222,6 @@ def _files(change: _Change, shown: Sequence[SourceFile]) -> tuple[ChangedFile, .
     known = {path for path, _ in changed}
     others = [(f.path, len(f.text.encode("utf-8", "replace"))) for f in shown if f.path not in known]
     return tuple(ChangedFile(path, size, kind(path)) for path, size in (*changed, *others))
-
-
-def spoken_names(text: str) -> Iterator[str]:
-    """Yield the words that can name a file: with a short suffix, in capitals (README), or a well-known name.
-
-    A model writes the text: the time is in proportion to its length.
-    """
-    for word in _WORD.findall(text):
-        path = word.strip("./-") if len(word) <= _LONGEST_PATH else ""
-        name = path.rpartition("/")[2]
-        stem, _, suffix = name.rpartition(".")
-        if stem and len(suffix) <= 8 and "-" not in suffix:
-            yield path
-        elif name in NAMES_OF_PROGRAMS or (
-            name[:4].isascii() and name[:4].isupper() and name[:4].isalpha() and name[3:]
-        ):
-            yield name
 
 
 def _named_files(

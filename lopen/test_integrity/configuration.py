@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lopen.base.untrusted_tables import read_json_table, read_toml_table
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.narrowed_places import PLACES, in_other_table, narrowed_findings
 from lopen.test_integrity.python import pytest_settings
@@ -193,18 +193,11 @@ def _uncommented(text: str) -> str:
 
 
 def _json(text: str | None) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+    return read_json_table(text or "{}") or {}
 
 
 def _toml(text: str | None) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(text or "")
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
+    return read_toml_table(text or "") or {}
 
 
 def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal
 
 from lopen.test_integrity.detect import looks_like_test
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 MOST = 20
+MOST_CONSIDERED = 2_000  # edits of one function
+LONGEST_EDITED = 2_000  # bytes that one edit replaces
 _SHOWN = 60  # characters of the text that was replaced
 
 _LANGUAGES = {
@@ -152,23 +154,31 @@ def _parsed(text: str | None, language: str | None) -> ParsedFile | None:
     return ParsedFile(text, language)
 
 
-def _outermost(parsed: ParsedFile, node: Node) -> Iterator[Node]:
+def _outermost(parsed: ParsedFile, root: Node) -> Iterator[Node]:
     """Yield the functions that are in no other function, without tests beside the code (Rust)."""
-    test = False
-    for child in node.named_children:
-        if child.type == "attribute_item":
-            test = test or bool(re.search(r"\btest\b", parsed.of(child)))
+    waiting = [root]  # no recursion: an expression may be nested thousands of levels deep
+    while waiting:
+        node = waiting.pop()
+        if node.type in FUNCTIONS:
+            yield node
             continue
-        if child.type in FUNCTIONS and not test:
-            yield child
-        elif child.type not in FUNCTIONS and not test:
-            yield from _outermost(parsed, child)
         test = False
+        below = []
+        for child in node.named_children:
+            if child.type == "attribute_item":
+                test = test or bool(re.search(r"\btest\b", parsed.of(child)))
+                continue
+            if not test:
+                below.append(child)
+            test = False
+        waiting += reversed(below)
 
 
 def _edits(parsed: ParsedFile, function: Node, path: str) -> Iterator[tuple[Kind, Mutant]]:
     seen: set[tuple[int, int]] = set()
-    for kind, start, end, now in _candidates(parsed, function):
+    for kind, start, end, now in islice(_candidates(parsed, function), MOST_CONSIDERED):
+        if end - start > LONGEST_EDITED:
+            continue
         was = parsed.text[start:end].decode("utf-8", "replace")
         if (start, end) in seen or was == now:
             continue
@@ -184,11 +194,20 @@ def _edits(parsed: ParsedFile, function: Node, path: str) -> Iterator[tuple[Kind
 _Candidate = tuple[Kind, int, int, str]
 
 
-def _candidates(parsed: ParsedFile, node: Node) -> Iterator[_Candidate]:
-    """Yield the edits in a node and below it."""
+def _candidates(parsed: ParsedFile, function: Node) -> Iterator[_Candidate]:
+    """Yield the edits in a function, those of each node before those below it."""
+    waiting = [function]
+    while waiting:
+        node = waiting.pop()
+        if node.type in _LEFT_OUT or (node.type in _CALLS and _LOGGING.match(parsed.name(node))):
+            continue
+        yield from _of_node(parsed, node)
+        if node.type not in _BOOLEANS:
+            waiting += reversed(node.children)
+
+
+def _of_node(parsed: ParsedFile, node: Node) -> Iterator[_Candidate]:
     kind = node.type
-    if kind in _LEFT_OUT or (kind in _CALLS and _LOGGING.match(parsed.name(node))):
-        return
     if kind in _RETURNS or kind in FUNCTIONS:
         yield from _returned(parsed, node)
     if kind in BRANCHES and (condition := node.child_by_field_name("condition")) is not None:
@@ -203,9 +222,6 @@ def _candidates(parsed: ParsedFile, node: Node) -> Iterator[_Candidate]:
         yield "constant", node.start_byte, node.end_byte, f"{int(number[1]) + 1}{number[2]}"
     elif kind in _BOOLEANS and (flipped := _FLIPPED.get(_text(parsed, node))):
         yield "constant", node.start_byte, node.end_byte, flipped
-        return
-    for child in node.children:
-        yield from _candidates(parsed, child)
 
 
 def _negated(parsed: ParsedFile, condition: Node) -> Iterator[_Candidate]:

@@ -6,12 +6,12 @@ A change of one of them may be honest and is no weakened test; the judge and the
 from __future__ import annotations
 
 import itertools
-import json
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lopen.base.shell_syntax import parse
+from lopen.base.untrusted_tables import read_json_table
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.runner_commands import INCLUDED
@@ -126,11 +126,7 @@ def _of_file(path: str, text: str) -> Iterator[str]:
 
 
 def _scripts(text: str) -> list[str]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    scripts = document.get("scripts") if isinstance(document, dict) else None
+    scripts = (read_json_table(text) or {}).get("scripts")
     return [str(each) for each in scripts.values()] if isinstance(scripts, dict) else []
 
 

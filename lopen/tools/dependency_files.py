@@ -6,12 +6,11 @@ They are manifests, lock files, and what the set-up command runs by.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 
+from lopen.base.untrusted_tables import read_json_table, read_toml_table
 from lopen.sandbox.command import Sandbox
 from lopen.storage.journal import Journal
 from lopen.workflow.pauses import confirmation_pause
@@ -108,21 +107,21 @@ def setup_key(files: Mapping[str, str], command: str, read: Read) -> str:
 
 
 def _install_scripts(text: str) -> Iterator[str]:
-    try:
-        scripts = json.loads(text).get("scripts", {})
+    document = read_json_table(text)
+    scripts = None if document is None else document.get("scripts", {})
+    if isinstance(scripts, dict):
         yield from (str(scripts[name]) for name in _INSTALLING if name in scripts)
-    except (ValueError, AttributeError, TypeError):
+    else:
         yield text
 
 
 def _own_back_end(text: str, path: str) -> Iterator[str]:
     """Yield the folders of a build back end that lies in the tree (`backend-path`)."""
-    try:
-        folders = tomllib.loads(text).get("build-system", {}).get("backend-path", [])
+    build = (read_toml_table(text) or {}).get("build-system")
+    folders = build.get("backend-path") if isinstance(build, dict) else None
+    if isinstance(folders, list):
         base = PurePosixPath(path).parent
         yield from (f"{base / str(folder)}/".removeprefix("./") for folder in folders)
-    except (tomllib.TOMLDecodeError, AttributeError, TypeError):
-        return
 
 
 SETUP = "setup:"  # the hash of the files that decide follows

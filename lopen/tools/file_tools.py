@@ -71,7 +71,14 @@ def edit_file(bench: Workbench, wanted: calls.EditFile) -> ToolResult:
 
 def _refuse_carried(bench: Workbench, path: str) -> None:
     """Refuse to write what the person lets into the clean room: with it, verification would rest on the model's word."""
-    real = (bench.project.root / path).resolve()
+    try:
+        real = (bench.project.root / path).resolve()
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ):  # a loop of links, a NUL: the workspace refuses it with its reason
+        return
     if any(real.is_relative_to(carried.resolve()) for carried in bench.project.commands.carried):
         raise ToolRefused(f"{path} is the person's: verify commands are shown it", "write another file")
 

@@ -96,6 +96,15 @@ class Registry:
             return failed(refused.error, refused.hint, outcome="refused")
         except NotEncodable as error:
             return failed(error.message, error.hint)
+        except (
+            ValueError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:  # of what the model wrote, so each time again
+            return failed(
+                f"{tool.name} cannot work with this: {type(error).__name__}: {str(error)[:200]}",
+                "change the input, or the files that it is about",
+            )
 
 
 def explained(error: ValidationError) -> tuple[str, str]:

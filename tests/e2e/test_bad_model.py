@@ -56,6 +56,8 @@ def test_every_wrong_call_is_answered_with_what_is_wrong(make_project: MakeProje
         ("write_file", {"path": "x.txt", "content": ["a"]}, "content: "),
         ("write_file", {"path": "n" * 300, "content": ""}, "longer than"),
         ("write_file", {"path": "README.md/x", "content": ""}, "not a folder"),
+        ("write_file", {"path": "a\u0000b", "content": ""}, "NUL"),
+        ("edit_file", {"path": "a\u0000b", "old_text": "x", "new_text": "y"}, "NUL"),
         ("edit_file", {"path": "README.md", "old_text": "nowhere", "new_text": "x"}, "is not in README.md"),
         ("run_command", {"command": ["ls"]}, "command: "),
         ("run_command", {"command": "echo a\u0000b"}, "NUL"),
@@ -78,6 +80,32 @@ def test_every_wrong_call_is_answered_with_what_is_wrong(make_project: MakeProje
         assert result.is_error, (name, given, result.text)
         assert result.data["ok"] is False
         assert said in result.data["error"], (name, given, result.text)
+
+
+def test_no_file_that_the_model_writes_is_an_internal_error(make_project: MakeProject) -> None:
+    written = {
+        "deep.py": f"def f(a):\n    return a + {'-' * 3_000}1\n\n\nX = {'+'.join('1' * 2_500)}\n",
+        "pyproject.toml": f"a = {'9' * 100_000}\n",
+        "package.json": '{"scripts": {"test": "x"}, "a": ' + "9" * 100_000 + "}",
+        "setup.cfg": "[pytest\n%(a)s = %(b)s\n[x]\n[x]\n",
+    }
+    calls: list[Call] = [
+        *(("write_file", {"path": path, "content": text}) for path, text in written.items()),
+        ("run_command", {"command": "ln -s loop loop"}),
+        ("edit_file", {"path": "loop", "old_text": "x", "new_text": "y"}),
+    ]
+    project = make_project(
+        [plan(), tools(*calls), tools(("run_command", {"command": "rm loop"})), build("calc-t1")],
+        **PATIENT,
+        LOPEN_ORACLE__MUTATION="auto",
+    )
+    project.specify()
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    results = tool_results(project.requests[2])
+    assert [result.is_error for result in results] == [False] * 5 + [True]
 
 
 def test_paths_that_leave_the_project_and_protected_ones_are_refused(make_project: MakeProject) -> None:

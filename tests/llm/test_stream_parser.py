@@ -144,3 +144,33 @@ def test_a_message_cannot_start_twice() -> None:
     events = stream(start={"type": "text", "text": ""})
     with pytest.raises(TransientFailure, match="twice"):
         assembled([events[0], *events])
+
+
+def test_half_of_a_surrogate_pair_is_replaced_wherever_it_comes() -> None:
+    half = "a\ud800"
+    content = [
+        {"type": "text", "text": half, "citations": [{"cited_text": half}]},
+        {"type": "tool_use", "id": half, "name": half, "input": {}},
+        {"type": "odd", half: half},
+    ]
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": half, "model": half, "usage": {}}},
+        *(
+            event
+            for index, block in enumerate(content)
+            for event in (
+                {"type": "content_block_start", "index": index, "content_block": block},
+                {"type": "content_block_stop", "index": index},
+            )
+        ),
+        {"type": "message_delta", "delta": {"stop_reason": half}, "usage": {}},
+        {"type": "message_stop"},
+    ]
+
+    response = assembled(events)
+
+    said = json.dumps(
+        [response.id, response.model, response.stop_reason, response.content], ensure_ascii=False
+    )
+    assert said.encode().decode().count("a\ufffd") == 8
+    assert [(use.id, use.name) for use in response.tool_uses] == [("a\ufffd", "a\ufffd")]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lopen.loop.judged_work import spoken_names
+from lopen.loop.judged_files import spoken_names
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,10 @@ def test_another_agent_follows_a_build_and_opens_no_gate(make_project: MakeProje
         project, ("check", {"module": "calc"}), ("run", {"module": "calc"}), ("show", {"name": "--help"})
     )
 
+    outside = [("check", {"module": path}) for path in ("/etc/passwd", "../x", "a\0")]
+    _, refused = asked(project, *outside)
+    assert ["outside the project" in text for text in refused] == [True, True, False]
+
     (project.root / "lopen.py").unlink()
     assert hints == {"status": True, "check": True, "show": True, "run": False}
     assert checked.startswith("exit code 0\n")

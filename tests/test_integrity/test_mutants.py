@@ -88,6 +88,21 @@ def test_only_changed_functions_are_mutated_and_each_gets_its_turn() -> None:
     assert whole == mutants([FileChange("calc.py", None, many)])
 
 
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("calc.py", f"X = {'+'.join('1' * 2_500)}\ndef f(a):\n    return a + {'-' * 3_000}1\n"),
+        ("calc.js", f"const x = {'1+' * 8_000}1;\nconst f = (a) => a + {'[' * 5_000}{']' * 5_000};\n"),
+        (
+            "calc.go",
+            f"package calc\n\nvar X = {'(' * 3_000}1{')' * 3_000}\n\nfunc F(a int) int {{ return a + 1 }}\n",
+        ),
+    ],
+)
+def test_depth_and_length_of_an_expression_do_not_matter(path: str, text: str) -> None:
+    assert "+ -> -" in [f"{m.was} -> {m.now}" for m in mutants([FileChange(path, None, text)])]
+
+
 REFUSED = [
     ("a.go", "# calc\n./calc.go:3:9: undefined: x\nFAIL\tcalc [build failed]\nFAIL\n"),
     ("a.go", "FAIL\texample.org/calc/in [setup failed]\r\n"),

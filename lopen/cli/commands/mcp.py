@@ -50,6 +50,8 @@ class ServedCommands:
 
     def check(self, module: str = "") -> str:
         """Validate a module's specification, or all of them: problems and warnings with their lines."""
+        if not (self._root / module).resolve().is_relative_to(self._root.resolve()):
+            return f"exit code {ExitCode.USAGE:d}\n{module} is outside the project"
         return self._answer("check", [module] if module else [])
 
     def show(self, name: str) -> str:

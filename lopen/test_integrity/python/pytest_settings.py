@@ -6,9 +6,9 @@ import ast
 import configparser
 import re
 import shlex
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 
+from lopen.base.untrusted_tables import PARSER_ERRORS, read_toml_table
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python.skips import function_skips
 from lopen.test_integrity.python.tree import parsed
@@ -138,7 +138,7 @@ def read(path: str, text: str) -> Settings | None:
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(text)
-    except configparser.Error:
+    except (configparser.Error, *PARSER_ERRORS):
         return None
     section = "tool:pytest" if name == "setup.cfg" else "pytest"
     if not parser.has_section(section):
@@ -147,9 +147,8 @@ def read(path: str, text: str) -> Settings | None:
 
 
 def _toml(text: str, *, own: bool) -> Settings | None:
-    try:
-        table: object = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    table: object = read_toml_table(text)
+    if table is None:
         return None
     for key in ("pytest",) if own else ("tool", "pytest"):
         table = table.get(key, {}) if isinstance(table, dict) else {}
