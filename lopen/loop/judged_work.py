@@ -23,7 +23,7 @@ from lopen.loop.judged_change import (
     tests_left_out,
     untested_code,
 )
-from lopen.loop.judged_files import kind, rewritten_files, unseen_files
+from lopen.loop.judged_files import kind, rewritten_files, spoken_names, unseen_files
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.tests_run import TestsRun
