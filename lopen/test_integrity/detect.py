@@ -22,6 +22,7 @@ from lopen.test_integrity.python.pytest_plugins import plugin_findings
 from lopen.test_integrity.python.rebound import rebound_findings
 from lopen.test_integrity.python.replaced_framework import replaced_framework_findings
 from lopen.test_integrity.python.stand_ins import patch_findings, shadowing_findings, stub_findings
+from lopen.test_integrity.replaced_runners import replaced_runner_findings
 from lopen.test_integrity.rust import adapter as rust
 from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
 from lopen.test_integrity.under_test import under_test_findings
@@ -62,7 +63,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
             if language is python.LANGUAGE:
                 findings += _stood_in(ours, read, readable)
     findings += configuration_findings(readable)
-    findings += plugin_findings(readable)
+    findings += [*plugin_findings(readable), *replaced_runner_findings(readable)]
     findings += shadowing_findings(changes)
     findings += replaced_framework_findings(readable)
     findings += hollow_findings(readable)
