@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -102,7 +102,12 @@ def diff(
     """
     if before == after or (paths is not None and not paths):
         return ""
-    _require_true_files(git, layout, before, after, paths)
+    changed = [c for c in changes(git, layout, before, after) if FOLDER not in (c.mode_before, c.mode_after)]
+    wanted = changed if paths is None else _within(changed, frozenset(paths))
+    sides = [side for c in wanted for side in (c.entry_before, c.entry_after) if side]
+    require_true_blobs(git, layout, [side.blob for side in sides if not side.is_submodule])
+    if len(wanted) == len(changed):
+        paths = None  # git would compare each path with each file
     answer = git.with_options(config={"core.bigFileThreshold": _BIG_FILE}).run(
         "diff-tree",
         "-r",
@@ -124,16 +129,14 @@ def diff(
     return _cut(answer.stdout.decode("utf-8", "replace"), max_chars)
 
 
-def _require_true_files(
-    git: GitCommand, layout: Layout, before: str, after: str, paths: Sequence[str] | None
-) -> None:
-    """Hash what a diff of the two trees shows, folders in `paths` with what is below them."""
-    blobs = []
-    for change in changes(git, layout, before, after):
-        if paths is None or any(change.path == path or change.path.startswith(f"{path}/") for path in paths):
-            sides = (change.entry_before, change.entry_after)
-            blobs += [side.blob for side in sides if side and side.mode not in (GITLINK, FOLDER)]
-    require_true_blobs(git, layout, blobs)
+def _within(changed: Sequence[TreeChange], paths: Set[str]) -> list[TreeChange]:
+    """Return the changes of the files in `paths`, and of those below them."""
+    found = []
+    for change in changed:
+        parts = change.path.split("/")
+        if any("/".join(parts[:depth]) in paths for depth in range(1, len(parts) + 1)):
+            found.append(change)
+    return found
 
 
 def require_true_blobs(git: GitCommand, layout: Layout, blobs: Sequence[str]) -> None:
