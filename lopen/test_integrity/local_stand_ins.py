@@ -32,7 +32,7 @@ _MADE_HERE = words(
 _IMPORTED = re.compile(
     r"import\s+(?P<named>[^;'\"]{1,500}?)\s+from\s*['\"]\.|(?:const|let|var)\s+(?P<required>[^=;]{1,300}?)=\s*(?:await\s+)?(?:require|import)\(\s*['\"]\."
 )
-_CALLED = r"(?<![\w$.]){}(?:\.\w+)*\s*\("
+_CALLED = re.compile(r"(?<![\w$.])([\w$]+)(?:\.\w+)*\s*\(")
 _FAILING = r"(?<![\w.]){}\.(?:Fatal|Error|Fail)\w*\("
 _ASSERTING = frozenset({"assert", "expect", "t", "should"})
 _OBJECTS = frozenset({"object", "composite_literal"})
@@ -77,10 +77,10 @@ def _found(before: str, after: str, language: str) -> Iterator[_Told]:
         for word in re.findall(r"[\w$]+", found["named"] or found["required"])
     }
     bound = {name for name, _ in _bindings(old)}
+    called = set(_CALLED.findall(earlier)) & set(_CALLED.findall(code))
     for name, value in _bindings(new):
         said = set(re.findall(r"[\w$]+", new.of(value)))
-        called = re.compile(_CALLED.format(re.escape(name)))
-        if name in bound or said & imported - {name} or not (called.search(earlier) and called.search(code)):
+        if name in bound or said & imported - {name} or name not in called:
             continue
         fails = name in _ASSERTING or re.search(_FAILING.format(re.escape(name)), code)
         severity: Severity = "warning" if value.type in _OBJECTS and not fails else "error"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import codecs
 import re
+import sys
 import tokenize
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -36,7 +38,7 @@ _LAGGING = frozenset({"csharp", "kotlin", "ruby", "php"})  # grammars that miss 
 _INLINE_TESTS = re.compile(r"^\s*#\[(?:\w+::)*test\b|#\[cfg\(test\)\]", re.MULTILINE)
 _READ_AS_ASCII = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1"})
 # Java's compiler replaces these before anything else; an even number of backslashes before one makes it plain text
-_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\u+(?P<code>[0-9a-fA-F]{4})")
+_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\u+(?P<code>[0-9a-fA-F]{4})")
 _ALWAYS = frozenset("\n\r\"'\\")
 _LITERALS = "[(string_literal) (character_literal)] @text"
 _COMMENTS = "[(line_comment) (block_comment)] @text"
@@ -148,16 +150,28 @@ def _active_escapes(text: str) -> Iterator[tuple[str, int]]:
     if "\\u" not in text or len(text) > MAX_CHARS:
         return
     source = ParsedFile(text, "java")
-    literals = [(n.start_byte, n.end_byte) for n in source.find(_LITERALS, "text")]
-    comments = [(n.start_byte, n.end_byte) for n in source.find(_COMMENTS, "text")]
-    lines = text.split("\n")
-    for found in _ESCAPE.finditer(text):
-        character = chr(int(found["code"], 16))
-        place = len(text[: found.start()].encode("utf-8", "replace"))
-        literal = any(start <= place < end for start, end in literals)
-        comment = any(start <= place < end for start, end in comments)
-        if character in _ALWAYS or (
-            character.isascii() and not literal and (character in "*/" or not comment)
-        ):
-            line = text.count("\n", 0, found.start()) + 1
-            yield lines[line - 1].strip(), line
+    literals = [(node.start_byte, node.end_byte) for node in source.find(_LITERALS, "text")]
+    comments = [(node.start_byte, node.end_byte) for node in source.find(_COMMENTS, "text")]
+    for number, (line, start) in enumerate(_with_places(source.text), 1):
+        for found in _ESCAPE.finditer(line):
+            character, place = chr(int(found["code"], 16)), start + found.start()
+            if character in _ALWAYS or (
+                character.isascii()
+                and not _is_within(place, literals)
+                and (character in "*/" or not _is_within(place, comments))
+            ):
+                yield line.decode("utf-8", "replace").strip(), number
+                break
+
+
+def _with_places(text: bytes) -> Iterator[tuple[bytes, int]]:
+    start = 0
+    for line in text.split(b"\n"):
+        yield line, start
+        start += len(line) + 1
+
+
+def _is_within(place: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """Return True if a place is in one of the spans, which stand in their order."""
+    at = bisect_right(spans, (place, sys.maxsize)) - 1
+    return at >= 0 and place < spans[at][1]

@@ -11,7 +11,16 @@ from lopen.documents import spec_import
 from lopen.git import commits
 from lopen.guardrails import completion
 from lopen.oracle import runner_output, tests_run
-from lopen.test_integrity import FileChange, conditions, configuration, narrowed_places, runner_commands
+from lopen.test_integrity import (
+    FileChange,
+    conditions,
+    configuration,
+    local_stand_ins,
+    narrowed_places,
+    replaced_runners,
+    runner_commands,
+    unread,
+)
 from lopen.test_integrity.python import pytest_plugins
 
 LENGTH = 100_000
@@ -78,3 +87,32 @@ def test_a_script_of_alternatives_is_read_once(unit: str) -> None:
     list(configuration.configuration_findings([change]))
 
     assert time.process_time() - started < SECONDS
+
+
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        ("A.java", '"\\u00e9" + '),
+        ("A.java", "\\u000a"),
+        ("A.java", "\\\\"),
+        ("a.test.js", "const a = () => 1; a.b.c("),
+        ("a.test.js", "import a "),
+        ("a.test.js", "const a "),
+        ("a.test.js", "assert.a.a "),
+        ("tests/a.rs", "mod a { a:: "),
+        (".cargo/config.toml", "runner "),
+        ("package.json", '"runner": "./'),
+        ("pytest.ini", " -p "),
+    ],
+)
+def test_a_changed_file_is_read_once(path: str, unit: str) -> None:
+    text = unit * (LENGTH // len(unit))
+    change = FileChange(path, text[: LENGTH // 2], text)
+    tests = frozenset({path})
+    started = time.process_time()
+
+    list(unread.unread_findings([change], tests))
+    list(local_stand_ins.local_stand_in_findings([change], tests))
+    list(replaced_runners.replaced_runner_findings([change]))
+
+    assert time.process_time() - started < 10 * SECONDS  # a parser's time too
