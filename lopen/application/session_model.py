@@ -159,6 +159,8 @@ class Secrets(Protocol):
 
     def hide(self, text: str) -> str: ...
 
+    def hide_persons(self, text: str) -> str: ...
+
     def sources(self, text: str) -> set[str]: ...
 
 
@@ -185,39 +187,18 @@ class SecretFilteringModel:
         """Send through the wrapped model, without known secrets in the request."""
         self._secrets.refresh()
         found: list[str] = []
+        # What only a file of the model's own session holds is evidence, and no secret.
+        hide = self._secrets.hide_persons if request.purpose == "oracle" else self._secrets.hide
         filtered = replace(
             request,
-            system=[replace(block, text=self._filtered_text(block.text, found)) for block in request.system],
+            system=[replace(block, text=_filtered_text(block.text, found, hide)) for block in request.system],
             messages=[
-                {**message, "content": self._filtered(message["content"], found)}
+                {**message, "content": _filtered(message["content"], found, hide)}
                 for message in request.messages
             ],
         )
         self._report({place for text in found for place in self._secrets.sources(text)})
         return self._inner.send(filtered, on_text, on_usage)
-
-    def _filtered_text(self, text: str, found: list[str]) -> str:
-        clean = self._secrets.hide(text)
-        if clean != text:
-            found.append(text)
-        return clean
-
-    def _filtered(self, value: Any, found: list[str], *, blocks: bool = True) -> Any:
-        """Filter every text in the value; signed blocks, and ids and names of `blocks`, are unchanged."""
-        if isinstance(value, str):
-            return self._filtered_text(value, found)
-        if isinstance(value, Mapping):
-            if blocks and value.get("type") in SIGNED:
-                return value
-            return {
-                k: inner
-                if blocks and k in KEPT
-                else self._filtered(inner, found, blocks=blocks and k == "content")
-                for k, inner in value.items()
-            }
-        if isinstance(value, (list, tuple)):
-            return [self._filtered(inner, found, blocks=blocks) for inner in value]
-        return value
 
     def _report(self, places: set[str]) -> None:
         for place in sorted(places - self._reported):
@@ -229,3 +210,31 @@ class SecretFilteringModel:
                     f"text for the model contained the secret of {place}; it was removed before sending",
                 )
             )
+
+
+Hide = Callable[[str], str]
+
+
+def _filtered_text(text: str, found: list[str], hide: Hide) -> str:
+    clean = hide(text)
+    if clean != text:
+        found.append(text)
+    return clean
+
+
+def _filtered(value: Any, found: list[str], hide: Hide, *, blocks: bool = True) -> Any:
+    """Filter every text in the value; signed blocks, and ids and names of `blocks`, are unchanged."""
+    if isinstance(value, str):
+        return _filtered_text(value, found, hide)
+    if isinstance(value, Mapping):
+        if blocks and value.get("type") in SIGNED:
+            return value
+        return {
+            k: inner
+            if blocks and k in KEPT
+            else _filtered(inner, found, hide, blocks=blocks and k == "content")
+            for k, inner in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_filtered(inner, found, hide, blocks=blocks) for inner in value]
+    return value

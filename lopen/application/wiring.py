@@ -52,7 +52,7 @@ from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
-from lopen.storage.audit import AuditTrail
+from lopen.storage.audit import AuditTrail, time_of_calls
 from lopen.storage.journal import ConversationStore, Journal
 from lopen.storage.project_documents import Specifications, write_plan
 from lopen.storage.sessions import SessionStore
@@ -97,6 +97,7 @@ def wired(
     `heard`: events are shown and logged. `draft`: step 1 is asked for. `person` and `place` stand in for its own.
     """
     settings, clock, secrets = loaded.settings, clock or SystemClock(), KnownSecrets(context.root, os.environ)
+    secrets.keep_apart(store.database.path.parent / "persons-secrets.json", time_of_calls(store.database))
     check_templates(settings.workflow.templates)
     system_prompt()  # the oracle's, before anything is paid for
     place = place or workplace_of(context, settings, store, session, clock, secrets)

@@ -6,16 +6,18 @@ nothing in them becomes configuration.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from lopen.base.errors import LopenError
-from lopen.base.files import read_own
-from lopen.base.person import data_folder
+from lopen.base.files import read_foreign, read_own, replace_file
+from lopen.base.person import data_folder, sealed
 from lopen.base.redaction import find_secrets, hidden, is_placeholder, looks_secret_name, redact, spelt
 from lopen.base.stat_cache import Signature, signature
 
@@ -48,7 +50,34 @@ class KnownSecrets:
         self._files: dict[str, tuple[Signature, dict[str, str]]] = {}
         self._values: tuple[str, ...] = tuple(sorted(self._variables))
         self._watched = list(_find_files(str(root)))
+        self._persons: frozenset[str] | None = None  # values of the person; None: all of them
         self.refresh()
+
+    def keep_apart(self, record: Path, worked: tuple[float, float] | None) -> None:
+        """Tell the person's values from those in files that a session's model or commands may have written.
+
+        The person's are those that `record` holds sealed, those of variables, and those of files last changed outside
+        `worked`, the time in which sessions called tools (seconds since 1970; None: never). What a refresh adds is not.
+        """
+        sealed_before = _sealed_values(record)
+        seals = {value: sealed("known secret", value) for value in self._values}
+        persons = {value for value, seal in seals.items() if seal in sealed_before} | {*self._variables}
+        for name, (_, held) in self._files.items():
+            try:
+                changed = os.stat(self._root / name).st_ctime
+            except OSError:
+                continue
+            if worked is None or not worked[0] <= changed <= worked[1]:
+                persons.update(held)
+        self._persons = frozenset(persons)
+        now = sealed_before | {seals[value] for value in persons if value in seals}
+        if now != sealed_before:
+            with suppress(OSError):
+                replace_file(record, json.dumps(sorted(now)).encode())
+
+    def hide_persons(self, text: str) -> str:
+        """Remove only the person's values: a file that the model wrote must not decide what its judge can read."""
+        return self.hide(text) if self._persons is None else hidden(text, sorted(self._persons))
 
     def refresh(self) -> None:
         """Add the current values of the project's files. A value stays known after its file is deleted."""
@@ -94,6 +123,13 @@ class KnownSecrets:
         """Return the names of the variables and files whose values occur in `text`."""
         named = {value: name for name, (_, held) in self._files.items() for value in held} | self._variables
         return {name for value, name in named.items() if any(s in text for s in spelt(value))}
+
+
+def _sealed_values(record: Path) -> frozenset[str]:
+    try:
+        return frozenset(json.loads(read_foreign(record) or "[]"))
+    except (LopenError, ValueError, TypeError, RecursionError):
+        return frozenset()
 
 
 def is_distinctive(value: str) -> bool:

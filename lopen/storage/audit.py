@@ -294,3 +294,16 @@ def _milliseconds(stored: str) -> str:
     """Return a stored time (`datetime.isoformat`, UTC) to the millisecond."""
     whole, _, rest = stored.removesuffix("+00:00").partition(".")
     return f"{whole}.{rest[:3]:0<3}Z"
+
+
+def time_of_calls(database: Database) -> tuple[float, float] | None:
+    """Return from when to when sessions of this project called tools, in seconds since 1970; None: never.
+
+    A call without an end may have run for as long as a command may.
+    """
+    rows = database.connection.execute(
+        "SELECT min(started_at), max(unixepoch(started_at) + coalesce(seconds, 600)) FROM tool_calls"
+    ).fetchone()
+    if rows[0] is None:
+        return None
+    return datetime.fromisoformat(rows[0]).timestamp() - 2.0, rows[1] + 2.0  # clocks of files tick coarsely

@@ -181,3 +181,30 @@ def test_a_file_deep_in_the_project_is_known_too(make_project: MakeProject) -> N
     assert "DEPLOY_TOKEN=[redacted:known]" in json.dumps(project.requests)
     assert FILED not in json.dumps([project.requests, project.oracle_requests])
     assert not [path for path, raw in whole(project.root / ".lopen") if FILED.encode() in raw]
+
+
+def test_values_that_the_model_writes_hide_nothing_from_the_judge(make_project: MakeProject) -> None:
+    hiding = f"DB_PASSWORD=add(1, 2) is 3\\nX_SECRET=Functions live in one file\\nMINE_TOKEN={FILED}\\n"
+    project = make_project(
+        [
+            plan(),
+            tools(
+                ("run_command", {"command": f"printf '{hiding}' > .env; printf '{hiding}' > more.env"}),
+            ),
+            tools(("run_command", {"command": 'echo "$(cat kept.env)"'}), *code(), *verified("calc-t1")),
+        ]
+    )
+    project.write(".gitignore", "__pycache__/\n.env\n*.env\n")
+    project.write("kept.env", f"A_PASSWORD={VARIABLE}\n")
+    project.git("add", ".gitignore")
+    project.git("commit", "-q", "-m", "Mine")
+    project.specify(text=specification())
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    assert VARIABLE not in json.dumps(project.requests)
+    judged = json.dumps(project.oracle_requests)
+    assert "add(1, 2) is 3" in judged
+    assert "Functions live in one file" in judged
+    assert "[redacted:known]" not in judged

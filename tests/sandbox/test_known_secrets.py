@@ -91,3 +91,21 @@ def test_a_file_that_a_tool_reads_is_known_from_then_on(tmp_path: Path) -> None:
         (tmp_path / "a/b" / name).write_text(f"TOKEN=secret-in-{name}-1\n")
         known.watch_file(str(tmp_path / "a/b" / name))
     assert known.values == ("secret-in-.env-1",)
+
+
+def test_a_later_process_still_tells_the_person_s_values_from_the_model_s(tmp_path: Path) -> None:
+    record, always = tmp_path / "record.json", (0.0, 1e12)  # every file was changed while a session worked
+    (tmp_path / ".env").write_text("TOKEN=the-person-s-own\n")
+    KnownSecrets(tmp_path, {}).keep_apart(record, None)
+    (tmp_path / ".env").write_text("TOKEN=the-person-s-own\nSECRET=return a + b\n")
+    (tmp_path / "more.env").write_text("TOKEN=the-model-s-own\n")
+
+    known = KnownSecrets(tmp_path, {"API_TOKEN": TOKEN})
+    known.keep_apart(record, always)
+    text = f"{TOKEN} the-person-s-own the-model-s-own return a + b"
+
+    assert known.hide_persons(text) == "[redacted:known] [redacted:known] the-model-s-own return a + b"
+    assert "the-person" not in record.read_text()
+    assert known.hide(text) == " ".join(["[redacted:known]"] * 4)
+    known.keep_apart(record, (0.0, 1.0))  # a person wrote the files while no session worked
+    assert known.hide_persons(text) == known.hide(text)
