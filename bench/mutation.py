@@ -71,8 +71,11 @@ def measured(base: Path) -> tuple[float, str]:
         room = CleanRoom(base / "rooms", repository, root, mounted=sandbox.name == "bwrap")
         audit = AuditTrail(database, session.id, str)
         runner = MutationRunner(root, commands, room, journal, audit, clock, network=False)
+        tree = repository.snapshot()
+        room.enter(tree)  # as for the run of the tests before it, which has the room show git's folder
+        room.leave(wanted=lambda _: False)
         started = time.monotonic()
-        tests = TestRun(COMMAND, repository.snapshot(), 1.0)
+        tests = TestRun(COMMAND, tree, 1.0)
         found = runner.check("", [FileChange("parts.py", None, CODE)], tests)
         took = time.monotonic() - started
         room.close()

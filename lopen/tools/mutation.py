@@ -99,13 +99,15 @@ class MutationRunner(Rerunner):
             same, changed = batch.results(rooms, [{}, texts[0]])
             if same is None or same.failed:
                 return MutationCheck(len(chosen), reason=OUT_OF_TIME if same is None else UNSTABLE)
+            if not batch.learn(changed):
+                return MutationCheck(len(chosen), reason=TEXT_TELLS)
             batch.mutating = True
-            results = (
-                batch.results(rooms, [{m.path: m.applied} for m in chosen]) if batch.learn(changed) else []
-            )
-            batch.mutating, some = False, batch.noticed
             # last, for tests that compare times of files; as small as a mutant, for those that count lines
-            if not results or (some and not batch.learn(*batch.results(rooms[:1], [texts[1]]))):
+            *results, small = batch.results(rooms, [*({m.path: m.applied} for m in chosen), texts[1]])
+            batch.mutating = False
+            if small is None and batch.noticed:
+                (small,) = batch.results(rooms[:1], [texts[1]])
+            if not batch.learn(small):
                 return MutationCheck(len(chosen), reason=TEXT_TELLS)
             ran = [
                 MutantOutcome(m.path, m.line, m.was, m.now, batch.counts(result))
