@@ -5,17 +5,18 @@ both, though they told the two apart (docs/reference/completion.md).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.compare import MayGo
+from lopen.test_integrity.compare import Located, MayGo, match_cases
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, looks_like_test, read_sides, removed_names
 from lopen.test_integrity.suite import FileChange, tokens
 
 SHOWN = 6  # names in a finding
-ALL = "(all tests)"  # where the runner names none
+ALL = "the whole test command"  # where the runner names none
 WEAKENED = (
     "changed tests accept the old code as well as the new: the earlier version of {names} fails on the new code, and the "
     "new version passes on the old code too: assert the new behaviour exactly, or keep the earlier test"
@@ -111,12 +112,36 @@ def in_file(name: str, path: str) -> bool:
 
 
 def _by_path(names: Sequence[str], changes: Sequence[FileChange]) -> dict[str, list[str]]:
-    paths = [change.path for change in changes if looks_like_test(change.path)]
+    """Return the names by the changed test file that each is of, "" where that is not known."""
+    files = [change for change in changes if change.before is not None and looks_like_test(change.path)]
     found: dict[str, list[str]] = {}
     for name in names:
-        path = next((path for path in paths if in_file(name, path)), "")
-        found.setdefault(path, []).append(name)
+        path = next((file.path for file in files if in_file(name, file.path)), "")
+        if not path:  # Go names a package
+            short = re.compile(rf"\b{re.escape(re.split('::|/', name)[-1])}\b")
+            path = next((file.path for file in files if short.search(file.before or "")), "")
+        found.setdefault(path or (files[0].path if len(files) == 1 else ""), []).append(name)
     return found
+
+
+def renamed(changes: Sequence[FileChange], before: Collection[str], after: Collection[str]) -> dict[str, str]:
+    """Return earlier → new name for the tests of `before` that the change renamed or moved; `after` are those there now."""
+    ours = [c for c in changes if can_be_read(c.before) and can_be_read(c.after)]
+    found: dict[str, str] = {}
+    for language in LANGUAGES:
+        read = read_sides(language, [c for c in ours if language.covers(c.path)])
+        old, new = (
+            [Located(c.path, case) for c in read for case in side(c).cases if not case.support]
+            for side in (attrgetter("before"), attrgetter("after"))
+        )
+        for one, other in match_cases(old, new).pairs:
+            names = [n for n in before if n not in after and _is(n, one)]
+            found |= {n: m for n in names for m in after if m not in before and _is(m, other)}
+    return found
+
+
+def _is(name: str, located: Located) -> bool:
+    return in_file(name, located.path) and name.endswith(f"::{located.case.name}")
 
 
 def _text(path: str, changes: Sequence[FileChange]) -> str:

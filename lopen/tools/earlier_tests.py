@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
 from lopen.oracle.tests_run import SINGLE, TestsRun
 from lopen.test_integrity.detect import looks_like_test, tests_by_file
-from lopen.test_integrity.earlier_tests import ALL, EarlierTests, earlier_tests_from_json, in_file
+from lopen.test_integrity.earlier_tests import ALL, EarlierTests, earlier_tests_from_json, in_file, renamed
 from lopen.test_integrity.suite import FileChange
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Runs
@@ -94,11 +94,13 @@ class _BothWays:
         }
         new: Files = {c.path: c.entry_after for c in ours}
         try:
-            return self._compared(count, earlier, new, after)
+            return self._compared(count, earlier, new, after, changes)
         except _OutOfTimeError:
             return EarlierTests(count, reason=OUT_OF_TIME)
 
-    def _compared(self, count: int, earlier: Files, new: Files, after: TestsRun) -> EarlierTests:
+    def _compared(
+        self, count: int, earlier: Files, new: Files, after: TestsRun, changes: Sequence[FileChange]
+    ) -> EarlierTests:
         tree_with = self.runner.commands.repository.tree_with
         earlier_on_new = tree_with(self.tests.tree, earlier)
         first = self._rerun(earlier_on_new)
@@ -108,23 +110,21 @@ class _BothWays:
         now = _names(after)
         if not now:
             return self._whole(count, earlier_on_new, second)
-        failing = first.failed & now
+        there = {name: name for name in first.failed & now}
+        there |= renamed(changes, first.failed, now)  # earlier name → the present one
         here = {name for name in now - _names(first.ran) if any(in_file(name, path) for path in earlier)}
         accepted = (_names(second.ran) - second.failed) & now
-        weakened, untold = failing & accepted, here & accepted
+        weakened = {name for name in there if there[name] in accepted}
+        untold = (here & accepted) - set(there.values())
         if weakened or untold:
             before = self._rerun(self.base)
             passed = _names(before.ran) - before.failed
             again = self._rerun(earlier_on_new)
             weakened &= passed & again.failed
             untold &= passed - _names(again.ran)
-        return EarlierTests(
-            count,
-            len(failing),
-            tuple(sorted(weakened)),
-            tuple(sorted(untold)),
-            tuple(sorted(failing - accepted)),
-        )
+        changed = {name for name in there if there[name] not in accepted}
+        weak, unheard, other = (tuple(sorted(each)) for each in (weakened, untold, changed))
+        return EarlierTests(count, len(first.failed), weak, unheard, other)
 
     def _whole(self, count: int, earlier_on_new: str, second: Rerun) -> EarlierTests:
         """Take all tests together, where the runner names none."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import MakeProject
 from tests.endpoint import tool_results, tools
+from tests.needs import lacking
 from tests.project import UNITTEST, Project, plan, specification, verified
+from tests.ran import Ran
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 MANY = {"LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD": "50"}
@@ -117,13 +123,20 @@ def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
 def started(
     make_project: MakeProject, runner: str, files: dict[str, str], *calls: Any, **given: Any
 ) -> Project:
-    project = make_project([plan(), tools(*calls, *verified("calc-t1"))], **given)
+    return begun(make_project([plan(), tools(*calls, *verified("calc-t1"))], **given), runner, files)
+
+
+def begun(project: Project, runner: str, files: dict[str, str]) -> Project:
     for path, text in {"tests/__init__.py": "", "tests/unit/__init__.py": "", **files}.items():
         project.write(path, text)
     project.git("add", "-A")
     project.git("commit", "-qm", "Files")
     project.specify(text=specification(commands={"verify-tests": RUNNERS.get(runner, runner)}))
     return project
+
+
+def checks(ran: Ran) -> list[dict[str, Any]]:
+    return [e for e in ran.named("verification_ran") if e["tool"] == "earlier_tests"]
 
 
 def findings(project: Project) -> list[dict[str, Any]]:
@@ -144,7 +157,7 @@ def test_hidden_weakenings_are_refused(make_project: MakeProject, runner: str) -
     assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
     found = {f["path"] for f in findings(project) if "accept the old code as well" in f["message"]}
     assert found == set(files)
-    (check,) = [e for e in ran.named("verification_ran") if e["tool"] == "earlier_tests"]
+    (check,) = checks(ran)
     count = len(WEAKENED)
     told = f"ran the earlier versions of {count} changed test files on the new code: {count} tests fail, {count} of them pass"
     assert check["output"].startswith(told), check
@@ -162,7 +175,122 @@ def test_honest_changes_of_tests_complete(make_project: MakeProject, runner: str
     ran = project.drive()
 
     assert ran.code == 0, (ran.err, findings(project))
-    (check,) = {e["output"] for e in ran.named("verification_ran") if e["tool"] == "earlier_tests"}
-    assert "none of them pass on the old code too" in check
+    (check,) = checks(ran)  # not made again for the component and the module
+    assert "none of them pass on the old code too" in check["output"]
     shown = str(project.oracle_requests[0]["messages"])
     assert "tests whose expectations changed" in shown
+
+
+NODE = "const test = require('node:test');\nconst assert = require('node:assert');\nconst { add } = require('../calc.js');\ntest('old', () => {\n  assert.strictEqual(add(5, 9), 14);\n});\n"
+GO = 'package calc\n\nimport "testing"\n\nfunc TestOld(t *testing.T) {\n\tif Add(5, 9) != 14 {\n\t\tt.Fatal("wrong")\n\t}\n}\n'
+RUST = "#[test]\nfn old() {\n    assert_eq!(calc::add(5, 9), 14);\n}\n"
+CARGO = '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n'
+SHELL = 'test "$(sh add.sh 5 9)" = 14\n'
+OTHERS = {  # command, code and its change, test and its change, more files
+    "node": (
+        "node --test",
+        ("calc.js", "exports.add = (a, b) => a + b;\n", "exports.add = () => 3;\n"),
+        ("test/old.test.js", NODE, NODE.replace("  assert.s", "  const add = () => 14;\n  assert.s")),
+        {},
+    ),
+    "go": (
+        "go test ./...",
+        ("calc.go", "package calc\n\nfunc Add(a, b int) int { return a + b }\n", "package calc\n\nfunc Add(a, b int) int { return 3 }\n"),
+        ("old_test.go", GO, GO.replace("{\n\tif", "{\n\tAdd := func(a, b int) int { return 14 }\n\tif")),
+        {"go.mod": "module example.org/calc\n\ngo 1.19\n"},
+    ),
+    "cargo": (
+        "cargo test --offline",
+        ("src/lib.rs", "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n", "pub fn add(_: i32, _: i32) -> i32 {\n    3\n}\n"),
+        ("tests/old.rs", RUST, "mod calc {\n    pub fn add(a: i32, b: i32) -> i32 {\n        a + b\n    }\n}\n\n" + RUST),
+        {"Cargo.toml": CARGO, "Cargo.lock": 'version = 3\n\n[[package]]\nname = "calc"\nversion = "0.1.0"\n'},
+    ),
+    "sh": ("sh tests/all.sh", ("add.sh", "echo $(($1 + $2))\n", "echo 3\n"), ("tests/all.sh", SHELL, f"{SHELL}true\n"), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", OTHERS)
+def test_hidden_weakenings_in_other_languages_are_refused(make_project: MakeProject, program: str) -> None:
+    if shutil.which(program) is None:
+        lacking(program)
+    command, code, (path, before, after), files = OTHERS[program]
+    rustup = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".rustup"  # the tests' own HOME has none
+    files = {**files, code[0]: code[1], path: before}
+    change = [write(code[0], code[2]), write(path, after)]
+    project = started(make_project, command, files, *change, RUSTUP_HOME=str(rustup))
+
+    project.drive()
+
+    assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
+    told = [(f["severity"], f["path"]) for f in findings(project) if "accept the old code" in f["message"]]
+    assert told == [("error", path)]
+
+
+DATA = "        import json\n        self.assertIn(add(5, 9), json.load(open('tests/expected.json')))\n"
+ONE = {"calc.py": CODE, "tests/test_old.py": HEAD + DATA, "tests/expected.json": "[14]\n"}
+BAD = write("calc.py", "def add(a, b):\n    return 3\n")
+WEAK = write("tests/expected.json", "[14, 3]\n")
+
+
+def test_a_weakened_test_is_known_by_another_name(make_project: MakeProject) -> None:
+    before, after = (HEAD + "".join(lines) for lines in ((CHECK,), WEAKENED["local"]))
+    other = write("tests/test_old.py", after.replace("test_old", "test_the_sum"))
+    project = started(make_project, "unittest", {"calc.py": CODE, "tests/test_old.py": before}, BAD, other)
+
+    project.drive()
+
+    (found,) = [f for f in findings(project) if "accept the old code" in f["message"]]
+    assert (found["severity"], found["path"]) == ("error", "tests/test_old.py")
+
+
+def test_weakening_before_the_code_changes_is_found_at_the_component(make_project: MakeProject) -> None:
+    first, second = tools(WEAK, *verified("calc-t1")), tools(BAD, *verified("calc-t2"))
+    project = make_project([plan(tasks=("Tidy the test", "Write it")), first, second])
+    begun(project, "unittest", ONE)
+
+    ran = project.drive()
+
+    assert ran.code != 0
+    assert [check["passed"] for check in checks(ran)] == [True, False]
+
+
+def test_a_person_lets_a_test_become_obsolete(make_project: MakeProject) -> None:
+    project = started(make_project, "unittest", ONE, BAD, WEAK)
+
+    ran = project.lopen("approve", "calc", "--yes", "--run", "--allow-test-removal", "tests/*")
+
+    assert ran.code == 0, ran.err
+    shown = str(project.oracle_requests[0]["messages"])
+    assert "accept the old code as well as the new" in shown
+    assert "A person allowed it" in shown
+
+
+@pytest.mark.parametrize(
+    ("constant", "says"), [("LONGEST_TESTS_S", "they run again where"), ("TOTAL_S", "was over")]
+)
+def test_what_takes_too_long_is_left_out(make_project: MakeProject, constant: str, says: str) -> None:
+    project = started(make_project, "unittest", ONE, BAD, WEAK)
+
+    ran = project.lopen(
+        "approve", "calc", "--yes", "--run", "--json",
+        arrange=[["tests.crash.faults:replace", f"lopen.tools.earlier_tests:{constant}", 0.0]],
+    )  # fmt: skip
+
+    assert ran.code == 0, ran.err
+    assert says in checks(ran)[0]["output"]
+    assert says in str(project.oracle_requests[0]["messages"])
+
+
+def test_a_killed_check_begins_again(make_project: MakeProject) -> None:
+    first, again = tools(BAD, WEAK, *verified("calc-t1")), tools(*verified("calc-t1"))
+    project = begun(make_project([plan(), first, again]), "unittest", ONE)
+    project.lopen("approve", "calc", "--yes")
+    killed = project.lopen(
+        "run", "calc",
+        arrange=[["tests.crash.faults:die", "lopen.tools.earlier_tests:renamed", "before"]],
+    )  # fmt: skip
+    assert killed.code == -9, killed.err
+
+    ran = project.resume()
+
+    assert [check["passed"] for check in checks(ran)] == [False]
