@@ -48,7 +48,9 @@ def _in_test(test: Function, code: Mapping[str, str], now: set[str]) -> Iterator
     """Yield what a test binds anew: names of the code that it still reads, its own `self`, how values are compared."""
     arguments = [*test.args.posonlyargs, *test.args.args]
     own = arguments[0].arg if arguments and arguments[0].arg == "self" else ""
-    read = {n.id for n in ast.walk(test) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    called = {c.func for c in ast.walk(test) if isinstance(c, ast.Call)}
+    owners = {a.value for a in ast.walk(test) if isinstance(a, ast.Attribute)}
+    read = {n.id for n in called | owners if isinstance(n, ast.Name)}  # one that is handed on is a stub
     for name, value, line in _bindings(test):
         if name == own and own:
             yield (
