@@ -16,7 +16,7 @@ from lopen.application.command_context import CommandContext
 from lopen.application.open_store import open_store
 from lopen.base.errors import ExitCode, LopenError
 from lopen.base.events import IterationStarted, Notice, Recorded
-from lopen.storage.audit import newest_event, project_lines
+from lopen.storage.event_lines import newest_event, project_lines
 from lopen.storage.folder import exclusive_lock, is_worked_on, module_holder, module_lock, state_folder
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session

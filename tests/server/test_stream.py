@@ -21,8 +21,8 @@ from lopen.base.clock import SystemClock
 from lopen.base.errors import LopenError
 from lopen.base.events import Notice
 from lopen.server.event_stream import PAGE, EventFeed
-from lopen.storage.audit import EventLine
 from lopen.storage.database import Database
+from lopen.storage.event_lines import EventLine
 from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session

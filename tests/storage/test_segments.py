@@ -12,8 +12,9 @@ import pytest
 from lopen.base.errors import StorageError
 from lopen.base.events import ToolEnded
 from lopen.base.files import store_bytes
-from lopen.storage.audit import AuditTrail, session_lines
+from lopen.storage.audit import AuditTrail
 from lopen.storage.database import Database
+from lopen.storage.event_lines import session_lines
 from lopen.storage.segments import KeptRows, RowKind, move_rows, moved_rows
 from lopen.storage.sessions import SessionStore
 from tests.storage.history import NOW, lived
