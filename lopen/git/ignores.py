@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from lopen.base.files import TEMPORARY
@@ -133,3 +135,17 @@ def exposed_caches(content: GitCommand, references: GitCommand) -> list[str]:
         for path in git.run("check-ignore", "-z", "--stdin", stdin=listed, accept=(0, 1)).fields()
     }
     return [path for path in seen if path not in ignored]
+
+
+MOST_CHANGED = 50_000  # files, in one work tree
+
+
+def require_few(paths: Sequence[str]) -> None:
+    """Refuse a work tree with more changed files than anybody can review, naming the folder that has most of them."""
+    if len(paths) <= MOST_CHANGED:
+        return
+    folder, count = Counter(path.rpartition("/")[0] or "." for path in paths).most_common(1)[0]
+    raise GitError(
+        f"{len(paths):,} files differ from the last commit, {count:,} of them in {folder}; lopen takes {MOST_CHANGED:,}",
+        hint=f"remove them, or ignore them: echo {shlex.quote(f'/{folder}/')} >> .gitignore; then: lopen resume",
+    )

@@ -18,7 +18,7 @@ from pathlib import Path
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, GitTimedOut
 from lopen.git.git_files import copy_index
-from lopen.git.ignores import in_build_folder, is_build_folder, is_internal
+from lopen.git.ignores import in_build_folder, is_build_folder, is_internal, require_few
 from lopen.git.private import PrivateFolder
 from lopen.git.screening import Leak, SecretScreen
 from lopen.git.trees import TreeEntry, file_at
@@ -94,6 +94,7 @@ class Snapshots:
         found = self.status()
         excluded = self._matching(exclude, found.changed)
         paths = [path for path in found.changed if path not in excluded]
+        require_few(paths)
         self.leaks = self._screen.leaks(paths, self._committed)
         if not paths and self._base_tree is not None:
             self.latest, self._latest_index = self._base_tree, self.base
