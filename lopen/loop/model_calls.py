@@ -16,7 +16,7 @@ from typing import Protocol
 
 from lopen.base.clock import Clock
 from lopen.base.errors import LopenError, StorageError
-from lopen.base.events import Event, TurnEnded, TurnStarted, Waiting
+from lopen.base.events import Event, Notice, TurnEnded, TurnStarted, Waiting
 from lopen.guardrails.pipeline import circuit_events
 from lopen.limits.answers import BudgetReached, Grant, ToolPass, ToolTrip
 from lopen.limits.budgets.meter import Meter
@@ -100,6 +100,7 @@ class ModelCalls:
     rng: random.Random
     cache_read_weight: float
     _sizes: RequestSizes = field(default_factory=RequestSizes)
+    _told: set[str] = field(default_factory=set)  # fallbacks that are not used
     _substitutes: Substitutes = field(default_factory=Substitutes)
 
     def connect(self) -> None:
@@ -156,7 +157,7 @@ class ModelCalls:
             response = ask(
                 tries,
                 request,
-                fallbacks=self.fallbacks,
+                fallbacks=self._fallbacks(),
                 substitutes=self._substitutes,
                 policy=self.policy,
                 clock=self.clock,
@@ -178,17 +179,28 @@ class ModelCalls:
         self._settle(grant, call, response, self.clock.monotonic() - started)
         return response
 
+    def _fallbacks(self) -> list[str]:
+        """Return the fallbacks; with a limit on cost those with a known price, without which it would not hold."""
+        unpriced = {n for n in self.fallbacks if self.meter.max_cost > 0 and cost_usd(n, Usage()) is None}
+        if unpriced - self._told:
+            said = f"not used as fallbacks, since their price is not known: {', '.join(sorted(unpriced))}"
+            self.journal.tell(Notice("warning", said))
+        self._told |= unpriced
+        return [name for name in self.fallbacks if name not in unpriced]
+
     def _reserved(self, call: ModelCall) -> Grant:
         request = call.request
+        if self.meter.max_cost > 0 and cost_usd(request.model, Usage()) is None:
+            lacking = f"no price is known for {request.model}, so --max-cost would not hold for it"
+            raise ModelRejected(lacking, hint="Choose a model with a known price, or limit tokens instead.")
         try:
             estimate = self._sizes.estimate(request, self.clock.monotonic())
 
             def quote(answer_tokens: int) -> float | None:
                 return cost_usd(request.model, replace(estimate, output_tokens=answer_tokens))
 
-            weighted = estimate.cache_write_tokens + round(
-                estimate.cache_read_tokens * self.cache_read_weight
-            )
+            read = round(estimate.cache_read_tokens * self.cache_read_weight)
+            weighted = estimate.cache_write_tokens + read
             grant = self.meter.reserve(weighted, request.max_tokens, call.agent, quote)
         except BudgetReached as reached:
             self.journal.tell(*reached.events)

@@ -11,7 +11,7 @@ import pytest
 
 from lopen.llm.messages import Usage
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import text, tools, verdict
+from tests.endpoint import status, text, tools, verdict
 from tests.project import Project, billed, build, code, plan, verified
 from tests.ran import Ran
 
@@ -132,6 +132,25 @@ def test_a_model_without_a_known_price_is_counted_in_tokens(make_project: MakePr
     assert module["unpriced_tokens"] == module["tokens"] > 0
     for looking in (["modules"], ["budget", "show"]):
         assert f"{module['tokens']:,} tokens without a known price" in project.lopen(*looking).out
+
+
+def test_with_a_limit_on_cost_no_model_without_a_price_is_asked(make_project: MakeProject) -> None:
+    project = make_project(
+        [status(529, "overloaded")],
+        LOPEN_MODEL__MAX_RETRIES="0",
+        LOPEN_MODELS__FALLBACK='["their-own"]',
+    )
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+
+    away = project.lopen("run", "calc", "--max-cost", "1", "--json")
+    refused = project.lopen("resume", "--model", "their-own", "--max-cost", "1", "--json")
+
+    assert away.code != 0
+    assert "not used as fallbacks, since their price is not known: their-own" in away.out
+    assert refused.code == 1
+    assert "no price is known for their-own" in refused.out
+    assert "their-own" not in [body["model"] for body in project.requests]
 
 
 def test_a_task_budget_shortens_the_answer_and_then_pauses(make_project: MakeProject) -> None:

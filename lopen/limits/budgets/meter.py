@@ -68,7 +68,7 @@ class Meter:
         self._budget = settings.budget
         self._clock = clock
         self._resources: AgentLimits = agent_limits(settings.resources.model_dump())
-        self._max_cost = settings.budget.max_cost_usd  # 0 is no limit
+        self.max_cost = settings.budget.max_cost_usd  # 0 is no limit
         self._debts = Debts(ledger, self._resources, warn)
         self._cost = 0.0  # as the store said last
         self._known: dict[str, int] = {}
@@ -174,7 +174,7 @@ class Meter:
 
     def _unlimited_cost(self, quote: Quote, agent: str) -> tuple[Event, ...]:
         """Said once: a limit in dollars that does not hold for this model."""
-        what = unheld(quote, agent, self._max_cost, self._resources)
+        what = unheld(quote, agent, self.max_cost, self._resources)
         if not what or what in self._said:
             return ()
         self._said.add(what)
@@ -183,13 +183,13 @@ class Meter:
 
     def _affordable(self, quote: Quote, max_tokens: int) -> int:
         """The answer's length that `--max-cost` leaves money for; BudgetReached where it leaves none."""
-        if self._max_cost <= 0:
+        if self.max_cost <= 0:
             return max_tokens
         cost, whole = self.cost(), quote(max_tokens)
-        room = affordable(quote, max_tokens, self._max_cost - cost) if cost < self._max_cost else 0
+        room = affordable(quote, max_tokens, self.max_cost - cost) if cost < self.max_cost else 0
         if room:
             return room
-        raise no_money(self._session, cost, self._max_cost, whole or 0.0)
+        raise no_money(self._session, cost, self.max_cost, whole or 0.0)
 
     def settle(
         self, grant: Grant, usage: messages.Usage, cost_usd: float | None, model: str = ""
