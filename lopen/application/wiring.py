@@ -96,8 +96,7 @@ def wired(
 
     `heard`: events are shown and logged. `draft`: step 1 is asked for. `person` and `place` stand in for its own.
     """
-    settings, clock, secrets = loaded.settings, clock or SystemClock(), KnownSecrets(context.root, os.environ)
-    secrets.keep_apart(store.database.path.parent / "persons-secrets.json", time_of_calls(store.database))
+    settings, clock, secrets = loaded.settings, clock or SystemClock(), _secrets_of(context, store)
     check_templates(settings.workflow.templates)
     system_prompt()  # the oracle's, before anything is paid for
     place = place or workplace_of(context, settings, store, session, clock, secrets)
@@ -140,6 +139,12 @@ def wired(
         )
         running.append(loop)
         yield Wired(context, loop, view)
+
+
+def _secrets_of(context: CommandContext, store: SessionStore) -> KnownSecrets:
+    secrets = KnownSecrets(context.root, os.environ)
+    secrets.keep_apart(store.database.path.parent / "persons-secrets.json", time_of_calls(store.database))
+    return secrets
 
 
 def _server_tools(
