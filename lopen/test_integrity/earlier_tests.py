@@ -34,8 +34,8 @@ class EarlierTests:
     """What changed tests said in two runs. `files`: how many test files that were there before the change changed.
 
     `failing` tests fail in their earlier version on the new code. Of these `weakened` pass in their new version on the
-    old code, `changed` fail there. `untold` pass there, and did not run in their earlier version. `reason`: why nothing,
-    or not all, is known. Names are those of the runner.
+    old code, `changed` fail there. `untold` pass there, and did not run in their earlier version. `unnamed`: the earlier
+    versions fail, and the runner names no test. `reason`: why nothing, or not all, is known. Names are those of the runner.
     """
 
     files: int
@@ -44,6 +44,7 @@ class EarlierTests:
     untold: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     reason: str = ""
+    unnamed: bool = False
 
     def lines(self) -> Iterator[str]:
         """Yield the result for people: one line, then the names."""
@@ -57,10 +58,11 @@ class EarlierTests:
         yield from (f"  fails on the old code: {name}" for name in self.changed)
 
     def _how_they_went(self) -> str:
-        if not self.failing and not self.weakened and not self.untold:
+        if self.unnamed:
+            on_old = "pass on the old code too" if self.weakened or self.untold else "fail on the old code"
+            return f"they fail without naming a test, and the new versions {on_old}"
+        if not self.failing:
             return "all pass"
-        if ALL in self.weakened:
-            return "they fail, and the new versions pass on the old code too"
         fail = f"{self.failing} test{' fails' if self.failing == 1 else 's fail'}"
         count = len(self.weakened)
         return f"{fail}, {count or 'none'} of them {'passes' if count == 1 else 'pass'} on the old code too"
@@ -97,7 +99,9 @@ class EarlierTests:
 def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
     """Return the result that `EarlierTests.to_json` wrote."""
     weakened, untold, changed = (tuple(stored[key]) for key in ("weakened", "untold", "changed"))
-    return EarlierTests(stored["files"], stored["failing"], weakened, untold, changed, stored["reason"])
+    return EarlierTests(
+        stored["files"], stored["failing"], weakened, untold, changed, stored["reason"], stored["unnamed"]
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -124,12 +124,13 @@ class _BothWays:
             untold &= passed - _names(again.ran)
         changed = {name for name in there if there[name] not in accepted}
         weak, unheard, other = (tuple(sorted(each)) for each in (weakened, untold, changed))
-        return EarlierTests(count, len(first.failed), weak, unheard, other)
+        return EarlierTests(count, len(first.failed), weak, unheard, other, unnamed=not first.failed)
 
     def _whole(self, count: int, earlier_on_new: str, second: Rerun) -> EarlierTests:
         """Take all tests together, where the runner names none."""
         weakened = second.passed and self._rerun(self.base).passed and not self._rerun(earlier_on_new).passed
-        return EarlierTests(count, 1, (ALL,) if weakened else (), (), () if weakened else (ALL,))
+        weak, changed = ((ALL,), ()) if weakened else ((), (ALL,))
+        return EarlierTests(count, 0, weak, (), changed, unnamed=True)
 
     def _rerun(self, tree: str) -> Rerun:
         left = self.deadline - self.runner.clock.monotonic()

@@ -219,9 +219,11 @@ def test_hidden_weakenings_in_other_languages_are_refused(make_project: MakeProj
     change = [write(code[0], code[2]), write(path, after)]
     project = started(make_project, command, files, *change, RUSTUP_HOME=str(rustup))
 
-    project.drive()
+    ran = project.drive()
 
     assert "feat(calc): complete Write it in core" not in project.subjects("lopen/calc")
+    (check,) = checks(ran)
+    assert ("they fail without naming a test" in check["output"]) is (program == "sh")
     told = [(f["severity"], f["path"]) for f in findings(project) if "accept the old code" in f["message"]]
     assert told == [("error", path)]
 
