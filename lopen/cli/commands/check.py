@@ -49,7 +49,7 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
             context.say(
                 f"{name} is still the template of lopen init; lopen approve refuses it until it is written"
             )
-        context.say(f"{', '.join(modules) or 'no module'}: {_counted(problems, 'problem')}{also}")
+        context.say(f"{', '.join(modules) or module or 'no modules'}: {_counted(problems, 'problem')}{also}")
     return ExitCode.FAILED if problems else ExitCode.OK
 
 
