@@ -63,7 +63,8 @@ An `internal error in lopen` is a bug. The message names a file with the details
 ## Pauses
 
 A run that pauses saves everything and ends with exit code 3. Its last line is the command that continues;
-[pauses](reference/workflow.md#pauses) lists what it can wait for.
+[pauses](reference/workflow.md#pauses) lists what it can wait for. A run that a signal interrupts is saved too and ends
+with 130, 143 or 129 ([exit codes](reference/exit-codes.md)).
 
 | Message | Command |
 |---|---|

@@ -26,6 +26,7 @@ from lopen.base.events import (
     TurnEnded,
     TurnStarted,
 )
+from lopen.base.extras import install_command
 from lopen.workflow.steps import Step, phase_of
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def traced(endpoint: str) -> Iterator[tuple[Subscriber, ...]]:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise LopenError(
-            f"telemetry.endpoint is set, and {error.name} is not installed", hint="pip install 'lopen[otel]'"
+            f"telemetry.endpoint is set, and {error.name} is not installed", hint=install_command("otel")
         ) from error
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it has no say in a run's output
     resource = Resource.create({"service.name": SERVICE, "service.version": __version__})

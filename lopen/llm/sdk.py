@@ -19,6 +19,7 @@ import httpx2
 
 from lopen.base.clock import Clock
 from lopen.base.errors import LopenError
+from lopen.base.extras import install_command
 from lopen.llm.deadline import Deadline
 from lopen.llm.failures import Refusal, classify
 from lopen.llm.messages import ModelError, NoCredentials, Rejected, TransientFailure
@@ -201,7 +202,7 @@ def _unanswered(
     if isinstance(error, ImportError) or "missing required dependency" in str(error):
         return LopenError(
             f"model.provider = {provider} needs a library that is not installed: {said}",
-            hint=f"Install it with: pip install 'lopen[{provider}]'",
+            hint=f"Install it with: {install_command(provider)}",
         )
     if isinstance(cause, httpx2.LocalProtocolError):
         return Rejected(

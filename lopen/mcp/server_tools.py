@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lopen.base.errors import LopenError
+from lopen.base.extras import install_command
 from lopen.base.hashing import content_hash
 from lopen.base.trusted_programs import find_on_path
 from lopen.settings.schema.machine import McpServer
@@ -68,7 +69,7 @@ class StartedServer:
         try:
             from lopen.mcp.sdk import McpConnection
         except ImportError as error:
-            raise LopenError("the MCP SDK is not installed: pip install 'lopen[mcp]'") from error
+            raise LopenError("the MCP SDK is not installed", hint=install_command("mcp")) from error
         self.starts += 1
         return McpConnection(
             [program, *self.settings.args],

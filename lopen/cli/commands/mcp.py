@@ -10,6 +10,7 @@ from pathlib import Path
 from lopen import __version__
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode, LopenError
+from lopen.base.extras import install_command
 from lopen.cli.command import command
 
 TIMEOUT_S = 120.0
@@ -30,7 +31,7 @@ def mcp(context: CommandContext) -> ExitCode:
     try:
         from lopen.mcp.sdk import ServedTool, serve
     except ImportError as error:
-        raise LopenError("the MCP SDK is not installed", hint="pip install 'lopen[mcp]'") from error
+        raise LopenError("the MCP SDK is not installed", hint=install_command("mcp")) from error
     commands = ServedCommands(context.root)
     reading = (commands.status, commands.check, commands.show)
     tools = [ServedTool(each, read_only=True) for each in reading]

@@ -9,6 +9,7 @@ import typer
 
 from lopen.application.command_context import CommandContext, find_root, is_root
 from lopen.base.errors import ExitCode, LopenError, WrongUsage
+from lopen.base.extras import install_command
 from lopen.base.trusted_programs import distrust
 from lopen.cli.command import open_context, with_options
 from lopen.cli.parameters import JsonOption, VerboseOption
@@ -72,7 +73,7 @@ def serve(
         from lopen.server.running import serve as run
     except ImportError as error:
         raise LopenError(
-            f"the server is not installed ({error.name} is missing)", hint="pip install 'lopen[serve]'"
+            f"the server is not installed ({error.name} is missing)", hint=install_command("serve")
         ) from error
     if (cert is None) != (key is None):
         raise WrongUsage("--cert and --key belong together", hint="name both files")
