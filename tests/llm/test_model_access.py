@@ -104,7 +104,7 @@ class TestProviders:
             monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(LopenError) as caught:
             reach("", provider=provider, api_key="").send(request(), ignore)
-        assert "-m pip install" in caught.value.hint and f"[{provider}]" in caught.value.hint
+        assert f"[{provider}]" in caught.value.hint
 
     def test_foundry_speaks_through_its_own_client(
         self, reach: Reach, monkeypatch: pytest.MonkeyPatch
