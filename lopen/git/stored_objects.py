@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import stat
+import tempfile
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,11 +22,12 @@ from pathlib import Path
 from lopen.base.stat_cache import NONE, Signature, names_in, signature_at
 from lopen.git.command import GitCommand
 from lopen.git.errors import UntrueObject
-from lopen.git.git_files import read_or_empty
 from lopen.git.layout import Layout
 from lopen.git.refs import require_id
 
-ASIDE = "lopen-moved-aside"  # a folder beside `objects`
+ASIDE = "lopen-moved-aside"  # starts the names of folders beside `objects`
+LARGEST = 4 * 1024**3  # bytes of an object
+_PIECE = 64 * 1024  # bytes
 _FEW = 50  # objects are looked for as files, which costs less than a process
 _TICKS_NS = 2_100_000_000  # more than a tick of the clock in which any file system keeps times
 _CLOCK_STEP_S = 0.5
@@ -118,31 +120,70 @@ def _is_true(path: str, name: str, layout: Layout) -> bool:
         plain = stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return True
-    return plain and _whole(Path(path), name, layout.object_format) is not None
+    return plain and _holds(Path(path), name, layout.object_format)
 
 
-def _whole(path: Path, name: str, object_format: str) -> bytes | None:
-    """Return a loose object with its header; None unless the file holds exactly the object `name`."""
+def _holds(path: Path, name: str, object_format: str, kept: list[bytes] | None = None) -> bool:
+    """Return True if a loose object's file holds exactly the object `name`, whose bytes `kept` gets, with its header.
+
+    A few bytes can unpack to gigabytes: no more is unpacked than the header says, and never more than `LARGEST`.
+    """
+    digest = hashlib.new(object_format, usedforsecurity=False)
     try:
-        whole = zlib.decompress(read_or_empty(path))
-    except zlib.error:
-        return None
-    return whole if hashlib.new(object_format, whole, usedforsecurity=False).hexdigest() == name else None
+        for piece in _unpacked(path):
+            digest.update(piece)
+            if kept is not None:
+                kept.append(piece)
+    except (OSError, ValueError, zlib.error):
+        return False
+    return digest.hexdigest() == name
 
 
-def _move_aside(path: Path, layout: Layout) -> None:
-    aside = layout.objects.parent / ASIDE
-    aside.mkdir(mode=0o700, exist_ok=True)
-    path.parent.chmod(path.parent.stat().st_mode | stat.S_IRWXU)
-    path.replace(aside / f"{path.parent.name}{path.name}")
+def _unpacked(path: Path) -> Iterator[bytes]:
+    """Yield the pieces of a loose object; raises `ValueError` where its header does not say its size."""
+    if not path.is_file():
+        raise ValueError("a pipe would hold lopen")
+    unpacker, left, size = zlib.decompressobj(), 0, -1
+    with path.open("rb") as file:
+        while not unpacker.eof:
+            packed = unpacker.unconsumed_tail or file.read(_PIECE)
+            piece = unpacker.decompress(packed, _PIECE)
+            if not piece and not packed:
+                raise ValueError("the file ends too early")
+            if size < 0 and piece:  # the first piece holds the header
+                head, _, _ = piece.partition(b"\0")
+                size = int(head.partition(b" ")[2])
+                left = len(head) + 1 + size
+            left -= len(piece)
+            if left < 0 or size > LARGEST:
+                raise ValueError("the object is larger than it says or than lopen reads")
+            yield piece
+
+
+def _move_aside(path: Path, layout: Layout) -> Path:
+    """Move a file or folder to a new folder beside `objects`, whose name no command can have taken; return the folder.
+
+    Raises:
+        UntrueObject: it cannot be moved.
+    """
+    try:
+        aside = Path(tempfile.mkdtemp(prefix=f"{ASIDE}-", dir=layout.objects.parent))
+        path.parent.chmod(path.parent.stat().st_mode | stat.S_IRWXU)
+        path.replace(aside / f"{path.parent.name}{path.name}")
+    except OSError as error:
+        raise UntrueObject(
+            f"the git object in {path} does not hold what its name says, and lopen cannot move it: {error.strerror}",
+            hint="remove it, see: git fsck; then: lopen resume",
+        ) from error
+    return aside
 
 
 def loose_object(layout: Layout, name: str) -> tuple[str, bytes] | None:
     """Return the kind and content of an object that has a file of its own; None unless it has the hash `name`."""
-    whole = _whole(layout.objects / name[:2] / name[2:], name, layout.object_format)
-    if whole is None:
+    kept: list[bytes] = []
+    if not _holds(layout.objects / name[:2] / name[2:], name, layout.object_format, kept):
         return None
-    head, _, content = whole.partition(b"\0")
+    head, _, content = b"".join(kept).partition(b"\0")
     return head.partition(b" ")[0].decode("ascii", "replace"), content
 
 
@@ -213,10 +254,7 @@ def _require_true(name: str, kind: str, content: bytes, layout: Layout) -> None:
     if digest.hexdigest() == name:
         return
     path = layout.objects / name[:2] / name[2:]
-    is_loose = path.exists()
-    if is_loose:
-        _move_aside(path, layout)
-    where = f"lopen moved it to {layout.objects.parent / ASIDE}; " if is_loose else ""
+    where = f"lopen moved it to {_move_aside(path, layout)}; " if os.path.lexists(path) else ""
     raise UntrueObject(
         f"the git object {name} does not hold what its name says: a command replaced it, or the disk failed",
         hint=f"{where}if git fsck finds objects missing, fetch them from another clone; then: lopen resume",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -31,13 +32,55 @@ def lie(objects: Path, name: str, kind: str, content: bytes) -> Path:
     return place
 
 
+def moved(root: Path, name: str) -> list[Path]:
+    """Return where an object was moved to."""
+    return list((root / ".git").glob(f"{ASIDE}-*/{name}"))
+
+
+def file_in_the_way(git: Path, name: str) -> None:
+    (git / ASIDE).write_text("x")
+    lie(git / "objects", name, "blob", b"bad\n")
+
+
+def folder_in_the_way(git: Path, name: str) -> None:
+    (git / ASIDE / name).mkdir(parents=True)
+    lie(git / "objects", name, "blob", b"bad\n")
+
+
+def folders_for_files(git: Path, name: str) -> None:
+    (git / ASIDE / name / "x").mkdir(parents=True)
+    (git / "objects" / name[:2] / name[2:] / "y").mkdir(parents=True)
+
+
+def bomb(git: Path, name: str) -> None:
+    """Store an object that unpacks to 200 MB and says that it has five bytes."""
+    place = lie(git / "objects", name, "blob", b"small")
+    place.write_bytes(zlib.compress(stored("blob", b"small") + bytes(200 << 20), 1))
+
+
+@pytest.mark.parametrize("attack", [file_in_the_way, folder_in_the_way, folders_for_files, bomb])
+def test_no_file_of_a_command_prevents_the_check(
+    root: Path, repository: Repository, attack: Callable[[Path, str], None]
+) -> None:
+    name = "ab" + "c" * 38
+    before = repository.protected_state()
+    attack(root / ".git", name)
+    tracemalloc.start()
+    found = repository.restore_protected(before)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.restored == (str(root / ".git/objects" / name[:2] / name[2:]),)
+    assert moved(root, name)
+    assert peak < 20 << 20
+
+
 def test_a_command_s_untrue_object_is_moved_aside(root: Path, repository: Repository) -> None:
     name = hashlib.sha1(stored("blob", NEW), usedforsecurity=False).hexdigest()
     before = repository.protected_state()
     place = lie(root / ".git/objects", name, "blob", b"bad\n")
     found = repository.restore_protected(before)
     assert (found.restored, found.objects_vanished) == ((str(place),), False)
-    assert (root / ".git" / ASIDE / name).is_file()
+    assert moved(root, name)
     (root / "src/app.py").write_bytes(NEW)
     assert repository.file_at(repository.snapshot(), "src/app.py") == NEW
     assert "mismatch" not in run_git(root, "fsck")
@@ -104,4 +147,4 @@ def test_what_a_killed_run_left_is_never_read(root: Path, clock: FakeClock, read
     repository = Repository.open(root, clock=clock)
     with pytest.raises(UntrueObject, match=name):
         read(repository, old, new)
-    assert (root / ".git" / ASIDE / name).is_file()
+    assert moved(root, name)
