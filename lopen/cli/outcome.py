@@ -143,6 +143,8 @@ def _usage(error: TyperException) -> tuple[str, str, ExitCode, str]:
         hint = "no run approves a specification; after reading it: lopen approve MODULE --yes --run"
         return f"{name} is not an option of {path}", hint, ExitCode.USAGE, ""
     command = getattr(context, "command", None)
+    if "requires an argument" in error.format_message():
+        return f"{name} needs a value", f"see {path} --help", ExitCode.USAGE, ""
     if name:
         options = [option for parameter in getattr(command, "params", ()) for option in parameter.opts]
         hint = did_you_mean(name, options, f"see {path} --help")

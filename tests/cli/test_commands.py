@@ -199,6 +199,7 @@ def test_a_negative_number_is_told_as_one(lopen: Lopen) -> None:
         ("approve", "lopen approve needs MODULE\n  see lopen approve --help"),
         ("show", "lopen show needs TASK|VERDICT|CALL\n"),
         ("run --bogus", "lopen run has no option --bogus\n  see lopen run --help"),
+        ("log -n", "-n needs a value\n  see lopen --help"),
         ("run calc --max-cost abc", "Invalid value for '--max-cost': it must be a number\n"),
         (
             "run calc --max-iterations 1.5",
