@@ -81,7 +81,7 @@ def test_check_finds_the_specification_in_a_folder_that_can_be_no_module(lopen: 
     assert done.stdout.splitlines()[-1] == "calc: 2 problems, 6 warnings"
     (project / SPEC).unlink()
     done = lopen("check")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "no module: 2 problems")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "2 problems")
     assert "my module" in done.stdout
 
 

@@ -49,7 +49,8 @@ def check(context: CommandContext, module: OptionalModule = None) -> ExitCode:
             context.say(
                 f"{name} is still the template of lopen init; lopen approve refuses it until it is written"
             )
-        context.say(f"{', '.join(modules) or module or 'no modules'}: {_counted(problems, 'problem')}{also}")
+        where = f"{', '.join(modules) or module}: " if modules or module else ""
+        context.say(f"{where}{_counted(problems, 'problem')}{also}")
     return ExitCode.FAILED if problems else ExitCode.OK
 
 
