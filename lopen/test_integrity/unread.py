@@ -1,7 +1,7 @@
 """Changed files that lopen cannot read as the compiler does: nested too deeply, too large, in an encoding of their own.
 
-What cannot be read cannot be compared. It is told, and it is an error where the earlier version could be read: whoever
-writes a file can write it so that it is read (docs/reference/completion.md).
+What cannot be read cannot be compared. A test that becomes too large or too deep is an error: whoever writes it can write
+it so that it is read. Valid syntax that a grammar does not know is a warning (docs/reference/completion.md).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tokenize
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.python.tree import DEEPEST, parsed
@@ -34,7 +35,11 @@ _GRAMMARS = {
     "rb": "ruby",
     "php": "php",
 }
-_LAGGING = frozenset({"csharp", "kotlin", "ruby", "php"})  # grammars that miss valid syntax too often
+_UNKNOWN = "its syntax is not understood"
+_DATA = re.compile(  # files that tests read, and that may be broken on purpose
+    r"(?:^|/)(?:tests?|spec|__tests__)/(?:.*/)?(?:data|fixtures?|resources|samples?|cases|inputs?)/"
+    r"|(?:^|/)(?:test_?data|__fixtures__)/"
+)
 _INLINE_TESTS = re.compile(r"^\s*#\[(?:\w+::)*test\b|#\[cfg\(test\)\]", re.MULTILINE)
 _READ_AS_ASCII = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1"})
 # Java's compiler replaces these before anything else; an even number of backslashes before one makes it plain text
@@ -46,7 +51,9 @@ _COMMENTS = "[(line_comment) (block_comment)] @text"
 
 def unread_findings(changes: Sequence[FileChange], tests: frozenset[str]) -> Iterator[Finding]:
     """Yield a finding for each changed source file that cannot be read whole. `tests` are the paths of test files."""
-    for change in changes:
+    gone = [change for change in changes if change.after is None]
+    for changed in changes:
+        change = _with_earlier(changed, gone)
         language = _GRAMMARS.get(change.path.rpartition(".")[2])
         same = (change.before or "").strip() == (change.after or "").strip()
         if language is None or change.after is None or same:
@@ -72,13 +79,22 @@ def _unread(change: FileChange, language: str, *, test: bool) -> Iterator[Findin
         return
     newly = change.before is not None and not was
     severity: Severity = "warning" if newly or test or language == "python" else "info"
-    if newly and language not in _LAGGING and (test or language == "python"):
+    invalid = language == "python" and why.startswith(_UNKNOWN) and not _DATA.search(change.path)
+    if newly and (invalid or (test and not why.startswith(_UNKNOWN))):
         severity = "error"
     compared = "its tests cannot be compared" if test else "it cannot be searched or tried with mutants"
-    message = f"lopen cannot read this file ({why}), so {compared}"
-    yield Finding(
-        severity, f"{message}: write it so that it can be read" * newly or message, change.path, line
-    )
+    advice = ": write it so that it can be read" if severity == "error" else ""
+    yield Finding(severity, f"lopen cannot read this file ({why}), so {compared}{advice}", change.path, line)
+
+
+def _with_earlier(change: FileChange, gone: Sequence[FileChange]) -> FileChange:
+    """Return a new file with the deleted one that it was: of the same text, else of the same name."""
+    if change.before is not None or not change.path.endswith((".py", ".java")):
+        return change
+    name = change.path.rpartition("/")[2]
+    same = [each for each in gone if each.before == change.after]
+    same += [each for each in gone if each.path.rpartition("/")[2] == name]
+    return replace(change, before=same[0].before) if same else change
 
 
 def why_unread(text: str, language: str) -> tuple[str, int | None]:
@@ -95,7 +111,7 @@ def why_unread(text: str, language: str) -> tuple[str, int | None]:
     node = source.root
     while inner := next((child for child in node.children if child.has_error), None):
         node = inner
-    return "its syntax is not understood", source.line(node)
+    return _UNKNOWN, source.line(node)
 
 
 def _why_not_python(text: str) -> tuple[str, int | None]:
@@ -105,7 +121,7 @@ def _why_not_python(text: str) -> tuple[str, int | None]:
     try:
         ast.parse(text)
     except SyntaxError as error:
-        return f"its syntax is not understood: {error.msg}", error.lineno
+        return f"{_UNKNOWN}: {error.msg}", error.lineno
     except (ValueError, RecursionError, MemoryError):
         pass
     return deep, None
