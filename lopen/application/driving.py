@@ -15,7 +15,7 @@ from lopen.application.ending import finish, paused_by_person, tell_next
 from lopen.application.open_store import created, one_session, open_store, store_of
 from lopen.application.revert_record import refuse_unfinished
 from lopen.application.run_options import ResumeOptions, RunOptions
-from lopen.application.waiting import demo_command
+from lopen.application.waiting import LOST_DEMO, demo_command, lost_demo
 from lopen.application.work_trees import require_repository
 from lopen.base.errors import ExitCode, LopenError, StorageError, WrongUsage, did_you_mean
 from lopen.base.stat_cache import signature_at
@@ -138,9 +138,15 @@ def _ask_to_draft(context: CommandContext, module: str, model: str) -> None:
 def _refuse_demo(context: CommandContext, store: SessionStore, session: Session) -> None:
     """Raise `LopenError` for the session of a demo: its recorded answers are those of `lopen demo`."""
     if command := demo_command(context.root, store, session):
+        paid = f"to continue it with a paid model: lopen resume {session.id} --model sonnet"
+        if lost := lost_demo(command):
+            raise LopenError(
+                f"{session.id} is the session of a demo: {lost}",
+                hint=f"{LOST_DEMO[command]}: {command}\n{paid}",
+            )
         raise LopenError(
             f"{session.id} is the session of a demo, whose answers are recorded",
-            hint=f"to continue it: {command}\nto continue it with a paid model: lopen resume {session.id} --model sonnet",
+            hint=f"to continue it: {command}\n{paid}",
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lopen.application.session_report import removed_work, reverts
 from lopen.base.errors import LopenError
 from lopen.base.events import SessionFailed, from_fields
 from lopen.example import APPROVAL_NOTE
@@ -18,6 +19,8 @@ from lopen.storage.sessions import SessionStore
 from lopen.workflow.session import Session
 
 APPROVED = "the specification is approved by now"
+UNDO, NEW_DEMO = "lopen revert --undo", "lopen demo"
+LOST_DEMO = {UNDO: "to undo the revert", NEW_DEMO: "to build another one"}
 INTERRUPTED = "the last run was interrupted; everything up to then is saved"
 
 
@@ -41,16 +44,29 @@ def standstill(root: Path, store: SessionStore, session: Session) -> Standstill 
     if session.status == "failed":
         return Standstill(*_last_failure(store, session.id), command)
     if session.status == "paused":  # by a revert or a skip
-        return Standstill("", "", command)
+        return Standstill(lost_demo(command), "", command)
     if shown_status(root, session) != "interrupted":
         return None
     return Standstill(INTERRUPTED, "", command)
 
 
 def demo_command(root: Path, store: SessionStore, session: Session) -> str:
-    """Return the command that continues the session of a demo with its recorded answers; "" for any other session."""
+    """Return the command that goes on with the session of a demo and its recorded answers; "" for any other session.
+
+    The answers fit only the work they were recorded with: after a revert its undo, and after both a new demo.
+    """
     given = store.approval(session.module)
-    return f"lopen demo {shlex.quote(str(root))}" if given and given.note == APPROVAL_NOTE else ""
+    if not given or given.note != APPROVAL_NOTE:
+        return ""
+    before = reverts(store, session)
+    if before and not before[-1][1].undo:
+        return UNDO
+    return NEW_DEMO if removed_work(store, session).at else f"lopen demo {shlex.quote(str(root))}"
+
+
+def lost_demo(command: str) -> str:
+    """Return the reason why a demo with that `demo_command` cannot go on; "" if it can."""
+    return "a demo cannot go on after a revert" if command in LOST_DEMO else ""
 
 
 def shown_status(root: Path, session: Session) -> str:

@@ -103,6 +103,29 @@ def test_the_example_is_built_in_a_hostile_home_and_what_was_built_is_shown(tmp_
     assert f"{Path(sys.executable).parent}" in tail  # PATH does not find lopen here
     assert "answers are recorded" in ran.stdout
     assert "approves it on your behalf" in ran.stdout
+    _go_back_and_forth(folder, surroundings["HOME"])
+
+
+def _go_back_and_forth(folder: Path, home: str) -> None:
+    """Revert the finished demo: nothing goes on from there but the revert's undo, and every message names that."""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(HERE), "HOME": home}
+    undo = "lopen revert --undo"
+    lost, next_line = "a demo cannot go on after a revert", f"next: {undo}"
+    reverted = run_lopen(folder, environment, ["revert", "--to", "tariff-t4"])
+    assert reverted.code == 0, reverted.err
+    assert (lost in reverted.out, reverted.out.splitlines()[-1]) == (True, next_line)
+    status, tip = run_lopen(folder, environment, ["status"]).out, git(folder, "rev-parse", "HEAD")
+    assert (lost in status, status.splitlines()[-1]) == (True, next_line)
+    for command in (["resume"], ["demo", str(folder)]):
+        refused = run_lopen(folder, environment, command)
+        assert (refused.code, refused.out) == (1, "")
+        assert lost in refused.err
+        assert f"to undo the revert: {undo}" in refused.err
+    assert (run_lopen(folder, environment, ["status"]).out, git(folder, "rev-parse", "HEAD")) == (status, tip)
+    for command in (["revert", "--to", "tariff-t3"], ["revert", "--undo"]):
+        twice = run_lopen(folder, environment, command)
+    assert twice.out.splitlines()[-1] == "next: lopen demo"  # what the first revert removed cannot come back
+    assert "new folder" in run_lopen(folder, environment, ["demo", str(folder)]).err
 
 
 @pytest.mark.parametrize("taken", ["a file", "a folder with something in it"])
