@@ -25,6 +25,7 @@ from lopen.git.protection import GitFolderGuard, ProtectedState, Tampering
 from lopen.git.refs import Head
 from lopen.git.screening import Leak
 from lopen.git.snapshot import Snapshots
+from lopen.git.stored_objects import blob_sizes
 
 NO_EXCLUSIONS: Mapping[str, str] = {}
 _KEPT_ANSWERS = 64
@@ -161,8 +162,8 @@ class Checkout(ABC):
         """Return blob id → size in bytes."""
         wanted = tuple(blobs)
         if len(wanted) > _MOST_ASKED:
-            return trees.blob_sizes(self._reader(), wanted)
-        return self._known(("sizes", *wanted), lambda: trees.blob_sizes(self._reader(), wanted))
+            return blob_sizes(self._reader(), wanted)
+        return self._known(("sizes", *wanted), lambda: blob_sizes(self._reader(), wanted))
 
     def blob_contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Return blob id → content."""

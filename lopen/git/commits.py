@@ -19,7 +19,7 @@ from lopen.git.errors import GitError, no_identity
 from lopen.git.private import PrivateFolder
 from lopen.git.refs import require_id, single_line
 from lopen.git.screening import Leak, SecretScreen
-from lopen.git.stored_objects import true_objects
+from lopen.git.stored_objects import require_true_blobs, true_objects
 
 Convention = Literal["conventional", "plain"]
 
@@ -224,7 +224,7 @@ class CommitWriter:
         changes = trees.changes(git, layout, old, tree)
         sides = ((c.path, c.entry_after) for c in changes)
         changed = [(path, e.blob) for path, e in sides if e and e.mode not in (trees.GITLINK, trees.FOLDER)]
-        trees.require_true_blobs(git, layout, [blob for _, blob in changed])
+        require_true_blobs(git, layout, [blob for _, blob in changed])
         return self._screen.stored(
             changed,
             layout.object_format,

@@ -15,7 +15,7 @@ import stat
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from lopen.git.refs import require_id
 ASIDE = "lopen-moved-aside"  # starts the names of folders beside `objects`
 LARGEST = 4 * 1024**3  # bytes of an object
 _PIECE = 64 * 1024  # bytes
+_READ_DERIVED = {"core.commitGraph": "true", "core.multiPackIndex": "true"}  # else git verifies nothing
+_READ_BYTES = 8 * 1024**2  # of blobs at once, only to hash them
 _FEW = 50  # objects are looked for as files, which costs less than a process
 _TICKS_NS = 2_100_000_000  # more than a tick of the clock in which any file system keeps times
 _CLOCK_STEP_S = 0.5
@@ -64,17 +66,17 @@ def object_files(layout: Layout) -> ObjectFiles:
 def move_untrue_aside(layout: Layout, before: ObjectFiles, git: GitCommand) -> tuple[str, ...]:
     """Move aside what a command wrote since `before` whose bytes have another name; return the paths.
 
-    What git derives from packs (commit graphs, bitmaps, lists of several packs) is removed if the command wrote it.
+    What git derives from packs and commits, and makes again, is removed without a word unless git finds it true.
     """
     now = object_files(layout)
     untrue = [path for name, path in _written(layout, before, now) if not _is_true(path, name, layout)]
-    packs = set()
+    packs, derived = set(), []
     for path in (path for path, found in now.others.items() if before.others.get(path) != found):
         stem, suffix = os.path.splitext(path)
         if suffix in (".pack", ".idx"):
             packs.add(stem)
         elif suffix not in (".keep", ".mtimes", ".promisor"):
-            untrue.append(path)
+            derived.append(path)
     for stem in sorted(packs):
         if (
             os.path.lexists(f"{stem}.idx")
@@ -83,7 +85,31 @@ def move_untrue_aside(layout: Layout, before: ObjectFiles, git: GitCommand) -> t
             untrue += [path for path in (f"{stem}.idx", f"{stem}.pack") if os.path.lexists(path)]
     for path in untrue:
         _move_aside(Path(path), layout)
+    if derived:
+        _remove_untrue(derived, layout, git.with_options(config=_READ_DERIVED))
     return tuple(sorted(untrue))
+
+
+def _remove_untrue(derived: Iterable[str], layout: Layout, git: GitCommand) -> None:
+    """Remove derived files unless they are true. git cannot verify bitmaps and reverse indexes: they go too."""
+    graph = f"{layout.objects}/info/commit-graph"
+    chain = not os.path.lexists(graph)  # else git neither reads nor verifies the chain of graphs
+    verified: dict[str, Callable[[str], bool]] = {
+        "commit-graph": lambda path: path == graph or (chain and path.startswith(f"{graph}s/")),
+        "multi-pack-index": lambda path: os.path.basename(path) == "multi-pack-index",
+    }
+    removed = set(derived)
+    for command, covers in verified.items():
+        paths = {path for path in removed if covers(path)}
+        if paths and git.run(command, "verify", accept=range(256)).exit_code == 0:
+            removed -= paths
+    for path in removed:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+        except OSError:  # a folder
+            _move_aside(Path(path), layout)
 
 
 def objects_missing(layout: Layout, before: ObjectFiles) -> bool:
@@ -214,6 +240,38 @@ def true_objects(
     # git answers that a tree is missing where it notices, on the way from a commit, that it is untrue.
     _read(git, layout, [tree for tree in trees if tree and tree not in found], found)
     return found
+
+
+def require_true_blobs(git: GitCommand, layout: Layout, blobs: Iterable[str]) -> None:
+    """Hash blobs, with a few megabytes of them in memory or one that is larger.
+
+    Raises:
+        UntrueObject: a blob has another content than its id says.
+    """
+    rest = []
+    for name in dict.fromkeys(map(require_id, blobs)):
+        if not _holds(layout.objects / name[:2] / name[2:], name, layout.object_format):
+            rest.append(name)
+    sizes = blob_sizes(git, rest) if len(rest) > 1 else {}
+    batch: list[str] = []
+    total = 0
+    for name in rest:
+        total += sizes.get(name, 0)
+        if batch and total > _READ_BYTES:
+            _read(git, layout, batch, {})
+            batch, total = [], sizes.get(name, 0)
+        batch.append(name)
+    _read(git, layout, batch, {})
+
+
+def blob_sizes(git: GitCommand, blobs: Iterable[str]) -> dict[str, int]:
+    """Return blob id → size in bytes, without ids of other objects."""
+    wanted = "".join(f"{require_id(blob)}\n" for blob in dict.fromkeys(blobs))
+    if not wanted:
+        return {}
+    answer = git.run("cat-file", "--batch-check", stdin=wanted.encode())
+    found = (line.split(" ") for line in answer.text.split("\n"))
+    return {line[0]: int(line[2]) for line in found if len(line) == 3 and line[1] == "blob"}
 
 
 def tree_in(found: Mapping[str, tuple[str, bytes]], name: str) -> str | None:

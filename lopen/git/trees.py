@@ -11,13 +11,12 @@ from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.layout import Layout
 from lopen.git.refs import require_id
-from lopen.git.stored_objects import tree_in, true_objects
+from lopen.git.stored_objects import require_true_blobs, tree_in, true_objects
 
 Kind = Literal["added", "modified", "deleted"]
 
 _KINDS: dict[str, Kind] = {"A": "added", "D": "deleted"}
 GITLINK, FOLDER = "160000", "040000"
-_READ_AT_ONCE = 500  # blobs held in memory
 _BIG_FILE = "2m"  # larger files count as binary in a diff
 
 
@@ -139,12 +138,6 @@ def _within(changed: Sequence[TreeChange], paths: Set[str]) -> list[TreeChange]:
     return found
 
 
-def require_true_blobs(git: GitCommand, layout: Layout, blobs: Sequence[str]) -> None:
-    """Hash the blobs; raise `UntrueObject` if one has another content than its id says."""
-    for start in range(0, len(blobs), _READ_AT_ONCE):
-        true_objects(git, layout, blobs[start : start + _READ_AT_ONCE])
-
-
 def entries(git: GitCommand, layout: Layout, tree: str) -> dict[str, TreeEntry]:
     """Return every file of a tree (or commit): path → entry; raises `UntrueObject` as `changes` does."""
     return _entries(git, layout, tree, "-r")
@@ -171,16 +164,6 @@ def file_at(git: GitCommand, layout: Layout, tree: str, path: str) -> bytes | No
         return None
     entry = _entries(git, layout, tree, "--", path).get(path)
     return blob_contents(git, [entry.blob], layout).get(entry.blob) if entry else None
-
-
-def blob_sizes(git: GitCommand, blobs: Iterable[str]) -> dict[str, int]:
-    """Return blob id → size in bytes, without ids of other objects."""
-    wanted = "".join(f"{require_id(blob)}\n" for blob in dict.fromkeys(blobs))
-    if not wanted:
-        return {}
-    answer = git.run("cat-file", "--batch-check", stdin=wanted.encode())
-    found = (line.split(" ") for line in answer.text.split("\n"))
-    return {line[0]: int(line[2]) for line in found if len(line) == 3 and line[1] == "blob"}
 
 
 def blob_contents(git: GitCommand, blobs: Iterable[str], layout: Layout) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ import pytest
 
 from lopen.base.clock import FakeClock
 from lopen.git.errors import UntrueObject
+from lopen.git.protection import NO_TAMPERING
 from lopen.git.repository import Repository
 from lopen.git.stored_objects import ASIDE
 from tests.git.conftest import run_git
@@ -92,15 +93,30 @@ def test_an_object_that_head_needs_ends_the_run(root: Path, repository: Reposito
     assert repository.restore_protected(before).objects_vanished
 
 
-def test_an_untrue_pack_and_derived_files_are_moved_aside(
+def test_untrue_packs_and_derived_files_are_removed_true_ones_stay(
     root: Path, repository: Repository, tmp_path: Path
 ) -> None:
     before = repository.protected_state()
     run_git(root, "gc", "-q")
     run_git(root, "commit-graph", "write")
     run_git(root, "multi-pack-index", "write")
-    honest = repository.restore_protected(before).restored
-    assert {Path(path).suffix for path in honest} <= {"", ".bitmap", ".rev"}, "the true pack stays"
+    run_git(root, "-c", "pack.writeReverseIndex=true", "repack", "-adbq")
+    objects = root / ".git/objects"
+    run_git(root, "multi-pack-index", "write")
+    graph, packs = objects / "info/commit-graph", objects / "pack/multi-pack-index"
+    restored = repository.restore_protected(before).restored
+    assert not [path for path in restored if path.startswith(str(objects))]
+    assert graph.is_file()
+    assert packs.is_file()
+    assert not [*packs.parent.glob("*.bitmap"), *packs.parent.glob("*.rev")]
+    before = repository.protected_state()
+    for derived in (graph, packs):
+        derived.chmod(0o644)
+        derived.write_bytes(derived.read_bytes()[:-30] + bytes(30))
+    assert repository.restore_protected(before) == NO_TAMPERING
+    assert not graph.exists()
+    assert not packs.exists()
+    assert not list((root / ".git").glob(f"{ASIDE}*"))
     before = repository.protected_state()
     (root / "src/app.py").write_bytes(NEW)
     good, wrong = run_git(root, "hash-object", "-w", "src/app.py"), "0" * 40
@@ -148,3 +164,19 @@ def test_what_a_killed_run_left_is_never_read(root: Path, clock: FakeClock, read
     with pytest.raises(UntrueObject, match=name):
         read(repository, old, new)
     assert moved(root, name)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_diff_holds_few_blobs_in_memory(root: Path, repository: Repository, packed: bool) -> None:
+    for number in range(8):
+        (root / f"asset{number}.bin").write_bytes(bytes([number]) * (6 << 20))
+    run_git(root, "add", ".")
+    run_git(root, "commit", "-qm", "Assets")
+    if packed:
+        run_git(root, "repack", "-adq")
+    old, new = run_git(root, "rev-parse", "HEAD~"), run_git(root, "rev-parse", "HEAD")
+    tracemalloc.start()
+    assert "asset7.bin" in repository.diff(old, new)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 24 << 20
