@@ -64,6 +64,7 @@ _VERBOSE_GO = re.compile(r"^=== RUN ", re.MULTILINE)
 _FAILING = re.compile(r"--- FAIL: ")
 # What a runner fills in for each row in the title of a table: printf's and Jest's forms, template literals
 _FILLED = re.compile(r"%(?:\d+\$)?[-+#0 ]*\d*(?:\.\d+)?[a-zA-Z#$]|\$\{[^}]*\}|\$[\w.#]+")
+_NUMBERED = re.compile(r"(.*) \(\d+\)$", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,9 @@ class TestsRun:
 
     def _ran_as_script(self, path: str, name: str) -> bool:
         names = self._known[_SCRIPT]
+        unnumbered = _NUMBERED.match(name)  # two tests of one title
+        if unnumbered and self._ran_as_script(path, unnumbered[1]):
+            return True
         if not _FILLED.search(name):
             return any(each in names for each in _suffixes(f"{path}::{name}"))
         title = re.compile(".*".join(map(re.escape, _FILLED.split(name))), re.DOTALL)

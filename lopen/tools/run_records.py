@@ -189,7 +189,7 @@ def _lines(path: Path) -> list[str]:
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            return os.read(descriptor, _MOST_BYTES).decode("ascii", "replace").splitlines()
+            return os.read(descriptor, _MOST_BYTES).decode("utf-8", "replace").split("\n")
         finally:
             os.close(descriptor)
     return []

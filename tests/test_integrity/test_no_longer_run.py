@@ -15,6 +15,11 @@ FIVE, TWO = (
 )
 TABLE = "import pytest\nfrom calc import add\n\n\n@pytest.mark.parametrize('a, b, c', [(5, 9, 14), (2, 2, 4)])\ndef test_all(a, b, c):\n    assert add(a, b) == c\n"
 JS = "test('five', () => {\n  expect(add(5, 9)).toBe(14);\n});\ntest('two', () => {\n  expect(add(2, 2)).toBe(4);\n});\n"
+# Titles of one test, and what a runner prints for them
+TITLES = {
+    "'adds → b'": "adds → b", r"'adds \'a\' \u2192 \ud83d\ude00'": "adds 'a' → 😀", "TITLE": "one title", "'a ' + 'b'": "a b", "`of ${f({ a })} x`": "of 7 x",
+    "Foo.name": "Foo", f"'{'long' * 60}'": "long" * 60, "'two'": "two",
+}  # fmt: skip
 T = "tests/test_a.py"
 BOTH = (f"{T}::test_five", f"{T}::test_two")
 
@@ -65,6 +70,17 @@ def test_tests_that_run_no_longer_are_told(title: str) -> None:
 
     assert bool(found) is bool(says), found
     assert all(each.severity == "error" and says in each.message for each in found), found
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_title_is_compared_as_a_runner_prints_it(title: str) -> None:
+    changes = [FileChange("a.test.js", JS, JS.replace("'five'", title))]
+    before = run(2, script=("a.test.js::five", "a.test.js::two"))
+    after = run(2, script=(f"a.test.js::{TITLES[title]}", "a.test.js::two"))
+    gone = run(1, script=("a.test.js::five",))
+
+    assert list(no_longer_run(changes, before, after, lambda _: {}, "make test")) == []
+    assert list(no_longer_run(changes, before, gone, lambda _: {}, "make test"))
 
 
 def test_a_smaller_number_beside_changed_data_is_a_warning() -> None:

@@ -17,7 +17,7 @@ from lopen.tools.run_records import RunRecord
 
 NODE = {
     "test/a.test.js": "const { test, describe, it } = require('node:test');\n"
-    "test('top', () => {});\ndescribe('sums', () => { it('adds', () => {}); it.skip('later', () => {}); });\n"
+    "test('top → end', () => {});\ndescribe('sums', () => { it('adds', () => {}); it.skip('later', () => {}); });\n"
     "test('parent', async (t) => { await t.test('child', () => {}); });\n"
     "test('to do', { todo: true }, () => { throw new Error('not yet'); });\n",
     "bad/b.test.mjs": "import { test } from 'node:test';\ntest('bad', () => { throw new Error('no'); });\n",
@@ -69,9 +69,9 @@ RUST = {
 }
 S = "test/a.test.js"
 RUNS: dict[str, tuple[dict[str, str], str, int | None, dict[tuple[str, str], bool]]] = {
-    "node": (NODE, "node --test test", 5, {(S, "top"): True, (S, "sums > adds"): True, (S, "sums > later"): False, (S, "parent > child"): True, (S, "to do"): True, ("test/b.test.js", "top"): False}),
-    "node with a reporter": (NODE, "node --test --test-reporter=spec test", 5, {(S, "top"): True}),
-    "node with a destination": (NODE, "node --test --test-reporter spec --test-reporter-destination=stdout test", 5, {(S, "top"): True}),
+    "node": (NODE, "node --test test", 5, {(S, "top → end"): True, (S, "sums > adds"): True, (S, "sums > later"): False, (S, "parent > child"): True, (S, "to do"): True, ("test/b.test.js", "top"): False}),
+    "node with a reporter": (NODE, "node --test --test-reporter=spec test", 5, {(S, "top → end"): True}),
+    "node with a destination": (NODE, "node --test --test-reporter spec --test-reporter-destination=stdout test", 5, {(S, "top → end"): True}),
     "jest": (PACKAGES, "node jest.js", 1, {("a.test.js", "sums > adds %i"): True, ("a.test.js", "later"): False, ("a.test.js", "sums > takes %i"): False}),
     "vitest": (PACKAGES, "node vitest.mjs run", 1, {("web/a.test.js", "sums > adds $count"): True, ("web/a.test.js", "later"): False}),
     "vitest 2": (PACKAGES, "node old/vitest.mjs run --reporter=verbose", 1, {("a.test.js", "sums > adds ${count}"): True, ("a.test.js", "sums > later"): False}),

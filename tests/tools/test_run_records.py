@@ -19,7 +19,7 @@ FILES = {
     "skips/test_skips.py": "import unittest\n\n@unittest.skip('no')\nclass TestIt(unittest.TestCase):\n    def test_a(self): pass\n",
     "skips/test_classes.py": "import unittest\n\nclass TestIt(unittest.TestCase):\n    @classmethod\n"
     "    def setUpClass(cls): raise unittest.SkipTest('no')\n    def test_a(self): pass\n\n"
-    "class TestOther(unittest.TestCase):\n    def test_b(self): self.skipTest('no')\n    def test_c(self): pass\n"
+    "class TestOther(unittest.TestCase):\n    def test_b(self): self.skipTest('no')\n    def test_größe(self): pass\n"
     "    def test_d(self):\n        with self.subTest(): self.skipTest('no')\n",
     "nested/test_nested.py": "import subprocess, sys, os\n\ndef test_nested():\n    assert 'PYTHONPATH' not in os.environ\n"
     "    assert not any('.python' in path for path in sys.path)\n"
@@ -77,7 +77,7 @@ def test_a_run_is_noted_beside_what_it_prints(tmp_path: Path, line: str) -> None
     assert says in record.line(), ran.stdout + ran.stderr
     assert ran.returncode == 0
     if "skips" in line and "classes" in line:
-        names = ["skips/test_classes.py::TestOther::test_c", "skips/test_classes.py::TestOther::test_d"]
+        names = ["skips/test_classes.py::TestOther::test_d", "skips/test_classes.py::TestOther::test_größe"]
         assert record.tests() == (2, tuple(names))
     assert (reason in record.why_not_passed()) if reason else record.why_not_passed() == ""
 

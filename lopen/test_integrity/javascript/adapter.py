@@ -10,7 +10,7 @@ from lopen.test_integrity.bindings import bound_name
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.javascript.checks import EXPECTING, JavaScriptBody, JavaScriptNames
-from lopen.test_integrity.javascript.words import RENAMED, Block, Word, Words, at_top, marks
+from lopen.test_integrity.javascript.words import RENAMED, Block, Word, Words, at_top, marks, title
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Case, Check, Language, Skip, Suite, numbered, support_cases, words
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, unwrapped
@@ -252,7 +252,7 @@ class _File(Flow):
             named = self.tables().get(source.name(block.table)) or block.table
             content = f"{source.of(named)} {content}"
         rows = self._rows(block)
-        names = [source.title(each.arguments[0]) for each in [*around, block]]
+        names = [title(source, each.arguments[0]) for each in [*around, block]]
         own = [*dict.fromkeys([*skips, *body.skips])]
         return Case(
             " > ".join(names), source.line(block.node), content, tuple(body.checks), tuple(own),

@@ -223,3 +223,34 @@ def at_top(node: Node) -> bool:
             return False
         parent = parent.parent
     return True
+
+
+_ESCAPE = re.compile(
+    r"\\(?:(?P<code>(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]+\}))|(?P<one>.))", re.DOTALL
+)
+_LONGEST_TITLE = 200  # characters
+
+
+def title(source: ParsedFile, node: Node) -> str:
+    """Return a title as a runner prints it, in one line; what only a run can tell stands as `${…}`."""
+    text = source.name(node)
+    if node.type not in {"string", "template_string"}:
+        text = _unknown(text)
+    for part in node.named_children:
+        if part.type == "template_substitution":
+            written = source.name(part)
+            text = text.replace(written, _unknown(written[2:-1]), 1)
+    text = _ESCAPE.sub(_unescaped, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_TITLE else text[:_LONGEST_TITLE] + "${…}"
+
+
+def _unknown(written: str) -> str:
+    return f"${{{re.sub(r'[{}]', ' ', written)}}}"
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if code := found["code"]:
+        number = int(code[1:].strip("{}"), 16)
+        return chr(number) if number < 0x110000 else found[0]
+    return " " if found["one"] in "nrtvfb\n" else found["one"]

@@ -26,7 +26,10 @@ def _note(*words: object) -> None:
     try:
         descriptor = os.open(_NOTES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(descriptor, (" ".join(map(str, (_PROCESS, *words))) + "\n").encode("ascii"))
+            os.write(
+                descriptor,
+                (" ".join(map(str, (_PROCESS, *words))) + "\n").encode("utf-8", "backslashreplace"),
+            )
         finally:
             os.close(descriptor)
     except OSError:
@@ -42,7 +45,7 @@ def _note_names(names: "set[str]", failed: "set[str]") -> None:
         if sum(map(len, each)) > _MOST_NAMED:
             return
         for name in each:
-            _note(word, name.encode("ascii", "backslashreplace").decode("ascii").replace("\n", " "))
+            _note(word, name.replace("\n", " "))
 
 
 def _forget_path() -> None:
