@@ -71,7 +71,7 @@ _NUMBERED = re.compile(r"(.*) \(\d+\)$", re.DOTALL)
 class TestsRun:
     """The tests of one run: their number, None where no runner told it, and the names that are known, by kind.
 
-    Names of the kinds `SINGLE` are `path::name` (of Go `package::name`, of Rust `target::module::name`); `title` ones are
+    Names of the kinds `SINGLE` are `path::name` (of Go `package::name`, of Rust `target::module::name`, of Java also a class alone); `title` ones are
     a test's own name alone; `file` and `package` ones are places of tests that ran.
     """
 
@@ -100,7 +100,10 @@ class TestsRun:
             certain = not moved and _RUST in self._known
             return self._ran_in_rust(path, name) if certain else self._any(_TITLE, [short])
         if path.endswith((".java", ".kt", ".groovy")) and _JAVA in self._known:
-            return self._any(_JAVA, _suffixes(f"{path.rpartition('.')[0]}.java::{name}"))
+            full = f"{path.rpartition('.')[0]}.java::{name}"
+            ran = self._any(_JAVA, _suffixes(full))
+            # The class alone says that tests of it ran whose methods are not told
+            return ran or (None if self._any(_JAVA, _suffixes(full.rpartition("::")[0])) else ran)
         if _SCRIPT in self._known and re.search(r"\.[cm]?[jt]sx?$", path):
             return self._ran_as_script(path, name)
         found = self._any(_FILE, _suffixes(path))

@@ -42,6 +42,8 @@ FAILED_HINT = "the command exited with success, but {runner} itself counted {fai
 FEWER_HINT = "{runner} ran {ran} of the {collected} tests that it collected: nothing may end the run or change the runner"
 NO_RECORD = "lopen has no record of its own of this test run: what the run printed, and its exit code, alone tell how it went"
 _NAMES = re.compile(r"\d+ (?:test|failed) ")
+# Of surefire and Gradle: the types of the parameters, then the row
+_METHOD = re.compile(r"([^\W\d][\w$]*)(?:\([^()]*\)|\{[^{}]*\})?(?:\[[^\]]*\])?")
 _RUNNERS = frozenset({"pytest", "unittest", "node", "jest", "vitest", "mocha"})
 
 
@@ -129,7 +131,9 @@ class RunRecord:
                     record.failed += counts.failures + counts.errors
                     record.skipped += counts.skipped
                     record.names += (_java_name(*each) for each in counts.ran)
-                    record.failed_names += (_java_name(*each) for each in counts.failed)
+                    record.failed_names += (
+                        _java_name(*each) for each in counts.failed if _METHOD.fullmatch(each[1])
+                    )
             if record.ran:
                 yield record
 
@@ -177,11 +181,14 @@ def _report_folders(builds: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _java_name(owner: str, name: str) -> str:
-    """Return a JUnit case as `package/Class.java::Class::method`, without what tells rows of a table apart."""
+    """Return a JUnit case as `package/Class.java::Class::method`, without what tells rows of a table apart.
+
+    A name that is not a method's (`@DisplayName`, `[1] 5`, Kotlin's own) is left out: the class alone is known then.
+    """
     package, _, classes = owner.rpartition(".")
     path = "/".join([*package.split("."), classes.split("$")[0]]).lstrip("/")
-    method = re.split(r"[^\w$]", name)[0]
-    return "::".join([f"{path}.java", *classes.split("$"), method])
+    method = _METHOD.fullmatch(name)
+    return "::".join([f"{path}.java", *classes.split("$"), *([method[1]] if method else [])])
 
 
 def _lines(path: Path) -> list[str]:

@@ -83,6 +83,18 @@ def test_a_title_is_compared_as_a_runner_prints_it(title: str) -> None:
     assert list(no_longer_run(changes, before, gone, lambda _: {}, "make test"))
 
 
+@pytest.mark.parametrize(
+    ("added", "lost"),
+    [('@DisplayName("sum")', 0), ('@ParameterizedTest(name = "{0}")', 0), ("@Timeout(5)", 1)],
+)
+def test_a_shown_name_in_java_is_not_the_methods(added: str, lost: int) -> None:
+    java = "class CalcTest {\n  @Test void five() { assertEquals(14, add(5, 9)); }\n}\n"
+    changes = [FileChange("CalcTest.java", java, java.replace("@Test", f"@Test {added}"))]
+    before, after = (run(1, java=(f"CalcTest.java::CalcTest::{name}",)) for name in ("five", "sum"))
+
+    assert len(list(no_longer_run(changes, before, after, lambda _: {}, "make test"))) == lost
+
+
 def test_a_smaller_number_beside_changed_data_is_a_warning() -> None:
     data = FileChange("tests/rows.csv", "1\n2\n", "1\n")
 

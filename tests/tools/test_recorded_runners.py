@@ -81,11 +81,12 @@ RUNS: dict[str, tuple[dict[str, str], str, int | None, dict[tuple[str, str], boo
     "cargo": (RUST, "cargo test --offline", 3, {("src/lib.rs", "tests::adds"): True, ("src/lib.rs", "tests::later"): False, ("src/foo.rs", "tests::adds"): True, ("tests/it.rs", "it"): True}),
 }  # fmt: skip
 SUREFIRE = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n<testsuite name="org.m.CalcTest" tests="4" errors="0" skipped="1" failures="{failures}">\n'
+    '<?xml version="1.0" encoding="UTF-8"?>\n<testsuite name="org.m.CalcTest" tests="6" errors="0" skipped="1" failures="{failures}">\n'
     '  <testcase name="adds" classname="org.m.CalcTest" time="0.01"/>\n'
     '  <testcase name="table(int)[1]" classname="org.m.CalcTest" time="0.01"/>\n'
     '  <testcase name="later" classname="org.m.CalcTest"><skipped message="no"/></testcase>\n'
-    '  <testcase name="inside" classname="org.m.CalcTest$Inner">{failure}</testcase>\n</testsuite>\n'
+    '  <testcase name="{shown}" classname="org.m.ShownTest"/>\n'
+    '  <testcase name="adds()" classname="org.m.ShownTest"/>\n  <testcase name="inside" classname="org.m.CalcTest$Inner">{failure}</testcase>\n</testsuite>\n'
 )
 
 
@@ -131,15 +132,22 @@ def test_a_failed_run_in_node_stays_failed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "folder"),
-    [("pom.xml", "target/surefire-reports"), ("build.gradle.kts", "build/test-results/test")],
+    ("build", "folder", "shown"),
+    [
+        ("pom.xml", "target/surefire-reports", "[1] 5"),
+        ("pom.xml", "target/surefire-reports", "sums two numbers"),
+        ("build.gradle.kts", "build/test-results/test", "repetition 1 of 2"),
+        ("build.gradle.kts", "build/test-results/test", "adds two numbers()"),
+    ],
 )
-def test_reports_of_java_are_read_once_they_are_written(tmp_path: Path, build: str, folder: str) -> None:
-    old = SUREFIRE.format(failures=0, failure="")
+def test_reports_of_java_are_read_once_they_are_written(
+    tmp_path: Path, build: str, folder: str, shown: str
+) -> None:
+    old = SUREFIRE.format(failures=0, failure="", shown=shown)
     files = {
         f"core/{build}": "",
         f"core/{folder}/TEST-org.m.Old.xml": old,
-        "core/report.xml": SUREFIRE.format(failures=1, failure='<failure message="no"/>'),
+        "core/report.xml": SUREFIRE.format(failures=1, failure='<failure message="no"/>', shown=shown),
     }
 
     found, record, _ = run(
@@ -155,7 +163,9 @@ def test_reports_of_java_are_read_once_they_are_written(tmp_path: Path, build: s
         "CalcTest::later": False,
         "CalcTest::Inner::inside": True,
     }
-    assert found.count == 3
+    assert found.count == 5
     assert {name: found.ran(path, name) for name in names} == names
+    other = "core/src/test/kotlin/org/m/ShownTest.kt"
+    assert [found.ran(other, f"ShownTest::{name}") for name in ("adds", "sums")] == [True, None]
     assert found.ran("core/src/test/java/org/m/OtherTest.java", "OtherTest::adds") is False
     assert "itself counted 1 failed tests" in record.why_not_passed()
