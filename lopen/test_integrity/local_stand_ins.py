@@ -25,12 +25,18 @@ _BOUND = {
     "go": "(short_var_declaration) @bound",
     "rust": "(let_declaration) @bound",
 }
+_NAMED = "(function_declaration name: (_) @name)"
+_FUNCTION = {
+    **dict.fromkeys(("javascript", "typescript", "tsx", "go"), _NAMED),
+    "rust": "(function_item name: (_) @name)",
+}
 _VALUES = {"go": "right", "rust": "value"}
 _MADE_HERE = words(
     "arrow_function function_expression object class func_literal composite_literal closure_expression"
 )
 _IMPORTED = re.compile(
-    r"import\s+(?P<named>[^;'\"]{1,500}?)\s+from\s*['\"]\.|(?:const|let|var)\s+(?P<required>[^=;]{1,300}?)=\s*(?:await\s+)?(?:require|import)\(\s*['\"]\."
+    r"import\s+(?P<named>[^;'\"]{1,500}?)\s+from\s*['\"](?P<own>\.?)"
+    r"|(?:const|let|var)\s+(?P<required>[^=;]{1,300}?)=\s*(?:await\s+)?(?:require|import)\(\s*['\"](?P<own_required>\.?)"
 )
 _CALLED = re.compile(r"(?<![\w$.])([\w$]+)(?:\.\w+)*\s*\(")
 _FAILING = r"(?<![\w.]){}\.(?:Fatal|Error|Fail)\w*\("
@@ -71,13 +77,11 @@ def _found(before: str, after: str, language: str) -> Iterator[_Told]:
                 yield "error", OWN.format(name=found["name"]), code.count("\n", 0, found.start("name")) + 1
     elif language != "go":
         yield from _written(_REPLACED, earlier, code, REPLACED)
-    imported = {
-        word
-        for found in _IMPORTED.finditer(after)
-        for word in re.findall(r"[\w$]+", found["named"] or found["required"])
-    }
-    bound = {name for name, _ in _bindings(old)}
+    imported = set(_imports(after, own=True))
     called = set(_CALLED.findall(earlier)) & set(_CALLED.findall(code))
+    if language not in {"go", "rust"}:  # these see the code's names without an import
+        called &= {*_imports(before), *_ASSERTING}
+    bound = {name for name, _ in _bindings(old)} | _declared(old)
     for name, value in _bindings(new):
         said = set(re.findall(r"[\w$]+", new.of(value)))
         if name in bound or said & imported - {name} or name not in called:
@@ -87,6 +91,20 @@ def _found(before: str, after: str, language: str) -> Iterator[_Told]:
         yield severity, OWN.format(name=name), new.line(value)
 
 
+def _imports(text: str, *, own: bool = False) -> Iterator[str]:
+    """Yield the names that a text imports. `own`: by relative paths alone."""
+    for found in _IMPORTED.finditer(text):
+        if not own or found["own"] or found["own_required"]:
+            yield from re.findall(r"[\w$]+", found["named"] or found["required"])
+
+
+def _declared(source: ParsedFile) -> set[str]:
+    """Return the names of functions that a file writes out itself, at whatever place."""
+    return {source.of(node) for node in source.find(_FUNCTION[source.language], "name")} | {
+        name for name, _ in _bindings(source, everywhere=True)
+    }
+
+
 def _written(pattern: re.Pattern[str], before: str, after: str, message: str) -> Iterator[_Told]:
     known = {found["name"] for found in pattern.finditer(before)}
     for found in pattern.finditer(after):
@@ -94,7 +112,7 @@ def _written(pattern: re.Pattern[str], before: str, after: str, message: str) ->
             yield "error", message.format(name=found["name"]), after.count("\n", 0, found.start("name")) + 1
 
 
-def _bindings(source: ParsedFile) -> Iterator[tuple[str, Node]]:
+def _bindings(source: ParsedFile, *, everywhere: bool = False) -> Iterator[tuple[str, Node]]:
     """Yield the names that functions of a file give to functions and objects that they write out, with those."""
     pattern = _BOUND.get(source.language, "(variable_declarator) @bound")
     for node in source.find(pattern, "bound"):
@@ -102,6 +120,6 @@ def _bindings(source: ParsedFile) -> Iterator[tuple[str, Node]]:
         value = node.child_by_field_name(_VALUES.get(source.language, "value"))
         if value is not None and value.type == "expression_list" and value.named_child_count == 1:
             value = value.named_children[0]
-        inside = any(above.type in FUNCTIONS for above in ancestors(node))
+        inside = everywhere or any(above.type in FUNCTIONS for above in ancestors(node))
         if name is not None and value is not None and inside and value.type in _MADE_HERE:
             yield source.of(name), value
