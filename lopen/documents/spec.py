@@ -37,6 +37,9 @@ NEW_CRITERIA = (
 )
 
 _PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
+_OPEN = re.compile(
+    r"(TODO|TBD|FIXME)\b|.*\((TODO|TBD|FIXME):", re.DOTALL
+)  # others may be what a criterion is about
 _NO_IDS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -84,8 +87,8 @@ class Specification:
         template = sum(w.message.startswith(UNCHANGED) for w in self.warnings) >= UNWRITTEN
         found = [Problem(self.path, 1, "this is still the template of lopen init")] if template else []
         for criterion in self.criteria:
-            if mark := _PLACEHOLDER.search(criterion.text):
-                text = f"{criterion.id} still says {mark[0]}: {criterion.text}"
+            if mark := _OPEN.match(criterion.text):
+                text = f"{criterion.id} still says {mark[1] or mark[2]}: {criterion.text}"
                 found.append(Problem(self.path, criterion.line, text))
             elif criterion.text == NEW_CRITERIA[0] and not template:
                 text = f"{criterion.id} is still the template's: {criterion.text}"

@@ -168,20 +168,31 @@ def as_variables(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def pipe_below(root: Path) -> Path | None:
-    """Return a named pipe, socket or device where git looks for a file of its own, which would hold it forever."""
+    """Return a named pipe, socket or terminal where git looks for a file of its own, which would hold it forever."""
     for count, (folder, folders, names) in enumerate(os.walk(root)):
         for name in _READ_BY_GIT.intersection(names):
             with suppress(OSError):
-                mode = os.stat(f"{folder}/{name}").st_mode
-                if not stat.S_ISREG(mode):
+                if _holds_its_reader(Path(folder, name)):
                     return Path(folder, name)
         folders[:] = [name for name in folders if name != ".git"] if count < _MOST_FOLDERS else []
     return None
 
 
+def _holds_its_reader(path: Path) -> bool:
+    """Return True for a pipe, a socket and a terminal; `/dev/null`, by which rules are switched off, ends at once."""
+    mode = path.stat().st_mode
+    if not stat.S_ISCHR(mode):
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    try:
+        return os.isatty(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _stalled_by(pipe: Path) -> GitTimedOut:
     return GitTimedOut(
-        f"git cannot read {pipe}: it is a named pipe, a socket or a device",
+        f"git cannot read {pipe}: it is a named pipe, a socket or a terminal",
         hint=f"remove it: rm {shlex.quote(str(pipe))}; then: lopen resume",
     )
 

@@ -78,7 +78,9 @@ def test_without_a_key_nothing_is_made(make_project: MakeProject) -> None:
 def test_what_is_not_written_is_not_approved(make_project: MakeProject) -> None:
     project = make_project()
     assert project.lopen("init", "report").code == 0
-    project.specify(text=specification(criteria=("add(1, 2) is 3", "TODO: what of a wrong input?")))
+    project.specify(
+        text=specification(criteria=("`scan` prints every TODO comment.", "TODO: what of a wrong input?"))
+    )
     for module, line in (
         ("report", "specs/report/SPECIFICATION.md:1: this is still the template of lopen init"),
         ("calc", "specs/calc/SPECIFICATION.md:12: AC-2 still says TODO: TODO: what of a wrong input?"),
@@ -88,6 +90,7 @@ def test_what_is_not_written_is_not_approved(make_project: MakeProject) -> None:
             ran = project.lopen(*command.replace("M", module).split())
             assert (ran.code, line in ran.err) == (1, True), (command, ran.err)
             assert f"write what is missing, then: lopen approve {module}" in ran.err
+            assert "AC-1" not in ran.err
     assert project.lopen("session", "list").out.startswith("no sessions yet")
     assert project.requests == []
 

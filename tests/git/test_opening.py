@@ -206,13 +206,22 @@ def test_a_pipe_in_the_place_of_an_ignore_file_does_not_hold_lopen_for_ever(
 ) -> None:
     before = repository.snapshot()
     os.mkfifo(root / ".gitignore")
-    monkeypatch.setattr(command, "TIMEOUT_S", 0.3)
-    with pytest.raises(GitTimedOut, match="status did not end") as caught:
+    monkeypatch.setattr(command, "STALLED_S", 0.3)
+    with pytest.raises(GitTimedOut, match="it is a named pipe") as caught:
         repository.snapshot()
-    assert "pipe" in caught.value.hint
+    assert "rm " in caught.value.hint
     (root / ".gitignore").unlink()
-    monkeypatch.setattr(command, "TIMEOUT_S", 60.0)
     assert repository.snapshot() == before
+
+
+def test_only_what_holds_its_reader_counts_as_a_pipe(root: Path) -> None:
+    (root / ".gitignore").symlink_to("/dev/null")
+    assert command.pipe_below(root) is None
+    controller, terminal = os.openpty()
+    (root / ".gitattributes").symlink_to(os.ttyname(terminal))
+    assert command.pipe_below(root) == root / ".gitattributes"
+    os.close(terminal)
+    os.close(controller)
 
 
 def test_a_signal_that_unwinds_lopen_ends_git_too(tmp_path: Path) -> None:
