@@ -7,6 +7,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,18 @@ PACKAGES = {
     "new Reporter().onFinished([{ filepath: process.cwd() + '/a.test.js', name: 'a.test.js', tasks: [task] }]);\n",
     "own/vitest.mjs": "process.exit(process.argv.length - 2);\n",
     "own/vitest.config.ts": "export default { test: { reporters: ['dot'] } };\n",
+    "processor/jest.js": "const { argv } = process;\nif (argv.includes('--testResultsProcessor')) process.exit(3);\n"
+    "const Reporter = require(argv.at(-1).split('--reporters=')[1]);\n"
+    f"new Reporter().onRunComplete([], JSON.parse({json.dumps(json.dumps(JEST))}.replaceAll('@', process.cwd())));\n"
+    "process.exit(argv.at(-2) === '--reporters=default' ? 0 : 3);\n",
+    "processor/jest.config.js": "module.exports = { testResultsProcessor: './ours.js' };\n",
+    "nested/mocha.js": "const { spawnSync } = require('child_process');\n"
+    "const failing = \"require('node:test')('bad', () => { throw new Error('no'); })\";\n"
+    "require('fs').writeFileSync('bad.test.cjs', failing);\n"
+    "if (spawnSync(process.execPath, ['--test', 'bad.test.cjs']).status !== 1) process.exit(3);\n"
+    "require('fs').writeFileSync('test_bad.py', 'def test_bad():\\n    assert False\\n');\n"
+    f"if (spawnSync({json.dumps(sys.executable)}, ['-m', 'pytest', '-q', 'test_bad.py']).status !== 1) process.exit(3);\n"
+    "if (process.argv.at(-1) !== 'a.test.js') process.exit(3);\n",
     "mocha.js": "const { mochaHooks } = require(process.argv.at(-1).split('=')[1]);\n"
     "const currentTest = { file: process.cwd() + '/a.test.js', state: 'passed', titlePath: () => ['sums', 'adds 1'] };\n"
     "for (const _ of [1, 2]) mochaHooks.afterEach.call({ currentTest });\n",
@@ -77,6 +90,8 @@ RUNS: dict[str, tuple[dict[str, str], str, int | None, dict[tuple[str, str], boo
     "vitest 2": (PACKAGES, "node old/vitest.mjs run --reporter=verbose", 1, {("a.test.js", "sums > adds ${count}"): True, ("a.test.js", "sums > later"): False}),
     "vitest with reporters": (PACKAGES, "cd own && node vitest.mjs", None, {}),
     "mocha": (PACKAGES, "node mocha.js", 1, {("a.test.js", "sums > adds 1"): True, ("a.test.js", "adds"): False}),
+    "jest with a processor": (PACKAGES, "cd processor && node jest.js", 1, {("a.test.js", "sums > adds %i"): True}),
+    "mocha whose tests start runners": (PACKAGES, "cd nested && node mocha.js -- a.test.js", None, {}),
     "go": (GO, "go test ./...", 2, {("a_test.go", "TestAdd"): True, ("a_test.go", "TestAdd/a row"): True, ("a_test.go", "TestLater"): False, ("sub/a_test.go", "TestAdd"): True, ("sub/a_test.go", "TestB"): False}),
     "cargo": (RUST, "cargo test --offline", 3, {("src/lib.rs", "tests::adds"): True, ("src/lib.rs", "tests::later"): False, ("src/foo.rs", "tests::adds"): True, ("tests/it.rs", "it"): True}),
 }  # fmt: skip

@@ -9,6 +9,7 @@ const path = require('path');
 
 const NOTES = path.join(path.dirname(__dirname), 'notes');
 const MOST_NAMED = 400000; // characters of names of tests
+const RUNNERS = new Set(['jest', 'vitest', 'mocha', '_mocha']);
 const QUESTIONS = new Set(['--version', '-v', '-V', '--help', '-h', '--listTests', '--list-files', '--showConfig', '--init', '--clearCache', 'list', 'init', 'bench']);
 
 /** @param {{file: string, name: string, state: string}[]} tests */
@@ -43,6 +44,13 @@ function ofJest(results) {
   );
   note('jest', tests);
   return results;
+}
+
+/** A reporter of Jest, where the project has a processor of its own. */
+class OfJest {
+  onRunComplete(contexts, results) {
+    ofJest(results);
+  }
 }
 
 /** A reporter of Vitest; from version 3 on it is told of modules, before of files. */
@@ -118,25 +126,51 @@ function hasReporters() {
   return files.some((name) => /\breporters\b/.test(fs.readFileSync(name, 'utf8')));
 }
 
-function start() {
+/** Take this file, and what Python runs at its start, out of what the runner's tests start: those are no runs of the tests. */
+function forget() {
   const own = new RegExp(`\\s*--require[ =]"?${__filename.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}"?`);
+  const kept = {
+    NODE_OPTIONS: (process.env.NODE_OPTIONS || '').replace(own, '').trim(),
+    PYTHONPATH: (process.env.PYTHONPATH || '').split(path.delimiter).filter((folder) => folder !== __dirname).join(path.delimiter),
+  };
+  for (const [name, value] of Object.entries(kept)) {
+    if (value) process.env[name] = value;
+    else delete process.env[name];
+  }
+}
+
+/** Return true if a configuration of Jest, a file or in the options, speaks of a word. */
+function jestSpeaksOf(word, words) {
+  const named = words.flatMap((each, at) => (/^(-c|--config)$/.test(each) ? [words[at + 1]] : /^--config=/.test(each) ? [each.slice(9)] : []));
+  const files = fs.readdirSync('.').filter((name) => /^(jest\.config\..*|package\.json)$/.test(name));
+  const texts = [...files, ...named].map((file) => (fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : file));
+  return [...texts, ...words].some((text) => text.includes(word));
+}
+
+function start() {
   const words = process.argv.slice(2);
   if (process.execArgv.includes('--test') && !process.execArgv.some((word) => word.startsWith('--watch'))) {
-    process.env.NODE_OPTIONS = (process.env.NODE_OPTIONS || '').replace(own, '');
-    if (process.allowedNodeEnvironmentFlags.has('--test-reporter') && !/--test-reporter/.test(process.env.NODE_OPTIONS)) startNode();
+    forget();
+    if (process.allowedNodeEnvironmentFlags.has('--test-reporter') && !/--test-reporter/.test(process.env.NODE_OPTIONS || '')) startNode();
     return;
   }
   const runner = path.basename(process.argv[1] || '').replace(/\.m?js$/, '');
+  if (!RUNNERS.has(runner)) return; // a program that may start a runner
+  forget();
   if (words.some((word) => QUESTIONS.has(word))) return;
-  const options = words.join(' ');
-  if (runner === 'jest' && !options.includes('--testResultsProcessor')) {
-    process.argv.push(`--testResultsProcessor=${__filename}`);
+  const ours = [];
+  if (runner === 'jest' && !jestSpeaksOf('testResultsProcessor', words)) {
+    ours.push(`--testResultsProcessor=${__filename}`);
+  } else if (runner === 'jest' && !jestSpeaksOf('reporters', words)) {
+    ours.push('--reporters=default', `--reporters=${__filename}`);
   } else if (runner === 'vitest' && !hasReporters()) {
-    if (!/--reporter\b/.test(options)) process.argv.push('--reporter=default');
-    process.argv.push(`--reporter=${__filename}`);
-  } else if (runner === 'mocha' || runner === '_mocha') {
-    process.argv.push(`--require=${__filename}`);
+    if (!/--reporter\b/.test(words.join(' '))) ours.push('--reporter=default');
+    ours.push(`--reporter=${__filename}`);
+  } else if (runner.endsWith('mocha')) {
+    ours.push(`--require=${__filename}`);
   }
+  const end = process.argv.indexOf('--');
+  process.argv.splice(end < 0 ? process.argv.length : end, 0, ...ours);
 }
 
 if (module.parent && module.parent.id === 'internal/preload') {
@@ -148,4 +182,4 @@ if (module.parent && module.parent.id === 'internal/preload') {
 }
 // A runner loads this file once more, by the option that names it, and takes what it needs of the same name.
 const told = (option) => process.argv.includes(`--${option}=${__filename}`);
-module.exports = told('testResultsProcessor') ? ofJest : told('reporter') ? OfVitest : told('require') ? { mochaHooks: ofMocha() } : ofNode;
+module.exports = told('testResultsProcessor') ? ofJest : told('reporters') ? OfJest : told('reporter') ? OfVitest : told('require') ? { mochaHooks: ofMocha() } : ofNode;

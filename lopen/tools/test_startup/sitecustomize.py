@@ -49,13 +49,17 @@ def _note_names(names: "set[str]", failed: "set[str]") -> None:
 
 
 def _forget_path() -> None:
-    """Take this folder out of what the program and its children see."""
+    """Take this folder out of what the program and its children see: what tests start is not the run of the tests."""
     sys.path[:] = [path for path in sys.path if path != _HERE]
     kept = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path != _HERE]
     if any(kept):
         os.environ["PYTHONPATH"] = os.pathsep.join(kept)
     else:
         os.environ.pop("PYTHONPATH", None)
+    own = '--require "' + os.path.join(_HERE, "record.cjs") + '"'
+    options = os.environ.pop("NODE_OPTIONS", "").replace(own, "").strip()
+    if options:
+        os.environ["NODE_OPTIONS"] = options
 
 
 def _runner() -> str:
