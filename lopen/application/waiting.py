@@ -69,6 +69,15 @@ def lost_demo(command: str) -> str:
     return "a demo cannot go on after a revert" if command in LOST_DEMO else ""
 
 
+def require_intact(root: Path, command: str) -> None:
+    """Raise `LopenError` if a demo with that `demo_command` in `root` cannot go on."""
+    if lost := lost_demo(command):
+        hint = f"{LOST_DEMO[NEW_DEMO]}: {NEW_DEMO}, or with a new folder"
+        if command == UNDO:
+            hint = f"{LOST_DEMO[UNDO]}: {UNDO} -C {shlex.quote(str(root))}\n{hint}"
+        raise LopenError(f"{root}: {lost}", hint=hint)
+
+
 def shown_status(root: Path, session: Session) -> str:
     """Return the session's status; "interrupted" where it should run and no process works on it."""
     if session.status == "running" and not is_worked_on(root, session.module):

@@ -148,7 +148,7 @@ def fresh_folder(wanted: Path | None) -> Path:
 def is_unfinished_demo(folder: Path) -> bool:
     """True for a folder in which a demo was cut short. Raise `LopenError` where it was reverted since."""
     from lopen.application.open_store import open_store
-    from lopen.application.waiting import LOST_DEMO, NEW_DEMO, demo_command, lost_demo
+    from lopen.application.waiting import demo_command, require_intact
     from lopen.example import MODULE
 
     if not (folder / ".lopen" / "state.db").is_file():
@@ -158,12 +158,7 @@ def is_unfinished_demo(folder: Path) -> bool:
     try:
         session = store.latest(module=MODULE, unfinished=True)
         command = demo_command(context.root, store, session) if session is not None else ""
-        if lost := lost_demo(command):
-            undo = f"{LOST_DEMO[command]}: {command} -C {shlex.quote(str(context.root))}\n"
-            again = f"{LOST_DEMO[NEW_DEMO]}: {NEW_DEMO}, or with a new folder"
-            raise LopenError(
-                f"{context.root}: {lost}", hint=again if command == NEW_DEMO else f"{undo}{again}"
-            )
+        require_intact(context.root, command)
         return bool(command)
     finally:
         store.database.close()
