@@ -89,6 +89,20 @@ def _read_part(found: Sequence[Item], first_line: int, reading: CriteriaFound) -
                 reading.warnings.append(Diagnostic(line, "a list item without a checkbox is not a criterion"))
 
 
+def misplaced_criteria(outline: Outline, section: Section | None) -> Iterator[Diagnostic]:
+    """Warn once a section about checkboxes outside of the criteria's `section`: nothing is built from them."""
+    inside = (section, *outline.descendants(section)) if section is not None else ()
+    for part in outline.sections:
+        if part in inside:
+            continue
+        for item in items(outline.text[part.body : part.end]):
+            if item.depth and _CHECKBOX.match(item.content):
+                line = outline.line_at(part.body) + item.first
+                message = f"checkboxes under {part.title!r} are not acceptance criteria; move them there"
+                yield Diagnostic(line, message)
+                break
+
+
 def _criterion(text: str, *, checked: bool, line: int) -> Criterion:
     own = _ID.match(text)
     return Criterion(own[1] if own else "", _folded(own[2] if own else text), checked, line)

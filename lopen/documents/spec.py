@@ -15,7 +15,13 @@ from types import MappingProxyType
 
 from lopen.documents.front_matter import read_front_matter
 from lopen.documents.modules import read_source
-from lopen.documents.requirements import Criterion, VerifyCommand, read_commands, read_criteria
+from lopen.documents.requirements import (
+    Criterion,
+    VerifyCommand,
+    misplaced_criteria,
+    read_commands,
+    read_criteria,
+)
 from lopen.documents.sections import LINE_END, Diagnostic, Outline, Section, normalise_name, parse_outline
 
 OVERVIEW = "Overview"
@@ -124,7 +130,9 @@ def parse_specification(
     ]
     criteria: list[Criterion] = []
     commands: list[VerifyCommand] = []
-    if (section := _top_section(document, ACCEPTANCE_CRITERIA)) is not None:
+    section = _top_section(document, ACCEPTANCE_CRITERIA)
+    warnings += misplaced_criteria(document, section)
+    if section is not None:
         found = read_criteria(document, section, known_ids)
         criteria = found.criteria
         problems += found.problems

@@ -98,6 +98,10 @@ def test_problems_of_structure(text: str, found: list[str]) -> None:
         (changed("None.\n", ""), ["23: the section 'Dependencies' is empty"]),
         (changed("Half up.\n", ""), ["14: the section 'Behaviour > Rounding' is empty"]),
         (changed("Half up.", "TODO: which way?\n\n```\nTODO\n```"), ["16: TODO: write it now, or the model guesses"]),
+        (
+            changed("None.\n", "None.\n\n## Extra\n\n```\n- [ ] a\n```\n\n1. [x] b\n- [ ] c\n\n### Own\n\n```\n- [ ] d\n```\n"),
+            ["33: checkboxes under 'Extra' are not acceptance criteria; move them there"],
+        ),
         (changed("- [ ] Totals", "- [x] Totals"), ["21: already ticked; lopen ignores ticks and builds it all the same"]),
         (
             changed("`pytest -q`", "none").replace("`ruff check .`", "none"),
