@@ -9,15 +9,18 @@ from typing import Any
 
 from lopen.base.untrusted_tables import read_json_table, read_toml_table
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.narrowed_places import PLACES, in_other_table, narrowed_findings
+from lopen.test_integrity.narrowed_places import (
+    HARMLESS,
+    PLACES,
+    in_other_table,
+    is_division,
+    narrowed_findings,
+)
 from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.python.pytest_settings import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
 from lopen.test_integrity.suite import FileChange
 
-_HARMLESS = re.compile(
-    r"node_modules|dist|build|coverage|\.git|\.cache|configDefaults|defaultExclude|e2e|out\b|lib\b|tmp|vendor|fixtures"
-)
 _CONFIGURED = re.compile(
     r"\b(?P<key>testPathIgnorePatterns|modulePathIgnorePatterns|exclude|ignore|spec|testMatch|testRegex|testNamePattern|grep|fgrep)"
     r"\s*(?:[\"']\s*)?:\s*(?P<value>\[[^\]]*\]|[^,\n}]+)"
@@ -30,7 +33,7 @@ _JVM = re.compile(
     r"<(?:skipTests|skip|maven\.test\.skip|testFailureIgnore|skipITs)>\s*true"
     r"|\b(?:skipTests|maven\.test\.skip)\s*=\s*true|-DskipTests|-Dmaven\.test\.skip"
     r"|\bignoreFailures\s*(?:=|\.set\()?\s*true|\bfailOnNoMatchingTests\s*=\s*false|\bisIgnoreFailures\s*=\s*true"
-    r"|\bexclude(?:TestsMatching)?\s*\(?\s*[\"'][^\"']*(?:Test|test)[^\"']*[\"']|<exclude>[^<]*Test[^<]*</exclude>"
+    r"|\bexclude(?:TestsMatching)?\s*\(?\s*[\"'][^\"']*(?:Test|test)[^\"']*[\"'](?:\s*,\s*[\"'][^\"'\n]+[\"'])*|<exclude>[^<]*Test[^<]*</exclude>"
     r"|\btest\s*(?:\.\s*)?\{[^}]{0,400}\benabled\s*=\s*false|\btest\.enabled\s*=\s*false|\bexcludeTags\b[^\n]*|<excludedGroups>[^<]*"
 )
 
@@ -92,7 +95,7 @@ def _configured(path: str, was: str, now: str, *, new: bool) -> Iterator[Finding
         key = found["key"]
         if in_other_table(now, found.start()):
             continue
-        added = [e for e in _entries(found["value"]) if (key, e) not in known and not _HARMLESS.search(e)]
+        added = [e for e in _entries(found["value"]) if (key, e) not in known and not HARMLESS.search(e)]
         if key in _LEAVING_KEYS and added:
             yield Finding("warning" if new else "error", f"{key} now leaves out {', '.join(added)}", path)
         elif key in {"testNamePattern", "grep", "fgrep"} and added:
@@ -174,8 +177,9 @@ def jvm_findings(change: FileChange) -> Iterator[Finding]:
             known.remove(text)
         else:
             line = (change.after or "").count("\n", 0, found.start()) + 1
+            soft = re.match(r"<?exclude", text) and is_division(change, [text])
             yield Finding(
-                "error",
+                "warning" if soft else "error",
                 f"`{text[:100]}` keeps tests from running or from failing the build",
                 change.path,
                 line,

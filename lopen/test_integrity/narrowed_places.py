@@ -1,13 +1,14 @@
 """Settings by which a runner looks into fewer places: patterns of files, members of a workspace, modules, tags.
 
-Which tests a narrower pattern leaves out is not read here; two runs tell. So most of what is found is a warning.
+Which tests a narrower pattern leaves out is not read here; two runs tell. So most of what is found is a warning, and so is
+the usual division into unit tests and slower ones.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -22,6 +23,12 @@ PLACES = re.compile(
 _OTHER_TABLE = re.compile(
     r"\b(?:coverage|optimizeDeps|build|rollupOptions|server|watch|ssr|typecheck|benchmark|deps|fs|resolve|plugins)[\"']?\s*:\s*[\[{]$"
     r"|\b(?!defineConfig|mergeConfig|defineProject)\w+\(\s*\{$"
+)
+HARMLESS = re.compile(
+    r"node_modules|dist|build|coverage|\.git|\.cache|configDefaults|defaultExclude|e2e|out\b|lib\b|tmp|vendor|fixtures"
+)
+_DIVIDED = re.compile(
+    r"\*\$\*|(?<![A-Z])IT(?:Case)?\b|\b(?:integration|e2e|end-to-end|slow|generated|performance|benchmark|docker)(?:Tests?)?\b",
 )
 _STRING = re.compile(r"[\"'`]([^\"'`\n]+)[\"'`]")
 _LINES = re.compile(r"(?:^|(?<=\s))(?://|#)[^\n]*", re.MULTILINE)
@@ -46,6 +53,7 @@ class _Setting:
     kept: bool = True
     severity: Severity = "warning"
     new: bool = False  # it is told where there was none before
+    divides: bool = False  # it may divide the tests by how they run
 
 
 def _keys(names: str) -> Callable[[str], list[str]]:
@@ -75,11 +83,13 @@ def _lists(key: str, sign: str = "=") -> Callable[[str], list[str]]:
     return read
 
 
-def _matches(pattern: str, within: re.Pattern[str] | None = None) -> Callable[[str], list[str]]:
+def _matches(
+    pattern: str, within: Callable[[str], Iterator[str]] | None = None
+) -> Callable[[str], list[str]]:
     wanted = re.compile(pattern)
 
     def read(text: str) -> list[str]:
-        parts = [text] if within is None else [f[0] for f in within.finditer(text)]
+        parts = [text] if within is None else within(text)
         return [
             " ".join((f[1] if wanted.groups else f[0]).split())
             for part in parts
@@ -107,28 +117,41 @@ def _blocks(text: str) -> Iterator[str]:
         yield text[found.end() : end]
 
 
+def _test_plugins(text: str) -> Iterator[str]:
+    """Yield the parts of a POM that set up the plugins that run tests."""
+    for part in text.split("<plugin>")[1:]:
+        plugin = part.partition("</plugin>")[0]
+        if re.search(r"maven-(?:surefire|failsafe)-plugin", plugin):
+            yield plugin
+
+
+def _chosen_tests(text: str) -> Iterator[str]:
+    """Yield these parts, and the properties, by which the same plugins choose tests."""
+    yield from _test_plugins(text)
+    for part in text.split("<properties>")[1:]:
+        yield part.partition("</properties>")[0]
+
+
 _JS = re.compile(r"\.config\.\w+$|\.mocharc\.(?:[cm]?js|jsonc?)$|package\.json$")
 _GRADLE = re.compile(r"build\.gradle")
 _POM = re.compile(r"pom\.xml$")
-_SUREFIRE = re.compile(r"maven-(?:surefire|failsafe)-plugin</artifactId>.{0,5000}?</plugin>", re.DOTALL)
 _CARGO = re.compile(r"Cargo\.toml$")
 _SETTINGS = (
     _Setting(_JS, "the runner looks for tests only in", _keys("testMatch|include|spec|roots"), new=True),
     _Setting(re.compile(r"vitest\.workspace"), "the workspace no longer has", _STRING.findall),
     _Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha looks for tests only in", _lists("spec", ":"), new=True),
-    _Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha now leaves out", _lists("ignore", ":"), False, "error"),
+    _Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha now leaves out", _lists("ignore", ":"), False, "error", divides=True),
     _Setting(_CARGO, "the workspace no longer has", _lists("members")),
     _Setting(_CARGO, "commands now run only for", _lists("default-members"), new=True),
     _Setting(_CARGO, "the workspace now leaves out", _lists("exclude"), False),
-    _Setting(re.compile(r"\.cargo/config\.toml$"), "cargo now runs tests by", _lists("runner"), False, "error"),
     _Setting(re.compile(r"(?:lib|main)\.rs$"), "no longer compiled:", _matches(r"(?m)^\s*mod\s+(\w*tests?)\s*;")),
     _Setting(_POM, "Maven no longer builds", _matches(r"<module>\s*([^<]+?)\s*</module>")),
-    _Setting(_POM, "Maven runs only", _matches(r"<include>\s*([^<]+?)\s*</include>", _SUREFIRE), new=True),
-    _Setting(_POM, "Maven runs only", _matches(r"<(?:test|groups|it\.test)>\s*([^<]+?)\s*</"), False, "error"),
-    _Setting(_POM, "Maven now leaves out", _matches(r"<exclude>\s*([^<]+?)\s*</exclude>", _SUREFIRE), False, "error"),
+    _Setting(_POM, "Maven runs only", _matches(r"<include>\s*([^<]+?)\s*</include>", _test_plugins), new=True),
+    _Setting(_POM, "Maven runs only", _matches(r"<(?:test|groups|it\.test)>\s*([^<]+?)\s*</", _chosen_tests), False, "error", divides=True),
+    _Setting(_POM, "Maven now leaves out", _matches(r"<exclude>\s*((?:(?!Test)[^<])+?)\s*</exclude>", _test_plugins), False, "error", divides=True),
     _Setting(_POM, "Maven now looks for tests in", _matches(r"<testSourceDirectory>\s*([^<]+?)\s*</"), False),
     _Setting(_GRADLE, "tests are off:", _in_test_block(r"\b(?:enabled|isEnabled)\s*=\s*false"), False, "error"),
-    _Setting(_GRADLE, "the tests leave out:", _in_test_block(r"\bexclude\w*\s*\(?\s*[\"'][^\"'\n]+[\"']"), False, "error"),
+    _Setting(_GRADLE, "the tests leave out:", _in_test_block(r"\bexclude(?!Tags)\w*\s*\(?\s*[\"'](?:(?![Tt]est)[^\"'\n])+[\"'](?:\s*,\s*[\"'][^\"'\n]+[\"'])*"), False, "error", divides=True),
     _Setting(
         _GRADLE, "the tests run only with:",
         _in_test_block(r"\b(?:onlyIf|include(?:Tags|Engines|TestsMatching|Test)?)\b\s*[({]?[^\n]*"), False,
@@ -147,7 +170,7 @@ def narrowed_findings(change: FileChange) -> Iterator[Finding]:
             continue
         before, after = setting.read(was)[:_MOST], setting.read(now)[:_MOST]
         if not setting.kept:
-            added = [each for each in after if each not in before]
+            added = [each for each in after if each not in before and not _is_harmless(setting, each)]
         elif before:
             added = (
                 [each for each in before if not any(_covers(other, each) for other in after)] if after else []
@@ -160,7 +183,18 @@ def narrowed_findings(change: FileChange) -> Iterator[Finding]:
             added = before
         if added and not (setting.says.startswith("no longer compiled") and change.after is None):
             message = f"{setting.says} {', '.join(dict.fromkeys(added))[:200]}"
-            yield Finding(setting.severity, message, change.path)
+            soft = setting.divides and is_division(change, added)
+            yield Finding("warning" if soft else setting.severity, message, change.path)
+
+
+def is_division(change: FileChange, left_out: Sequence[str]) -> bool:
+    """Return True if a build file is new, or leaves out what runs by itself: integration tests, generated code."""
+    entries = [entry for each in left_out for entry in _STRING.findall(each) or re.split(r"[,|]", each)]
+    return change.before is None or all(_DIVIDED.search(entry) for entry in entries if entry.strip())
+
+
+def _is_harmless(setting: _Setting, entry: str) -> bool:
+    return setting.says.startswith("mocha") and HARMLESS.search(entry) is not None
 
 
 def _uncommented(path: str, text: str) -> str:
