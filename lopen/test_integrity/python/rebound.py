@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.python.stand_ins import imported_names, is_code
@@ -48,10 +48,11 @@ def _in_test(test: Function, code: Mapping[str, str], now: set[str]) -> Iterator
     """Yield what a test binds anew: names of the code that it still reads, its own `self`, how values are compared."""
     arguments = [*test.args.posonlyargs, *test.args.args]
     own = arguments[0].arg if arguments and arguments[0].arg == "self" else ""
-    called = {c.func for c in ast.walk(test) if isinstance(c, ast.Call)}
-    owners = {a.value for a in ast.walk(test) if isinstance(a, ast.Attribute)}
+    inside = tuple(ast.walk(test))
+    called = {c.func for c in inside if isinstance(c, ast.Call)}
+    owners = {a.value for a in inside if isinstance(a, ast.Attribute)}
     read = {n.id for n in called | owners if isinstance(n, ast.Name)}  # one that is handed on is a stub
-    for name, value, line in _bindings(test):
+    for name, value, line in _bindings(test, inside):
         if name == own and own:
             yield (
                 test.name,
@@ -64,16 +65,16 @@ def _in_test(test: Function, code: Mapping[str, str], now: set[str]) -> Iterator
                 f"{test.name} binds {name} anew, which was {code[name]}'s: it tests what it binds",
                 line,
             )
-    for call in ast.walk(test):
+    for call in inside:
         match call:
             case ast.Call(func=ast.Attribute(attr="addTypeEqualityFunc"), args=[_, ast.Lambda(), *_]):
                 what = f"{test.name} decides itself when two values are equal: addTypeEqualityFunc"
                 yield test.name, what, call.lineno
 
 
-def _bindings(test: Function) -> Iterator[tuple[str, ast.AST | None, int]]:
+def _bindings(test: Function, inside: Iterable[ast.AST]) -> Iterator[tuple[str, ast.AST | None, int]]:
     """Yield the names that a function binds, with the value where there is one, and the line. Parameters of itself are not."""
-    for node in ast.walk(test):
+    for node in inside:
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:

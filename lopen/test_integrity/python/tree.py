@@ -41,7 +41,7 @@ def parsed(text: str) -> ast.Module | None:
     return resolver.visit(tree) if resolver.needed else tree
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=128)
 def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
     """All nodes of a file that `parsed` gave, outer ones first. Several rules walk the same file: it is walked once."""
     return tuple(ast.walk(tree))
