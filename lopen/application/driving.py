@@ -200,12 +200,11 @@ def _drive(
             refuse_unfinished(session)
         if options.max_cost is not None:
             session = replace(session, max_cost_usd=options.max_cost)
+        draft = only == "requirement_gathering"
         if dry_run:
             from lopen.application.dry_run import preview
 
-            draft = only == "requirement_gathering"
             return preview(context, loaded, store, session, options, resumed=resumed, draft=draft)
-        draft = only == "requirement_gathering"
         run = stack.enter_context(wired(context, loaded, store, session, options, draft=draft))
         tried, database = not resumed, signature_at(store.database.path)[:2]
         with _failing_disk(context):
