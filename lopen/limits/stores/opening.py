@@ -17,11 +17,15 @@ def open_limits(budget: Budget, database: Database, *, evidence_max: int = EVIDE
     """Where budgets and circuits are counted. `evidence_max`: `memory.evidence_max`, for whoever writes."""
     if budget.store == "sqlite":
         return SqliteStore(database, evidence_max=evidence_max)
+    from lopen.limits.stores.budget_copies import BudgetCopies
     from lopen.limits.stores.redis_client import project_prefix
     from lopen.limits.stores.redis_store import RedisStore
 
     prefix = project_prefix(budget.key_prefix, str(database.path.parent.parent))
-    return RedisStore(budget.store, prefix=prefix, ttl_s=budget.ttl_s, evidence_max=evidence_max)
+    copies = BudgetCopies(database)
+    return RedisStore(
+        budget.store, prefix=prefix, ttl_s=budget.ttl_s, evidence_max=evidence_max, copies=copies
+    )
 
 
 def open_ledger(budget: Budget, database: Database) -> Ledger:

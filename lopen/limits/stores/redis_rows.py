@@ -93,13 +93,17 @@ class RedisRows:
         ttl_s: int,
         evidence_max: int = EVIDENCE_KEPT,
         in_time: Callable[[], None] = lambda: None,
+        copy_of: Callable[[str], BudgetState | None] = lambda _budget_id: None,
     ) -> None:
-        """`in_time` is called before the server is: it raises where the time for all of this is over."""
+        """`in_time` is called before the server is, and raises out of time; `copy_of` tells a budget that the server lacks."""
         self._view = view
         self._key = key
         self._ttl = ttl_s
         self._evidence_max = evidence_max
         self._in_time = in_time
+        self._copy_of = copy_of
+        self._absent: set[str] = set()  # budgets that the server lacks
+        self.changed: dict[str, BudgetState] = {}
         self._touched: set[str] = set()
         self._seen: dict[str, Any] = {}
 
@@ -131,7 +135,11 @@ class RedisRows:
 
         def read() -> BudgetState | None:
             self._view.watch(usage)
-            return read_budget(pairs(self._view.read("HGETALL", state)), self._view.read("GET", usage))
+            found = read_budget(pairs(self._view.read("HGETALL", state)), self._view.read("GET", usage))
+            if found is not None:
+                return found
+            self._absent.add(budget_id)
+            return self._copy_of(budget_id)
 
         return self._read(state, read)
 
@@ -143,11 +151,13 @@ class RedisRows:
         fields: dict[str, str] = budget_fields(state)
         fields |= {announcement(c): "1" for c in state.announced}
         gone = [announcement(c) for c in known - set(state.announced)]
-        self._seen[key] = state
+        self._seen[key] = self.changed[state.budget_id] = state
         self._write("HSET", key, *flat(fields))
         if gone:
             self._write("HDEL", key, *gone)
-        self._write("INCRBY", usage, added)
+        absent = state.budget_id in self._absent  # its counter may outlive it by an instant
+        self._write("SET" if absent else "INCRBY", usage, state.tokens_used if absent else added)
+        self._absent.discard(state.budget_id)
         self._write("SADD", self._key("budget:active"), state.budget_id)
 
     def add_spend(self, budget_id: str, charge: Charge) -> None:

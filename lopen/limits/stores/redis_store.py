@@ -36,10 +36,11 @@ from lopen.limits.texts import budget_alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeVar
 
     from lopen.limits.budgets.budget import BudgetSpec, Charge
+    from lopen.limits.stores.budget_copies import BudgetCopies
     from lopen.limits.stores.store import Rows
 
     T = TypeVar("T")
@@ -60,10 +61,11 @@ class RedisStore:
         answer_s: float = ANSWER_S,
         operation_s: float = OPERATION_S,
         evidence_max: int = EVIDENCE_KEPT,
+        copies: BudgetCopies | None = None,
     ) -> None:
         """`answer_s`, `operation_s`: a server that takes longer for an answer, or for a whole operation, is gone.
 
-        `evidence_max`: see `SqliteStore`."""
+        `evidence_max`: see `SqliteStore`. `copies`: where budgets outlive their expiry; None: nowhere."""
         try:
             address = Address(url)
         except ValueError as error:
@@ -73,6 +75,8 @@ class RedisStore:
         self._key = Keys(prefix)
         self._ttl = ttl_s
         self._evidence_max = evidence_max
+        self._copy_of: Callable[[str], BudgetState | None] = copies.find if copies else lambda _id: None
+        self._copy: Callable[[Iterable[BudgetState]], None] = copies.keep if copies else lambda _states: None
         self._operation_s = operation_s
 
     def _reached(self, work: Callable[[], T]) -> T:
@@ -101,7 +105,7 @@ class RedisStore:
         while True:
             in_time()
             view = Transaction(self._client)
-            rows = RedisRows(view, self._key, self._ttl, self._evidence_max, in_time)
+            rows = RedisRows(view, self._key, self._ttl, self._evidence_max, in_time, self._copy_of)
             try:
                 result = work(rows)
                 rows.commit()
@@ -110,6 +114,7 @@ class RedisStore:
             except BaseException:
                 view.abandon()
                 raise
+            self._copy(rows.changed.values())
             return result
 
     def _script(self, script: str, keys: Sequence[str], args: Sequence[str | int | float]) -> Any:
@@ -161,6 +166,7 @@ class RedisStore:
                 lambda rows: settle(rows, specs, charge, now, promised, sure=sure), in_time
             )
         states = [_charged(*found) for found in zip(answer[::2], answer[1::2], strict=True)]
+        self._copy(state.replace(announced=(*state.announced, *due(state))) for state in states)
         return [
             (state, tuple(a for crossing in due(state) for a in self._claimed(state, crossing, now, in_time)))
             for state in states

@@ -1,0 +1,143 @@
+"""Budgets in Redis whose keys expired: what was used before stays used (docs/reference/budgets-and-circuits.md)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lopen.base.clock import SystemClock
+from lopen.limits.admin_actions import extend_budget, reset_budget
+from lopen.limits.answers import BudgetReached
+from lopen.limits.budgets.budget import BudgetState
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.stores.opening import open_limits
+from lopen.limits.stores.redis_store import RedisStore
+from lopen.llm.messages import Usage
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+from tests.endpoint import ScriptedEndpoint, text
+from tests.limits.conftest import spend
+from tests.limits.redis_server import RedisServer
+from tests.project import Project
+
+CLOCK = SystemClock()
+OPENED = """
+import sys
+from pathlib import Path
+from lopen.base.clock import SystemClock
+from lopen.limits.budgets.meter import Meter
+from lopen.limits.stores.opening import open_limits
+from lopen.settings.schema import Settings
+from lopen.storage.database import Database
+settings = Settings.model_validate({"budget": {"store": sys.argv[1], "session_tokens": 5_000}})
+meter = Meter(open_limits(settings.budget, Database(Path(sys.argv[2]))), settings, SystemClock())
+sys.stdin.readline()
+for _ in range(20):
+    meter.open("s1", "m", "t1")
+"""
+Begin = Callable[[str], Meter]
+
+
+@pytest.fixture
+def store(database: Database, own_redis: RedisServer) -> Iterator[RedisStore]:
+    opened = open_limits(_settings(own_redis).budget, database)
+    assert isinstance(opened, RedisStore)
+    yield opened
+    opened.close()
+
+
+def _settings(server: RedisServer) -> Settings:
+    return Settings.model_validate({"budget": {"store": server.url, "ttl_s": 1, "session_tokens": 5_000}})
+
+
+@pytest.fixture
+def begin(store: RedisStore, own_redis: RedisServer) -> Begin:
+    """Open a meter as a process does that begins or resumes this session."""
+
+    def make(session: str) -> Meter:
+        meter = Meter(store, _settings(own_redis), CLOCK)
+        meter.open(session, "m", "t1")
+        return meter
+
+    return make
+
+
+def _expire(store: RedisStore) -> None:
+    until = time.monotonic() + 10
+    while store.budgets():
+        assert time.monotonic() < until, "the keys do not expire"
+        time.sleep(0.1)
+
+
+def _used(states: list[BudgetState]) -> dict[str, tuple[int, int, float, int]]:
+    return {s.budget_type: (s.tokens_used, s.requests_used, s.cost_usd, s.reserved) for s in states}
+
+
+def test_expired_budgets_resume_with_what_was_used(begin: Begin, store: RedisStore) -> None:
+    spend(begin("s1"), 1_500, 0.5)
+    spend(begin("s2"), 1_000, 0.25)
+    _expire(store)
+    resumed = begin("s1")
+    assert _used(resumed.states()) == {
+        "module": (2_500, 2, 0.75, 0),
+        "session": (1_500, 1, 0.5, 0),
+        "task": (2_500, 2, 0.75, 0),
+    }
+    assert resumed.cost() == 0.5
+    assert spend(resumed, 2_600) == ["warning_threshold"]
+    _expire(store)
+    assert spend(begin("s1"), 100) == []  # announced before
+    _expire(store)
+    with pytest.raises(BudgetReached, match=r"session:s1.*4,200"):
+        resumed.reserve(1_000, 4_000)  # its process still runs
+
+
+def test_a_request_that_outlasts_the_keys_counts_on_top(begin: Begin, store: RedisStore) -> None:
+    meter = begin("s1")
+    spend(meter, 1_500)
+    grant = meter.reserve(0, 1_200)
+    _expire(store)
+    meter.settle(grant, Usage(output_tokens=1_200), 0.1, "opus")
+    assert _used(meter.states())["session"] == (2_700, 2, 0.1, 0)
+
+
+def test_what_a_person_granted_or_reset_outlives_the_keys(begin: Begin, store: RedisStore) -> None:
+    spend(begin("s1"), 1_500)
+    extend_budget(store, "session:s1", 3_000, "larger than planned", CLOCK.now())
+    reset_budget(store, "module:m", CLOCK.now())
+    _expire(store)
+    states = {s.budget_type: s for s in begin("s1").states()}
+    assert (states["session"].max_tokens, states["session"].tokens_used) == (8_000, 1_500)
+    assert states["module"].tokens_used == 0
+
+
+def test_processes_that_resume_at_once_seed_once(
+    begin: Begin, store: RedisStore, database: Database, own_redis: RedisServer
+) -> None:
+    spend(begin("s1"), 1_500, 0.5)
+    _expire(store)
+    command = [sys.executable, "-c", OPENED, own_redis.url, str(database.path)]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, text=True) for _ in range(3)]
+    for each in processes:
+        assert each.stdin is not None
+        each.stdin.write("\n")
+        each.stdin.close()
+    assert [each.wait(timeout=60) for each in processes] == [0, 0, 0]
+    assert {used[:2] for used in _used(store.budgets()).values()} == {(1_500, 1)}
+
+
+def test_runs_spend_no_more_after_their_keys_expired(tmp_path: Path, own_redis: RedisServer) -> None:
+    limits = {"STORE": own_redis.url, "TTL_S": "1", "SESSION_TOKENS": "60000"}
+    with ScriptedEndpoint(text("Soon.", usage=Usage(20_000, 5_000))) as endpoint:
+        project = Project(tmp_path, endpoint, **{f"LOPEN_BUDGET__{name}": v for name, v in limits.items()})
+        project.specify()
+        assert project.lopen("approve", "calc", "--yes").code == 0
+        for command in (("run", "calc"), ("resume",), ("resume",)):
+            assert project.lopen(*command, "--json").code == 3
+            time.sleep(1.1)
+        assert len(endpoint.requests) == 2
