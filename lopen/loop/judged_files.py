@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.loop.judged_change import LARGEST_COMPARED
-from lopen.oracle.diff_files import is_text
+from lopen.oracle.diff_files import decoded, is_text
 from lopen.oracle.evidence import FileKind
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity import looks_like_test
@@ -21,8 +21,13 @@ from lopen.workspace.plain_files import EXECUTABLE, LINK
 UNCOMPARED = "the file is too large to be searched for weakened tests"
 TOO_LARGE = f"the file is too large to be judged: the judge reads at most {SEARCHED_BYTES:,} bytes of one"
 NOT_SHOWN = (
-    "the judge cannot be shown this file, which runs or decides what runs: more than a twentieth of it is no UTF-8 text. "
+    "the judge cannot be shown this file, which runs or decides what runs: more than a twentieth of it is not "
+    "UTF-8 or UTF-16 text. "
     "Save it as UTF-8 without NUL bytes, have the build make it, or ask a person to commit it"
+)
+COUNTS_AS_DATA = (
+    "the judge cannot be shown this file: more than a twentieth of it is not UTF-8 or UTF-16 text. It counts as data, "
+    "by its folder or format or because it was there before: nothing may run it"
 )
 UNNAMEABLE = "the judge cannot ask for this file, because its name is not UTF-8: rename it"
 REWRITTEN = (
@@ -43,6 +48,13 @@ _OTHERS_THAT_RUN = words(
     ".a .bat .cfg .cjs .class .cmake .cmd .cts .dll .dylib .egg .exe .fish .in .ini .jar .json .mk .mts .node .o .pth "
     ".pyc .pyd .pyw .pyx .so .toml .wasm .whl .xml .yaml .yml .zsh"
 )
+_NO_TESTS = words(".css .html .proto .scss .sql .tf")  # suffixes of source in which no tests are written
+_DATA_FOLDERS = words(
+    "__fixtures__ assets corpus data fixture fixtures golden i18n input inputs l10n locale locales resources samples "
+    "test-data test_data testdata"
+)
+_WRAPPERS = frozenset({"gradle-wrapper.jar", "maven-wrapper.jar"})  # which projects commit
+_MPEG_PACKET = 188  # bytes; each begins with 0x47: a film whose suffix is that of TypeScript
 
 
 def kind(path: str) -> FileKind:
@@ -55,11 +67,13 @@ def kind(path: str) -> FileKind:
 def unseen_files(
     repository: Checkout, files: Sequence[TreeChange], sizes: Mapping[str, int], known: Mapping[str, bytes]
 ) -> Iterator[Finding]:
-    """Yield an error for each new content that the judge cannot see, a warning for other large files.
+    """Yield an error for each new content that the judge cannot see, a warning for data and other large files.
 
-    Data need not be text, but what runs and what decides on what runs has to be. `sizes`: blob id → bytes; `known`:
+    Data need not be text, but what runs and what decides on what runs has to be. A content that was there before, under
+    whatever name, counts as data. `sizes`: blob id → bytes; `known`:
     contents by blob id, at least those of files that are not large.
     """
+    earlier = {c.before for c in files}
     for c in files:
         if c.after is None or c.mode_after == GITLINK:
             continue
@@ -68,8 +82,11 @@ def unseen_files(
             yield Finding("error", UNNAMEABLE, c.path)
         elif size > SEARCHED_BYTES:
             yield Finding("error", TOO_LARGE, c.path)
-        elif _is_hidden(c, known.get(c.after) or repository.blob_contents([c.after]).get(c.after, b"")):
-            yield Finding("error", NOT_SHOWN, c.path)
+        elif size and _is_hidden(c, content := _content(repository, c.after, known)):
+            is_data = c.after in earlier or _is_data(c, content)
+            yield (
+                Finding("warning", COUNTS_AS_DATA, c.path) if is_data else Finding("error", NOT_SHOWN, c.path)
+            )
         elif max(size, sizes.get(c.before or "", 0)) > LARGEST_COMPARED:
             yield Finding("warning", UNCOMPARED, c.path)
 
@@ -82,9 +99,10 @@ def rewritten_files(results: Sequence[Verified]) -> Iterator[Finding]:
     for result in results:
         command = " ".join(result.command.split())[:80]
         for path in result.changed:
-            test = bool(_SNAPSHOT.search(path)) or kind(path) == "test"
-            decides = _SNAPSHOT.search(path) or PurePosixPath(path).suffix.lower() in SOURCE_SUFFIXES
-            severe = result.tool == "verify_tests" and test and bool(decides)
+            has_tests = (
+                PurePosixPath(path).suffix.lower() in SOURCE_SUFFIXES - _NO_TESTS and kind(path) == "test"
+            )
+            severe = result.tool == "verify_tests" and (has_tests or bool(_SNAPSHOT.search(path)))
             what = "the test that passed" if severe else "what it ran on"
             yield Finding(
                 "error" if severe else "warning", REWRITTEN.format(command=command, what=what), path
@@ -102,8 +120,25 @@ def _is_utf_8(path: str) -> bool:
     return True
 
 
+def _content(repository: Checkout, blob: str, known: Mapping[str, bytes]) -> bytes:
+    return known[blob] if blob in known else repository.blob_contents([blob]).get(blob, b"")
+
+
+def _is_data(change: TreeChange, content: bytes) -> bool:
+    """Return True for a file that no one starts by its name, in a folder of data or in a format that is never source."""
+    name = PurePosixPath(change.path)
+    if change.mode_after == EXECUTABLE or content.startswith(b"#!"):
+        return False
+    packets = content[: 4 * _MPEG_PACKET : _MPEG_PACKET]
+    return (
+        not _DATA_FOLDERS.isdisjoint(part.lower() for part in name.parts[:-1])
+        or (name.name in _WRAPPERS and content.startswith(b"PK"))
+        or packets == b"GGGG"
+    )
+
+
 def _is_hidden(change: TreeChange, content: bytes) -> bool:
-    """Return True for a file that runs, or decides what runs, and is not text."""
+    """Return True for a file that runs, or decides what runs, and is not text to the judge's `read_file`."""
     name = PurePosixPath(change.path)
     runs = (
         name.suffix.lower() in SOURCE_SUFFIXES | _OTHERS_THAT_RUN
@@ -111,7 +146,7 @@ def _is_hidden(change: TreeChange, content: bytes) -> bool:
         or change.mode_after == EXECUTABLE
         or content.startswith(b"#!")
     )
-    return runs and change.mode_after != LINK and not is_text(content.decode("utf-8", "surrogateescape"))
+    return runs and change.mode_after != LINK and not is_text(decoded(content))
 
 
 _WORD = re.compile(r"[\w./-]+")

@@ -1,0 +1,65 @@
+"""Changed files that the judge cannot be shown, and those that a test command rewrites."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from lopen.git.trees import TreeChange
+from lopen.loop.judged_files import rewritten_files, unseen_files
+
+BINARY = bytes(range(256)) * 8
+CYRILLIC = "Привет, мир: это проверка кодировки. ".encode("koi8-r") * 20
+FILM = (b"G" + bytes(187)) * 6
+WIDE = "class A { string s; }".encode("utf-16")
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "mode", "severities"),
+    [
+        ("tests/data/utf16.xml", "<a>some text</a>".encode("utf-16"), "100644", []),
+        ("src/Strings.cs", WIDE, "100644", []),
+        ("src/empty.py", b"", "100644", []),
+        ("tests/fixtures/koi8.html", CYRILLIC, "100644", ["warning"]),
+        ("tests/inputs/01.in", BINARY, "100644", ["warning"]),
+        ("tests/data/sample.so", BINARY, "100644", ["warning"]),
+        ("media/clip.ts", FILM, "100644", ["warning"]),
+        ("gradle/wrapper/gradle-wrapper.jar", b"PK" + BINARY, "100644", ["warning"]),
+        ("src/clip.ts", BINARY, "100644", ["error"]),
+        ("src/speedups.so", BINARY, "100644", ["error"]),
+        ("libs/other.jar", b"PK" + BINARY, "100644", ["error"]),
+        ("src/app.py", CYRILLIC, "100644", ["error"]),
+        ("tests/data/run", BINARY, "100755", ["error"]),
+        ("tests/data/run", b"#!/bin/sh\n" + BINARY, "100644", ["error"]),
+    ],
+)
+def test_what_runs_has_to_be_shown_and_data_not(
+    path: str, content: bytes, mode: str, severities: list[str]
+) -> None:
+    def found(*files: TreeChange) -> list[str]:
+        return [f.severity for f in unseen_files(cast(Any, None), files, {"b": len(content)}, {"b": content})]
+
+    assert found(TreeChange(path, "added", None, "b", None, mode)) == severities
+    before = severities and ["warning"]
+    assert found(TreeChange(path, "modified", "b", "b", "100644", mode)) == before
+    moved = TreeChange("old", "deleted", "b", None, "100644", None)
+    assert found(moved, TreeChange(path, "added", None, "b", None, mode)) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "severity"),
+    [
+        ("tests/gen/parser_test.py", "error"),
+        ("src/__snapshots__/page.html", "error"),
+        ("tests/page.snap", "error"),
+        ("tests/output/report.html", "warning"),
+        ("tests/golden/out.sql", "warning"),
+        ("tests/static/app.css", "warning"),
+        ("src/app.py", "warning"),
+    ],
+)
+def test_rewritten_tests_and_snapshots_are_errors(path: str, severity: str) -> None:
+    result = SimpleNamespace(command="pytest", changed=(path,), left=(), tool="verify_tests")
+    assert [f.severity for f in rewritten_files([cast(Any, result)])] == [severity]
