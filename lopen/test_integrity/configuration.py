@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lopen.base.untrusted_tables import read_json_table, read_toml_table
-from lopen.oracle.verdict import Finding
+from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.narrowed_places import (
     HARMLESS,
     PLACES,
@@ -38,6 +38,7 @@ _JVM = re.compile(
 )
 
 
+_EXAMPLE = re.compile(r"^\s*//[/!]\s*(?:```|~~~)", re.MULTILINE)
 _NPM = re.compile(
     r"^[ \t]*(?P<key>script-shell|node-options|scriptShell|nodeOptions|yarn-path|yarnPath)[ \t]*[=: \t][ \t]*(?P<value>\S.*)$",
     re.MULTILINE,
@@ -163,9 +164,21 @@ def _untested(manifest: Mapping[str, Any]) -> Iterator[str]:
     for kind, target in targets:
         if isinstance(target, dict):
             name = f"{kind} {target.get('name', '')}".strip()
-            for key in ("test", "harness", "doctest"):
+            for key in ("test", "harness"):
                 if target.get(key) is False and (kind, key) != ("bin", "harness"):
                     yield f"{key} is off for {name}"
+
+
+def _doctest_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
+    """A library whose examples are not run: an error where a source of the change had one before."""
+    sources = [change.before or "" for change in changes if change.path.endswith(".rs")]
+    severity: Severity = "error" if any(map(_EXAMPLE.search, sources)) else "warning"
+    for change in changes:
+        if change.path.rpartition("/")[2] == "Cargo.toml":
+            was, now = (_table(_toml(text), "lib").get("doctest") for text in (change.before, change.after))
+            if now is False and was is not False:
+                message = "doctest is off for lib, so that the examples in its comments are left out"
+                yield Finding(severity, message, change.path)
 
 
 def jvm_findings(change: FileChange) -> Iterator[Finding]:
@@ -238,7 +251,7 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
 
 def configuration_findings(changes: Sequence[FileChange]) -> list[Finding]:
     """Findings about files that are no tests and yet keep tests from running or from failing."""
-    return [
+    found = [
         finding
         for change in changes
         if change.after is not None and len(change.after) + len(change.before or "") <= MAX_CHARS
@@ -246,3 +259,4 @@ def configuration_findings(changes: Sequence[FileChange]) -> list[Finding]:
         if pattern.search(change.path.rpartition("/")[2])
         for finding in reader(change)
     ]
+    return [*found, *_doctest_findings(changes)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +21,10 @@ _GO_CHECKS = r"\S*(?:testify|gotest\.tools|gomega|ginkgo|go-cmp|quicktest|check\
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What a line of a file says where it replaces a runner, and how that is told."""
+    """A line of a file that replaces a runner, and how that is told.
+
+    Lines that agree in the group `origin`, where the pattern has one and it matches, come from the same place.
+    """
 
     path: re.Pattern[str]
     line: re.Pattern[str]
@@ -31,6 +36,8 @@ def _rule(path: str, line: str, severity: Severity, what: str) -> _Rule:
     return _Rule(re.compile(rf"(?:^|/)(?:{path})$"), re.compile(line, re.MULTILINE), severity, what)
 
 
+_TARGET = re.compile(r"\s*\[target\.[\"']?(?P<triple>\w+-[\w-]+)[\"']?\]\s*(?:#.*)?$")
+_BUILT = re.compile(r"^[^#\n\w]*(?:build\s*\.\s*)?target[\"']?\s*=|\bbuild[\"']?\s*=", re.MULTILINE)
 _CARGO = r"\.cargo/config(?:\.toml)?"
 _RULES = (
     _rule(_CARGO, r"^[^#\n]*\b(?:runner|rustc|rustdoc|rustc-(?:workspace-)?wrapper|include)\s*=[^\n]*", "error", "cargo now runs by"),
@@ -47,7 +54,7 @@ _RULES = (
     ),
     _rule(
         r"(?:gradle|maven)-wrapper\.properties",
-        r"^\s*(?:distributionUrl|wrapperUrl)\s*=(?!\s*https\\?://(?:services\.gradle\.org|repo\.maven\.apache\.org|repo1\.maven\.org)/)[^\n]*",
+        r"^\s*(?:distributionUrl|wrapperUrl)\s*=(?!\s*https\\?://(?:services\.gradle\.org|repo\.maven\.apache\.org|repo1\.maven\.org)/)(?:\s*(?P<origin>https?\\?://[^/\n]+)/)?[^\n]*",
         "error",
         "the wrapper now takes another program:",
     ),
@@ -62,9 +69,15 @@ _RULES = (
     ),
     _rule(
         r"(?:package\.json|jest\.config\.\w+)",
-        r"[\"']?\b(?:testRunner|runner|resolver)[\"']?\s*:\s*[\"'](?:<rootDir>|\.{1,2})/[^\"'\n]*[\"']",
+        r"[\"']?\b(?:testRunner|runner)[\"']?\s*:\s*[\"'](?:<rootDir>|\.{1,2})/[^\"'\n]*[\"']",
         "error",
         "jest now runs tests by",
+    ),
+    _rule(
+        r"(?:package\.json|jest\.config\.\w+)",
+        r"[\"']?\bresolver[\"']?\s*:\s*[\"'](?:<rootDir>|\.{1,2})/[^\"'\n]*[\"']",
+        "warning",
+        "jest now finds modules by",
     ),
     _rule(r"tsconfig[\w.-]*\.json", rf"\"(?:node:(?:assert|test)[/\w]*|assert|{_JS_TOOLS})\"\s*:\s*\[[^\]\n]*", "error", "imports of the tests are led elsewhere:"),
     _rule(r"(?:bunfig\.toml|\.mocharc\.\w+)", r"^[^#\n]*\b(?:preload|require|import)[\"']?\s*[=:][^\n]*", "warning", "the runner now loads first"),
@@ -84,9 +97,26 @@ def replaced_runner_findings(changes: Sequence[FileChange]) -> Iterator[Finding]
             continue
         for rule in _RULES:
             if rule.path.search(change.path):
-                known = {found[0].strip() for found in rule.line.finditer(change.before or "")}
+                known = {_origin(found) for found in rule.line.finditer(change.before or "")}
                 for found in rule.line.finditer(change.after):
-                    if found[0].strip() not in known:
+                    if _origin(found) not in known:
                         line = change.after.count("\n", 0, found.start()) + 1
                         said = " ".join(found[0].split())[:80]
-                        yield Finding(rule.severity, f"{rule.what} `{said}`", change.path, line)
+                        foreign = ".cargo/" in change.path and _is_foreign(change.after, found.start())
+                        severity: Severity = "warning" if foreign else rule.severity
+                        yield Finding(severity, f"{rule.what} `{said}`", change.path, line)
+
+
+def _origin(found: re.Match[str]) -> str:
+    return found.groupdict().get("origin") or found[0].strip()
+
+
+def _is_foreign(text: str, at: int) -> bool:
+    """Return True if a line of cargo's settings is of a target that is not this machine's and is not built by default."""
+    above = reversed(text[max(at - 4_000, 0) : at].split("\n"))
+    target = _TARGET.match(next((line for line in above if line.lstrip().startswith("[")), ""))
+    if target is None or "'''" in text or '"""' in text or _BUILT.search(text):
+        return False
+    system = {"darwin": "apple-darwin", "win32": "windows"}.get(sys.platform, sys.platform)
+    machine = {"arm64": "aarch64", "amd64": "x86_64"}.get(platform.machine().lower(), platform.machine())
+    return not (target["triple"].startswith(f"{machine}-") and system in target["triple"])
