@@ -41,12 +41,19 @@ _DATA = re.compile(  # files that tests read, and that may be broken on purpose
     r"|(?:^|/)(?:test_?data|__fixtures__)/"
 )
 _INLINE_TESTS = re.compile(r"^\s*#\[(?:\w+::)*test\b|#\[cfg\(test\)\]", re.MULTILINE)
-_READ_AS_ASCII = frozenset({"utf-8", "utf-8-sig", "ascii", "iso8859-1"})
+_UNICODE = frozenset({"utf-8", "utf-8-sig", "ascii"})
+_SINGLE_BYTE = re.compile(r"cp(?:125\d|437|[78]\d\d)|iso8859-\d+|koi8-[rtu]|mac-\w+")
 # Java's compiler replaces these before anything else; an even number of backslashes before one makes it plain text
 _ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\u+(?P<code>[0-9a-fA-F]{4})")
-_ALWAYS = frozenset("\n\r\"'\\")
-_LITERALS = "[(string_literal) (character_literal)] @text"
-_COMMENTS = "[(line_comment) (block_comment)] @text"
+_COMMENT_END = re.compile(rb"(?:\*|\\u+002[aA])(?:/|\\u+002[fF])")
+_KINDS = ("string_literal", "character_literal", "line_comment", "block_comment")
+# what ends each kind of text, or keeps its end from being read; all ASCII is code elsewhere
+_ENDS = {
+    "string_literal": '\n\r"\\',
+    "character_literal": "\n\r'\\",
+    "line_comment": "\n\r",
+    "block_comment": "",
+}
 
 
 def unread_findings(changes: Sequence[FileChange], tests: frozenset[str]) -> Iterator[Finding]:
@@ -131,7 +138,8 @@ def _encoding(change: FileChange) -> Iterator[Finding]:
     """A coding cookie by which Python reads other text than stands in the file."""
     name = _cookie(change.after or "")
     if name:
-        severity: Severity = "warning" if _cookie(change.before or "") == name else "error"
+        known = _cookie(change.before or "") == name or _DATA.search(change.path)
+        severity: Severity = "warning" if known else "error"
         message = f"Python reads this file in the encoding {name}, not as it is shown: write it as UTF-8 without a coding line"
         yield Finding(severity, message, change.path, 1)
 
@@ -143,47 +151,46 @@ def _cookie(text: str) -> str:
         return ""
     try:
         name = tokenize.detect_encoding(iter(lines).__next__)[0]
-        return "" if codecs.lookup(name).name in _READ_AS_ASCII else name
-    except (SyntaxError, LookupError):
+        codec = codecs.lookup(name).name
+        ascii_text = bytes(range(128))
+        same = _SINGLE_BYTE.fullmatch(codec) and ascii_text.decode(codec) == ascii_text.decode("ascii")
+        return "" if codec in _UNICODE or same else name
+    except (SyntaxError, LookupError, UnicodeError):
         found = re.search(rb"coding[:=]\s*([-\w.]+)", b"".join(lines))
         return found[1].decode("ascii", "replace") if found else "unknown"
 
 
 def _escapes(change: FileChange) -> Iterator[Finding]:
     """Java's Unicode escapes that make code: a line end, a quote, the end of a comment, or part of a word."""
-    known = Counter(text for text, _ in _active_escapes(change.before or ""))
-    for text, line in _active_escapes(change.after or ""):
-        if known[text]:
-            known[text] -= 1
+    known = Counter((kind, code) for kind, code, _ in _active_escapes(change.before or ""))
+    for kind, code, line in _active_escapes(change.after or ""):
+        if known[kind, code]:
+            known[kind, code] -= 1
             continue
+        text = (change.after or "").split("\n")[line - 1].strip()
         message = f"the compiler reads this escape as code: `{text[:80]}`; write the character itself"
         yield Finding("error", message, change.path, line)
         return
 
 
-def _active_escapes(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the lines that hold such an escape, with their numbers."""
+def _active_escapes(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the kind of text in which each such escape stands, what it stands for, and its line."""
     if "\\u" not in text or len(text) > MAX_CHARS:
         return
     source = ParsedFile(text, "java")
-    literals = [(node.start_byte, node.end_byte) for node in source.find(_LITERALS, "text")]
-    comments = [(node.start_byte, node.end_byte) for node in source.find(_COMMENTS, "text")]
-    for number, (line, start) in enumerate(_with_places(source.text), 1):
-        for found in _ESCAPE.finditer(line):
-            character, place = chr(int(found["code"], 16)), start + found.start()
-            if character in _ALWAYS or (
-                character.isascii()
-                and not _is_within(place, literals)
-                and (character in "*/" or not _is_within(place, comments))
-            ):
-                yield line.decode("utf-8", "replace").strip(), number
-                break
-
-
-def _with_places(text: bytes) -> Iterator[tuple[bytes, int]]:
+    spans = {
+        kind: [(node.start_byte, node.end_byte) for node in source.find(f"({kind}) @text", "text")]
+        for kind in _KINDS
+    }
     start = 0
-    for line in text.split(b"\n"):
-        yield line, start
+    for number, line in enumerate(source.text.split(b"\n"), 1):
+        ends = [(start + found.start(), start + found.end()) for found in _COMMENT_END.finditer(line)]
+        for found in _ESCAPE.finditer(line):
+            character, place = chr(int(found["code"], 16)), start + found.end() - 1
+            kind = next((kind for kind in _KINDS if _is_within(place, spans[kind])), "")
+            ending = kind == "block_comment" and _is_within(place, ends)
+            if ending or character in _ENDS.get(kind, "") or (not kind and character.isascii()):
+                yield kind, character, number
         start += len(line) + 1
 
 
