@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePosixPath
 
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
 from lopen.guardrails.completion import holds_inline_tests
-from lopen.loop.change_checks import attempted, findings_of
+from lopen.loop.change_checks import ChangeChecks
 from lopen.loop.judged_change import (
     LARGEST_COMPARED,
     TestRemovals,
@@ -112,12 +112,13 @@ def evidence_for(
     stated = [description, *(text for _, text in criteria)]
     shown = _named_files(repository, tree, _found_done(session, scope, subject), stated, whole)
     removals = TestRemovals(session, spec, tuple(name for name, _ in sections))
-    own = _own_findings(bench, repository, change, removals, boundary.results, verdicts)
-    tests, unread = attempted(
+    checks = ChangeChecks(bench.project.place.home, change.compared)
+    own = _own_findings(bench, repository, change, removals, boundary.results, verdicts, checks)
+    tests, unread = checks.attempted(
         "its tests", lambda: listed_tests(bench, tree, _texts(change)) if scope != "task" else ()
     )
-    earlier = findings_of({"earlier tests": lambda: _earlier_tests(bench, boundary, change, removals)})
-    mutation, blind = _mutation(bench, boundary, change, first=bool(narrower))
+    earlier = checks.findings({"earlier tests": lambda: _earlier_tests(bench, boundary, change, removals)})
+    mutation, blind = _mutation(bench, boundary, change, checks, first=bool(narrower))
     told = (*earlier, *blind)
     return Evidence(
         scope=scope,
@@ -129,7 +130,7 @@ def evidence_for(
         diff=diff,
         files=_files(change, shown),
         results=tuple(r.as_evidence() for r in boundary.results),
-        tampering=own + ((unread,) if unread else ()) + tuple(f for f in told if f.severity != "error"),
+        tampering=own + unread + tuple(f for f in told if f.severity != "error"),
         base_tree=base,
         tree=tree,
         answers=session.answers,
@@ -173,14 +174,14 @@ def _own_findings(
     removals: TestRemovals,
     results: Sequence[Verified],
     verdicts: Sequence[Verdict],
+    checks: ChangeChecks,
 ) -> tuple[Finding, ...]:
     base, tree, files, compared = change.base, change.tree, change.files, change.compared
-    return findings_of(
+    left = partial(tests_left_out, bench, repository, base, tree, results=results, verdicts=verdicts)
+    return checks.findings(
         {
             "weakened tests": lambda: find_tampering(compared, removals.reason),
-            "tests that no longer run": lambda: tests_left_out(
-                bench, repository, base, tree, compared, results, verdicts
-            ),
+            "tests that no longer run": lambda: left(compared),
             "changed commands": lambda: changed_commands(bench, repository, tree, compared),
             "files that a test command rewrites": lambda: rewritten_files(results),
             "files that show nothing": lambda: unseen_files(repository, files, change.sizes, change.contents),
@@ -188,32 +189,35 @@ def _own_findings(
             "programs": lambda: committed_programs(repository, tree, files),
             "untested code": lambda: untested_code(bench, compared),
             "files that are left out": lambda: left_out(bench),
-        }
+        },
+        {
+            "weakened tests": lambda one: find_tampering([one], removals.reason),
+            "tests that no longer run": lambda one: left([one]),
+            "changed commands": lambda one: changed_commands(bench, repository, tree, [one]),
+            "untested code": lambda one: untested_code(bench, [one]),
+        },
     )
 
 
 def _mutation(
-    bench: Workbench, boundary: JudgedBoundary, change: _Change, *, first: bool
+    bench: Workbench, boundary: JudgedBoundary, change: _Change, checks: ChangeChecks, *, first: bool
 ) -> tuple[MutationCheck | None, tuple[Finding, ...]]:
     """Return which mutants the tests notice, where every verify command passed on the tree, and the events to tell."""
     run = _passing_tests(boundary, change)
     if bench.settings.oracle.mutation == "off" or run is None:
         return None, ()
-    found, unread = attempted(
+    found, unread = checks.attempted(
         "what its tests notice",
         lambda: bench.project.verifier.mutants.check(change.base, change.compared, run, first=first),
     )
-    if unread is not None:
-        return None, (unread,)
-    blocks = boundary.scope != "task" or _touches_tests(
-        change.compared
-    )  # a task's tests may come with another
+    if unread:
+        return None, unread
+    # A task's tests may come with another
+    blocks = boundary.scope != "task" or any(
+        kind(c.path) == "test" or holds_inline_tests(c.path, c.after or "") for c in change.compared
+    )
     told = found.finding(blocks=blocks) if found else None
     return found, (told,) if told else ()
-
-
-def _touches_tests(changes: Sequence[FileChange]) -> bool:
-    return any(kind(c.path) == "test" or holds_inline_tests(c.path, c.after or "") for c in changes)
 
 
 def _files(change: _Change, shown: Sequence[SourceFile]) -> tuple[ChangedFile, ...]:
