@@ -26,8 +26,10 @@ from lopen.guardrails.guard import (
     times,
 )
 from lopen.workflow.session import Session
+from lopen.workflow.steps import number
 
 NAME = "churn"
+ENDED_EARLY = "the turn ended without the step's result"  # the beginning of the reason of such an attempt
 TRANSITIONS_KEPT = 20
 
 Action = Literal["continue", "correct", "confirm", "halt"]
@@ -156,7 +158,10 @@ def _or_skip(facts: GuardFacts) -> str:
 
 
 def _reason(facts: GuardFacts) -> str:
-    return f"{_what(facts)} failed {times(facts.churn.failures)} in a row{_why(facts)}"
+    failed, reasons = times(facts.churn.failures), facts.churn.reasons
+    if reasons and all(reason.startswith(ENDED_EARLY) for reason in reasons):
+        return f"the model ended its turn {failed} without doing {_what(facts)}"
+    return f"{_what(facts)} failed {failed} in a row{_why(facts)}"
 
 
 def _correction(facts: GuardFacts, pressure: Pressure) -> str:
@@ -178,7 +183,7 @@ def _correction(facts: GuardFacts, pressure: Pressure) -> str:
 
 def _what(facts: GuardFacts) -> str:
     if _is_step(facts):
-        return f"step {facts.task_id}"
+        return f"step {number(facts.step)}, {facts.task_id.replace('_', ' ')}"
     name = one_line(facts.task_name, 80)
     return f"task {facts.task_id} ({name})" if name else f"task {facts.task_id}"
 
@@ -203,7 +208,6 @@ class FailingSubject:
     subject: str
     name: str
     failures: int
-    note: str = ""
     given_up: bool = False
 
     @property
@@ -213,7 +217,7 @@ class FailingSubject:
             return "a person skipped it"
         if not self.failures:
             return "no more failures in a row"
-        return f"failed {times(self.failures)} in a row" + (f" ({one_line(self.note)})" if self.note else "")
+        return f"failed {times(self.failures)} in a row"  # the end of each attempt told its reason
 
 
 def escalated(
@@ -235,21 +239,15 @@ def escalated(
 def _all(session: Session) -> Iterator[FailingSubject]:
     """Return every task and step that fails or has a level, those that are no longer there included."""
     found = {
-        t.id: FailingSubject(
-            t.id, t.name, 0 if t.given_up else t.failures, _last(t.reasons), bool(t.given_up)
-        )
+        t.id: FailingSubject(t.id, t.name, 0 if t.given_up else t.failures, bool(t.given_up))
         for t in session.tree.tasks
         if t.failures or t.id in session.pressure
     }
     step = session.step.value
     if session.step_failures or step in session.pressure:
-        found[step] = FailingSubject(step, step, session.step_failures, _last(session.step_reasons))
+        found[step] = FailingSubject(step, step, session.step_failures)
     gone = {s: FailingSubject(s, s, 0) for s in session.pressure if s not in found}
     yield from (*found.values(), *gone.values())
-
-
-def _last(reasons: tuple[str, ...]) -> str:
-    return reasons[-1] if reasons else ""
 
 
 def _event(failing: FailingSubject, change: PressureChange, action: Action) -> EscalationChanged:

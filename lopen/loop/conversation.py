@@ -14,6 +14,7 @@ from lopen.base.errors import LopenError
 from lopen.base.events import GuardrailRaised, ModelInput, ModelText
 from lopen.guardrails.completion import missing
 from lopen.guardrails.guard import times
+from lopen.guardrails.repeated_failures import ENDED_EARLY
 from lopen.guardrails.stop_detection import detect_stop, nudge
 from lopen.llm.messages import ContextTooLong, Json, Request, Response, ToolUse
 from lopen.llm.recorder import result_fields
@@ -194,7 +195,7 @@ class Conversation:
         workflow = self.bench.settings.workflow
         most = workflow.max_nudges
         if self.counts.nudges >= most:
-            return Outcome("failed", f"the turn ended without the step's result ({seen})")
+            return Outcome("failed", f"{ENDED_EARLY} ({seen})")
         self.counts.nudges += 1
         self.bench.journal.tell(
             GuardrailRaised("premature_stop", "warn", seen, f"reminder {self.counts.nudges} of {most} sent")

@@ -10,6 +10,7 @@ from lopen.base.events import IterationEnded, Notice, SessionPaused, Waiting
 from lopen.guardrails.guard import GuardResult
 from lopen.guardrails.pipeline import Passed, events, selected
 from lopen.guardrails.pipeline import run as run_guardrails
+from lopen.guardrails.repeated_failures import NAME as CHURN
 from lopen.guardrails.resource_limits import level_in
 from lopen.loop.context import SessionContext
 from lopen.loop.continuation import CONTINUED, continue_conversation, stored_conversation
@@ -183,7 +184,11 @@ def guard_pause(session: Session, block: GuardResult) -> Pause:
     """The pause a block ends the run with."""
     command = block.command or (confirm_command(session) if block.confirm else f"lopen resume {session.id}")
     kind = block.pause_kind or "guardrail"
-    return Pause(kind, f"{block.guard}: {block.reason}", command, subject=block.confirm, level=block.level)
+    message = f"{block.guard}: {block.reason}"
+    if block.guard == CHURN:
+        why = f"lopen log {session.id}"
+        message = f"{block.reason}; look at `{why}` for the cause, then confirm (--note TEXT tells the model what to do)"
+    return Pause(kind, message, command, subject=block.confirm, level=block.level)
 
 
 def finish(context: SessionContext) -> None:

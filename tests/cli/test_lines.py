@@ -118,15 +118,19 @@ GOLDEN: list[tuple[e.Event, str | None]] = [
     ),
     (
         e.GuardrailRaised("churn", "warn", "T1 failed twice", "try another way"),
-        "guardrail churn warns: T1 failed twice; try another way",
+        "T1 failed twice; try another way",
+    ),
+    (
+        e.GuardrailRaised("premature_stop", "warn", "permission: May I?", "reminder 1 of 2 sent"),
+        "the model ended its turn early: permission: May I?; reminder 1 of 2 sent",
     ),
     (
         e.EscalationChanged("T1", "Terms", "normal", "warning", 2, "failed twice in a row", "goes on"),
-        "guardrail churn: T1 Terms went from normal to warning: failed twice in a row; goes on",
+        "T1 Terms: failed twice in a row; lopen goes on",
     ),
     (
         e.EscalationChanged("repeat", "repeat", "warning", "normal", 0, "no failures in a row any more", ""),
-        "guardrail churn: repeat went from warning to normal: no failures in a row any more",
+        "checking for remaining components: no failures in a row any more",
     ),
     (
         e.DriftFound(("Overview",), (), ("Notes", "Old"), "nothing is redone"),

@@ -52,14 +52,14 @@ def test_a_failing_step_keeps_its_cause_through_every_resume_and_is_not_to_be_sk
 ) -> None:
     project = make_project([text("Next I will look at the tests.")] * 9)
     project.specify()
-    cause = "step determine_dependencies failed 3 times in a row ("
+    cause = "the model ended its turn 3 times without doing step 2, determine dependencies; "
 
     runs = [project.drive(), project.lopen("resume", "--json"), project.lopen("resume", "--json")]
 
     told = [ran.named("session_paused")[0]["message"] for ran in runs]
-    assert told[0].startswith(f"churn: {cause}"), told[0]
+    assert told[0].startswith(cause), told[0]
     assert told == [told[0]] * 3
-    assert told[0].count("in a row") == 1
+    assert ("result (" in told[0], "look at `lopen log" in told[0]) == (False, True)
     session = project.status()["session"]
     for ran in runs:
         action = [g["action"] for g in ran.named("guardrail") if g["guard"] == "churn"][-1]

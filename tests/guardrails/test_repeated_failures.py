@@ -168,7 +168,7 @@ def test_each_rung_is_told_once() -> None:
 
 def test_what_was_told_says_why_and_what_lopen_does() -> None:
     _, [told] = escalated(session(3), 3, NOW)
-    assert told.reason == "failed 3 times in a row (it broke)"
+    assert told.reason == "failed 3 times in a row"
     assert told.action == "asks a person before another try"
 
 

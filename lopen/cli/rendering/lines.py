@@ -158,11 +158,17 @@ def _work(event: e.Event) -> str | None:
 def _guards(event: e.Event) -> str | None:
     """Guardrails, budgets and circuits."""
     match event:
+        case e.GuardrailRaised("premature_stop", "warn", reason, action):
+            return f"the model ended its turn early: {reason}{_after('; ', action)}"
+        case e.GuardrailRaised("churn", "block", _, action):
+            return f"lopen {action}"  # the pause that follows says why
+        case e.GuardrailRaised("churn", _, reason, action):
+            return f"{reason}{_after('; ', action)}"
         case e.GuardrailRaised(guard, verdict, reason, action):
             return f"guardrail {guard} {verdict}s: {reason}{_after('; ', action)}"
-        case e.EscalationChanged(subject, name, before, after, _, reason, action):
-            label = subject if name in ("", subject) else f"{subject} {name}"
-            return f"guardrail churn: {label} went from {before} to {after}: {reason}{_after('; ', action)}"
+        case e.EscalationChanged(subject, name, _, _, _, reason, action):
+            label = _title(subject) if name in ("", subject) else f"{subject} {name}"
+            return f"{label}: {reason}{_after('; lopen ', action)}"
         case e.DriftFound(changed, new, removed, effect):
             kinds = (("changed", changed), ("new", new), ("removed", removed))
             found = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds if names)
