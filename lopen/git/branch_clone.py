@@ -18,8 +18,8 @@ from pathlib import Path
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.git_files import read_or_empty
+from lopen.git.loose_objects import loose_object
 from lopen.git.refs import HEADS, Head, References
-from lopen.git.stored_objects import loose_object
 from lopen.git.trees import GITLINK, TreeChange
 
 MOST_COMMITS = 2_000  # of the history; a longer one is cut as in a shallow clone

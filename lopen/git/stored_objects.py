@@ -14,7 +14,6 @@ import os
 import stat
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +22,10 @@ from lopen.base.stat_cache import NONE, Signature, names_in, signature_at
 from lopen.git.command import GitCommand
 from lopen.git.errors import UntrueObject
 from lopen.git.layout import Layout
+from lopen.git.loose_objects import holds, loose_object
 from lopen.git.refs import require_id
 
 ASIDE = "lopen-moved-aside"  # starts the names of folders beside `objects`
-LARGEST = 4 * 1024**3  # bytes of an object
-_PIECE = 64 * 1024  # bytes
 _READ_DERIVED = {"core.commitGraph": "true", "core.multiPackIndex": "true"}  # else git verifies nothing
 _READ_BYTES = 8 * 1024**2  # of blobs at once, only to hash them
 _FEW = 50  # objects are looked for as files, which costs less than a process
@@ -146,44 +144,7 @@ def _is_true(path: str, name: str, layout: Layout) -> bool:
         plain = stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return True
-    return plain and _holds(Path(path), name, layout.object_format)
-
-
-def _holds(path: Path, name: str, object_format: str, kept: list[bytes] | None = None) -> bool:
-    """Return True if a loose object's file holds exactly the object `name`, whose bytes `kept` gets, with its header.
-
-    A few bytes can unpack to gigabytes: no more is unpacked than the header says, and never more than `LARGEST`.
-    """
-    digest = hashlib.new(object_format, usedforsecurity=False)
-    try:
-        for piece in _unpacked(path):
-            digest.update(piece)
-            if kept is not None:
-                kept.append(piece)
-    except (OSError, ValueError, zlib.error):
-        return False
-    return digest.hexdigest() == name
-
-
-def _unpacked(path: Path) -> Iterator[bytes]:
-    """Yield the pieces of a loose object; raises `ValueError` where its header does not say its size."""
-    if not path.is_file():
-        raise ValueError("a pipe would hold lopen")
-    unpacker, left, size = zlib.decompressobj(), 0, -1
-    with path.open("rb") as file:
-        while not unpacker.eof:
-            packed = unpacker.unconsumed_tail or file.read(_PIECE)
-            piece = unpacker.decompress(packed, _PIECE)
-            if not piece and not packed:
-                raise ValueError("the file ends too early")
-            if size < 0 and piece:  # the first piece holds the header
-                head, _, _ = piece.partition(b"\0")
-                size = int(head.partition(b" ")[2])
-                left = len(head) + 1 + size
-            left -= len(piece)
-            if left < 0 or size > LARGEST:
-                raise ValueError("the object is larger than it says or than lopen reads")
-            yield piece
+    return plain and holds(Path(path), name, layout.object_format)
 
 
 def _move_aside(path: Path, layout: Layout) -> Path:
@@ -202,15 +163,6 @@ def _move_aside(path: Path, layout: Layout) -> Path:
             hint="remove it, see: git fsck; then: lopen resume",
         ) from error
     return aside
-
-
-def loose_object(layout: Layout, name: str) -> tuple[str, bytes] | None:
-    """Return the kind and content of an object that has a file of its own; None unless it has the hash `name`."""
-    kept: list[bytes] = []
-    if not _holds(layout.objects / name[:2] / name[2:], name, layout.object_format, kept):
-        return None
-    head, _, content = b"".join(kept).partition(b"\0")
-    return head.partition(b" ")[0].decode("ascii", "replace"), content
 
 
 def true_objects(
@@ -250,7 +202,7 @@ def require_true_blobs(git: GitCommand, layout: Layout, blobs: Iterable[str]) ->
     """
     rest = []
     for name in dict.fromkeys(map(require_id, blobs)):
-        if not _holds(layout.objects / name[:2] / name[2:], name, layout.object_format):
+        if not holds(layout.objects / name[:2] / name[2:], name, layout.object_format):
             rest.append(name)
     sizes = blob_sizes(git, rest) if len(rest) > 1 else {}
     batch: list[str] = []

@@ -1,0 +1,59 @@
+"""Objects in files of their own, unpacked in pieces, and taken only for what their hash says."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from lopen.git.layout import Layout
+
+LARGEST = 4 * 1024**3  # bytes of an object
+_PIECE = 64 * 1024  # bytes
+
+
+def holds(path: Path, name: str, object_format: str, kept: list[bytes] | None = None) -> bool:
+    """Return True if a loose object's file holds exactly the object `name`, whose bytes `kept` gets, with its header.
+
+    A few bytes can unpack to gigabytes: no more is unpacked than the header says, and never more than `LARGEST`.
+    """
+    digest = hashlib.new(object_format, usedforsecurity=False)
+    try:
+        for piece in _unpacked(path):
+            digest.update(piece)
+            if kept is not None:
+                kept.append(piece)
+    except (OSError, ValueError, zlib.error):
+        return False
+    return digest.hexdigest() == name
+
+
+def _unpacked(path: Path) -> Iterator[bytes]:
+    """Yield the pieces of a loose object; raises `ValueError` where its header does not say its size."""
+    if not path.is_file():
+        raise ValueError("a pipe would hold lopen")
+    unpacker, left, size = zlib.decompressobj(), 0, -1
+    with path.open("rb") as file:
+        while not unpacker.eof:
+            packed = unpacker.unconsumed_tail or file.read(_PIECE)
+            piece = unpacker.decompress(packed, _PIECE)
+            if not piece and not packed:
+                raise ValueError("the file ends too early")
+            if size < 0 and piece:  # the first piece holds the header
+                head, _, _ = piece.partition(b"\0")
+                size = int(head.partition(b" ")[2])
+                left = len(head) + 1 + size
+            left -= len(piece)
+            if left < 0 or size > LARGEST:
+                raise ValueError("the object is larger than it says or than lopen reads")
+            yield piece
+
+
+def loose_object(layout: Layout, name: str) -> tuple[str, bytes] | None:
+    """Return the kind and content of an object that has a file of its own; None unless it has the hash `name`."""
+    kept: list[bytes] = []
+    if not holds(layout.objects / name[:2] / name[2:], name, layout.object_format, kept):
+        return None
+    head, _, content = b"".join(kept).partition(b"\0")
+    return head.partition(b" ")[0].decode("ascii", "replace"), content
