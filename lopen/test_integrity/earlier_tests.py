@@ -15,6 +15,11 @@ from lopen.test_integrity.compare import Located, MayGo, match_cases
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, looks_like_test, read_sides, removed_names
 from lopen.test_integrity.suite import FileChange, tokens
 
+_FAILED = re.compile(
+    r"^FAILED (?P<name>\S+?::[^\n]*?)(?: - (?:(?P<error>(?:Type|Attribute|Import|ModuleNotFound|Name)Error)\b)?[^\n]*)?$",
+    re.MULTILINE,
+)
+_PARAMETERS = re.compile(r"\bdef[ \t]+(\w+)[ \t]*\(([^)]*)\)")
 SHOWN = 6  # names in a finding
 ALL = "the whole test command"  # where the runner names none
 WEAKENED = (
@@ -26,6 +31,7 @@ UNTOLD = (
     "it still tell the two apart?"
 )
 REMOVED = "It used {gone}, which the change removed: is that asked for?"
+OTHERWISE = "It failed as a call does not fit, and used {names}, whose parameters the change changed: is that asked for?"
 CHANGED = "tests whose expectations changed (they fail on the old code, their earlier versions on the new code): {names}"
 
 
@@ -36,6 +42,7 @@ class EarlierTests:
     `failing` tests fail in their earlier version on the new code. Of these `weakened` pass in their new version on the
     old code, `changed` fail there. `untold` pass there, and did not run in their earlier version. `unnamed`: the earlier
     versions fail, and the runner names no test. `reason`: why nothing, or not all, is known. Names are those of the runner.
+    `misfits`: those of `weakened` whose earlier version failed by a name or a call that does not fit, not by an assertion.
     """
 
     files: int
@@ -45,6 +52,7 @@ class EarlierTests:
     changed: tuple[str, ...] = ()
     reason: str = ""
     unnamed: bool = False
+    misfits: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield the result for people: one line, then the names."""
@@ -73,7 +81,15 @@ class EarlierTests:
         for path, names in _by_path(self.weakened, changes).items():
             message = WEAKENED.format(names=_listed(names))
             used = frozenset().union(*(_used(path, name, changes) for name in names)) & gone
-            if why := REMOVED.format(gone=", ".join(sorted(used))) if used else may_go(path):
+            why = REMOVED.format(gone=", ".join(sorted(used))) if used else may_go(path)
+            if not why and set(names) <= set(self.misfits):
+                called = [_used(path, name, changes) & _with_other_parameters(changes) for name in names]
+                why = (
+                    OTHERWISE.format(names=", ".join(sorted(frozenset().union(*called))))
+                    if all(called)
+                    else ""
+                )
+            if why:
                 yield Finding("warning", f"{message}. {why}", path or None)
             else:
                 yield Finding("error", message, path or None)
@@ -99,9 +115,25 @@ class EarlierTests:
 def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
     """Return the result that `EarlierTests.to_json` wrote."""
     weakened, untold, changed = (tuple(stored[key]) for key in ("weakened", "untold", "changed"))
+    misfits = tuple(stored.get("misfits", ()))  # absent in older records
     return EarlierTests(
-        stored["files"], stored["failing"], weakened, untold, changed, stored["reason"], stored["unnamed"]
+        stored["files"],
+        stored["failing"],
+        weakened,
+        untold,
+        changed,
+        stored["reason"],
+        stored["unnamed"],
+        misfits,
     )
+
+
+def misfits(output: str) -> frozenset[str]:
+    """Return the tests that pytest's summary says failed all by a name or a call that does not fit."""
+    kinds: dict[str, set[bool]] = {}
+    for found in _FAILED.finditer(output):
+        kinds.setdefault(found["name"].split("[")[0], set()).add(found["error"] is not None)
+    return frozenset(name for name, told in kinds.items() if told == {True})
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -157,6 +189,20 @@ def _gone(changes: Sequence[FileChange]) -> frozenset[str]:
     """Return what the change removed and no changed code speaks of any more."""
     code = [change.after or "" for change in changes if not looks_like_test(change.path)]
     return removed_names(changes) - {word for text in code for word in re.findall(r"\w+", text)}
+
+
+def _with_other_parameters(changes: Sequence[FileChange]) -> frozenset[str]:
+    """Return the Python functions of the code that have other parameters than before."""
+    before, after = (
+        {
+            found
+            for c in changes
+            if not looks_like_test(c.path)
+            for found in _PARAMETERS.findall(side(c) or "")
+        }
+        for side in (attrgetter("before"), attrgetter("after"))
+    )
+    return frozenset(name for name, _ in before - after) & frozenset(name for name, _ in after - before)
 
 
 def _used(path: str, name: str, changes: Sequence[FileChange]) -> frozenset[str]:

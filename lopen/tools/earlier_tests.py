@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
 from lopen.oracle.tests_run import SINGLE, TestsRun
 from lopen.test_integrity.detect import looks_like_test, tests_by_file
-from lopen.test_integrity.earlier_tests import ALL, EarlierTests, earlier_tests_from_json, in_file, renamed
+from lopen.test_integrity.earlier_tests import (
+    ALL,
+    EarlierTests,
+    earlier_tests_from_json,
+    in_file,
+    misfits,
+    renamed,
+)
 from lopen.test_integrity.suite import FileChange
 from lopen.tools.clean_room import CleanRoom
 from lopen.tools.commands import Runs
@@ -24,8 +31,9 @@ LONGEST_TESTS_S = 30.0  # a slower test run is not repeated
 SLOW = f"the tests took {{:.0f}} s; they run again where they take less than {LONGEST_TESTS_S:.0f} s"
 OUT_OF_TIME = f"the time of the check, {TOTAL_S:.0f} s, was over"
 _GO_ON = {
-    "PYTEST_ADDOPTS": "--continue-on-collection-errors"
-}  # one file that cannot be loaded hides no other one
+    "PYTEST_ADDOPTS": "--continue-on-collection-errors",  # one file that cannot be loaded hides no other one
+    "COLUMNS": "500",  # pytest's summary says how each test failed only where there is room
+}
 
 Files = dict[str, TreeEntry | None]
 
@@ -124,7 +132,10 @@ class _BothWays:
             untold &= passed - _names(again.ran)
         changed = {name for name in there if there[name] not in accepted}
         weak, unheard, other = (tuple(sorted(each)) for each in (weakened, untold, changed))
-        return EarlierTests(count, len(first.failed), weak, unheard, other, unnamed=not first.failed)
+        unfit = tuple(sorted(weakened & misfits(first.result.output)))
+        return EarlierTests(
+            count, len(first.failed), weak, unheard, other, unnamed=not first.failed, misfits=unfit
+        )
 
     def _whole(self, count: int, earlier_on_new: str, second: Rerun) -> EarlierTests:
         """Take all tests together, where the runner names none."""
