@@ -213,5 +213,5 @@ def refuse_dirt(repository: Repository, module: str) -> None:
         more = f"\n  and {len(dirty) - 20} more" if len(dirty) > 20 else ""
         raise DirtyTree(
             f"uncommitted work lies in {repository.root}:{listed}{more}",
-            hint="commit or stash it there (git stash -u), then run again",
+            hint=f"commit it there, the specification too: git add specs/{module} FILE … && git commit; then run again",
         )

@@ -92,6 +92,11 @@ def test_what_is_not_written_is_not_approved(make_project: MakeProject) -> None:
             assert f"write what is missing, then: lopen approve {module}" in ran.err
             assert "AC-1" not in ran.err
     assert project.lopen("session", "list").out.startswith("no sessions yet")
+    *listed, last = project.lopen("status").out.splitlines()
+    assert listed == ["calc: specified, no session yet", "report: specified, no session yet"]
+    assert last == "no sessions yet; to start one: lopen run MODULE"
+    [found] = project.lopen("status", "--json").named("no_sessions")
+    assert found["modules"] == {"calc": "specified", "report": "specified"}
     assert project.requests == []
 
 

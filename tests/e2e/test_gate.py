@@ -252,7 +252,7 @@ def test_a_dirty_tree_is_refused_with_its_files_and_nothing_changes(make_project
     named = {line.strip() for line in ran.err.splitlines()}
     assert {"README.md", "new.py", "staged.py"} <= named
     assert not any("SPECIFICATION" in line or ".lopen" in line or "cached" in line for line in named)
-    assert "git stash -u" in ran.err
+    assert "git add specs/calc FILE … && git commit" in ran.err
     assert project.git("status", "--porcelain") == before
     assert project.git("branch", "--format=%(refname:short)") == "main"
     assert project.requests == []

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lopen.application.command_context import CommandContext
 from lopen.base.errors import ExitCode
 from lopen.cli.command import command
 from lopen.workflow.next_step import displayed_step
+
+if TYPE_CHECKING:
+    from lopen.storage.sessions import SessionStore
 
 
 @command
@@ -50,3 +55,20 @@ def modules(context: CommandContext) -> ExitCode:
     if not names:
         context.say("no modules yet; to start one: lopen init MODULE")
     return ExitCode.OK
+
+
+def tell_modules(context: CommandContext, store: SessionStore) -> None:
+    """Show what there is without a session: the specified modules, or that there is no project."""
+    from lopen.application.command_context import is_root
+    from lopen.documents.modules import find_modules
+
+    approved = {name: store.approval(name) is not None for name in find_modules(context.root)}
+    states = {name: "approved" if given else "specified" for name, given in approved.items()}
+    is_project = bool(states) or is_root(context.root)
+    context.emit("no_sessions", is_project=is_project, modules=states)
+    if not is_project:
+        context.say("there is no project here; to start one: lopen init")
+        return
+    for name, state in states.items():
+        context.say(f"{name}: {state}, no session yet")
+    context.say("no sessions yet; to start one: lopen run MODULE")

@@ -51,7 +51,9 @@ def status(context: CommandContext, module: UnfinishedModule = None, all: AllOpt
         if module is not None:
             require_known(module, find_modules(context.root))
             raise LopenError(f"{module} has no session yet", hint=f"to start one: lopen run {module}")
-        context.say("no sessions yet; to start one: lopen run MODULE")
+        from lopen.cli.commands.modules import tell_modules
+
+        tell_modules(context, store)
     for server in running_servers(context.root):
         context.say(f"server: {server.url} (to open it: lopen serve --link --open)")
         context.emit("server", url=server.url, pid=server.pid)
