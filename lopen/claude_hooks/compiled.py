@@ -8,6 +8,8 @@ It begins with Python's mark of the code it reads and the length of a first part
 Behind that lie the modules of `LATER`, each read when it is imported.
 """
 
+from __future__ import annotations
+
 import gc
 import marshal
 import os
@@ -44,7 +46,7 @@ LATER = (
 )
 
 
-def start(arguments: "Sequence[str]") -> "NoReturn":
+def start(arguments: Sequence[str]) -> NoReturn:
     """Answer the event that `arguments` name; the process ends."""
     gc.disable()  # it ends before there is anything to collect
     known = _load()
@@ -79,7 +81,7 @@ def _load() -> bool:
     return True
 
 
-def _run(name: str, path: str, code: "CodeType") -> None:
+def _run(name: str, path: str, code: CodeType) -> None:
     module = sys.modules[name] = type(sys)(name)
     module.__file__ = path
     if path.endswith("__init__.py"):
@@ -93,10 +95,10 @@ def _run(name: str, path: str, code: "CodeType") -> None:
 class _LaterModules:
     """Finds and loads the modules of `LATER` (`importlib.abc.MetaPathFinder` and `Loader`)."""
 
-    def __init__(self, path: str, begin: int, modules: "dict[str, Later]") -> None:
+    def __init__(self, path: str, begin: int, modules: dict[str, Later]) -> None:
         self._path, self._begin, self._modules = path, begin, modules
 
-    def find_spec(self, name: str, path: object, target: object = None) -> "ModuleSpec | None":
+    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
         """Return how to load the module; None where it has to be looked for elsewhere."""
         if name not in self._modules or _stamp(self._modules[name][0]) != self._modules[name][1]:
             return None
@@ -105,7 +107,7 @@ class _LaterModules:
     def create_module(self, spec: object) -> None:
         """Take Python's own kind of module."""
 
-    def exec_module(self, module: "ModuleType") -> None:
+    def exec_module(self, module: ModuleType) -> None:
         """Run the module."""
         module.__file__, _, offset, length = self._modules[module.__name__]
         with open(self._path, "rb", buffering=0) as file:
@@ -130,7 +132,7 @@ def _keep() -> None:
         return
 
 
-def _loaded() -> "list[tuple[str, str, Stamp, CodeType]]":
+def _loaded() -> list[tuple[str, str, Stamp, CodeType]]:
     """Name, path, stamp and code of what of lopen is loaded by now, in the order in which its loading ended."""
     found = []
     for name, module in list(sys.modules.items()):  # in just that order
@@ -139,7 +141,7 @@ def _loaded() -> "list[tuple[str, str, Stamp, CodeType]]":
     return found
 
 
-def _later() -> "tuple[dict[str, Later], bytes]":
+def _later() -> tuple[dict[str, Later], bytes]:
     """The modules of `LATER` by name, and their codes one behind the other."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     found, codes = {}, b""
@@ -151,18 +153,18 @@ def _later() -> "tuple[dict[str, Later], bytes]":
     return found, codes
 
 
-def _compiled(path: str) -> "CodeType":
+def _compiled(path: str) -> CodeType:
     """The module without its docstrings and the numbers of its lines, which take a third of the room."""
     with open(path, "rb") as file:
         return _bare(compile(file.read(), path, "exec", dont_inherit=True, optimize=2))
 
 
-def _bare(code: "CodeType") -> "CodeType":
+def _bare(code: CodeType) -> CodeType:
     inner = (_bare(each) if isinstance(each, type(code)) else each for each in code.co_consts)
     return code.replace(co_linetable=b"", co_consts=tuple(inner))
 
 
-def _stamp(path: str) -> "Stamp":
+def _stamp(path: str) -> Stamp:
     found = os.stat(path)
     return found.st_mtime_ns, found.st_size
 
