@@ -16,6 +16,7 @@ from lopen.test_integrity.moved_imports import moved_import_findings
 from lopen.test_integrity.named_tests import adapter as named_tests
 from lopen.test_integrity.passed_over import passed_over_findings
 from lopen.test_integrity.python import adapter as python
+from lopen.test_integrity.python import tree as python_tree
 from lopen.test_integrity.python.hollow_tests import hollow_findings
 from lopen.test_integrity.python.names import module_name
 from lopen.test_integrity.python.pytest_plugins import plugin_findings
@@ -25,6 +26,7 @@ from lopen.test_integrity.python.stand_ins import patch_findings, shadowing_find
 from lopen.test_integrity.replaced_runners import replaced_runner_findings
 from lopen.test_integrity.rust import adapter as rust
 from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
+from lopen.test_integrity.syntax import parsed_file
 from lopen.test_integrity.under_test import under_test_findings
 from lopen.test_integrity.unread import MAX_CHARS, unread_findings
 
@@ -74,9 +76,16 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += under_test_findings(readable, tests)
     findings += unread_findings(changes, tests)
     findings += local_stand_in_findings(changes, tests)
+    _forget_files()
     order = {"error": 0, "warning": 1, "info": 2}
     ordered = sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.path or "", f.line or 0))
     return tuple(ordered[:MAX_FINDINGS])
+
+
+def _forget_files() -> None:
+    """Give back the memory of the syntax trees, which a long session does not need between two changes."""
+    for each in (parsed_file, python_tree.parsed, python_tree.nodes):
+        each.cache_clear()
 
 
 def _stood_in(

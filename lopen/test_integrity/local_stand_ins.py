@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.suite import FileChange, words
-from lopen.test_integrity.syntax import BINDINGS, FUNCTIONS, ParsedFile, ancestors
+from lopen.test_integrity.syntax import BINDINGS, FUNCTIONS, ParsedFile, ancestors, parsed_file
 from lopen.test_integrity.unread import MAX_CHARS
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def local_stand_in_findings(changes: Sequence[FileChange], tests: frozenset[str]
 
 
 def _found(before: str, after: str, language: str) -> Iterator[_Told]:
-    old, new = ParsedFile(before, language), ParsedFile(after, language)
+    old, new = parsed_file(before, language), parsed_file(after, language)
     earlier, code = (each.code.decode("utf-8", "replace") for each in (old, new))
     if language == "rust":
         yield from _written(_MACRO, earlier, code, REPLACED)

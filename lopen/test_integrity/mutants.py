@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from lopen.test_integrity.detect import looks_like_test
 from lopen.test_integrity.misplaced_code import product_among_tests
 from lopen.test_integrity.suite import FileChange, words
-from lopen.test_integrity.syntax import BRANCHES, FUNCTIONS, ParsedFile, ancestors, unwrapped
+from lopen.test_integrity.syntax import BRANCHES, FUNCTIONS, ParsedFile, ancestors, parsed_file, unwrapped
 from lopen.test_integrity.unread import MAX_CHARS
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def changed_functions(change: FileChange, *, product: bool = False) -> Iterator[
 def _parsed(text: str | None, language: str | None) -> ParsedFile | None:
     if not text or language is None or len(text) > MAX_CHARS or "\0" in text:
         return None
-    return ParsedFile(text, language)
+    return parsed_file(text, language)
 
 
 def _outermost(parsed: ParsedFile, root: Node) -> Iterator[Node]:

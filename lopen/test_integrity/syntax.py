@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -232,6 +232,12 @@ class ParsedFile:
                 break
             node = inner
         return links[::-1]
+
+
+@lru_cache(maxsize=128)
+def parsed_file(text: str, language: str) -> ParsedFile:
+    """Return a parsed file. Several rules read the same file: it is parsed once. Readers do not change it."""
+    return ParsedFile(text, language)
 
 
 _MACRO_CALL = re.compile(

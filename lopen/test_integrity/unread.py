@@ -19,7 +19,7 @@ from dataclasses import replace
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.python.tree import DEEPEST, parsed
 from lopen.test_integrity.suite import FileChange
-from lopen.test_integrity.syntax import ParsedFile
+from lopen.test_integrity.syntax import parsed_file
 
 MAX_CHARS = 300_000  # a larger file is data or generated; its tests are not read
 _GRAMMARS = {
@@ -112,7 +112,7 @@ def why_unread(text: str, language: str) -> tuple[str, int | None]:
         return "it holds NUL characters", text.count("\n", 0, text.index("\0")) + 1
     if language == "python":
         return _why_not_python(text) if parsed(text) is None else ("", None)
-    source = ParsedFile(text, language)
+    source = parsed_file(text, language)
     if not source.root.has_error:
         return "", None
     node = source.root
@@ -177,7 +177,7 @@ def _active_escapes(text: str) -> Iterator[tuple[str, str, int]]:
     """Yield the kind of text in which each such escape stands, what it stands for, and its line."""
     if "\\u" not in text or len(text) > MAX_CHARS:
         return
-    source = ParsedFile(text, "java")
+    source = parsed_file(text, "java")
     spans = {
         kind: [(node.start_byte, node.end_byte) for node in source.find(f"({kind}) @text", "text")]
         for kind in _KINDS

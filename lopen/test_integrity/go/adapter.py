@@ -12,7 +12,7 @@ from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.go.checks import asserted, expected, failing, main_skips
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, Case, Check, Language, Skip, Suite, numbered, support_cases
-from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, dotted
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, dotted, parsed_file
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -71,7 +71,7 @@ class _Names:
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; functions that take `t` and check count where they are called."""
-    sources = {path: ParsedFile(text, "go") for path, text in files.items()}
+    sources = {path: parsed_file(text, "go") for path, text in files.items()}
     names = {path: _names(source) for path, source in sources.items()}
     bodies = {path: list(_helpers(source, names[path])) for path, source in sources.items()}
     everywhere = [pair for found in bodies.values() for pair in found]

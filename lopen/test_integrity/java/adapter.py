@@ -11,7 +11,7 @@ from lopen.test_integrity.flow import Helpers
 from lopen.test_integrity.java.checks import JavaBody, exception_rank, helper_checks
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Case, Check, Language, Skip, Suite, numbered, support_cases
-from lopen.test_integrity.syntax import COMMENTS, ParsedFile
+from lopen.test_integrity.syntax import COMMENTS, ParsedFile, parsed_file
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -63,7 +63,7 @@ _EXPECTED = re.compile(r"\bexpected(?:Exceptions)?\s*=\s*\{?\s*([\w.]+)")
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; methods that assert, in whichever of the files, count where they are called."""
-    parsed = {path: _File(ParsedFile(text, "java")) for path, text in files.items()}
+    parsed = {path: _File(parsed_file(text, "java")) for path, text in files.items()}
     helpers = {name: checks for file in parsed.values() for name, checks in file.helpers.items()}
     marks = {owner.names[-1]: owner.skips for file in parsed.values() for owner in file.classes}
     return {path: file.suite(helpers, marks) for path, file in parsed.items()}

@@ -13,7 +13,7 @@ from lopen.test_integrity.javascript.checks import EXPECTING, JavaScriptBody, Ja
 from lopen.test_integrity.javascript.words import RENAMED, Block, Word, Words, at_top, marks, title
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Case, Check, Language, Skip, Suite, numbered, support_cases, words
-from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, unwrapped
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, parsed_file, unwrapped
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -49,7 +49,7 @@ def covers(path: str) -> bool:
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; functions that check, whichever of the files defines them, count where they are called."""
-    sources = {path: ParsedFile(text, _grammar(path)) for path, text in files.items()}
+    sources = {path: parsed_file(text, _grammar(path)) for path, text in files.items()}
     names = {path: _names(source) for path, source in sources.items()}
     own = {path: _helper_checks(source, names[path], {}) for path, source in sources.items()}
     shared = {name: checks for found in own.values() for name, checks in found.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.named_tests.tables import TABLES, Table
 from lopen.test_integrity.suite import Case, Language, Skip, Suite, numbered
-from lopen.test_integrity.syntax import ParsedFile, ancestors
+from lopen.test_integrity.syntax import ParsedFile, ancestors, parsed_file
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -35,7 +35,7 @@ def _language(name: str, table: Table) -> Language:
     paths = re.compile(table.paths)
 
     def read(files: Mapping[str, str]) -> dict[str, Suite]:
-        return {path: _suite(ParsedFile(text, table.grammar), table) for path, text in files.items()}
+        return {path: _suite(parsed_file(text, table.grammar), table) for path, text in files.items()}
 
     def covers(path: str) -> bool:
         return bool(paths.search(path))

@@ -28,7 +28,7 @@ from lopen.test_integrity.suite import (
     numbered,
     support_cases,
 )
-from lopen.test_integrity.syntax import ParsedFile
+from lopen.test_integrity.syntax import ParsedFile, parsed_file
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -42,7 +42,7 @@ _CONSTANTS = "[(const_item name: (identifier) @name value: (_) @value) (static_i
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites, be they a module's own tests or integration tests. Files without attributes have none."""
-    return {path: _suite(path, ParsedFile(text, "rust")) for path, text in files.items() if "#[" in text}
+    return {path: _suite(path, parsed_file(text, "rust")) for path, text in files.items() if "#[" in text}
 
 
 @dataclass(frozen=True, slots=True)
