@@ -1,8 +1,10 @@
-"""Changed files before the judge sees them: their kinds, and those of which it cannot be shown enough."""
+"""Changed files before the judge sees them: their kinds, those of which it cannot be shown enough, and names that are
+not the same on every file system."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -34,8 +36,17 @@ REWRITTEN = (
     "`{command}` changed this file while it ran: {what} is another text than the one that is committed. "
     "Let nothing write to tracked files, or commit what it writes"
 )
+SAME_NAME = (
+    "macOS or Windows takes this name and {other} for the same, so a clone there does not hold both: "
+    "rename it, or delete the other"
+)
+NOT_ON_WINDOWS = "Windows cannot hold a file of this name: a checkout there leaves it out or fails"
 UNCOMMITTED_SNAPSHOT = (
     "`{command}` wrote this snapshot while it ran, and it is in no commit: it is compared with itself"
+)
+# https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file
+_NOT_ON_WINDOWS = re.compile(
+    r'[\x00-\x1f<>:"|?*\\]|[. ]$|^(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.|$)', re.IGNORECASE
 )
 _SNAPSHOT = re.compile(r"(?:^|/)__snapshots__/|\.snap$")
 NAMES_OF_PROGRAMS = frozenset({"Makefile", "Dockerfile", "Justfile"})
@@ -110,6 +121,39 @@ def rewritten_files(results: Sequence[Verified]) -> Iterator[Finding]:
         for path in result.left:
             if result.tool == "verify_tests" and _SNAPSHOT.search(path):
                 yield Finding("warning", UNCOMMITTED_SNAPSHOT.format(command=command), path)
+
+
+def shared_names(repository: Checkout, tree: str, files: Sequence[TreeChange]) -> Iterator[Finding]:
+    """Yield an error for each new name that another file system takes for another name of `tree`, once a name, and a
+    warning for each new file that Windows cannot hold.
+
+    The file systems of macOS and Windows ignore case, and that of macOS composes characters.
+    """
+    added = sorted(c.path for c in files if c.kind == "added")
+    paths = set(repository.entries(tree)) if added else set()
+    before = {*(paths - {*added}), *(c.path for c in files if c.kind == "deleted")}
+    known = {place for path in before for place in _places(path)}
+    names: dict[str, set[str]] = {}
+    for place in {place for path in paths for place in _places(path)}:
+        names.setdefault(_folded(place), set()).add(place)
+    for path in added:
+        for place in _places(path):
+            others = names.pop(_folded(place), {place}) - {place} if place not in known else ()
+            if others:
+                yield Finding("error", SAME_NAME.format(other=min(others)), path)
+        if any(map(_NOT_ON_WINDOWS.search, path.split("/"))):
+            yield Finding("warning", NOT_ON_WINDOWS, path)
+
+
+def _places(path: str) -> Iterator[str]:
+    """Yield the path and the folders above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _folded(path: str) -> str:
+    return path.lower() if path.isascii() else unicodedata.normalize("NFD", path).casefold()
 
 
 def _is_utf_8(path: str) -> bool:

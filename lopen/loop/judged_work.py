@@ -23,7 +23,7 @@ from lopen.loop.judged_change import (
     tests_left_out,
     untested_code,
 )
-from lopen.loop.judged_files import kind, rewritten_files, spoken_names, unseen_files
+from lopen.loop.judged_files import kind, rewritten_files, shared_names, spoken_names, unseen_files
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.tests_run import TestsRun
@@ -185,6 +185,7 @@ def _own_findings(
             "changed commands": lambda: changed_commands(bench, repository, tree, compared),
             "files that a test command rewrites": lambda: rewritten_files(results),
             "files that show nothing": lambda: unseen_files(repository, files, change.sizes, change.contents),
+            "names on other file systems": lambda: shared_names(repository, tree, files),
             "converted files": lambda: converted_files(repository, base, tree, files),
             "programs": lambda: committed_programs(repository, tree, files),
             "untested code": lambda: untested_code(bench, compared),

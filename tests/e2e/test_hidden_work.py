@@ -33,8 +33,7 @@ HIDING: dict[str, str | tuple[str, str, int]] = {
     "binary.py": "x = '@'\n",
     "exported.py": "x = '@'\n",
     "encoded.py": "x = '@'\n",
-    "Readme.md": "@\n",
-    "README.MD": "@\n",
+    "NOTES.MD": "@\n",
     "one_nul.py": "x = '@\0'\n",
     "nuls.py": "\0\0\0\0@\0\0\0\0\n",
     "long_line.js": ("y = '@'\n", "x = 1;", 40_000),
@@ -163,9 +162,15 @@ BARE = (
 
 
 @pytest.mark.parametrize(
-    ("command", "path"), [("truncate -s 50000001 data.bin", "data.bin"), (BARE, "vendor/b")]
+    ("command", "path"),
+    [
+        ("truncate -s 50000001 data.bin", "data.bin"),
+        (BARE, "vendor/b"),
+        ("mkdir Calc && echo A = 1 > readme.md", "readme.md"),  # beside the project's README.md
+        (r"touch $(printf 'caf\303\251') $(printf 'cafe\314\201')", "cafe\u0301"),
+    ],
 )
-def test_what_the_judge_cannot_search_or_git_would_run_is_refused(
+def test_what_git_would_run_or_another_machine_would_lack_is_refused(
     make_project: MakeProject, command: str, path: str
 ) -> None:
     work = tools(("run_command", {"command": command}), *code(), *verified("calc-t1"))

@@ -1,4 +1,4 @@
-"""Changed files that the judge cannot be shown, and those that a test command rewrites."""
+"""Changed files that the judge cannot be shown, that a test command rewrites, or that other systems cannot hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from lopen.git.trees import TreeChange
-from lopen.loop.judged_files import rewritten_files, unseen_files
+from lopen.loop.judged_files import rewritten_files, shared_names, unseen_files
 
 BINARY = bytes(range(256)) * 8
 CYRILLIC = "Привет, мир: это проверка кодировки. ".encode("koi8-r") * 20
@@ -63,3 +63,31 @@ def test_what_runs_has_to_be_shown_and_data_not(
 def test_rewritten_tests_and_snapshots_are_errors(path: str, severity: str) -> None:
     result = SimpleNamespace(command="pytest", changed=(path,), left=(), tool="verify_tests")
     assert [f.severity for f in rewritten_files([cast(Any, result)])] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("before", "added", "found"),
+    [
+        (["calc/money.py"], ["calc/Money.py"], ["error: calc/Money.py"]),
+        (["calc/money.py"], ["calc/monies.py", "calc2/money.py"], []),
+        (["Makefile", "makefile"], ["src/makefile"], []),  # the repository has the two already
+        (["calc/a.py"], ["Calc/b.py", "Calc/c.py", "x"], ["error: Calc/b.py"]),
+        (["docs"], ["Docs/index.md"], ["error: Docs/index.md"]),
+        ([], ["caf\u00e9", "cafe\u0301"], ["error: cafe\u0301"]),
+        ([], ["x\u00b2.py", "x2.py"], []),
+        (
+            [],
+            ["aux.c", "data/a:b", "end.", "auxiliary.c"],
+            [*(f"warning: {p}" for p in ("aux.c", "data/a:b", "end."))],
+        ),
+    ],
+)
+def test_names_that_other_systems_cannot_hold_apart(
+    before: list[str], added: list[str], found: list[str]
+) -> None:
+    files = [TreeChange(p, "added", None, "b", None, "100644") for p in added]
+    repository = cast(Any, SimpleNamespace(entries=lambda _tree: dict.fromkeys([*before, *added])))
+    assert [f"{f.severity}: {f.path}" for f in shared_names(repository, "tree", files)] == found
+    gone = [TreeChange(p, "deleted", "b", None, "100644", None) for p in before]
+    moved = SimpleNamespace(entries=lambda _tree: dict.fromkeys(added))
+    assert not before or not [*shared_names(cast(Any, moved), "tree", [*files, *gone])]
