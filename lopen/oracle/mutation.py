@@ -64,9 +64,10 @@ class MutationCheck:
         """Yield the result for people and for the judge: the share, then the survivors."""
         ran = len(self.outcomes)
         if ran:
-            yield f"the tests notice {self.noticed} of {ran} mutants ({100 * self.noticed // ran} %)"
+            unknown = f"; {self.made - ran} more did not run" if self.reason else ""
+            yield f"the tests notice {self.noticed} of {ran} mutants ({100 * self.noticed // ran} %){unknown}"
         if self.reason:
-            yield f"{'not run' if not ran else f'{self.made - ran} of {self.made} did not run'}: {self.reason}"
+            yield f"{'why' if ran else 'not run'}: {self.reason}"
         if self.readers:
             yield f"not counted, because they fail when only the code's text changes: {self._readers()}"
         if self.survivors:

@@ -265,6 +265,8 @@ def test_a_person_lets_a_test_become_obsolete(make_project: MakeProject) -> None
     shown = str(project.oracle_requests[0]["messages"])
     assert "accept the old code as well as the new" in shown
     assert "A person allowed it" in shown
+    told = project.lopen("pr", "--print").out
+    assert "- calc-t1: ran the earlier versions of" in told
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -116,24 +116,34 @@ def report(store: SessionStore, session: Session, budget: BudgetState | None) ->
         passed = "passed" if last["passed"] else "did not pass"
         yield f"\nThe judge's last verdict, on {last['scope']} {plain(last['subject'])}, {passed}: {plain(last['summary'])}"
     removed = removed_work(store, session)
-    tried = {
-        record.task or session.module: record.output
-        for record in verifications(store, session.id)
-        if record.mutation is not None and not removed.includes(record.task, record.at)
-    }
-    if tried:
-        yield "\n## Do the tests notice faults?\n"
-        yield "lopen put small faults (mutants) into the new code, one at a time, and ran the tests on each.\n"
-    for where, output in tried.items():  # the latest of each task, and of the module
-        first, *more = output.splitlines()
-        yield f"- {plain(where)}: {plain(first)}"
-        yield from (f"  - {plain(entry)}" for entry in more)
+    kept = [each for each in verifications(store, session.id) if not removed.includes(each.task, each.at)]
+    yield from _check(
+        "Do the tests notice faults?",
+        "lopen put small faults (mutants) into the new code, one at a time, and ran the tests on each.",
+        {each.task or session.module: each.output for each in kept if each.mutation is not None},
+    )
+    yield from _check(
+        "Do changed tests still tell the old code from the new?",
+        "lopen ran the earlier versions of changed tests on the new code, and the new versions on the old code.",
+        {each.task or session.module: each.output for each in kept if each.earlier_tests is not None},
+    )
     yield from _listed("Decided by a person", [f"{asked} {answer}" for asked, answer in session.answers])
     yield from _listed("Assumptions", session.assumptions)
     yield from _listed("Accepted by a person although the judge could not tell", session.accepted)
     if budget is not None:
         yield f"\nTokens: {budget.tokens_used:,}. Cost: {cost_text(budget.cost_usd, budget.unpriced_tokens)}."
     yield f"\nBuilt with lopen, session {session.id}."
+
+
+def _check(title: str, what: str, outputs: Mapping[str, str]) -> Iterator[str]:
+    """Yield the latest result of a check for each task, and for the module."""
+    if outputs:
+        yield f"\n## {title}\n"
+        yield f"{what}\n"
+    for where, output in outputs.items():
+        first, *more = output.splitlines()
+        yield f"- {plain(where)}: {plain(first)}"
+        yield from (f"  - {plain(entry)}" for entry in more)
 
 
 def _listed(title: str, entries: tuple[str, ...] | list[str]) -> Iterator[str]:
