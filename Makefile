@@ -5,7 +5,15 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)  # the tests wait now and then
 
-.PHONY: demo test check bench crash clean
+.PHONY: help demo test check bench crash clean
+
+help:
+	@echo "make demo    build a small module from recorded answers, in a new git repository"
+	@echo "make test    run every test"
+	@echo "make check   lint, check types, build the package and the documentation"
+	@echo "make bench   measure, against a floor measured in the same run"
+	@echo "make crash   kill a build at each system call that leaves something behind, and resume it"
+	@echo "make clean   remove what the other targets made"
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lopen needs Python 3.11 or newer: make PYTHON=python3.12")'

@@ -64,6 +64,8 @@ class ModuleBranch:
         self.place.ignore_state()
         hide_state(repository.layout)
         on = repository.branches.start(branch)
+        if head.branch not in (None, branch) and not self.place.linked:
+            told.append(Notice("info", f"switched from {head.branch} to {branch}"))
         self.place.copy_documents(module)
         commit = self._first_commit(module, branch, on.commit or begin_at)
         self.journal.change(branch=branch, start_commit=commit)
