@@ -119,7 +119,10 @@ def commands_of(
     watched = (locks / f"module-{session.module}.lock", recording_path(context.root, session.id))
     kept, compared = _carried(context.root, repository.root, settings.verify.carry, sandbox)
     protected = ProtectedPaths(repository.root, lambda: (*repository.nested_settings(), *compared()))
-    commands = Commands(sandbox, repository, protected, journal, watched=watched, carried=kept)
+    unchecked = rooms_folder(repository.root).with_suffix(".unchecked")
+    commands = Commands(
+        sandbox, repository, protected, journal, watched=watched, carried=kept, unchecked=unchecked
+    )
     stack.callback(commands.close)
     return commands
 

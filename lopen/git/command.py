@@ -106,6 +106,7 @@ class GitCommand:
     clock: Clock
     environment: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = TIMEOUT_S
 
     def with_options(
         self, environment: Mapping[str, str] | None = None, *, config: Mapping[str, str] | None = None
@@ -139,16 +140,16 @@ class GitCommand:
         process = _start(argv, self.executable, self.folder, variables)
         try:
             try:
-                stdout, stderr = process.communicate(stdin, timeout=STALLED_S)
+                stdout, stderr = process.communicate(stdin, timeout=min(STALLED_S, self.timeout_s))
             except subprocess.TimeoutExpired:
                 if pipe := pipe_below(self.folder):
                     _end(process)
                     raise _stalled_by(pipe) from None
-                stdout, stderr = process.communicate(timeout=TIMEOUT_S - STALLED_S)
+                stdout, stderr = process.communicate(timeout=max(0, self.timeout_s - STALLED_S))
         except subprocess.TimeoutExpired:
             _end(process)
             raise GitTimedOut(
-                f"git {arguments[0]} did not end within {TIMEOUT_S:g} s",
+                f"git {arguments[0]} did not end within {self.timeout_s:g} s",
                 hint="look for a named pipe or a stalled network folder in the work tree",
             ) from None
         except BaseException:  # a signal: git removes its lock files and ends, before anything else is done

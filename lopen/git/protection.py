@@ -20,7 +20,7 @@ from lopen.base.stat_cache import NONE, Kept, is_folder, keep_below, listed, nam
 from lopen.git.git_files import git_is_running, replace_if_different
 from lopen.git.layout import Layout
 from lopen.git.nested import NO_NESTED, Nested, find_configured, find_nested
-from lopen.git.refs import References
+from lopen.git.refs import References, rewritten_alike
 from lopen.git.snapshot import Snapshots
 from lopen.git.stored_objects import ObjectFiles, move_untrue_aside, object_files, objects_missing
 
@@ -131,17 +131,22 @@ def _starts(
 def restore_state(
     layout: Layout, before: ProtectedState, own: str = "", nested: Nested = NO_NESTED
 ) -> tuple[str, ...]:
-    """Restore the protected files; return the changed paths, sorted.
+    """Restore the protected files; return the changed paths, sorted, without references that say what they said.
 
     Several passes, because a link in place of a folder hides the files to compare behind it.
     """
     found: set[str] = set()
-    for _ in range(_PASSES):
-        changed = _restore_once(before, _files(layout, own, nested))
+    alike: frozenset[str] = NONE
+    for attempt in range(_PASSES):
+        now, packed = _files(layout, own, nested), dict[str, Kept]()
+        if attempt == 0 and now != before.files:
+            keep_below(f"{layout.common_dir}/packed-refs", packed if own else {})
+            alike = rewritten_alike(str(layout.common_dir), {**before.files, **packed}, now | packed)
+        changed = _restore_once(before, now)
         if not changed:
             break
         found |= changed
-    return tuple(sorted(found))
+    return tuple(sorted(found - alike))
 
 
 def _restore_once(before: ProtectedState, now: Mapping[str, Kept]) -> set[str]:

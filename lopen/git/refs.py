@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lopen.base.stat_cache import Signature, settled, signature_at
+from lopen.base.stat_cache import Kept, Signature, settled, signature_at
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError
 from lopen.git.layout import Layout
@@ -157,6 +159,31 @@ class References:
     def _head_from_git(self) -> Head:
         symbolic = self.git.run("symbolic-ref", "--quiet", "HEAD", accept=(0, 1)).text
         return Head(self.tip("HEAD"), symbolic.removeprefix(HEADS) or None)
+
+
+def rewritten_alike(folder: str, before: Mapping[str, Kept], now: Mapping[str, Kept]) -> frozenset[str]:
+    """Return the files of references that differ although each reference in them is what it was before.
+
+    `git pack-refs` and `git gc` move references from files of their own to `packed-refs`, and list them in `info/refs`.
+    `before` and `now` are the files of the git folder by path.
+    """
+    was, now_is = _references_in(folder, before), _references_in(folder, now)
+    same = {name for name in was.keys() | now_is.keys() if was.get(name) == now_is.get(name)}
+    alike = {f"{folder}/info/refs", *(f"{folder}/{name}" for name in same)}
+    if len(same) == len(was.keys() | now_is.keys()):
+        alike.add(f"{folder}/packed-refs")
+    files = (before, now)
+    return frozenset(p for p in alike if all(stat.S_ISREG(at[p].mode) for at in files if p in at))
+
+
+def _references_in(folder: str, files: Mapping[str, Kept]) -> dict[str, bytes]:
+    """Return what each reference says, by name; a file of its own goes before `packed-refs`."""
+    packed, start = files.get(f"{folder}/packed-refs"), f"{folder}/"
+    lines = packed.content.splitlines() if packed else ()
+    entries = (line.split(b" ", 1) for line in lines if line[:1] not in (b"#", b"^"))
+    found = {os.fsdecode(entry[-1]): entry[0] for entry in entries}
+    loose = (path for path in files if path.startswith(f"{start}refs/"))
+    return found | {path.removeprefix(start): files[path].content.strip() for path in loose}
 
 
 def _is_file_name(ref: str) -> bool:

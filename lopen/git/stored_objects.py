@@ -15,12 +15,12 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lopen.base.stat_cache import NONE, Signature, names_in, signature_at
 from lopen.git.command import GitCommand
-from lopen.git.errors import UntrueObject
+from lopen.git.errors import GitTimedOut, UntrueObject
 from lopen.git.layout import Layout
 from lopen.git.loose_objects import holds, loose_object
 from lopen.git.refs import require_id
@@ -31,6 +31,7 @@ _READ_BYTES = 8 * 1024**2  # of blobs at once, only to hash them
 _FEW = 50  # objects are looked for as files, which costs less than a process
 _TICKS_NS = 2_100_000_000  # more than a tick of the clock in which any file system keeps times
 _CLOCK_STEP_S = 0.5
+LONGEST_CHECK_S = 300
 _TREE = "^{tree}"
 
 
@@ -61,13 +62,29 @@ def object_files(layout: Layout) -> ObjectFiles:
     return ObjectFiles(loose, present, time.time_ns(), time.time() - time.monotonic())
 
 
+def as_of(files: ObjectFiles, since_ns: int) -> ObjectFiles:
+    """Return `files` without those that changed since then, by change times, which no command can set."""
+    older = {path: found for path, found in files.others.items() if found[-1] < since_ns - _TICKS_NS}
+    return replace(files, others=older, at_ns=since_ns)
+
+
 def move_untrue_aside(layout: Layout, before: ObjectFiles, git: GitCommand) -> tuple[str, ...]:
     """Move aside what a command wrote since `before` whose bytes have another name; return the paths.
 
     What git derives from packs and commits, and makes again, is removed without a word unless git finds it true.
+
+    Raises:
+        GitTimedOut: they are too many to be checked in `LONGEST_CHECK_S`.
     """
-    now = object_files(layout)
-    untrue = [path for name, path in _written(layout, before, now) if not _is_true(path, name, layout)]
+    now, ends = object_files(layout), time.monotonic() + LONGEST_CHECK_S
+    untrue = []
+    for name, path in _written(layout, before, now):
+        if time.monotonic() > ends:
+            raise GitTimedOut(
+                f"checking new objects in {layout.objects} took longer than {LONGEST_CHECK_S} s",
+                hint="git fsck checks them; then: lopen resume",
+            )
+        untrue += [] if _is_true(path, name, layout) else [path]
     packs, derived = set(), []
     for path in (path for path, found in now.others.items() if before.others.get(path) != found):
         stem, suffix = os.path.splitext(path)
@@ -76,9 +93,10 @@ def move_untrue_aside(layout: Layout, before: ObjectFiles, git: GitCommand) -> t
         elif suffix not in (".keep", ".mtimes", ".promisor"):
             derived.append(path)
     for stem in sorted(packs):
+        limited = replace(git, timeout_s=max(1.0, ends - time.monotonic()))
         if (
             os.path.lexists(f"{stem}.idx")
-            and git.run("verify-pack", f"{stem}.idx", accept=range(256)).exit_code
+            and limited.run("verify-pack", f"{stem}.idx", accept=range(256)).exit_code
         ):
             untrue += [path for path in (f"{stem}.idx", f"{stem}.pack") if os.path.lexists(path)]
     for path in untrue:

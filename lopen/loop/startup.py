@@ -37,6 +37,7 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     session = context.record.journal.session
     drop_pauses(context.record.journal.database, session.id)  # asked of the last run
     interrupted = resumed and session.status == "running"
+    context.project.commands.check_killed()
     waited_for_budget = session.pause is not None and session.pause.kind == "budget"
     cleared = context.branch.clear_leftovers() if interrupted else ()
     context.branch.stand()

@@ -17,7 +17,9 @@ from lopen.base.errors import LopenError
 from lopen.base.events import AlertRaised, Event
 from lopen.base.stat_cache import signature_at
 from lopen.git.checkout import Checkout
-from lopen.git.protection import NO_TAMPERING
+from lopen.git.errors import GitTimedOut
+from lopen.git.protection import NO_TAMPERING, ProtectedState, Tampering
+from lopen.git.stored_objects import as_of
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.sandbox.protected import ProtectedPaths, RestoreFailed
 from lopen.storage.database import Database, storage_error
@@ -47,6 +49,7 @@ class Commands:
     carried: tuple[
         Path, ...
     ] = ()  # the person's files that verify commands are shown: no command changes them
+    unchecked: Path | None = None  # a file that says since when git's objects are not checked
 
     def __post_init__(self) -> None:
         self._spans: list[tuple[int, int]] = []
@@ -79,11 +82,14 @@ class Commands:
         database, watched = _identity(self._database), [*map(_identity, self.watched)]
         if not protects_git:
             self._records.begin()
+        if state is not None and self.unchecked is not None:
+            self.unchecked.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.unchecked.write_text(f"{started}\n")
         try:
             yield lambda command: self.sandbox.run(replace(command, guarded=exposed) if exposed else command)
         finally:
             self.note_change(started)
-            tampering = self.repository.restore_protected(state) if state is not None else NO_TAMPERING
+            tampering = self._put_back(state) if state is not None else NO_TAMPERING
             self.restored = (*self.protected.restore(files), *tampering.restored)
             if not protects_git:  # before lopen writes there again
                 require_plain(self.protected.state)
@@ -102,11 +108,35 @@ class Commands:
             if lost := [str(p) for p, was in zip(self.watched, watched, strict=True) if _identity(p) != was]:
                 listed = ", ".join(lost)
                 self.journal.tell(self._alert(f"a command moved or replaced lopen's files: {listed}"))
-            if tampering.objects_vanished:
-                raise ObjectsVanished(
-                    "a command deleted objects of the git repository",
-                    hint="git fsck shows the missing objects; fetch them from another clone, then: lopen resume",
-                )
+            _require_objects(tampering)
+
+    def _put_back(self, state: ProtectedState) -> Tampering:
+        found = self.repository.restore_protected(state)
+        if self.unchecked is not None:
+            self.unchecked.unlink(missing_ok=True)
+        return found
+
+    def check_killed(self) -> None:
+        """Check the objects that commands of a killed run stored in git, if it was killed before it could do that."""
+        if self.unchecked is None or not self.unchecked.is_file():
+            return
+        said = self.unchecked.read_text("ascii", "replace").strip()
+        now, since = self.repository.protected_state(), int(said) if said.isdecimal() else 0
+        objects, shadow = (found and as_of(found, since) for found in (now.objects, now.shadow))
+        try:
+            tampering = self._put_back(replace(now, objects=objects, shadow=shadow))
+        except GitTimedOut as error:  # what lopen decides by is also checked when it is read
+            self.journal.tell(
+                self._alert(f"what a killed run's commands stored in git is not checked: {error}")
+            )
+            self.unchecked.unlink(missing_ok=True)
+            return
+        if tampering.restored:
+            listed = ", ".join(tampering.restored)
+            self.journal.tell(
+                self._alert(f"a killed run's command stored untrue objects; put back: {listed}")
+            )
+        _require_objects(tampering)
 
     def note_change(self, since_ns: int) -> None:
         """Note that files were changed from then until now by a command or a tool."""
@@ -127,6 +157,14 @@ class Commands:
 
     def _alert(self, message: str) -> Event:
         return AlertRaised("protected_path", f"session:{self.journal.session.id}", message)
+
+
+def _require_objects(tampering: Tampering) -> None:
+    if tampering.objects_vanished:
+        raise ObjectsVanished(
+            "a command deleted objects of the git repository",
+            hint="git fsck shows the missing objects; fetch them from another clone, then: lopen resume",
+        )
 
 
 def _identity(path: Path) -> tuple[int, ...]:

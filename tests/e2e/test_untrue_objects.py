@@ -51,3 +51,31 @@ def test_a_lying_object_store_completes_nothing(make_project: MakeProject, mode:
     assert "put back" in project.lopen("log").out
     assert project.read("calc.py") == BAD
     assert project.oracle_requests == []
+
+
+# A pack whose index gives a blob another name; then the command ends lopen, which so cannot look
+PACKED = """
+name=$(echo evil | git hash-object -w --stdin)
+pack=$(echo $name | git pack-objects -q .git/objects/pack/pack)
+index=.git/objects/pack/pack-$pack.idx
+chmod u+w $index
+python3 -c 'import sys; p, n = sys.argv[1:]; b = open(p, "rb").read().replace(bytes.fromhex(n), bytes(20)); open(p, "wb").write(b)' $index $name
+kill -9 $PPID; sleep 20
+"""
+
+
+def test_what_a_command_stored_before_it_killed_the_run_is_checked(make_project: MakeProject) -> None:
+    plant, work = tools(("run_command", {"command": PACKED})), tools(*code(), *verified("calc-t1"))
+    project = make_project([plan(), plant, work])
+    project.specify()
+    killed = project.approved_run()
+    packs = project.root / ".git/objects/pack"
+    assert killed.code == -9, killed.err
+    assert [path.suffix for path in packs.iterdir() if path.suffix == ".idx"] == [".idx"]
+
+    ran = project.resume()
+
+    assert ran.code == 0, ran.out + ran.err
+    assert not list(packs.glob("*.idx"))
+    assert "a killed run's command stored untrue objects" in project.lopen("log").out
+    assert "untrue objects" not in project.lopen("run", "calc").out

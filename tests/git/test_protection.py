@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,34 @@ def test_packed_references_are_put_back(root: Path, repository: Repository) -> N
         ".git/packed-refs"
     ]
     assert repository.head().commit is not None
+
+
+def test_references_that_git_packs_anew_are_put_back_without_a_word(
+    root: Path, repository: Repository
+) -> None:
+    run_git(root, "tag", "-am", "One", "v1")
+    run_git(root, "update-ref", "refs/notes/x", "HEAD")
+    run_git(root, "pack-refs", "--all")
+    run_git(
+        root, "commit", "-q", "--allow-empty", "-m", "Two"
+    )  # main has a file again, and the packed one is stale
+    before = run_git(root, "for-each-ref")
+    for command in ("pack-refs --all", "gc -q", "update-server-info"):
+        assert restored(repository, partial(run_git, root, *command.split())) == [], command
+        assert run_git(root, "for-each-ref") == before
+        assert (root / ".git/refs/heads/main").is_file()
+
+    def repoint() -> None:
+        run_git(root, "update-ref", "refs/tags/v1", "HEAD")
+        run_git(root, "pack-refs", "--all")
+
+    assert restored(repository, repoint) == [".git/packed-refs"]
+    assert run_git(root, "for-each-ref") == before
+    linked = root.parent / "linked"
+    run_git(root, "worktree", "add", "-q", "-b", "mine", str(linked))
+    other = repository.linked(linked, "mine")
+    assert restored(other, lambda: run_git(linked, "gc", "-q")) == []
+    assert other.head().commit == run_git(root, "rev-parse", "mine")
 
 
 def test_configuration_hooks_and_alternates_are_put_back(root: Path, repository: Repository) -> None:
