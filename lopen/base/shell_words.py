@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from lopen.base.shell_values import (
     EXPANSION,
     MISPLACED,
@@ -27,7 +29,7 @@ _SPECIAL_PARAMETERS = frozenset("@*#?$!-0123456789")
 _PATTERN_OPERATORS = ("#", "%", "/", "^", ",")
 
 
-class WordReader:
+class WordReader(ABC):
     """A cursor over a shell text that reads words. What it finds goes to `script`."""
 
     def __init__(self, text: str, script: Script, depth: int, subshell: tuple[int, ...]) -> None:
@@ -37,17 +39,17 @@ class WordReader:
         self.depth = depth
         self.subshell = subshell
 
+    @abstractmethod
     def nested(self, closing: str) -> None:
         """Read commands up to `closing` and pass it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def nested_text(self, text: str) -> None:
         """Read the commands of a text that stood between backquotes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def newline(self) -> None:
         """Pass a newline outside quotes, and the here-documents that begin behind it."""
-        raise NotImplementedError
 
     def doubt(self, reason: str) -> None:
         """Note that the text is not read for certain."""
