@@ -1,4 +1,4 @@
-"""What names are bound to: functions, and literal tables, whose rows are counted where the source spells them out."""
+"""What names are bound to: functions, labelled blocks, and literal tables, whose rows are counted where the source spells them out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.suite import words
-from lopen.test_integrity.syntax import BINDINGS, COMMENTS, ParsedFile
+from lopen.test_integrity.syntax import BINDINGS, COMMENTS, ParsedFile, ancestors
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -20,6 +20,9 @@ _UNKNOWN = frozenset({"spread_element", "list_splat", "dictionary_splat", "ERROR
 _HOLDERS = words(
     "composite_literal reference_expression as_expression satisfies_expression expression_list array_creation_expression"
 )
+_OF_MEMBERS = re.compile(
+    r"(?P<object>Object\.(?:entries|keys|values)\()|new (?:Map|Set)\(|Array\.from\(|[\w$]+(?P<own>\.(?:entries|values)\(\))$"
+)
 _PART = re.compile(
     r"^.*(?:\.slice\((?P<a>-?\d+)?(?:, (?P<b>-?\d+))?\)|\[(?P<c>-?\d*) ?: ?(?P<d>-?\d*)\])$", re.DOTALL
 )
@@ -27,11 +30,30 @@ _PART = re.compile(
 
 def row_count(source: ParsedFile, node: Node, named: Mapping[str, Node]) -> int | None:
     """How many rows a table has, literal or among the `named` ones; None where that is not known."""
-    literal = _literal(source, node, named)
+    literal = _members(source, node, named) or _literal(source, node, named)
     if literal is None:
         return _cut(source, node, named)
     rows = [child for child in literal.named_children if child.type not in COMMENTS]
     return None if any(row.type in _UNKNOWN for row in rows) else len(rows)
+
+
+def _members(source: ParsedFile, node: Node, named: Mapping[str, Node]) -> Node | None:
+    """The literal of whose members a list is made: `Object.entries(table)`, `new Map([…])`, `rows.entries()`."""
+    found = _OF_MEMBERS.match(source.of(node)) if node.type in {"call_expression", "new_expression"} else None
+    if found is None:
+        return None
+    given = node.child_by_field_name("arguments")
+    if found["own"]:
+        inner = node.named_children[0].named_children[0] if node.named_children[0].named_child_count else None
+    else:
+        inner = given.named_children[0] if given is not None and given.named_child_count == 1 else None
+    if inner is not None and inner.type == "identifier":
+        inner = named.get(source.name(inner), inner)
+    while inner is not None and inner.type in _HOLDERS and inner.named_child_count:
+        inner = inner.named_children[0]
+    if inner is not None and inner.type == "object" and found["object"]:
+        return inner
+    return _literal(source, inner, named) if inner is not None else None
 
 
 def _cut(source: ParsedFile, node: Node, named: Mapping[str, Node]) -> int | None:
@@ -83,3 +105,15 @@ def refers(source: ParsedFile, root: Node, name: str, node: Node) -> bool:
     declared = 0 if node.child_by_field_name("name") is not None else 1
     decorated = node.parent is not None and node.parent.type == "decorated_definition"
     return decorated or before + after > declared
+
+
+def leaves_block(source: ParsedFile, node: Node) -> bool:
+    """Return True if a `break` names a block, and no loop: what follows in the block is left out."""
+    label = source.of(node.named_children[0]) if node.named_child_count else ""
+    return any(
+        parent.type == "labeled_statement"
+        and source.of(parent.child_by_field_name("label")) == label
+        and (body := parent.child_by_field_name("body")) is not None
+        and body.type == "statement_block"
+        for parent in (ancestors(node) if label else ())
+    )

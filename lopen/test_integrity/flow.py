@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lopen.test_integrity.bindings import bound_name, refers, row_count
+from lopen.test_integrity.bindings import bound_name, leaves_block, refers, row_count
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, ENVIRONMENT, NEVER, OPEN, SKIP_WORD, truth
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, Check, Skip, called, guard
@@ -145,6 +145,8 @@ class Flow(ABC):
         if body is not None and body.type == "expression_statement" and body.named_child_count:
             body = body.named_children[0]
         word = body.type.partition("_")[0] if body is not None and body.type in LEAVING else ""
+        if body is not None and word == "break" and leaves_block(self.source, body):
+            return word
         if body is None or word not in {"return", "continue"}:
             return ""
         nothing = not body.named_child_count or self.source.of(body) == "return Ok(())"
@@ -213,8 +215,9 @@ class Flow(ABC):
         """The place inside a callback, which a literal table's `forEach` calls once for each row."""
         place = self.callback(links, index, node, place)
         if links[index].name in {"forEach", "map", "for_each"} and index:
-            rows = self.count(links[index - 1].node) if index == 1 else None
-            return self._counted(rows, place)
+            owner = next((p.child_by_field_name("object") for p in ancestors(links[index].node)), None)
+            table = owner or links[index - 1].node
+            return self._counted(self.count(table), place)._replace(table=table)
         return place
 
     def _counted(self, rows: int | None, place: Place) -> Place:
@@ -231,10 +234,7 @@ class Flow(ABC):
         self._local[name] = self.checks[before:]
 
     def _loop(self, node: Node, place: Place) -> None:
-        table = next(
-            (t for f in ("right", "value") if (t := node.child_by_field_name(f)) is not None),
-            None,
-        )
+        table = node.child_by_field_name("right") or node.child_by_field_name("value")
         ranges = [child for child in node.named_children if child.type == "range_clause"]
         if ranges:
             table = ranges[0].child_by_field_name("right")
@@ -248,7 +248,7 @@ class Flow(ABC):
         if rows == 0 or (node.type in {"while_statement", "while_expression"} and truth(condition) == NEVER):
             inner = place.worse("unreachable")
         if (body := node.child_by_field_name("body")) is not None:
-            self.walk(body, inner._replace(rows=rows or place.rows))
+            self.walk(body, inner._replace(rows=rows or place.rows, table=table or place.table))
         if rows is not None and len(self.checks) > before:
             self.rows = (self.rows or 0) + rows
 

@@ -91,9 +91,7 @@ def _javascript(change: FileChange) -> Iterator[Finding]:
         if _FRAMEWORKS.match(before):
             message = f"{name} comes from {module} now instead of {before}: the project's own code stands in for the test framework"
             yield Finding("error", message, change.path, line)
-        elif before.rpartition("/")[2] != module.rpartition("/")[2] or before.count("..") > module.count(
-            ".."
-        ):
+        elif _stem(before) != _stem(module) or before.count("..") > module.count(".."):
             message = f"{name}, which these tests import, now comes from {module} instead of {before}"
             yield Finding("warning", message, change.path, line)
 
@@ -104,6 +102,11 @@ def _javascript(change: FileChange) -> Iterator[Finding]:
             line = (change.after or "").count("\n", 0, found.start()) + 1
             message = f"{found[2]}, which these tests import, is replaced by a mock now"
             yield Finding("warning", message, change.path, line)
+
+
+def _stem(module: str) -> str:
+    """Return the last part of a module's path, written with or without its suffix."""
+    return re.sub(r"(?:/index)?(?:\.[cm]?[jt]sx?)?$", "", module).rpartition("/")[2]
 
 
 def _bound(text: str) -> Mapping[str, tuple[str, int]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lopen.test_integrity.conditions import ALWAYS, NEVER
 from lopen.test_integrity.suite import Kind
+
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
 
 
 class Place(NamedTuple):
@@ -15,6 +18,7 @@ class Place(NamedTuple):
     condition: str = ""
     truth: int = ALWAYS
     rows: int | None = None  # of the literal table that is looped over
+    table: Node | None = None  # what is looped over
 
     def worse(self, kind: Kind) -> Place:
         """The place, of a kind that it has unless it is something worse than real already."""

@@ -85,7 +85,7 @@ _FAILS = re.compile(
 )
 _INSIDE = re.compile(r"(?<=[(\[{.]) | (?=[)\]}.,;])")
 _TRAILING = re.compile(r",(?=[)\]}])")
-_SINGLE_QUOTED = re.compile(r"'([^'\"\\\n]*)'")
+_QUOTED = re.compile(r"(\"(?:\\.|[^\"\\\n])*\")|'((?:\\[^'\"]|[^'\"\\\n])*)'")
 
 
 @cache
@@ -177,7 +177,7 @@ class ParsedFile:
             if " " in text or "," in text:
                 text = _TRAILING.sub("", _INSIDE.sub("", text))
             quoted = "'" in text and self.language in _QUOTING
-            known = _SINGLE_QUOTED.sub(r'"\1"', text) if quoted else text
+            known = _QUOTED.sub(lambda m: m[1] or f'"{m[2]}"', text) if quoted else text
             self._spans[start, end] = known
         return known
 

@@ -164,6 +164,10 @@ class _File(Flow):
             block.skips.append(
                 Skip(f"its condition `{place.condition}`", self.source.line(node), place.truth != ELSEWHERE)
             )
+        for listed in (table, place.table):
+            if listed is not None and self._is_filtered(listed):
+                text = f"what `{self.source.of(listed)[:80]}` leaves out of the table"
+                block.skips.append(Skip(text, self.source.line(listed), certain=False))
         self.narrowing += marks(self.source, block)
         if not block.is_group:
             self.tests.append(block)
@@ -177,6 +181,12 @@ class _File(Flow):
             self.walk(function.child_by_field_name("body") or function, Place(rows=rows))
             self.root = outer
         self.groups.pop()
+
+    def _is_filtered(self, table: Node) -> bool:
+        """Return True if only some rows are taken, and nothing else takes the others."""
+        found = re.match(r"([\w$]+)\.filter\(", self.source.of(table))
+        taken = re.compile(rb"\b" + found[1].encode() + rb"\.filter\(") if found else None
+        return taken is not None and len(taken.findall(self.source.code)) == 1
 
     def _hook(self, name: str, given: Sequence[Node], place: Place) -> None:
         """A hook that skips what it sets up for."""
@@ -248,9 +258,11 @@ class _File(Flow):
         content = source.span(block.arguments[-1].start_byte, block.arguments[-1].end_byte)
         if len(block.arguments) < 2:
             content = ""
-        if block.table is not None:
-            named = self.tables().get(source.name(block.table)) or block.table
-            content = f"{source.of(named)} {content}"
+        for table in (block.table, block.place.table):
+            if table is not None:
+                words_in = re.findall(r"[\w$]+", source.of(table)[:200])
+                named = [self.tables()[word] for word in words_in if word in self.tables()]
+                content = " ".join([*map(source.of, named or [table]), content])
         rows = self._rows(block)
         names = [title(source, each.arguments[0]) for each in [*around, block]]
         own = [*dict.fromkeys([*skips, *body.skips])]

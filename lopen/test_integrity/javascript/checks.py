@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import always_equal, always_true, truth
 from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.javascript.ranks import asserted_rank, expected_rank, is_vacuous
+from lopen.test_integrity.javascript.ranks import asserted_rank, chained_rank, expected_rank, is_vacuous
+from lopen.test_integrity.javascript.waiting import (
+    is_async,
+    is_awaited,
+    is_caught,
+    must_be_awaited,
+    outermost_call,
+)
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import CLOSE, EXACT, PARTIAL, Check, words
-from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, ancestors, may_fail
+from lopen.test_integrity.suite import CLOSE, EXACT, PARTIAL, PRESENT, Check, words
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -25,11 +32,6 @@ _T_METHODS = words(
 )
 _BOOLEAN = frozenset({"ok", "true", "isTrue", "isOk", "truthy", "assert"})
 _SETTINGS = frozenset({"assertions", "hasAssertions", "extend", "addSnapshotSerializer", "any", "anything"})
-_WAITING = frozenset({"resolves", "rejects", "eventually", "rejectedWith", "rejected", "fulfilled"})
-_WEB_FIRST = words(
-    "toHaveText toContainText toBeVisible toBeHidden toBeEnabled toBeDisabled toBeChecked toHaveURL toHaveTitle toHaveCount "
-    "toHaveValue toHaveAttribute toHaveClass toBeAttached toBeFocused toBeEmpty"
-)
 _THROWING = frozenset({"toThrow", "toThrowError", "throw", "throws", "rejects"})
 _SKIPPERS = frozenset({"this", "t", "ctx", "context", "test", "it", "testInfo"})
 _TIMERS = frozenset(
@@ -86,9 +88,12 @@ class JavaScriptBody(Flow):
         if self._skips(links):
             self._skip(node, links, place)
             return True
+        if links[0].name == "cy" and self._chained(node, links, place):
+            return True
         found = self._read(node, links)
         if found is not None:
-            waits = self._must_be_awaited(links) and not self._is_awaited(node)
+            place = place.worse("swallowed" if is_caught(self.source, links) else "real")
+            waits = must_be_awaited(links, self.parameters) and not self._is_awaited(node)
             self.asserted(found, links, place.worse("unawaited") if waits else place)
             return True
         name = self._called_helper(links)
@@ -101,6 +106,21 @@ class JavaScriptBody(Flow):
             else:
                 self.check(check, place)
         return False
+
+    def _chained(self, node: Node, links: Sequence[Link], place: Place) -> bool:
+        """Note what a Cypress command asserts; one that looks for a text fails where there is none."""
+        chainers = [link for link in links if link.name in {"should", "and"} and link.arguments]
+        text, line = self.source.of(node), self.source.line(node)
+        subject = re.split(r"\.(?:should|and)\(", text)[0]
+        for link in chainers:
+            given = link.arguments or ()
+            said = ", ".join(map(self.source.of, given))
+            rank = chained_rank(self.source.name(given[0]), len(given) - 1)
+            self.check(Check(f"{subject} should {said}", subject, rank, line), place)
+        if not chainers and links[-1].name in {"contains", "findByText"}:
+            self.check(Check(text, text, PRESENT, line), place)
+        self.arguments(links, place)
+        return True
 
     def _called_helper(self, links: Sequence[Link]) -> str:
         """The name of the helper that a call calls, be it one by its name alone."""
@@ -208,36 +228,13 @@ class JavaScriptBody(Flow):
             return Check(text, subject.split("==")[0].strip(), EXACT, line)
         return Check(text, subject, asserted_rank(name, arguments), line)
 
-    def _must_be_awaited(self, links: Sequence[Link]) -> bool:
-        names = {link.name for link in links}
-        if links[0].name != "expect" and "expect" in names and "end" not in names and len(links) > 2:
-            return links[-1].name == "expect"  # supertest sends nothing before
-        if links[-1].name in _WEB_FIRST and "page" in self.parameters:  # Playwright
-            return True
-        return bool(names & _WAITING and "expect" in names) or (
-            links[0].name == "assert" and links[-1].name in {"rejects", "doesNotReject"}
-        )
-
     def _is_awaited(self, node: Node) -> bool:
-        """Return True if the test waits for a promise: it is awaited, returned, or handed to something else."""
-        if self.settles:
-            return True
-        for parent in ancestors(node):
-            kind = parent.type
-            if kind == "expression_statement":
-                return False
-            if kind in {"await_expression", "return_statement", "yield_expression", "variable_declarator"}:
-                return True
-            if kind in {"assignment_expression", "for_in_statement", *FUNCTIONS}:
-                return True
-            if kind == "call_expression" and self.source.chain(parent)[0].name != "Promise":
-                links = self.source.chain(parent)
-                if links[-1].name not in {"then", "catch", "finally"}:
-                    return True
-        return True
+        return self.settles or is_awaited(self.source, node)
 
     def callback(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
         name = links[index].name
+        if links[0].name == "cy":
+            return place  # Cypress runs its commands in their order, and waits for them
         names = {link.name: link for link in links}
         last = links[-1]
         throwing = (
@@ -245,43 +242,15 @@ class JavaScriptBody(Flow):
             and "not" not in names
             and len(last.arguments or ()) <= (1 if name == last.name else 0)
         )
-        if name in {"then", "finally"} and self._caught(links[index + 1 :]):
+        if name in {"then", "finally"} and is_caught(self.source, links[index + 1 :]):
             return place.worse("swallowed")
         if throwing and (name == "expect" or last is links[index]) and "doesNotThrow" not in names:
             return place.worse("swallowed")
         if name in _PROMISING or (index == 0 and not name):
-            late = (name != "" or self._is_async(node)) and not self._is_awaited(_outermost_call(node))
+            late = (name != "" or is_async(node)) and not self._is_awaited(outermost_call(node))
         elif name in _TIMERS:
             late = not _DRIVEN.search(self.source.code, self.root.start_byte, self.root.end_byte)
         else:
-            late = name == "forEach" and self._is_async(node)
+            late = name == "forEach" and is_async(node)
         settled = self.settles or _SETTLED.search(self.source.code, node.start_byte, node.end_byte)
         return place.worse("unawaited") if late and not settled else place
-
-    def _caught(self, links: Sequence[Link]) -> bool:
-        """Return True if a `catch` behind a promise lets no failure through."""
-        handlers = [link.arguments[0] for link in links if link.name == "catch" and link.arguments]
-        return any(each.type in FUNCTIONS and not may_fail(self.source, each) for each in handlers)
-
-    def _is_async(self, function: Node) -> bool:
-        return any(child.type == "async" for child in function.children[:2])
-
-
-def _outermost_call(node: Node) -> Node:
-    """The whole chain of calls that a function is an argument, or the callee, of."""
-    found = node
-    for parent in _chained(node):
-        found = parent
-    return found
-
-
-def _chained(node: Node) -> Iterator[Node]:
-    for parent in ancestors(node):
-        if parent.type not in {
-            "arguments",
-            "call_expression",
-            "member_expression",
-            "parenthesized_expression",
-        }:
-            return
-        yield parent

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, truth
-from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, ranks
+from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, ranks, words
 
 _RANKS = ranks(
     exact="toBe toEqual toStrictEqual toThrowErrorMatchingInlineSnapshot toHaveBeenCalledWith "
@@ -19,12 +19,20 @@ _RANKS = ranks(
     "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled toThrowError notEqual isOk a an",
     present="toBeInTheDocument toBeDefined exists isDefined isNotNull doesNotThrow pass",
 )
+_CHAINERS = ranks(
+    exact="text html value eq equal eql members calledWith calledWithExactly keys",
+    close="length lengthOf callCount calledOnce calledTwice",
+    loose="visible hidden disabled enabled checked selected focused attr css prop class property called true false null empty a an",
+    present="exist ok",
+)
+_WITH_VALUES = frozenset({"attr", "css", "prop", "property", "data"})
 _ANYTHING = re.compile(
     r"^/\^?\.[*+]\$?/\w*$|^expect\.anything\(\)$|^expect\.any\(Object\)$|^(?:sinon\.)?match\.any$"
 )
 _OF_A_TYPE = re.compile(r"^expect\.any\(\w+\)$|^(?:sinon\.)?match\.\w+$")
 _IN_PART = re.compile(r"^expect\.(?:object|array|string)(?:Containing|Matching)\(")
 _WITH_VALUE = frozenset({"toHaveProperty", "toHaveAttribute", "property"})
+_OF_TEXT = words("toHaveText toHaveTextContent toHaveValue toHaveTitle toHaveURL toHaveAccessibleName")
 _TEXT = re.compile(r"^[\"'`]")
 
 
@@ -43,6 +51,10 @@ def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negat
         return min(rank, CLOSE)
     if matcher in _WITH_VALUE and len(arguments) > 1:
         rank = EXACT
+    if matcher in _OF_TEXT and arguments:
+        rank = PARTIAL if arguments[0].startswith("/") else EXACT
+    if matcher == "toMatchInlineSnapshot" and not arguments:
+        return PRESENT  # the run writes it
     if any(_ANYTHING.match(argument) for argument in arguments) or arguments == [subject]:
         return PRESENT
     if any(_OF_A_TYPE.match(argument) for argument in arguments):
@@ -56,7 +68,15 @@ def asserted_rank(name: str, arguments: Sequence[str]) -> int:
         return PARTIAL if arguments[1] == "Error" else EXACT
     if len(arguments) > 1 and arguments[0] == arguments[1]:
         return PRESENT
-    return _RANKS.get(name, PARTIAL)
+    return LOOSE if re.match(r"(?:is)?[nN]ot(?:[A-Z]|$)", name) else _RANKS.get(name, PARTIAL)
+
+
+def chained_rank(chainer: str, values: int) -> int:
+    """Return how much Cypress's `should(chainer, …)` pins down with so many `values`."""
+    *_, word = chainer.split(".")
+    if chainer.startswith("not."):
+        return LOOSE
+    return EXACT if values > 1 and word in _WITH_VALUES else _CHAINERS.get(word, PARTIAL)
 
 
 def is_vacuous(subject: str, matcher: str, arguments: Sequence[str], *, negated: bool) -> bool:
