@@ -120,7 +120,7 @@ def wired(
         project = Project(place, files, Specifications(home, store), commands, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
         second = settings.oracle.second_model or override or settings.models.planning
-        oracle = OracleCalls(calls, repository, store, settings.oracle.model, second)
+        oracle = OracleCalls(calls, repository, store, settings.oracle.model, second, secrets.hide_persons)
         loop = SessionContext(
             settings=settings,
             clock=clock,

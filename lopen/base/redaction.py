@@ -21,6 +21,8 @@ from urllib.parse import quote
 
 from lopen.base.secret_formats import FORMATS, Format
 
+KNOWN = "[redacted:known]"
+"""What stands for a known secret value in a text."""
 SHORTEST_KNOWN = 6
 LONG_ENOUGH = 12  # bytes, to be looked for in Base64 and hexadecimal too
 _URL_SAFE = str.maketrans("+/", "-_")
@@ -140,7 +142,7 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
 def hidden(text: str, known: Iterable[str]) -> str:
     """Replace the values `known` in `text`, and leave what only looks like a secret."""
     for value in _spellings(tuple(known)):
-        text = text.replace(value, "[redacted:known]")
+        text = text.replace(value, KNOWN)
     return text
 
 

@@ -6,17 +6,19 @@ module), the wider question is asked, and its verdict serves the narrower ones (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lopen.base.events import VerdictGiven
+from lopen.base.redaction import KNOWN
 from lopen.git.checkout import Checkout
 from lopen.guardrails.completion import required
 from lopen.guardrails.guard import one_line
 from lopen.llm.messages import Json, ToolSpec, ToolUse
 from lopen.loop.judged_work import JudgedBoundary, evidence_for
 from lopen.loop.model_calls import CallPaused, ModelAccess, ModelCall
+from lopen.oracle.diff_files import split_diff
 from lopen.oracle.evidence import Evidence, evidence_hash
 from lopen.oracle.judge import Court, Judged, judge
 from lopen.oracle.verdict import (
@@ -38,6 +40,10 @@ from lopen.tools.workbench import Workbench
 from lopen.workflow.pauses import VERDICT, verdict_pause
 from lopen.workflow.session import Pause, Session
 
+HIDDEN = (
+    "the judge does not see {count} in {where}: a secret of the person's stands there, and it reads {mark}. "
+    "Judge nothing by it; use a value that is not a secret"
+)
 BY_PERSON = "the oracle could not tell; a person accepted the work"
 
 
@@ -97,6 +103,24 @@ def answer(bench: Workbench, oracle: Judge, scope: Scope, subject: str, note: st
     return replace(result, pause=judged.pause) if scope == "task" else result
 
 
+def hidden_values(evidence: Evidence, hide: Callable[[str], str]) -> Iterator[Finding]:
+    """Yield a warning for each file, criterion and output of the evidence that holds a value which the judge does not see."""
+    specification = f"specs/{evidence.module}/SPECIFICATION.md"
+    texts: list[tuple[str, str | None, str | None, str]]  # where, path, criterion, text
+    texts = [("this file", part.path, None, part.text) for part in split_diff(evidence.diff)]
+    texts += [("this file", file.path, None, file.text) for file in evidence.source]
+    texts += [("this section", specification, None, text) for _, text in evidence.sections]
+    texts += [("this criterion", specification, id, text) for id, text in evidence.criteria]
+    texts += [(f"the output of {r.tool}", None, None, r.output) for r in evidence.results]
+    for where, path, criterion, text in texts:
+        places = hide(text).count(KNOWN) - text.count(KNOWN)
+        if places > 0:
+            count = "a value" if places == 1 else f"{places} values"
+            yield Finding(
+                "warning", HIDDEN.format(count=count, where=where, mark=KNOWN), path, None, criterion
+            )
+
+
 class Judge(Protocol):
     """Whoever judges finished work."""
 
@@ -141,6 +165,8 @@ class OracleCalls:
     store: SessionStore
     model: str
     second_model: str
+    hide: Callable[[str], str] = str
+    """Removes the person's secrets from a text, as from what the models are sent."""
 
     def pronounce(self, bench: Workbench, scope: Scope, subject: str, note: str = "") -> BoundaryVerdict:
         """Return the verdict on `subject` as the work tree is now. `note` is the builder's claim."""
@@ -151,6 +177,8 @@ class OracleCalls:
             wide, results = (scope, subject), gathered(bench, scope)
         known = verdicts_of(self.store, bench.session.id)
         evidence = evidence_for(bench, self.repository, JudgedBoundary(*wide, results, note), known)
+        unseen = tuple(hidden_values(evidence, self.hide))
+        evidence = replace(evidence, tampering=(*evidence.tampering, *unseen))
         return self.verdict(bench, evidence, results)
 
     def verdict(self, bench: Workbench, evidence: Evidence, results: tuple[Verified, ...]) -> BoundaryVerdict:

@@ -208,3 +208,22 @@ def test_values_that_the_model_writes_hide_nothing_from_the_judge(make_project: 
     assert "add(1, 2) is 3" in judged
     assert "Functions live in one file" in judged
     assert "[redacted:known]" not in judged
+
+
+def test_the_judge_is_told_which_values_it_does_not_see(make_project: MakeProject) -> None:
+    """The value was committed before, so that a change beside it is no leak."""
+    edit = ("edit_file", {"path": "compose.yml", "old_text": "size: 1", "new_text": "size: 2"})
+    project = make_project([plan(), tools(edit, *code(), *verified("calc-t1"))], DEPLOY_TOKEN=VARIABLE)
+    project.write("compose.yml", f"token: {VARIABLE}\nagain: {VARIABLE}\nsize: 1\n")
+    project.specify(text=specification(criteria=[f"add(1, 2) is 3 with {VARIABLE}"]))
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "Mine")
+
+    ran = project.drive()
+
+    assert ran.code == 0, ran.err
+    shown = project.lopen("show", "calc-t1").out
+    assert "does not see 2 values in this file" in shown
+    assert "does not see a value in this criterion" in shown
+    judged = project.oracle_requests[0]["messages"][0]["content"]
+    assert "does not see 2 values in this file" in json.dumps(judged)
