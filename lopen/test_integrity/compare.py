@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from operator import attrgetter
 
 from lopen.oracle.verdict import Finding, Severity
-from lopen.test_integrity.suite import COMMON, Case, Skip, Suite
+from lopen.test_integrity.matching import Located, match_cases
+from lopen.test_integrity.suite import EMPTY, Case, Skip, Suite
 from lopen.test_integrity.weakening import weakening_findings
 
 MayGo = Callable[[str], str]  # why tests of this file may be removed; empty where they may not
@@ -26,14 +25,22 @@ class Change:
     collected: bool
 
 
+_before, _after = attrgetter("before"), attrgetter("after")
+
+
 def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -> list[Finding]:
     """Findings for one language's files. `removed` are names that the change took out of the tested code."""
     before, after = (
-        [Located(c.path, case, c.collected) for c in changes for case in side(c).cases if not case.support]
-        for side in (attrgetter("before"), attrgetter("after"))
+        [
+            Located(c.path, case, c.collected, alone=other(c) is EMPTY)
+            for c in changes
+            for case in side(c).cases
+            if not case.support
+        ]
+        for side, other in ((_before, _after), (_after, _before))
     )
     hidden = [test for change in changes for test in _hidden(change)]
-    matched = match_cases([old for old in before if old not in hidden], after)
+    matched = match_cases([old for old in before if old not in hidden], after, removed)
     findings = [*_deleted(changes, (*hidden, *matched.lost), removed, may_go)]
     for old, new in matched.pairs:
         if old.collected and not new.collected:
@@ -176,125 +183,3 @@ def _listed(names: Iterable[str], limit: int = 6) -> str:
 
 def _counted(count: int) -> str:
     return "1 test" if count == 1 else f"{count} tests"
-
-
-_WORD = re.compile(r"\w+|[^\w\s]")
-_NAME = re.compile(r"[A-Za-z_\"']")
-_CALL = re.compile(r"\b([A-Za-z_]\w*)!?\s*\(")
-SIMILAR = 0.6  # of the two bodies' words in order, from which on one is taken for a rewriting of the other
-_MAX_COMPARED = 2_000  # pairs compared word by word, so that a huge change stays quick
-
-
-@dataclass(frozen=True, slots=True)
-class Located:
-    """A case and its file."""
-
-    path: str
-    case: Case
-    collected: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """`pairs` are the same test before and after, `lost` tests have no counterpart, `gained` are new."""
-
-    pairs: tuple[tuple[Located, Located], ...]
-    lost: tuple[Located, ...]
-    gained: tuple[Located, ...]
-
-
-class _Pairing:
-    """What is still unmatched on either side, and what was matched."""
-
-    def __init__(self, before: Sequence[Located], after: Sequence[Located]) -> None:
-        self.lost = list(before)
-        self.gained = list(after)
-        self.pairs: list[tuple[Located, Located]] = []
-
-    def pair_by(self, *keys: str, related: bool = False) -> None:
-        """Pair what agrees in all of `keys` (and, with `related`, calls the same); each counterpart serves once."""
-        waiting: dict[tuple[str, ...], list[Located]] = {}
-        for located in self.gained:
-            waiting.setdefault(_key(located, keys), []).append(located)
-        still_lost = []
-        for located in self.lost:
-            candidates = waiting.get(_key(located, keys), [])
-            found = next((c for c in candidates if not related or _related(located, c)), None)
-            if found is None:
-                still_lost.append(located)
-            else:
-                candidates.remove(found)
-                self.pairs.append((located, found))
-        self.lost = still_lost
-        self.gained = [located for group in waiting.values() for located in group]
-
-    def pair_similar(self) -> None:
-        """Pair each lost test with the most similar new one, where that is similar enough."""
-        if len(self.lost) * len(self.gained) > _MAX_COMPARED:
-            return
-        for located in list(self.lost):
-            scored = [(_similarity(located, other), -i) for i, other in enumerate(self.gained)]
-            score, index = max(scored, default=(0.0, 0))
-            if score >= SIMILAR and _rewritten(located, self.gained[-index]):
-                self.lost.remove(located)
-                self.pairs.append((located, self.gained.pop(-index)))
-
-
-def match_cases(before: Sequence[Located], after: Sequence[Located]) -> Matched:
-    """Match the surest way first: the place, then name and body, body alone, name alone, then similarity."""
-    pairing = _Pairing(before, after)
-    pairing.pair_by("path", "name")
-    pairing.pair_by("short", "body")
-    pairing.pair_by("body")
-    pairing.pair_by("name", related=True)
-    pairing.pair_by("path", "short", related=True)
-    pairing.pair_by("short", related=True)
-    pairing.pair_similar()
-    lost = [located for located in pairing.lost if not _taken_up(located, pairing)]
-    return Matched(tuple(pairing.pairs), tuple(lost), tuple(pairing.gained))
-
-
-def _key(located: Located, keys: Sequence[str]) -> tuple[str, ...]:
-    case = located.case
-    values = {"path": located.path, "name": case.name, "short": case.short, "body": case.body}
-    return tuple(values[key] for key in keys)
-
-
-def _similarity(one: Located, other: Located) -> float:
-    a, b = _WORD.findall(one.case.body), _WORD.findall(other.case.body)
-    matcher = SequenceMatcher(None, a, b, autojunk=False)
-    return matcher.ratio() if matcher.real_quick_ratio() >= SIMILAR else 0.0
-
-
-def _rewritten(one: Located, other: Located) -> bool:
-    """Return True if `other` may be `one` in other words. Two short tests that call nothing look alike by chance."""
-    wanted, said = ({text for check in x.case.real for text in check.literals} for x in (one, other))
-    elsewhere = bool(_called(one)) and (not wanted or bool(wanted & said))  # else one of the same function
-    return _related(one, other) and (one.path == other.path or elsewhere)
-
-
-def _related(one: Located, other: Located) -> bool:
-    """Return True if `other` calls what `one` calls. A test of something else under the same name is another test."""
-    return not (called := _called(one)) or 2 * len(called & set(_CALL.findall(other.case.body))) > len(called)
-
-
-def _called(located: Located) -> set[str]:
-    return set(_CALL.findall(located.case.body)) - COMMON
-
-
-def _taken_up(located: Located, pairing: _Pairing) -> bool:
-    """Return True if a new or grown test now says all that this one's assertions said (merged, parametrised)."""
-    wanted = frozenset().union(*(check.tokens for check in located.case.real)) - COMMON
-    if not any(_NAME.match(token) for token in wanted):
-        return False  # numbers alone are found anywhere
-    wholes = [check.tokens - COMMON for check in located.case.real]
-    if all(any(whole <= new.case.tokens for new in pairing.gained) for whole in wholes):
-        return True
-    return any(
-        wanted <= new.case.tokens and not wanted <= old.case.tokens and _is_grown(old.case, new.case)
-        for old, new in pairing.pairs
-    )
-
-
-def _is_grown(old: Case, new: Case) -> bool:
-    return len(new.real) > len(old.real) or (new.rows or 0) > (old.rows or 0)

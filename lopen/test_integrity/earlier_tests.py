@@ -11,8 +11,9 @@ from operator import attrgetter
 from typing import Any
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.compare import Located, MayGo, match_cases
+from lopen.test_integrity.compare import MayGo
 from lopen.test_integrity.detect import LANGUAGES, can_be_read, looks_like_test, read_sides, removed_names
+from lopen.test_integrity.matching import Located, match_cases
 from lopen.test_integrity.suite import FileChange, tokens
 
 _FAILED = re.compile(

@@ -14,6 +14,12 @@ _REPLACED = re.compile(
     r"(?=(?:\)\s*\.(?:mock(?:Return|Impl|Resol|Rejec)|returns|resolves)|\s*,))"
     r"|\bwhen\(\s*([a-z_]\w*)\.(\w+)\("
 )
+_WILDCARD = re.compile(r"\bexpect\.(?:any|anything|\w+Containing|stringMatching)\(|\bmatch\.any\b")
+_NUMBER = r"(-?\d{1,9}(?:\.\d{1,9})?(?:[eE]-?\d{1,2})?)"
+_SLACKS = (  # the number, and True where it counts decimal places
+    (re.compile(rf"\btoBeCloseTo\(.*, {_NUMBER}\)$"), True),
+    (re.compile(rf"\b(?:closeTo|approximately|within|almost)\(.*, {_NUMBER}\)$"), False),
+)
 _WHY: dict[Kind, str] = {
     "real": "",
     "vacuous": "what it asserts is always true",
@@ -104,7 +110,12 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
     lost = _without(old.real, new.real)
     gained = _without(new.real, old.real)
     pairs, dropped = _paired(lost, gained)
-    loosened = [(o, n) for o, n in pairs if n.rank < o.rank and not _message_apart(o, n, gained)]
+    loosened = [
+        (o, n)
+        for o, n in pairs
+        if (n.rank < o.rank and not _message_apart(o, n, gained))
+        or (o.subject == n.subject and _opened(o, n))
+    ]
     if loosened:
         before, after = loosened[0]
         message = f"test {new.name} checks less strictly: {_short(before)} became {_short(after)}"
@@ -123,6 +134,26 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
         message = f"test {new.name} expects another result: {_short(before)} became {_short(after)}"
         return Finding("info", message, path, after.line)
     return None
+
+
+def _opened(old: Check, new: Check) -> bool:
+    """Return True if an assertion leaves open what it said before: a part of the value, or by how much it may differ."""
+    if new.rank > old.rank:
+        return False
+    if len(_WILDCARD.findall(new.text)) > len(_WILDCARD.findall(old.text)):
+        return True
+    before, after = _slack(old.text), _slack(new.text)
+    return before is not None and after is not None and after > before
+
+
+def _slack(text: str) -> float | None:
+    """Return by how much a value may differ from the expected one; None where the text does not say it in digits."""
+    for pattern, decimal in _SLACKS:
+        found = pattern.search(text)
+        if found is not None:
+            number = float(found[1])
+            return 10.0**-number if decimal else number
+    return 0.01 if "toBeCloseTo(" in text else None
 
 
 def _paired(lost: Sequence[Check], gained: Sequence[Check]) -> tuple[list[tuple[Check, Check]], list[Check]]:
@@ -145,6 +176,8 @@ def _said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case)
     """Return True if what a dropped assertion said stands in the new ones, or in the rows of a table that grew."""
     if any(check.text == other.text for other in new.real):
         return True  # a helper's call stands for several, and there it still is
+    if any(_takes_in(other, check) for other in gained):
+        return True
     said = frozenset().union(*(other.tokens for other in gained))
     if check.tokens - COMMON <= said:
         return True
@@ -152,6 +185,12 @@ def _said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case)
     if check.literals and check.literals <= messages:
         return True
     return (new.rows or 0) > (old.rows or 0) and check.literals <= new.tokens
+
+
+def _takes_in(whole: Check, part: Check) -> bool:
+    """Return True if an assertion pins down a value of which another one checked a part: `user` and `user.name`."""
+    member = part.subject.startswith((f"{whole.subject}.", f"{whole.subject}["))
+    return whole.rank == EXACT and bool(whole.subject) and member and part.rank <= LOOSE
 
 
 def _message_apart(old: Check, new: Check, gained: Sequence[Check]) -> bool:

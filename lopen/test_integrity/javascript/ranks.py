@@ -13,7 +13,7 @@ _RANKS = ranks(
     "toHaveBeenNthCalledWith toHaveBeenLastCalledWith equal equals eql deepEqual eq "
     "strictEqual deepStrictEqual same strictSame is members toBeNull toBeUndefined toBeNaN toHaveDisplayValue toHaveFormValues",
     close="toMatchInlineSnapshot toHaveText toHaveValue toBeCloseTo closeTo toMatchObject "
-    "toHaveLength lengthOf toHaveBeenCalledTimes toMatchSnapshot throws rejects toThrow "
+    "toHaveLength toHaveCount lengthOf toHaveBeenCalledTimes toMatchSnapshot throws rejects toThrow "
     "toHaveTextContent toHaveAccessibleName",
     loose="toBeVisible toBeHidden toBeDisabled toBeEnabled toBeChecked toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
     "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled toThrowError notEqual isOk a an",
