@@ -29,6 +29,7 @@ from lopen.workflow.session import Session
 
 EVENTS_BETWEEN_CHECKS = 256
 ROWS_AT_ONCE = 10_000  # rows per segment; moving them delays a run by about 0.3 s
+TRACEBACKS = ("check-*.txt", "crash-*.txt")  # named by the time, so that the newest sort last
 LAST_CLEANUP = "memory:last"  # the memo with the result of the last cleanup that changed anything
 STALE_S = 3_600.0  # the process of an older temporary file has ended
 CACHE_UNUSED_S = 600  # no command uses it any more
@@ -167,7 +168,10 @@ class Upkeep:
         return [LogFile(folder / name, self._policy.logs) for name in log_names(folder)]
 
     def _remove_stale_files(self, now: datetime) -> None:
-        """Delete temporary files of ended processes."""
+        """Delete temporary files of ended processes, and older tracebacks than as many as rotations are kept of a log."""
+        for pattern in TRACEBACKS:
+            for path in sorted((self._folder / "logs").glob(pattern))[: -self._policy.logs.keep]:
+                path.unlink(missing_ok=True)
         for folder in (self._folder / "logs", *self._store.archives.glob("*")):
             for path in folder.glob(".*"):
                 if path.is_file() and now.timestamp() - path.stat().st_mtime > STALE_S:

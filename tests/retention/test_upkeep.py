@@ -264,6 +264,17 @@ def test_what_a_dead_process_left_half_is_swept(
     assert fresh.exists()
 
 
+def test_of_tracebacks_the_newest_of_each_kind_stay(make_upkeep: MakeUpkeep, folder: Path) -> None:
+    (folder / "logs").mkdir()
+    names = [f"{kind}-2026030{day}T120000-7.txt" for kind in ("check", "crash") for day in range(1, 5)]
+    for name in (*names, "checked.txt"):
+        (folder / "logs" / name).write_text("Traceback")
+    make_upkeep(RetentionPolicy(LogLimits(keep=2))).clean()
+    assert sorted(path.name for path in (folder / "logs").iterdir()) == sorted(
+        (*names[2:4], *names[6:8], "checked.txt")
+    )
+
+
 @pytest.mark.parametrize("shrinkable", [True, False])
 def test_a_database_from_before_files_could_shrink_is_made_over(tmp_path: Path, shrinkable: bool) -> None:
     path = tmp_path / "state.db"

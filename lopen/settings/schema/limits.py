@@ -219,7 +219,11 @@ class Memory(SettingsSection):
     log_max_age_days: Annotated[
         Positive, Field(le=3_650, description="Age at which a log file is rotated, in days."), LOWER
     ] = 7
-    log_keep: Annotated[Positive, Field(le=1_000, description="Rotated files kept of each log."), LOWER] = 5
+    log_keep: Annotated[
+        Positive,
+        Field(le=1_000, description="Rotated files kept of each log, and tracebacks of each kind."),
+        LOWER,
+    ] = 5
     evidence_max: Annotated[
         Positive,
         Field(le=100_000, description="Entries kept in a list of evidence; older ones are summarised."),
