@@ -11,7 +11,7 @@ from lopen.test_integrity.suite import COMMON, Case
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _NAME = re.compile(r"[A-Za-z_\"']")
-_CALL = re.compile(r"\b([A-Za-z_]\w*)!?\s*\(")
+_CALL = re.compile(r"\b(?!assert|expect|should|(?:raises|approx|fails?)\b)([A-Za-z_]\w*)!?\s*\(")
 SIMILAR = 0.6  # of the two bodies' words in order, from which on one is taken for a rewriting of the other
 _MAX_COMPARED = 2_000  # pairs compared word by word, so that a huge change stays quick
 

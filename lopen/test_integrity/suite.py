@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,8 +17,10 @@ PARTIAL = 3  # contains, matches, greater than
 LOOSE = 2  # true, not equal, of a type
 PRESENT = 1  # there at all
 
+ROUNDING = 1e-5  # a tolerance that makes up for rounding alone
+
 _TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
-_LITERAL = re.compile(r"\d|[\"']")
+LITERAL = re.compile(r"\d|[\"']")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Check:
     @property
     def literals(self) -> frozenset[str]:
         """Numbers and strings in it."""
-        return frozenset(token for token in self.tokens if _LITERAL.match(token))
+        return frozenset(token for token in self.tokens if LITERAL.match(token))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def guard(checks: list[Check], start: int, condition: str) -> None:
     """Make the checks from `start` on those under an `if`: less, where it asks for what they check, unless that was
     checked before.
     """
-    asked = {name for name in tokens(condition) - COMMON if not _LITERAL.match(name)}
+    asked = {name for name in tokens(condition) - COMMON if not LITERAL.match(name)}
     if any(condition in check.text for check in checks[:start] if check.kind == "real"):
         return
     for at, check in enumerate(checks[start:], start):
@@ -179,6 +182,27 @@ def support_cases(
         )
         for name, checks in helpers.items()
     ]
+
+
+_TOLERANCE = re.compile(
+    r",?\s*\b(?:(?P<width>rtol|atol|rel|abs|rel_tol|abs_tol|delta|tol|tolerance|eps|epsilon|within)"
+    r"|places|decimals?|digits|significant|precision)\s*[=:]\s*(?P<value>[-+]?\d[\d_.]*(?:e[-+]?\d+)?)\b"
+)
+
+
+def tolerance(text: str) -> float | None:
+    """The widest tolerance that an assertion names by a keyword; None where it names none."""
+    found = [(match["width"], match["value"]) for match in _TOLERANCE.finditer(text)]
+    widths = []
+    for name, value in found:
+        with contextlib.suppress(ValueError, OverflowError):
+            widths.append(float(value) if name else 10.0 ** -float(value))
+    return max(widths, default=None)
+
+
+def without_tolerance(text: str) -> str:
+    """The text of an assertion without the tolerances in it."""
+    return _TOLERANCE.sub("", text)
 
 
 @lru_cache(maxsize=8192)

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.suite import CLOSE, COMMON, EXACT, LOOSE, Case, Check, Kind, tokens
+from lopen.test_integrity.suite import (
+    CLOSE,
+    COMMON,
+    EXACT,
+    LITERAL,
+    LOOSE,
+    ROUNDING,
+    Case,
+    Check,
+    Kind,
+    tokens,
+    tolerance,
+    without_tolerance,
+)
 
 _REPLACED = re.compile(
     r"(?<![\w.])([a-z_]\w*)\.(\w+)\s*=\s*(?:async\s*)?(?:lambda\b|function\b|\([\w\s,:]*\)\s*=>|(?:jest|vi|mock)\.fn\(|sinon\.|\w*Mock\()"
@@ -128,7 +142,7 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
         )
         return Finding("warning", message, path, new.line)
     expected = [(o, n) for o, n in pairs if o.subject == n.subject and o.rank == n.rank == EXACT]
-    changed = [(o, n) for o, n in expected if o.literals - n.literals and n.literals - o.literals]
+    changed = [(o, n) for o, n in expected if (was := _expected(o)) - (now := _expected(n)) and now - was]
     if changed:
         before, after = changed[0]
         message = f"test {new.name} expects another result: {_short(before)} became {_short(after)}"
@@ -143,7 +157,7 @@ def _opened(old: Check, new: Check) -> bool:
     if len(_WILDCARD.findall(new.text)) > len(_WILDCARD.findall(old.text)):
         return True
     before, after = _slack(old.text), _slack(new.text)
-    return before is not None and after is not None and after > before
+    return (before is not None and after is not None and after > before) or _is_wider(old, new)
 
 
 def _slack(text: str) -> float | None:
@@ -154,6 +168,29 @@ def _slack(text: str) -> float | None:
             number = float(found[1])
             return 10.0**-number if decimal else number
     return 0.01 if "toBeCloseTo(" in text else None
+
+
+_BOUND = re.compile(
+    r"(?:(?P<upper><=?|(?:[Ll]ess|[Bb]elow|[Mm]ost)\w*\()|(?:>=?|(?:[Gg]reater|[Aa]bove|[Ll]east)\w*\())"
+    r"(?:[^<>]{0,200},)?\s*(?P<value>-?\d[\d_.]*(?:e-?\d+)?)\)*$"
+)
+
+
+def _is_wider(old: Check, new: Check) -> bool:
+    """Return True if the same comparison has a wider tolerance or a further bound than before."""
+    was, now = tolerance(old.text), tolerance(new.text)
+    if now is not None and now > (ROUNDING if was is None else was):
+        return True
+    one, other = _BOUND.search(old.text), _BOUND.search(new.text)
+    if not one or not other or bool(one["upper"]) is not bool(other["upper"]):
+        return False
+    with contextlib.suppress(ValueError):
+        return (float(other["value"]) - float(one["value"])) * (1 if one["upper"] else -1) > 0
+    return False
+
+
+def _expected(check: Check) -> frozenset[str]:
+    return frozenset(t for t in tokens(without_tolerance(check.text)) if LITERAL.match(t))
 
 
 def _paired(lost: Sequence[Check], gained: Sequence[Check]) -> tuple[list[tuple[Check, Check]], list[Check]]:
@@ -179,7 +216,7 @@ def _said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case)
     if any(_takes_in(other, check) for other in gained):
         return True
     said = frozenset().union(*(other.tokens for other in gained))
-    if check.tokens - COMMON <= said:
+    if _bare(check.tokens - COMMON) <= _bare(said):
         return True
     messages = frozenset().union(*(o.literals for o in gained if o.subject == "an exception"))
     if check.literals and check.literals <= messages:
@@ -191,6 +228,11 @@ def _takes_in(whole: Check, part: Check) -> bool:
     """Return True if an assertion pins down a value of which another one checked a part: `user` and `user.name`."""
     member = part.subject.startswith((f"{whole.subject}.", f"{whole.subject}["))
     return whole.rank == EXACT and bool(whole.subject) and member and part.rank <= LOOSE
+
+
+def _bare(said: frozenset[str]) -> frozenset[str]:
+    """Tokens without quotes: an attribute may be a key elsewhere."""
+    return frozenset(token.strip('"') for token in said)
 
 
 def _message_apart(old: Check, new: Check, gained: Sequence[Check]) -> bool:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lopen.test_integrity.python.checks import Helpers, helper_functions, read_body
+from lopen.test_integrity.python.checks import read_body
 from lopen.test_integrity.python.endings import endings
-from lopen.test_integrity.python.names import Names, module_name
+from lopen.test_integrity.python.names import Helpers, Names, module_name
 from lopen.test_integrity.python.set_up import Fixtures, class_skips, fixture_rows, fixtures, module_skips
 from lopen.test_integrity.python.skips import decorator_skips, foreign, rebinding_skips, row_count
 from lopen.test_integrity.python.tree import nodes, parsed
@@ -89,7 +89,7 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; helpers, marks and classes that any of the files defines count for what they do."""
     trees = {path: parsed(text) for path, text in files.items()}
     parsing = [tree for tree in trees.values() if tree is not None]
-    helpers = helper_functions(parsing)
+    helpers = Helpers(parsing)
     modules = {module_name(path): Names.of(tree) for path, tree in trees.items() if tree is not None}
     return {
         path: read_lines(files[path])
@@ -105,8 +105,9 @@ def _suite(tree: ast.Module, helpers: Helpers, modules: Mapping[str, Names], *, 
     available = fixtures(tree.body)
     outer = (*module_skips(tree, known.aliases), *available.automatic)
     reading.block(tree.body, "", outer, available, in_class=False)
+    alone = Helpers(())  # what a helper calls is a helper of its own
     support = {
-        node.name: [check for check in read_body(node, {}).checks if not check.text.startswith("raise ")]
+        node.name: [check for check in read_body(node, alone).checks if not check.text.startswith("raise ")]
         for node in nodes(tree)
         if isinstance(node, Function) and not node.name.startswith("test")
     }
@@ -185,7 +186,23 @@ class _Reading:
         inner = Fixtures({**available.by_name, **own.by_name}, ())
         skips += (*available.of(node), *own.automatic)
         skips += class_skips(node, self.known.classes, self.known.aliases)
+        for base in reversed(list(self._bases(node))):
+            tests = [
+                each for each in base.body if isinstance(each, Function) and each.name.startswith("test")
+            ]
+            self.block(tests, name, skips, inner, in_class=_collected_class(node))
         self.block(node.body, name, skips, inner, in_class=_collected_class(node))
+
+    def _bases(self, node: ast.ClassDef) -> Iterator[ast.ClassDef]:
+        """The classes above a class whose tests it has too, the nearest first."""
+        waiting, seen = [node], {node.name}
+        while waiting:
+            for base in waiting.pop(0).bases:
+                name = ast.unparse(base).rpartition(".")[2]
+                if name in self.known.classes and name not in seen:
+                    seen.add(name)
+                    waiting.append(self.known.classes[name])
+                    yield self.known.classes[name]
 
     def _mark(self, node: ast.stmt, owner: str) -> None:
         """A mark that is put on a test behind it."""

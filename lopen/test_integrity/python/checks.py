@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from lopen.test_integrity.conditions import ENVIRONMENT, SKIP_WORD
-from lopen.test_integrity.python.ranks import call_check, expression_checks, is_truthy
-from lopen.test_integrity.python.skips import foreign, function_skips, literal_rows, statement_skips
-from lopen.test_integrity.python.tree import is_mentioned, is_used, nodes
-from lopen.test_integrity.suite import EXACT, Check, Kind, Skip, called, guard
+from lopen.test_integrity.conditions import ENVIRONMENT
+from lopen.test_integrity.python.names import Helpers, assertion_aliases, opened
+from lopen.test_integrity.python.ranks import call_check, expression_checks, is_anything, is_truthy
+from lopen.test_integrity.python.skips import (
+    foreign,
+    function_skips,
+    gives_up,
+    leaves,
+    literal_rows,
+    statement_skips,
+)
+from lopen.test_integrity.python.swallowing import (
+    asserts,
+    ends_there,
+    refuses,
+    swallows,
+    swallows_in_context,
+)
+from lopen.test_integrity.python.tree import is_mentioned, is_used
+from lopen.test_integrity.suite import CLOSE, EXACT, PRESENT, Check, Kind, Skip, called, guard, words
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Helpers = Mapping[str, Function]
 
-_CATCH_ALL = frozenset({"Exception", "BaseException", "AssertionError"})
-_GOING_ON = ("pytest.importorskip", "importorskip", "assume(")  # what may skip, and else goes on
+_PLAIN = words("range zip enumerate sorted reversed list tuple set items values keys product")
 _MAX_DEPTH = 3  # helpers that call helpers
 
 
@@ -30,29 +43,12 @@ class Body:
     empty: bool = False
 
 
-def helper_functions(trees: Sequence[ast.Module]) -> dict[str, Function]:
-    """Functions by name: what a test may call to have something checked."""
-    return {node.name: node for tree in trees for node in nodes(tree) if isinstance(node, Function)}
-
-
 def read_body(node: Function, helpers: Helpers) -> Body:
     """What the function checks, the helpers it calls included."""
-    walk = _Walk(node, helpers, aliases=_aliases(node))
+    walk = _Walk(node, helpers, aliases=assertion_aliases(node))
     walk.block(node.body, "real", "")
+    walk.weigh_loops()
     return Body(tuple(walk.checks), tuple(walk.skips), walk.rows, _is_empty(node.body))
-
-
-def _aliases(node: Function) -> dict[str, ast.expr]:
-    """Short names given to assertions: `eq = self.assertEqual`, `raises = partial(self.assertRaises, …)`."""
-    found: dict[str, ast.expr] = {}
-    for child in node.body:
-        if isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Name):
-            value = child.value
-            if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("partial") and value.args:
-                value = value.args[0]
-            if isinstance(value, ast.Attribute) and value.attr.startswith("assert"):
-                found[child.targets[0].id] = value
-    return found
 
 
 def _is_empty(body: Sequence[ast.stmt]) -> bool:
@@ -75,6 +71,10 @@ class _Walk:
     skips: list[Skip] = field(default_factory=list)
     rows: int | None = None
     aliases: dict[str, ast.expr] = field(default_factory=dict)
+    loops: list[tuple[int, int, ast.expr]] = field(
+        default_factory=list
+    )  # from which check to which, over what
+    open: set[str] = field(default_factory=set)  # what the test itself makes equal to everything
 
     def block(self, body: Sequence[ast.stmt], kind: Kind, condition: str) -> None:
         """Statements one after the other; behind one that leaves the block none is reached."""
@@ -82,14 +82,14 @@ class _Walk:
             if kind in {"real", "conditional"}:
                 self.skips += statement_skips(statement, condition=condition)
             self.statement(statement, kind, condition)
-            if _leaves(statement):
+            if leaves(statement):
                 kind = "unreachable" if kind == "real" else kind
 
     def statement(self, node: ast.stmt, kind: Kind, condition: str) -> None:
         """One statement and, where it has some, the blocks in it."""
         match node:
             case ast.Assert():
-                self.checks += _as_kind(expression_checks(node.test), kind)
+                self._assert(node.test, kind)
             case ast.With() | ast.AsyncWith():
                 self._with(node, kind, condition)
             case ast.Try() | ast.TryStar():
@@ -112,22 +112,61 @@ class _Walk:
             case _:
                 self._other(node, kind, condition)
 
+    def _assert(self, test: ast.expr, kind: Kind) -> None:
+        """An asserted expression, and what the helpers check that it calls."""
+        before = len(self.checks)
+        self.checks += _as_kind(expression_checks(opened(test, self.helpers, self.open)), kind)
+        match test:
+            case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() | ast.ListComp() as each]):
+                self.loops.append((before, len(self.checks), each.generators[0].iter))
+        for call in _calls(test):
+            known = self._helper(call)
+            behind = self._helper_checks(known) if known is not None else []
+            if any(check.kind == "real" for check in behind):
+                self.checks += _as_kind(called(_call_as_check(call), behind), kind)
+
+    def weigh_loops(self) -> None:
+        """Take less for what is checked in a loop over something that the code makes, if nothing else looks at that."""
+        made = {
+            target.id
+            for node in ast.walk(self.root)
+            if isinstance(node, ast.Assign) and any(_calls(node.value))
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for start, end, iterable in self.loops:
+            called_there = (ast.unparse(call.func).rpartition(".")[2] for call in _calls(iterable))
+            named = {node.id for node in ast.walk(iterable) if isinstance(node, ast.Name)}
+            if not made & named and all(name in _PLAIN for name in called_there):
+                continue
+            roots = {ast.unparse(each) for each in _iterated(iterable)}
+            others = [*self.checks[:start], *self.checks[end:]]
+            if not any(root in check.text for root in roots for check in others if check.kind == "real"):
+                self.checks[start:end] = [
+                    replace(c, rank=max(c.rank - 1, PRESENT)) for c in self.checks[start:end]
+                ]
+
     def _with(self, node: ast.With | ast.AsyncWith, kind: Kind, condition: str) -> None:
         inner = kind
         before = len(self.checks)
         for item in node.items:
             self._expression(item.context_expr, kind, alone=False)
-            if _swallows_in_context(item.context_expr):
+            if swallows_in_context(item.context_expr):
                 inner = _worse(kind, "swallowed")
-        if inner == "swallowed" and any(map(_asserts, node.body)):
+        if inner == "swallowed" and any(map(asserts, node.body)):
             del self.checks[before:]  # all that it expects is that the assertion in it fails
         self.block(node.body, inner, condition)
 
     def _try(self, node: ast.Try | ast.TryStar, kind: Kind, condition: str) -> None:
-        swallowed = any(map(_swallows, node.handlers)) or any(map(_ends_there, node.finalbody))
+        swallowed = any(map(swallows, node.handlers)) or any(map(ends_there, node.finalbody))
         self.block(node.body, _worse(kind, "swallowed" if swallowed else "real"), condition)
+        expected = any(map(refuses, [*node.body, *node.orelse])) and not swallowed
+        if expected and node.handlers:
+            kinds = ", ".join(ast.unparse(h.type) for h in node.handlers if h.type)
+            check = Check(f"raises({kinds})", "an exception", CLOSE, node.lineno)
+            self.checks += _as_kind([check], kind)
         for handler in node.handlers:
-            self.block(handler.body, kind, "an exception")
+            self.block(handler.body, _worse(kind, "real" if expected else "conditional"), "an exception")
         self.block([*node.orelse, *node.finalbody], kind, condition)
 
     def _if(self, node: ast.If, kind: Kind) -> None:
@@ -140,7 +179,7 @@ class _Walk:
         self.block(node.body, _worse(kind, inner), condition)
         if truth is None and not node.orelse:
             guard(self.checks, before, condition)
-        if kind == "real" and len(self.checks) == before and (word := _gives_up(node.body, condition)):
+        if kind == "real" and len(self.checks) == before and (word := gives_up(node.body, condition)):
             self.skips.append(Skip(f"{word} if {condition}", node.lineno, not foreign(condition)))
         self.block(
             node.orelse, _worse(kind, "unreachable" if truth is True else "real"), f"not ({condition})"
@@ -150,12 +189,15 @@ class _Walk:
         rows = literal_rows(node.iter)
         before = len(self.checks)
         self.block(node.body, _worse(kind, "unreachable" if rows == 0 else "real"), condition)
+        self.loops.append((before, len(self.checks), node.iter))
         self.block(node.orelse, kind, condition)
         if rows is not None and len(self.checks) > before:
             self.rows = (self.rows or 0) + rows
 
     def _other(self, node: ast.stmt, kind: Kind, condition: str) -> None:
         """Calls that check, wherever in a statement they stand; and the blocks of statements not named above."""
+        if isinstance(node, ast.Assign) and is_anything(opened(node.value, self.helpers, self.open)):
+            self.open.update(map(ast.unparse, node.targets))
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.stmt):
                 self.statement(child, kind, condition)
@@ -186,7 +228,7 @@ class _Walk:
                 renamed = ast.copy_location(
                     ast.Call(self.aliases[call.func.id], call.args, call.keywords), call
                 )
-                self.checks += _as_kind(call_check(renamed), kind)
+                self.checks += _as_kind(self._call_checks(renamed), kind)
                 return
             known = self._helper(call)
             if isinstance(known, ast.AsyncFunctionDef) and alone and call is node:
@@ -201,10 +243,14 @@ class _Walk:
                     ]
                 self.checks += _as_kind(called(_call_as_check(call), self._helper_checks(known)), kind)
                 continue
-            found = call_check(call, alone=alone and call in (node, getattr(node, "value", None)))
+            found = self._call_checks(call, alone=alone and call in (node, getattr(node, "value", None)))
             if found:
                 self.checks += _as_kind(found, kind)
                 return  # the outermost one speaks for the chain
+
+    def _call_checks(self, call: ast.Call, *, alone: bool = False) -> list[Check]:
+        meant = opened(call, self.helpers, self.open)
+        return call_check(meant, alone=alone) if isinstance(meant, ast.Call) else []
 
     def _helper(self, call: ast.Call) -> Function | None:
         helper = self.helpers.get(ast.unparse(call.func).rpartition(".")[2])
@@ -219,11 +265,13 @@ class _Walk:
         return walk.checks
 
 
-def _asserts(node: ast.stmt) -> bool:
-    """Return True if a statement is an assertion, and no call of a helper that may be what is tested."""
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        return isinstance(node.value.func, ast.Attribute) and node.value.func.attr.startswith("assert")
-    return isinstance(node, ast.Assert)
+def _iterated(iterable: ast.expr) -> Iterator[ast.expr]:
+    """What a loop runs over, without `enumerate`, `zip` and their kin around it."""
+    if isinstance(iterable, ast.Call) and ast.unparse(iterable.func) in _PLAIN and iterable.args:
+        for argument in iterable.args:
+            yield from _iterated(argument)
+    else:
+        yield iterable
 
 
 def _call_as_check(call: ast.Call) -> Check:
@@ -244,56 +292,3 @@ def _as_kind(checks: Sequence[Check], kind: Kind) -> list[Check]:
 
 def _worse(outer: Kind, inner: Kind) -> Kind:
     return inner if outer == "real" else outer
-
-
-def _leaves(node: ast.stmt) -> bool:
-    """Return True if nothing behind the statement in its block runs."""
-    if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
-        return True
-    return any(not skip.text.startswith(_GOING_ON) for skip in statement_skips(node, condition=""))
-
-
-def _gives_up(body: Sequence[ast.stmt], condition: str) -> str:
-    """The word by which a branch ends the test, or leaves a row of a table out, with nothing checked."""
-    match body[-1]:
-        case ast.Return(value=None):
-            return "return"
-        case ast.Continue() if SKIP_WORD.search(condition):
-            return "continue"
-    return ""
-
-
-def _swallows(handler: ast.ExceptHandler) -> bool:
-    """Return True if a failed assertion ends in this handler without failing the test."""
-    caught = handler.type
-    kinds = [caught] if not isinstance(caught, ast.Tuple) else caught.elts
-    names = {ast.unparse(kind).rpartition(".")[2] for kind in kinds if kind is not None}
-    if caught is not None and not names & _CATCH_ALL:
-        return False
-    return not any(_fails(node) for statement in handler.body for node in ast.walk(statement))
-
-
-def _fails(node: ast.AST) -> bool:
-    if isinstance(node, ast.Raise | ast.Assert):
-        return True
-    return isinstance(node, ast.Call) and (
-        ast.unparse(node.func).rpartition(".")[2] in {"fail", "exit", "_exit"} or bool(call_check(node))
-    )
-
-
-def _ends_there(node: ast.stmt) -> bool:
-    """Return True if a `finally` leaves by itself, and a failed assertion with it."""
-    return isinstance(node, ast.Return | ast.Break | ast.Continue)
-
-
-def _swallows_in_context(node: ast.expr) -> bool:
-    """`contextlib.suppress` and `pytest.raises` of what an assertion raises."""
-    if not isinstance(node, ast.Call):
-        return False
-    name = ast.unparse(node.func).rpartition(".")[2]
-    if name == "suppress":
-        return any(ast.unparse(argument) in _CATCH_ALL for argument in node.args)
-    kinds = [k for a in node.args[:1] for k in (a.elts if isinstance(a, ast.Tuple) else [a])]
-    return name in {"raises", "assertRaises", "assertRaisesRegex"} and any(
-        ast.unparse(kind) in _CATCH_ALL for kind in kinds
-    )

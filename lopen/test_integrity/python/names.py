@@ -1,14 +1,18 @@
-"""What a Python file's names stand for where that can keep tests from running: marks that skip, classes."""
+"""What the names in Python tests stand for: marks that skip, classes, helpers, objects that are equal to everything."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+
+from lopen.test_integrity.python.tree import nodes
 
 SKIPPING = frozenset({"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest"})
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 Aliases = Mapping[str, ast.expr]  # names given to marks that skip, with what they stand for
 Classes = Mapping[str, ast.ClassDef]
 
@@ -92,3 +96,88 @@ def resolved(node: ast.expr, aliases: Aliases) -> ast.expr:
     if meant is None or isinstance(meant, ast.Call) or not isinstance(node, ast.Call):
         return node if meant is None else meant
     return ast.Call(meant, node.args, node.keywords)
+
+
+class Helpers(dict[str, Function]):
+    """Functions by name: what a test may call to have something checked.
+
+    `anything`: names of what is equal to everything, or is made with such an object, and what that looks like.
+    """
+
+    def __init__(self, trees: Sequence[ast.Module]) -> None:
+        super().__init__((n.name, n) for tree in trees for n in nodes(tree) if isinstance(n, Function))
+        self.anything: dict[str, ast.expr] = {}
+        for _ in range(2):  # what is made of what is made of it
+            for tree in trees:
+                self.anything.update(_open_names(tree, self))
+
+
+def _open_names(tree: ast.Module, helpers: Helpers) -> Iterator[tuple[str, ast.expr]]:
+    anything = ast.Name("ANY", ast.Load())
+    for node in nodes(tree):
+        match node:
+            case ast.ClassDef() if any(map(_always_equal, node.body)):
+                yield node.name, anything
+            case ast.FunctionDef(name=name, body=[*_, ast.Return(value=ast.expr() as value)]) if len(
+                node.body
+            ) == 1 + (ast.get_docstring(node) is not None) and not name.startswith("test"):
+                meant = opened(value, helpers, ())
+                if "ANY" in ast.unparse(meant):
+                    yield name, meant
+            case ast.ImportFrom():
+                yield from ((a.asname, anything) for a in node.names if a.asname and a.name == "ANY")
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                if ast.unparse(opened(value, helpers, ())).rpartition(".")[2] == "ANY":
+                    yield name, anything
+
+
+def _always_equal(node: ast.stmt) -> bool:
+    """Return True for an `__eq__` that says yes to everything."""
+    match node:
+        case ast.FunctionDef(name="__eq__", body=[*_, ast.Return(value=ast.Constant(value=True))]):
+            return len(node.body) == 1 + (ast.get_docstring(node) is not None)
+        case ast.Assign(targets=[ast.Name(id="__eq__")], value=ast.Lambda(body=ast.Constant(value=True))):
+            return True
+    return False
+
+
+def opened(node: ast.expr, helpers: Helpers, more: Collection[str]) -> ast.expr:
+    """An expression with `ANY` in the place of what is equal to everything; `more` are expressions that are so, too."""
+    if not helpers.anything and not more:
+        return node
+    meant: ast.expr = _Opened(helpers.anything, more).visit(deepcopy(node))
+    return meant
+
+
+class _Opened(ast.NodeTransformer):
+    def __init__(self, anything: Mapping[str, ast.expr], more: Collection[str]) -> None:
+        self._anything = anything
+        self._more = more
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        meant = self._anything.get(ast.unparse(node.func).rpartition(".")[2])
+        return ast.copy_location(deepcopy(meant), node) if meant is not None else self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        is_open = node.id in self._more or node.id in self._anything
+        return ast.copy_location(ast.Name("ANY", ast.Load()), node) if is_open else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if ast.unparse(node) in self._more:
+            return ast.copy_location(ast.Name("ANY", ast.Load()), node)
+        return self.generic_visit(node)
+
+
+def assertion_aliases(node: Function) -> dict[str, ast.expr]:
+    """Short names given to assertions: `eq = self.assertEqual`, `raises = partial(self.assertRaises, …)`."""
+    found: dict[str, ast.expr] = {}
+    for child in node.body:
+        if isinstance(child, ast.Assign) and isinstance(child.targets[0], ast.Name):
+            value = child.value
+            if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("partial") and value.args:
+                value = value.args[0]
+            if isinstance(value, ast.Attribute) and value.attr.startswith("assert"):
+                found[child.targets[0].id] = value
+    return found

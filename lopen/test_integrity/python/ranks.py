@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
-from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check
+from lopen.test_integrity.suite import (
+    CLOSE,
+    EXACT,
+    LOOSE,
+    PARTIAL,
+    PRESENT,
+    ROUNDING,
+    Check,
+    tolerance,
+    words,
+)
 
 _UNITTEST = {
     "assertAlmostEqual": EXACT,
@@ -38,6 +49,15 @@ _RAISING = frozenset(
 )
 _ANYTHING = frozenset({"Exception", "BaseException"})
 _EMPTY = frozenset({"[]", "{}", "()", "''", "set()"})
+_NEEDLES = words("startswith endswith search match fullmatch issubset issuperset")
+_SHAPES = words("shape dtype ndim __class__")  # of a value, which many values share
+_PINNING = words("count status_code target_status_code exact check_exact")
+_LENIENT = {  # what a keyword's value leaves open
+    "True": words("any_order check_like equal_nan ignore_order"),
+    "False": words(
+        "check_dtype check_names check_index check_index_type ordered strict fetch_redirect_response"
+    ),
+}
 _OPERATORS = {ast.NotEq: LOOSE, ast.NotIn: LOOSE, ast.Eq: EXACT, ast.Is: EXACT}
 
 
@@ -87,7 +107,9 @@ def _comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | 
         if isinstance(operator, ast.NotEq):
             return bool(left.value != right.value)
         return None
-    if isinstance(operator, ast.Eq) and ast.unparse(right).rpartition(".")[2] == "ANY":
+    if isinstance(operator, ast.Eq) and (is_anything(left) or is_anything(right)):
+        return True
+    if isinstance(operator, ast.In) and ast.unparse(left) in {"''", "b''"}:
         return True
     is_length = isinstance(left, ast.Call) and ast.unparse(left.func) == "len"
     bound = ast.unparse(right)
@@ -96,6 +118,11 @@ def _comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | 
     ):
         return True
     return None
+
+
+def is_anything(node: ast.expr) -> bool:
+    """Return True for `unittest.mock.ANY`, and what `Helpers` put in the place of another object like it."""
+    return ast.unparse(node).rpartition(".")[2] == "ANY"
 
 
 def _is_volatile(node: ast.expr) -> bool:
@@ -135,6 +162,8 @@ def _subject_and_rank(node: ast.expr) -> tuple[str, int]:
             return ast.unparse(node.values[0]), min(_subject_and_rank(value)[1] for value in node.values) - 1
         case ast.Call() if ast.unparse(node.func) == "isinstance" and node.args:
             return ast.unparse(node.args[0]), LOOSE
+        case ast.Call(func=ast.Attribute(value=owner, attr=attr), args=[*_, last]) if attr in _NEEDLES:
+            return ast.unparse(last if ast.unparse(owner) == "re" else owner), PARTIAL
         case ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() | ast.ListComp() as each]):
             return _subject_and_rank(each.elt)
         case ast.Call() if ast.unparse(node.func) in {"all", "any"} and node.args:
@@ -155,6 +184,10 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
         return subject, LOOSE  # the same as asserting it or its opposite
     if isinstance(operator, ast.In) and isinstance(left, ast.Constant):
         return other, PARTIAL
+    if isinstance(left, ast.Attribute) and left.attr in _SHAPES:
+        return ast.unparse(left.value), CLOSE
+    if isinstance(left, ast.Call) and ast.unparse(left.func) == "type" and len(left.args) == 1:
+        return ast.unparse(left.args[0]), LOOSE
     if isinstance(left, ast.Call) and ast.unparse(left.func) == "len" and other == "0":
         return ast.unparse(left.args[0]) if left.args else subject, LOOSE
     if isinstance(operator, ast.Eq) and other in _EMPTY:
@@ -162,9 +195,22 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
     if isinstance(left, ast.Call) and ast.unparse(left.func) == "len" and isinstance(operator, ast.Eq):
         return ast.unparse(left.args[0]) if left.args else subject, CLOSE
     rank = next((r for kind, r in _OPERATORS.items() if isinstance(operator, kind)), PARTIAL)
-    if isinstance(right, ast.Call) and ast.unparse(right.func).endswith("approx") and right.keywords:
+    if "approx(" in other and (tolerance(other) or 0) > ROUNDING:
         rank = min(rank, CLOSE)
-    return subject, rank
+    return subject, min(rank, _open_rank(right))
+
+
+def _open_rank(expected: ast.expr) -> int:
+    """How much an expected value pins down that leaves parts of itself open."""
+    leaves = (
+        [n for n in ast.walk(expected) if isinstance(n, ast.Constant | ast.Name | ast.Attribute)]
+        if "ANY" in ast.unparse(expected)
+        else []
+    )
+    if not any(map(is_anything, leaves)):
+        return EXACT
+    values = expected.values if isinstance(expected, ast.Dict) else getattr(expected, "elts", leaves)
+    return LOOSE if all(map(is_anything, values)) else PARTIAL
 
 
 def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
@@ -185,10 +231,33 @@ def call_check(call: ast.Call, *, alone: bool = False) -> list[Check]:
     if name in _UNITTEST or _CHECKING.match(name) or (alone and _PERHAPS_CHECKING.match(name)):
         subject = ast.unparse(arguments[0]) if arguments else ast.unparse(call.func)
         given = [*arguments, *(keyword.value for keyword in call.keywords)]
-        anything = [value for value in given if ast.unparse(value).rpartition(".")[2] == "ANY"]
-        rank = _rank(name) if not anything else LOOSE if anything == given else PARTIAL
-        return [Check(ast.unparse(call), subject, rank, call.lineno)]
+        anything = [value for value in given if is_anything(value)]
+        rank = _pinned(call, _rank(name)) if not anything else LOOSE if anything == given else PARTIAL
+        empty = name.startswith("assert") and "Not" not in name and _has_empty_needle(name, arguments)
+        return [
+            Check(
+                ast.unparse(call), "" if empty else subject, rank, call.lineno, "vacuous" if empty else "real"
+            )
+        ]
     return []
+
+
+def _has_empty_needle(name: str, arguments: Sequence[ast.expr]) -> bool:
+    """Return True if all that an assertion looks for is nothing: every text has it."""
+    at = {"assertIn": 0, "assertContains": 1, "assertRegex": 1, "assertRegexpMatches": 1}.get(name)
+    return (
+        at is not None and at < len(arguments) and ast.unparse(arguments[at]).lstrip("rb") in {"''", "'.*'"}
+    )
+
+
+def _pinned(call: ast.Call, rank: int) -> int:
+    """The rank of an assertion with what its keywords ask for besides, or leave open."""
+    for keyword in call.keywords:
+        if keyword.arg in _PINNING and rank < EXACT:
+            return rank + 1
+        if keyword.arg in _LENIENT.get(ast.unparse(keyword.value), ()):
+            return max(rank - 1, PRESENT)
+    return rank
 
 
 def _rank(name: str) -> int:

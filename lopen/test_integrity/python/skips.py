@@ -7,12 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 
-from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, truth
+from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, SKIP_WORD, truth
 from lopen.test_integrity.python.names import SKIPPING, Aliases, resolved
 from lopen.test_integrity.suite import Skip
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
+_GOING_ON = ("pytest.importorskip", "importorskip", "assume(")  # what may skip, and else goes on
 _CALLS = frozenset({"skip", "xfail", "skipTest", "importorskip", "exit"})
 
 
@@ -203,3 +204,20 @@ def literal_rows(node: ast.expr) -> int | None:
         if name in {"enumerate", "iter", "list", "sorted"} and node.args:
             return literal_rows(node.args[0])
     return None
+
+
+def leaves(node: ast.stmt) -> bool:
+    """Return True if nothing behind the statement in its block runs."""
+    if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
+        return True
+    return any(not skip.text.startswith(_GOING_ON) for skip in statement_skips(node, condition=""))
+
+
+def gives_up(body: Sequence[ast.stmt], condition: str) -> str:
+    """The word by which a branch ends the test, or leaves a row of a table out, with nothing checked."""
+    match body[-1]:
+        case ast.Return(value=None):
+            return "return"
+        case ast.Continue() if SKIP_WORD.search(condition):
+            return "continue"
+    return ""

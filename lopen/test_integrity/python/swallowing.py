@@ -1,0 +1,62 @@
+"""Statements of a Python test that keep a failed assertion from failing it, and those that fail it by themselves."""
+
+from __future__ import annotations
+
+import ast
+
+from lopen.test_integrity.python.ranks import call_check, is_truthy
+
+_CATCH_ALL = frozenset({"Exception", "BaseException", "AssertionError"})
+
+
+def refuses(node: ast.stmt) -> bool:
+    """Return True if a statement fails the test by itself: what should have raised did not."""
+    if isinstance(node, ast.Assert):
+        return is_truthy(node.test) is False
+    called = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(node, ast.Raise) or (
+        isinstance(called, ast.Call) and ast.unparse(called.func).rpartition(".")[2] == "fail"
+    )
+
+
+def asserts(node: ast.stmt) -> bool:
+    """Return True if a statement is an assertion, and no call of a helper that may be what is tested."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return isinstance(node.value.func, ast.Attribute) and node.value.func.attr.startswith("assert")
+    return isinstance(node, ast.Assert)
+
+
+def swallows(handler: ast.ExceptHandler) -> bool:
+    """Return True if a failed assertion ends in this handler without failing the test."""
+    caught = handler.type
+    kinds = [caught] if not isinstance(caught, ast.Tuple) else caught.elts
+    names = {ast.unparse(kind).rpartition(".")[2] for kind in kinds if kind is not None}
+    if caught is not None and not names & _CATCH_ALL:
+        return False
+    return not any(_fails(node) for statement in handler.body for node in ast.walk(statement))
+
+
+def _fails(node: ast.AST) -> bool:
+    if isinstance(node, ast.Raise | ast.Assert):
+        return True
+    return isinstance(node, ast.Call) and (
+        ast.unparse(node.func).rpartition(".")[2] in {"fail", "exit", "_exit"} or bool(call_check(node))
+    )
+
+
+def ends_there(node: ast.stmt) -> bool:
+    """Return True if a `finally` leaves by itself, and a failed assertion with it."""
+    return isinstance(node, ast.Return | ast.Break | ast.Continue)
+
+
+def swallows_in_context(node: ast.expr) -> bool:
+    """`contextlib.suppress` and `pytest.raises` of what an assertion raises."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func).rpartition(".")[2]
+    if name == "suppress":
+        return any(ast.unparse(argument) in _CATCH_ALL for argument in node.args)
+    kinds = [k for a in node.args[:1] for k in (a.elts if isinstance(a, ast.Tuple) else [a])]
+    return name in {"raises", "assertRaises", "assertRaisesRegex"} and any(
+        ast.unparse(kind) in _CATCH_ALL for kind in kinds
+    )
