@@ -33,7 +33,7 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        time.sleep(max(0.0, seconds))  # a negative wait is no wait
+        time.sleep(max(0.0, seconds))  # no wait where it is negative
 
 
 class FakeClock:

@@ -224,7 +224,7 @@ def undisciplined(calls: CallHistory, subject: str, limits: HabitLimits) -> tupl
     """Return the undisciplined use of tools that still matters to the next attempt at `subject`.
 
     A command's failures and untested edits do as long as the work tree is as they left it; a file that was read
-    too often does where it is no circle already.
+    too often does where it is not a circle already.
     """
     if calls.subject != subject:
         return ()

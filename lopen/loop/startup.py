@@ -87,7 +87,7 @@ def unanswered(context: SessionContext) -> Pause | None:
 def try_commands(context: SessionContext) -> None:
     """Run each verify command once before the first request that is paid for.
 
-    Raises `CannotStart` for one that cannot start. One that fails because nothing is built yet is no obstacle.
+    Raises `CannotStart` for one that cannot start. One that fails because nothing is built yet does not stop the run.
     """
     session = context.record.journal.session
     if session.approval is None or context.asked.dry:

@@ -131,7 +131,7 @@ def _home_credentials(homes: tuple[Path, ...]) -> tuple[str, ...]:
 
 def named_sockets(listing: str) -> list[Path]:
     """Return the host's named sockets in `/proc/net/unix` (unix(7)); read-only mounts do not close them."""
-    # The kernel writes names as they are, line ends included: a line that is no entry continues the name before it
+    # The kernel writes names as they are, line ends included: a line that is not an entry continues the name before it
     entries = re.split(r"\n(?=[0-9a-f]+: )", listing.rstrip("\n"))
     names = {fields[7] for entry in entries[1:] if len(fields := entry.split(maxsplit=7)) > 7}
     return sorted(Path(name) for name in names if name.startswith("/") and _is_socket(name))

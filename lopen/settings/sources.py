@@ -189,7 +189,7 @@ def _between(error: ValidationError, chosen: Mapping[str, _Setting]) -> Iterator
 def _checked(given: Iterable[_Setting], problems: list[str], *, strict: bool = False) -> list[_Setting]:
     """The settings that are right, as the schema reads them; a line in `problems` for each other one.
 
-    Files have types, so there `"5"` is no number (`strict`); variables and flags have only text.
+    Files have types, so there `"5"` is not a number (`strict`); variables and flags have only text.
     """
     right = []
     for setting in given:

@@ -148,7 +148,7 @@ def _added_skips(old: Case, new: Case) -> list[Skip]:
 
 
 def _never_failing(gained: Sequence[Located]) -> Iterator[Finding]:
-    """New tests take nothing away, but one that cannot fail is no evidence, and the oracle should know."""
+    """New tests take nothing away, but one that cannot fail proves nothing, and the oracle should know."""
     for located in gained:
         case = located.case
         unconditional = [skip for skip in case.skips if skip.certain and not _may_run(skip)]

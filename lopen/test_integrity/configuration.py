@@ -250,7 +250,7 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
 
 
 def configuration_findings(changes: Sequence[FileChange]) -> list[Finding]:
-    """Findings about files that are no tests and yet keep tests from running or from failing."""
+    """Findings about files that are not tests and yet keep tests from running or from failing."""
     found = [
         finding
         for change in changes

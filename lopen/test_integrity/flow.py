@@ -198,7 +198,7 @@ class Flow(ABC):
             self.arguments(links, place)
 
     def arguments(self, links: Sequence[Link], place: Place) -> None:
-        """Follow a call's arguments, and what is called where that is no plain name."""
+        """Follow a call's arguments, and what is called where that is not a plain name."""
         root = links[0].node
         if links[0].name == "" and root.type not in CALLS and root.named_child_count:
             self.walk(root, self.callback(links, 0, root, place) if root.type in FUNCTIONS else place)

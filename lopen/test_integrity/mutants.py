@@ -116,7 +116,7 @@ def mutants(changes: Sequence[FileChange], most: int = MOST) -> tuple[Mutant, ..
 
 
 def language_of(path: str, *, product: bool = False) -> str | None:
-    """Return the grammar for a source file's mutants, None where it has none. `product`: it is no test, whatever its name."""
+    """Return the grammar for a source file's mutants, None where it has none. `product`: it is not a test, whatever its name."""
     if _NOT_CODE.search(path) or (looks_like_test(path) and not product):
         return None
     return _LANGUAGES.get(path.rpartition(".")[2])

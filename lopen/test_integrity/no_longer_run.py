@@ -1,6 +1,6 @@
 """Tests that ran before a change, are still there, and run no longer: found by comparing two runs of the test command.
 
-A test that the change took out of the text is no matter of this module: the comparison of the text reports it
+A test that the change took out of the text is not a matter of this module: the comparison of the text reports it
 (`compare`), or finds where it went. docs/reference/completion.md
 """
 

@@ -1,6 +1,6 @@
 """The files that decide what the approved verify commands run: make files, scripts, `package.json`, runners' settings.
 
-A change of one of them may be honest and is no weakened test; the judge and the person are shown it as what it is.
+A change of one of them may be honest and is not a weakened test; the judge and the person are shown it as what it is.
 """
 
 from __future__ import annotations

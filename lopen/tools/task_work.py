@@ -27,7 +27,7 @@ def update_task_status(bench: Workbench, wanted: calls.UpdateTaskStatus) -> Tool
     session = bench.session
     task = session.tree.task(wanted.task_id)
     if task is None or session.task is None or task.id != session.task.id:
-        said = "is not the task in progress" if task else "is no task"
+        said = "is not the task in progress" if task else "is not a task"
         answer = failed(f"{wanted.task_id!r} {said}", _current(bench))
         if wanted.status == "complete":
             return _false_claim(bench, f"{wanted.task_id[:80]!r} is claimed complete, which {said}", answer)

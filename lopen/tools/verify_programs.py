@@ -55,7 +55,7 @@ _NO_PROGRAM = re.compile(
 _NO_MODULE = re.compile(r"^\S+: No module named '?(?P<name>[\w.]+)'?$", re.MULTILINE)
 _RECIPE = re.compile(r"^make(?:\[\d+\])?: \*\*\* .* Error 12[67]$", re.MULTILINE)
 _NO_CARGO_COMMAND = re.compile(r"^error: no such (?:sub)?command: .*$", re.MULTILINE)
-# Modules that are no part of the work, even where the specification speaks of them
+# Modules that are not part of the work, even where the specification speaks of them
 RUNNERS = frozenset(
     [
         "black",

@@ -202,7 +202,7 @@ def test_nobody_to_commit_as_is_told_before_anything_is_made(make_project: MakeP
 
 
 def plain_folder(tmp_path: Path, endpoint: ScriptedEndpoint, **variables: str) -> Project:
-    """A folder that is no repository, with a specification."""
+    """A folder that is not a repository, with a specification."""
     project = Project(tmp_path / "first", endpoint, LOPEN_SANDBOX__MODE="none", **variables)
     project.root = tmp_path / "folder"
     project.root.mkdir()

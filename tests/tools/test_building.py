@@ -34,7 +34,7 @@ def test_only_the_task_in_progress_changes_its_status(at: Bench, status: str) ->
         "'calc-t2' is not the task in progress",
         "the task in progress is calc-t1 (Add numbers)",
     )
-    assert said(at.call("update_task_status", task_id="t9", status=status))[0] == "'t9' is no task"
+    assert said(at.call("update_task_status", task_id="t9", status=status))[0] == "'t9' is not a task"
     assert [t.state for t in at.at.session.tree.tasks] == [State.IN_PROGRESS, State.PENDING]
     assert not at.recorded
 

@@ -67,7 +67,7 @@ class ServedCommands:
         """
         limit: list[str] = []
         if max_cost_usd is not None:
-            if not max_cost_usd > 0:  # 0 would be no limit
+            if not max_cost_usd > 0:  # 0 would mean no limit
                 return f"exit code {ExitCode.USAGE:d}\nmax_cost_usd must be above 0"
             limit = ["--max-cost", str(min(max_cost_usd, self._persons_limit(module) or max_cost_usd))]
         return self._answer("run", [module], "--detach", "--unattended", *limit)

@@ -68,7 +68,7 @@ class Meter:
         self._budget = settings.budget
         self._clock = clock
         self._resources: AgentLimits = agent_limits(settings.resources.model_dump())
-        self.max_cost = settings.budget.max_cost_usd  # 0 is no limit
+        self.max_cost = settings.budget.max_cost_usd  # 0 means no limit
         self._debts = Debts(ledger, self._resources, warn)
         self._cost = 0.0  # as the store said last
         self._known: dict[str, int] = {}

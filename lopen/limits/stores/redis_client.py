@@ -45,7 +45,7 @@ class Address:
     """Where a server is: `redis://[user:password@]host[:port][/db]`, `rediss://…`, `unix://[user:password@]/path[?db=n]`."""
 
     def __init__(self, url: str) -> None:
-        """ValueError where it is no such address."""
+        """ValueError where it is not such an address."""
         scheme, found, rest = url.partition("://")
         if not found or scheme not in ("redis", "rediss", "unix"):
             raise ValueError("the scheme is none of redis, rediss and unix")

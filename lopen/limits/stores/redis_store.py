@@ -278,7 +278,7 @@ def _charged(used: int, fields: str) -> BudgetState:
     pairs = loads(fields)
     state = read_budget(dict(zip(pairs[::2], pairs[1::2], strict=True)), used)
     if state is None:
-        raise ValueError("what was charged is no budget")
+        raise ValueError("what was charged is not a budget")
     return state
 
 

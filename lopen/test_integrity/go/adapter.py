@@ -98,7 +98,7 @@ def _names(source: ParsedFile) -> _Names:
 
 
 def _helpers(source: ParsedFile, names: _Names) -> Iterator[tuple[str, _Body]]:
-    """Functions that take `t` and are no tests."""
+    """Functions that take `t` and are not tests."""
     for name, function in source.functions(_FUNCTIONS):
         if "testing." in _parameters(source, function) and not _TEST.match(name):
             body = _Body(source, function, {}, names, name)

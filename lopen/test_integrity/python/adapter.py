@@ -234,7 +234,7 @@ def _qualified(owner: str, name: str) -> str:
 
 
 def _unbound(node: ast.stmt) -> Iterator[str]:
-    """Names that a statement deletes, binds to something that is no test, or has the runner pass over."""
+    """Names that a statement deletes, binds to something that is not a test, or has the runner pass over."""
     if isinstance(node, ast.Delete) or (
         isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.Lambda)
     ):

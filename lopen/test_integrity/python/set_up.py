@@ -60,7 +60,7 @@ def _own_skips(node: ast.ClassDef, aliases: Aliases) -> Iterator[Skip]:
 
 
 def _is_runner(method: Function, owner: ast.ClassDef) -> bool:
-    """Return True if a method takes the place of unittest's own, and is no helper of that name."""
+    """Return True if a method takes the place of unittest's own, and is not a helper of that name."""
     arguments = [a.arg for a in method.args.args[1:]]
     return (
         arguments[:1] == ["result"]

@@ -126,7 +126,7 @@ function hasReporters() {
   return files.some((name) => /\breporters\b/.test(fs.readFileSync(name, 'utf8')));
 }
 
-/** Take this file, and what Python runs at its start, out of what the runner's tests start: those are no runs of the tests. */
+/** Take this file, and what Python runs at its start, out of what the runner's tests start: those are not runs of the tests. */
 function forget() {
   const own = new RegExp(`\\s*--require[ =]"?${__filename.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}"?`);
   const kept = {
