@@ -98,6 +98,8 @@ def bound_name(source: ParsedFile, node: Node) -> str:
 
 def refers(source: ParsedFile, root: Node, name: str, node: Node) -> bool:
     """Return True if a root mentions a name outside the function that has it (and that function's declaration)."""
+    if name == "_":
+        return False
     pattern = re.compile(rb"(?<![\w$])" + re.escape(name.encode()) + rb"(?![\w$])")
     code = source.code
     before = len(pattern.findall(code, root.start_byte, node.start_byte))

@@ -188,6 +188,18 @@ _TOLERANCE = re.compile(
     r",?\s*\b(?:(?P<width>rtol|atol|rel|abs|rel_tol|abs_tol|delta|tol|tolerance|eps|epsilon|within)"
     r"|places|decimals?|digits|significant|precision)\s*[=:]\s*(?P<value>[-+]?\d[\d_.]*(?:e[-+]?\d+)?)\b"
 )
+_LAST_TOLERANCE = re.compile(  # the last argument of the assertion; a duration of Go has a unit
+    r"(?:In(?:Delta|Epsilon)\w*|WithinDuration|BeNumerically|BeTemporally)f?\([^\n]*, ?(?=[\dt])"
+    r"(?P<value>\d[\d_.]*(?:e-?\d+)?)?(?: ?\* ?time\.(?P<unit>\w+)|time\.(?P<one>\w+))?\)*$"
+)
+_UNITS = {
+    "Nanosecond": 1.0,
+    "Microsecond": 1e3,
+    "Millisecond": 1e6,
+    "Second": 1e9,
+    "Minute": 6e10,
+    "Hour": 3.6e12,
+}
 
 
 def tolerance(text: str) -> float | None:
@@ -197,6 +209,10 @@ def tolerance(text: str) -> float | None:
     for name, value in found:
         with contextlib.suppress(ValueError, OverflowError):
             widths.append(float(value) if name else 10.0 ** -float(value))
+    if last := _LAST_TOLERANCE.search(text):
+        unit = _UNITS.get(last["unit"] or last["one"] or "", 1.0)
+        with contextlib.suppress(ValueError, OverflowError):
+            widths.append(float((last["value"] or "1").replace("_", "")) * unit)
     return max(widths, default=None)
 
 

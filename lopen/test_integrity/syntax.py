@@ -60,6 +60,7 @@ BINDINGS = {
     "assignment": "left",
     "assignment_expression": "left",
     "short_var_declaration": "left",
+    "assignment_statement": "left",
     "var_spec": "name",
     "let_declaration": "pattern",
 }

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, HERE, NEVER, truth
-from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.go.checks import asserted, expected, failing, main_skips
+from lopen.test_integrity.flow import Helpers
+from lopen.test_integrity.go.body import TABLES, GoBody, Names
+from lopen.test_integrity.go.checks import main_skips
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, Case, Check, Language, Skip, Suite, numbered, support_cases
-from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, dotted, parsed_file
+from lopen.test_integrity.syntax import ParsedFile, parsed_file
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 _TEST = re.compile(r"^(?:Test|Example|Fuzz)(?![a-z])")
-_FAILING = frozenset({"Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow"})
-_SKIPS = frozenset({"Skip", "Skipf", "SkipNow"})
-_ASSERTING = frozenset(
-    {"assert", "require", "must", "qt", "td", "is", "c", "s", "suite", "Require", "Assert"}
-)
-_NAMED_CHECK = re.compile(r"assert|require|check|expect|equal|verify|compare", re.IGNORECASE)
-_NO_HELPERS = frozenset({"Run", "append", "len", "panic", "print", "New", "require", "assert", "func"})
+_ASSERTING = frozenset({"assert", "require", "Require", "Assert"})
 _OUTPUT = re.compile(r"//\s*(?:Unordered )?[Oo]utput:[^\n]*(?:\n\s*//[^\n]*)*")
 _CONSTRAINT = re.compile(r"^//\s*(?P<kind>go:build|\+build)\s+(?P<tags>.+)$", re.MULTILINE)
 _HERE = re.compile(r"^(?:linux|unix|amd64|arm64|cgo|gc|go1\.\d+)$")
@@ -39,10 +33,6 @@ _FUNCTIONS = """
 (method_declaration name: (field_identifier) @name) @function
 """
 _TESTERS = "(parameter_declaration name: (identifier) @name type: (_) @type)"
-_TABLES = """
-(short_var_declaration left: (expression_list . (identifier) @name .) right: (expression_list . (composite_literal) @value .))
-(var_spec name: (identifier) @name value: (expression_list . (composite_literal) @value .))
-"""
 _ASSERTERS = """
 (short_var_declaration left: (expression_list . (identifier) @name .) right: (expression_list . (call_expression) @value .))
 (import_spec name: (package_identifier) @name path: (_) @value)
@@ -60,15 +50,6 @@ def collects(path: str) -> bool:
     return named and not _PASSED_OVER.search(path) and not _FOREIGN_FILE.search(path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """What a file's names stand for: testing's `t`, assertion libraries, tables."""
-
-    testers: frozenset[str]
-    asserters: frozenset[str]
-    tables: Mapping[str, Node]
-
-
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; functions that take `t` and check count where they are called."""
     sources = {path: parsed_file(text, "go") for path, text in files.items()}
@@ -76,13 +57,13 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     bodies = {path: list(_helpers(source, names[path])) for path, source in sources.items()}
     everywhere = [pair for found in bodies.values() for pair in found]
     helpers = {name: body.checks for name, body in everywhere}
-    skipping = {name: body.skips for name, body in everywhere if body.skips}
+    skipping = {name: marks for name, body in everywhere if (marks := _of_tester(body))}
     return {
         path: _suite(source, names[path], bodies[path], helpers, skipping) for path, source in sources.items()
     }
 
 
-def _names(source: ParsedFile) -> _Names:
+def _names(source: ParsedFile) -> Names:
     testers = {
         source.name(found["name"])
         for found in source.matches(_TESTERS)
@@ -93,17 +74,22 @@ def _names(source: ParsedFile) -> _Names:
         for found in source.matches(_ASSERTERS)
         if _ASSERTER.search(source.of(found["value"]))
     }
-    tables = {source.name(found["name"]): found["value"] for found in source.matches(_TABLES)}
-    return _Names(frozenset(testers | {"t", "b", "f", "tb"}), _ASSERTING | asserters, tables)
+    tables = {source.name(found["name"]): found["value"] for found in source.matches(TABLES)}
+    return Names(frozenset(testers | {"t", "b", "f", "tb"}), _ASSERTING | asserters, tables)
 
 
-def _helpers(source: ParsedFile, names: _Names) -> Iterator[tuple[str, _Body]]:
+def _helpers(source: ParsedFile, names: Names) -> Iterator[tuple[str, GoBody]]:
     """Functions that take `t` and are not tests."""
     for name, function in source.functions(_FUNCTIONS):
         if "testing." in _parameters(source, function) and not _TEST.match(name):
-            body = _Body(source, function, {}, names, name)
+            body = GoBody(source, function, {}, names, name)
             body.block(function.child_by_field_name("body"), Place())
             yield name, body
+
+
+def _of_tester(body: GoBody) -> list[Skip]:
+    """A helper's calls of `t.Skip`; where it returns early, the test goes on."""
+    return [skip for skip in body.skips if not skip.text.startswith(("return", "continue"))]
 
 
 def _parameters(source: ParsedFile, function: Node) -> str:
@@ -112,8 +98,8 @@ def _parameters(source: ParsedFile, function: Node) -> str:
 
 def _suite(
     source: ParsedFile,
-    names: _Names,
-    own: Sequence[tuple[str, _Body]],
+    names: Names,
+    own: Sequence[tuple[str, GoBody]],
     helpers: Helpers,
     skipping: Mapping[str, Sequence[Skip]],
 ) -> Suite:
@@ -125,7 +111,7 @@ def _suite(
             narrowing += main_skips(source, name, function)
         elif _is_test(name, source, function):
             full = f"{receiver}.{name}" if (receiver := _receiver(source, function)) else name
-            cases += _cases(_Body(source, function, helpers, names, full, skipping), function, constraints)
+            cases += _cases(GoBody(source, function, helpers, names, full, skipping), function, constraints)
     uncollected = {
         source.of(function.child_by_field_name("body")): name
         for name, function in source.functions(_FUNCTIONS)
@@ -173,7 +159,7 @@ def _tag(name: str) -> int:
     return ELSEWHERE if re.fullmatch(_FOREIGN, name) else NEVER
 
 
-def _cases(body: _Body, function: Node, constraints: tuple[Skip, ...]) -> list[Case]:
+def _cases(body: GoBody, function: Node, constraints: tuple[Skip, ...]) -> list[Case]:
     """A test and its subtests."""
     source, inner = body.source, function.child_by_field_name("body")
     body.block(inner, Place())
@@ -198,103 +184,6 @@ def _without(source: ParsedFile, body: Node | None, parts: Sequence[Node]) -> st
         body.end_byte,
     ]
     return " ".join(source.span(*pair) for pair in zip(edges[::2], edges[1::2], strict=True))
-
-
-class _Body(Flow):
-    """The walk through a test, a subtest or a helper."""
-
-    guards = False
-
-    def __init__(
-        self,
-        source: ParsedFile,
-        root: Node,
-        helpers: Helpers,
-        names: _Names,
-        name: str,
-        skipping: Mapping[str, Sequence[Skip]] | None = None,
-    ) -> None:
-        super().__init__(source, root, helpers)
-        self.names = names
-        self.name = name
-        self.skipping = skipping or {}
-        self.outer: list[Skip] = []
-        self.subtests: list[tuple[_Body, Node]] = []
-
-    def tables(self) -> Mapping[str, Node]:
-        """The tables of the test itself come before those of other functions with the same name."""
-        own = {
-            self.source.name(found["name"]): found["value"]
-            for found in self.source.matches(_TABLES, self.root)
-        }
-        return {**self.names.tables, **own}
-
-    def condition(self, branch: Node) -> str:
-        initializer = self.source.of(branch.child_by_field_name("initializer"))
-        condition = super().condition(branch)
-        return f"{initializer}; {condition}" if initializer else condition
-
-    def other(self, node: Node, place: Place) -> bool:
-        """A case of a switch is a branch."""
-        if node.type != "expression_case":
-            return False
-        value = self.source.of(node.child_by_field_name("value"))
-        switched = node.parent.child_by_field_name("value") if node.parent is not None else None
-        condition = f"{self.source.of(switched)} == {value}" if switched is not None else value
-        self.block(node, place.under(condition, truth(condition)))
-        return True
-
-    def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
-        last, given = links[-1], links[-1].arguments
-        if given is None:
-            return False
-        tester = len(links) > 1 and (links[-2].name in self.names.testers or links[-2].name == "T")
-        if tester and last.name == "Run" and self._subtest(given, place):
-            return True
-        line, text = self.source.line(node), self.source.of(node)
-        if tester and last.name in _SKIPS:
-            self.skip(f"{dotted(list(links))}", node, place)
-        elif (tester and last.name in _FAILING) or (last.name == "panic" and place.condition):
-            self.check(failing(text, place.condition, line), place)
-        elif len(links) > 1 and links[-2].name in self.names.asserters and last.name[:1].isupper():
-            given = given[1:] if given and self._is_tester(given[0]) else given
-            self.check(asserted(self.source, text, last.name, given, line), place)
-        elif links[0].name in {"Expect", "Ω", "Eventually", "Consistently"} and links[0].arguments:
-            self.check(expected(self.source, text, links, line), place)
-        else:
-            self._helped(links, text, line, place)
-        return False
-
-    def _helped(self, links: Sequence[Link], text: str, line: int, place: Place) -> None:
-        """The call of a helper, which takes `t`."""
-        name, given = links[-1].name, links[-1].arguments or ()
-        if not given or not self._is_tester(given[0]) or name in _NO_HELPERS:
-            return
-        for skip in self.skipping.get(name, ()):
-            self.skip(f"{name}'s {skip.text}", links[-1].node, place)
-        check = Check(text, self.source.of(given[1]) if len(given) > 1 else text, EXACT, line)
-        if name in self.helpers:
-            self.helper(name, check, place)
-        elif len(links) == 1 or _NAMED_CHECK.search(name):
-            self.check(check, place)
-
-    def _is_tester(self, argument: Node) -> bool:
-        text = self.source.of(argument)
-        return text in self.names.testers or text.endswith(".T()")
-
-    def _subtest(self, given: Sequence[Node], place: Place) -> bool:
-        """A subtest with a literal title is a test of its own."""
-        literal = {"interpreted_string_literal", "raw_string_literal"}
-        if len(given) != 2 or given[0].type not in literal or given[1].type not in FUNCTIONS:
-            return False
-        if place.kind != "unreachable":
-            name = f"{self.name}/{self.source.title(given[0])}"
-            body = _Body(self.source, given[1], self.helpers, self.names, name, self.skipping)
-            if place.condition and place.truth not in {ALWAYS, NEVER}:
-                condition = f"its condition `{place.condition}`"
-                body.outer.append(Skip(condition, self.source.line(given[0]), place.truth != ELSEWHERE))
-            self.subtests.append((body, given[1]))
-        return True
 
 
 LANGUAGE = Language("Go", lambda path: path.endswith("_test.go"), collects, read)

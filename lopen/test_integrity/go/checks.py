@@ -16,12 +16,37 @@ if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 _TESTIFY = ranks(
-    exact="Equal Equalf Exactly EqualError EqualValues ErrorIs JSONEq Nil Empty Equals Zero DeepEqual",
-    close="Len InDelta InEpsilon ElementsMatch WithinDuration ErrorContains ErrorAs",
-    loose="NoError Error True False NotEqual NotContains NotEmpty NotZero IsType Panics",
+    exact="Equal Exactly EqualError EqualValues EqualExportedValues ErrorIs JSONEq YAMLEq Nil Empty Equals Zero "
+    "DeepEqual Same PanicsWithValue PanicsWithError Cmp",
+    close="Len InDelta InDeltaSlice InDeltaMapValues InEpsilon ElementsMatch WithinDuration ErrorContains ErrorAs",
+    partial="Contains Subset Regexp Greater GreaterOrEqual Less LessOrEqual Positive Negative HTTPStatusCode",
+    loose="NoError Error True False NotEqual NotEqualValues NotContains NotEmpty NotZero NotSame NotErrorIs NotSubset "
+    "IsType Implements Panics Condition Eventually Never NoErr Err",
     present="NotNil NotPanics",
 )
+_MATCHERS = ranks(  # of gomega, quicktest and gocheck
+    exact="Equal BeEquivalentTo BeIdenticalTo MatchError BeNil BeEmpty BeZero MatchJSON MatchYAML MatchXML HaveExactElements "
+    "HaveValue Equals DeepEquals CmpEquals ErrorIs ErrorMatches Matches JSONEquals CodecEquals ContentEquals IsNil "
+    "PanicMatches",
+    close="HaveLen ConsistOf BeNumerically BeTemporally HaveEach HasLen ErrorAs",
+    partial="ContainElement ContainElements ContainSubstring HaveKey HaveKeyWithValue HavePrefix HaveSuffix HaveField "
+    "MatchRegexp MatchFields SatisfyAll And Contains Satisfies Any All WithTransform Receive",
+    loose="BeTrue BeFalse BeTrueBecause BeFalseBecause BeAssignableToTypeOf HaveOccurred Or SatisfyAny Panic PanicWith "
+    "Succeed BeElementOf BeClosed IsTrue IsFalse Implements",
+    present="IsNotNil NotNil",
+)
 _GOMEGA = re.compile(r"^(?:To|ToNot|NotTo|Should|ShouldNot)$")
+_NEGATED = frozenset({"ToNot", "NotTo", "ShouldNot"})
+_BOOLEAN = frozenset({"true", "false"})
+_AN_ERROR = re.compile(r"(?:^|\.|\b)\w*[eE]rr(?:or)?\w*(?:\(\))?$")
+_COUNTED = frozenset({"Times", "Once", "Twice", "MinTimes", "MaxTimes"})
+_UNCOUNTED = frozenset({"AnyTimes", "Maybe"})
+
+
+def is_assertion(name: str) -> bool:
+    """Return True if an assertion library, or a checker of one, has a function of this name."""
+    plain = name.removesuffix("f")
+    return name in {"Assert", "Check", "That"} or name in _TESTIFY or plain in _TESTIFY
 
 
 def failing(text: str, condition: str, line: int) -> Check:
@@ -33,7 +58,8 @@ def failing(text: str, condition: str, line: int) -> Check:
     if same and {same[1], same[2]} == {same[3], same[4]}:
         return Check(condition, asked, 0, line, "vacuous")
     subject, rank = _subject_and_rank(asked)
-    return Check(condition, subject, rank, line)
+    bounded = _split(asked)[1] in {"<", ">", "<=", ">="}
+    return Check(f"not ({condition})" if bounded else condition, subject, rank, line)
 
 
 def _subject_and_rank(condition: str) -> tuple[str, int]:
@@ -65,26 +91,88 @@ def _split(condition: str) -> tuple[str, str, str]:
 def asserted(source: ParsedFile, text: str, name: str, given: Sequence[Node], line: int) -> Check:
     """An assertion of testify or of a library like it; `given` are its arguments without `t`."""
     arguments = [source.of(argument) for argument in given]
-    equal = name in {"Equal", "Equalf", "Exactly", "EqualValues"} and len(arguments) > 1
+    name = name if name in _TESTIFY else name.removesuffix("f")
+    if name in {"Assert", "Check", "That"} and len(given) > 1:
+        subject = arguments[0]
+        return Check(text, _bare(subject), _matched(arguments[1], subject), line)
+    equal = name in {"Equal", "Exactly", "EqualValues", "Equals"} and len(arguments) > 1
     same = equal and always_equal(arguments[0], arguments[1])
-    true = name in {"True", "Truef"} and bool(arguments) and always_true(arguments[0])
+    true = name == "True" and bool(arguments) and always_true(arguments[0])
     false = name == "False" and arguments[:1] == ["false"]
     if same or true or false:
         return Check(text, "", 0, line, "vacuous")
-    subject = arguments[1] if equal else arguments[0] if arguments else ""
-    rank = PRESENT if equal and arguments[0] == arguments[1] else _TESTIFY.get(name, PARTIAL)
-    if equal and re.search(r"^len\(|\.(?:Len|Size|Count)\(\)$", subject):
-        rank = min(rank, CLOSE)
-    return Check(text, subject, rank, line)
+    if equal:
+        return _equal(text, arguments, line)
+    subject = arguments[0] if arguments else ""
+    rank = _TESTIFY.get(name, PARTIAL)
+    if name in {"True", "False"} and subject:
+        asked = f"not ({subject})" if name == "True" else subject
+        subject, rank = _subject_and_rank(asked)
+        subject = subject.removeprefix("not (").removesuffix(")") if subject.startswith("not (") else subject
+    if name == "Nil" and _AN_ERROR.search(subject):
+        rank = LOOSE
+    return Check(text, _bare(subject), rank, line)
+
+
+def _equal(text: str, arguments: Sequence[str], line: int) -> Check:
+    """An equality: with itself, with a boolean or with nil it says less than with another value."""
+    wanted, subject = arguments[:2]
+    if subject in {*_BOOLEAN, "nil"} or _is_plain(subject) > _is_plain(wanted):
+        wanted, subject = subject, wanted
+    if wanted == subject:
+        return Check(text, subject, PRESENT, line)
+    if wanted in _BOOLEAN or (wanted == "nil" and _AN_ERROR.search(subject)):
+        return Check(text, _bare(subject), LOOSE, line)
+    counts = re.search(r"^len\(|\.(?:Len|Size|Count)\(\)$", subject)
+    return Check(text, _bare(subject), CLOSE if counts else EXACT, line)
+
+
+def _is_plain(text: str) -> bool:
+    return bool(re.match(r"[\d\"`'-]", text))
+
+
+def _bare(subject: str) -> str:
+    """A subject without what asks for its length."""
+    found = re.match(r"^len\((.*)\)$", subject, re.DOTALL)
+    return found[1] if found else subject
+
+
+def _matched(matcher: str, subject: str) -> int:
+    """How much a matcher pins down, by its name; one in `Not(…)` says little."""
+    found = re.match(r"^(?:\w+\.)?(\w+)\b(?:\((.*)\))?", matcher, re.DOTALL)
+    name, given = (found[1], found[2] or "") if found else ("", "")
+    if name == "Not":
+        return PRESENT if re.search(r"\b(?:BeNil|BeEmpty|BeZero|IsNil)\b", given) else LOOSE
+    rank = _MATCHERS.get(name, PARTIAL)
+    if given in _BOOLEAN or (name in {"BeNil", "IsNil"} and _AN_ERROR.search(subject)):
+        return LOOSE
+    return min(rank, CLOSE) if subject.startswith("len(") else rank
 
 
 def expected(source: ParsedFile, text: str, links: Sequence[Link], line: int) -> Check:
     """An expectation of gomega; one without a matcher asserts nothing."""
     given = links[0].arguments or ()
     subject = source.of(given[0]) if given else ""
-    if not any(_GOMEGA.match(link.name) and link.arguments for link in links[1:]):
+    asks = next((link for link in links[1:] if _GOMEGA.match(link.name) and link.arguments), None)
+    if asks is None or not asks.arguments:
         return Check(text, subject, 0, line, "vacuous")
-    return Check(text, subject, PARTIAL, line)
+    matcher = source.of(asks.arguments[0])
+    matcher = f"Not({matcher})" if asks.name in _NEGATED else matcher
+    return Check(text, _bare(subject), _matched(matcher, subject), line)
+
+
+def mocked(text: str, links: Sequence[Link], line: int) -> Check | None:
+    """What a mock of gomock or testify expects to be called, where it says how often."""
+    names = [link.name for link in links]
+    at = names.index("EXPECT") + 1 if "EXPECT" in names[:-1] else names.index("On") if "On" in names else -1
+    if at < 1 or at >= len(links):
+        return None
+    subject = (
+        f"the calls of {text.partition('(')[0]} {links[at].name}" if "EXPECT" in names else text.split(",")[0]
+    )
+    if _UNCOUNTED & set(names) or "MinTimes(0)" in text:
+        return Check(text, subject, PRESENT, line)
+    return Check(text, subject, EXACT, line) if _COUNTED & set(names) else None
 
 
 class _Main(Flow):

@@ -1,0 +1,167 @@
+"""The walk through a Go test, a subtest or a helper: assertions, skips, subtests, calls of helpers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
+from lopen.test_integrity.flow import Flow, Helpers
+from lopen.test_integrity.go.checks import asserted, expected, failing, is_assertion, mocked
+from lopen.test_integrity.place import Place
+from lopen.test_integrity.suite import EXACT, Check, Skip
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, dotted
+
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
+
+_FAILING = frozenset({"Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow"})
+_SKIPS = frozenset({"Skip", "Skipf", "SkipNow"})
+_USUAL_NAMES = frozenset({"must", "qt", "td", "is", "c", "s", "suite", "a", "r", "ts"})
+_EXPECTING = frozenset({"Expect", "Ω", "Eventually", "Consistently"})
+_WAITS = re.compile(rb"<-|\bselect\b|Wait|Sleep\(|Eventually|\.Join|Close\(|Stop\(|Shutdown\(")
+_NAMED_CHECK = re.compile(r"assert|require|check|expect|equal|verify|compare", re.IGNORECASE)
+_NO_HELPERS = frozenset({"Run", "append", "len", "panic", "print", "New", "require", "assert", "func"})
+TABLES = """
+(short_var_declaration left: (expression_list . (identifier) @name .) right: (expression_list . (composite_literal) @value .))
+(var_spec name: (identifier) @name value: (expression_list . (composite_literal) @value .))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a file's names stand for: testing's `t`, assertion libraries, tables."""
+
+    testers: frozenset[str]
+    asserters: frozenset[str]
+    tables: Mapping[str, Node]
+
+
+class GoBody(Flow):
+    """The walk through a test, a subtest or a helper."""
+
+    guards = False
+
+    def __init__(
+        self,
+        source: ParsedFile,
+        root: Node,
+        helpers: Helpers,
+        names: Names,
+        name: str,
+        skipping: Mapping[str, Sequence[Skip]] | None = None,
+    ) -> None:
+        super().__init__(source, root, helpers)
+        self.names = names
+        self.name = name
+        self.skipping = skipping or {}
+        self.outer: list[Skip] = []
+        self.subtests: list[tuple[GoBody, Node]] = []
+
+    def tables(self) -> Mapping[str, Node]:
+        """The tables of the test itself come before those of other functions with the same name."""
+        own = {
+            self.source.name(found["name"]): found["value"]
+            for found in self.source.matches(TABLES, self.root)
+        }
+        return {**self.names.tables, **own}
+
+    def condition(self, branch: Node) -> str:
+        initializer = self.source.of(branch.child_by_field_name("initializer"))
+        condition = super().condition(branch)
+        return f"{initializer}; {condition}" if initializer else condition
+
+    def other(self, node: Node, place: Place) -> bool:
+        """A case of a switch is a branch; a deferred function may end a panic without failing the test."""
+        if node.type == "defer_statement":
+            before = len(self.checks)
+            self.block(node, place)
+            code = self.source.code[node.start_byte : node.end_byte]
+            if b"recover()" in code and len(self.checks) == before and place.kind == "real":
+                self.skips.append(
+                    Skip("a deferred recover() that fails nothing", self.source.line(node), False)
+                )
+            return True
+        if node.type != "expression_case":
+            return False
+        value = self.source.of(node.child_by_field_name("value"))
+        switched = node.parent.child_by_field_name("value") if node.parent is not None else None
+        condition = f"{self.source.of(switched)} == {value}" if switched is not None else value
+        self.block(node, place.under(condition, truth(condition)))
+        return True
+
+    def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
+        last, given = links[-1], links[-1].arguments
+        if given is None:
+            return False
+        tester = len(links) > 1 and (links[-2].name in self.names.testers or links[-2].name == "T")
+        if tester and last.name == "Run" and self._subtest(given, place):
+            return True
+        line, text = self.source.line(node), self.source.of(node)
+        if tester and last.name in _SKIPS:
+            self.skip(f"{dotted(list(links))}", node, place)
+        elif (tester and last.name in _FAILING) or (last.name == "panic" and place.condition):
+            self.check(failing(text, place.condition, line), place)
+        elif self._asserts(links):
+            given = given[1:] if given and self._is_tester(given[0]) else given
+            self.check(asserted(self.source, text, last.name, given, line), place)
+        elif (
+            at := next((i for i, each in enumerate(links[:2]) if each.name in _EXPECTING), None)
+        ) is not None:
+            if links[at].arguments:
+                self.check(expected(self.source, text, links[at:], line), place)
+        elif (calls := mocked(text, links, line)) is not None:
+            self.check(calls, place)
+        else:
+            self._helped(links, text, line, place)
+        return False
+
+    def callback(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
+        """`go func() {…}()`: its failures count only if something waits for it."""
+        parent = node.parent.parent if node.parent is not None else None
+        if index or parent is None or parent.type != "go_statement":
+            return place
+        inner = _WAITS.search(self.source.code, node.end_byte, self.root.end_byte)
+        return place if inner else place.worse("unawaited")
+
+    def _asserts(self, links: Sequence[Link]) -> bool:
+        """Return True for a method of an assertion library, or of what is usually called like one."""
+        if len(links) < 2 or not links[-1].name[:1].isupper() or not links[-1].arguments:
+            return False
+        owner, name = links[-2].name, links[-1].name
+        return (owner in self.names.asserters and name != "New") or (
+            owner in _USUAL_NAMES and is_assertion(name)
+        )
+
+    def _helped(self, links: Sequence[Link], text: str, line: int, place: Place) -> None:
+        """The call of a helper, which takes `t`."""
+        name, given = links[-1].name, links[-1].arguments or ()
+        if not given or not self._is_tester(given[0]) or name in _NO_HELPERS:
+            return
+        for skip in self.skipping.get(name, ()):
+            self.skip(f"{name}'s {skip.text}", links[-1].node, place)
+        check = Check(text, self.source.of(given[1]) if len(given) > 1 else text, EXACT, line)
+        if name in self.helpers:
+            self.helper(name, check, place)
+        elif len(links) == 1 or _NAMED_CHECK.search(name):
+            self.check(check, place)
+
+    def _is_tester(self, argument: Node) -> bool:
+        text = self.source.of(argument)
+        return text in self.names.testers or text.endswith(".T()")
+
+    def _subtest(self, given: Sequence[Node], place: Place) -> bool:
+        """A subtest with a literal title is a test of its own."""
+        literal = {"interpreted_string_literal", "raw_string_literal"}
+        if len(given) != 2 or given[0].type not in literal or given[1].type not in FUNCTIONS:
+            return False
+        if place.kind != "unreachable":
+            name = f"{self.name}/{self.source.title(given[0])}"
+            body = GoBody(self.source, given[1], self.helpers, self.names, name, self.skipping)
+            if place.condition and place.truth not in {ALWAYS, NEVER}:
+                condition = f"its condition `{place.condition}`"
+                body.outer.append(Skip(condition, self.source.line(given[0]), place.truth != ELSEWHERE))
+            self.subtests.append((body, given[1]))
+        return True
