@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -162,7 +163,7 @@ def _never_failing(gained: Sequence[Located]) -> Iterator[Finding]:
 
 def _may_run(skip: Skip) -> bool:
     """Return True if a skip asks for something first."""
-    return " if " in skip.text or "importorskip" in skip.text
+    return bool(re.search(r" if |importorskip|^@(?:En|Dis)abled(?:On|If|For)", skip.text))
 
 
 def _narrowed(change: Change) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 # In this order "and" is the smaller one, "or" the larger one, and "not" is `ALWAYS - truth`.
 NEVER = 0
@@ -49,12 +49,20 @@ def truth(condition: str, atom: Atom | None = None, depth: int = 0) -> int:
     for words, choose in ((("||", "or"), max), (("&&", "and"), min)):
         parts = list(_split(text, words))
         if len(parts) > 1:
+            if _contradict(parts):
+                return choose(ALWAYS, NEVER)
             return choose(truth(part, atom, depth + 1) for part in parts)
     if text.startswith("!") and not text.startswith("!="):
         return ALWAYS - truth(text[1:], atom, depth + 1)
     if text.startswith("not "):
         return ALWAYS - truth(text[4:], atom, depth + 1)
     return (atom or _atom)(text)
+
+
+def _contradict(parts: Sequence[str]) -> bool:
+    """Return True if one part is the other's opposite: `a` and `!a`, `a == b` and `a != b`."""
+    told = {"".join(_stripped(part).split()) for part in parts}
+    return any(f"!{part}" in told or ("==" in part and part.replace("==", "!=", 1) in told) for part in told)
 
 
 def _stripped(condition: str) -> str:

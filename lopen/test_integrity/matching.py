@@ -70,6 +70,15 @@ class _Pairing:
             one, other, self.removed
         )
 
+    def pair_renamed(self) -> None:
+        """Pair each lost test with a new one that is the same but for the new names of what was removed."""
+        for located in list(self.lost) if self.removed else ():
+            found = next((new for new in self.gained if _same_but_for(self.removed, located, new)), None)
+            if found is not None:
+                self.lost.remove(located)
+                self.gained.remove(found)
+                self.pairs.append((located, found))
+
     def pair_similar(self) -> None:
         """Pair each lost test with the most similar new one, where that is similar enough."""
         if len(self.lost) * len(self.gained) > _MAX_COMPARED:
@@ -93,6 +102,7 @@ def match_cases(
     pairing.pair_by("name", related=True)
     pairing.pair_by("path", "short", related=True)
     pairing.pair_by("short", related=True)
+    pairing.pair_renamed()
     pairing.pair_similar()
     lost = [located for located in pairing.lost if not _taken_up(located, pairing)]
     return Matched(tuple(pairing.pairs), tuple(lost), tuple(pairing.gained))
@@ -108,6 +118,16 @@ def _similarity(one: Located, other: Located) -> float:
     a, b = _WORD.findall(one.case.body), _WORD.findall(other.case.body)
     matcher = SequenceMatcher(None, a, b, autojunk=False)
     return matcher.ratio() if matcher.real_quick_ratio() >= SIMILAR else 0.0
+
+
+def _same_but_for(removed: frozenset[str], one: Located, other: Located) -> bool:
+    """Return True if only names differ, a removed one among them, and each always has the same new name."""
+    a, b = _WORD.findall(one.case.body), _WORD.findall(other.case.body)
+    if len(a) != len(b):
+        return False
+    named = {(old, new) for old, new in zip(a, b, strict=True) if old != new}
+    olds, news = {old for old, _ in named}, {new for _, new in named}
+    return bool(olds & removed) and len(olds) == len(news) == len(named) and all(map(_NAME.match, news))
 
 
 def _rewritten(one: Located, other: Located, removed: frozenset[str]) -> bool:
@@ -136,12 +156,18 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
     if not any(_NAME.match(token) for token in wanted):
         return False  # numbers alone are found anywhere
     wholes = [check.tokens - COMMON for check in located.case.real]
-    if all(any(whole <= new.case.tokens for new in pairing.gained) for whole in wholes):
+    if all(any(_says(new.case, whole) for new in pairing.gained) for whole in wholes):
         return True
     return any(
-        wanted <= new.case.tokens and not wanted <= old.case.tokens and _is_grown(old.case, new.case)
+        _says(new.case, wanted) and not wanted <= old.case.tokens and _is_grown(old.case, new.case)
         for old, new in pairing.pairs
     )
+
+
+def _says(case: Case, wanted: frozenset[str]) -> bool:
+    """Return True if a case has all these names and literals; in a table a literal may be part of a string."""
+    parts = [re.findall(r"\w+", word) for word in wanted - case.tokens]
+    return all(words and case.tokens.issuperset(words) for words in parts)
 
 
 def _is_grown(old: Case, new: Case) -> bool:

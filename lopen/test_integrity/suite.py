@@ -34,13 +34,17 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An assertion. `subject` is what is checked, `rank` how much it pins down (`EXACT` … `PRESENT`)."""
+    """An assertion. `subject` is what is checked, `rank` how much it pins down (`EXACT` … `PRESENT`).
+
+    `slack` is how far what is checked may be off, in the unit of the assertion (None: it is not said as a number).
+    """
 
     text: str
     subject: str
     rank: int
     line: int
     kind: Kind = "real"
+    slack: float | None = None
 
     @property
     def tokens(self) -> frozenset[str]:
@@ -68,6 +72,7 @@ class Case:
 
     `rows` counts the cases of a table or parametrisation (None: it has none). `empty`: it does nothing at all.
     `support`: no test but a function that tests call; it may go, but not go on being called and check nothing.
+    `given` is the text of the fixtures that it uses: what it says it may say there.
     `turned`: the mark by which the test passes only where something in it fails (`#[should_panic]`).
     """
 
@@ -80,6 +85,7 @@ class Case:
     empty: bool = False
     support: bool = False
     turned: str = ""
+    given: str = ""
 
     @property
     def short(self) -> str:
@@ -94,7 +100,8 @@ class Case:
     @property
     def tokens(self) -> frozenset[str]:
         """Names and literals in all of it, and the words of its strings: a table's rows may be strings."""
-        return tokens(self.body) | frozenset(re.findall(r"\w+", self.body))
+        text = f"{self.body} {self.given}" if self.given else self.body
+        return tokens(text) | frozenset(re.findall(r"\w+", text))
 
 
 @dataclass(frozen=True, slots=True)

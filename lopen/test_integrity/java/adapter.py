@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.flow import Helpers
-from lopen.test_integrity.java.checks import JavaBody, exception_rank, helper_checks
+from lopen.test_integrity.java.checks import JavaBody, helper_checks
+from lopen.test_integrity.java.ranks import exception_rank
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Case, Check, Language, Skip, Suite, numbered, support_cases
 from lopen.test_integrity.syntax import COMMENTS, ParsedFile, parsed_file
@@ -25,6 +26,11 @@ _SETTING_UP = frozenset(
     {"Before", "BeforeEach", "BeforeAll", "BeforeClass", "BeforeMethod", "BeforeTest", "BeforeSuite"}
 )
 _TABLES = frozenset({"CsvSource", "ValueSource", "EnumSource"})
+_FIXED_ROWS = {"NullSource": 1, "EmptySource": 1, "NullAndEmptySource": 2}
+_SOURCE = re.compile(r"^\w+Source$")
+_ELSEWHERE = re.compile(
+    r"(?:^|/)src/(?!main/|\w*(?:[tT]est|[sS]pec|[iI]ntegration|[fF]unctional|e2e|IT)\w*/|it/)\w+/(?:java|kotlin)/"
+)
 _CONDITIONAL = re.compile(r"^(?:Disabled|Enabled)(?:On|If|For)\w*$")
 _TURNED = re.compile(
     r"\bexpected\s*=\s*(?:[\w.]+\.)?(?:AssertionError|ComparisonFailure|Throwable|Error)\.class"
@@ -39,6 +45,11 @@ def covers(path: str) -> bool:
     return path.endswith(".java") and bool(_PATH.search(path))
 
 
+def collects(path: str) -> bool:
+    """Return True unless a path lies in a source set that holds no tests."""
+    return covers(path) and not _ELSEWHERE.search(path)
+
+
 @dataclass(frozen=True, slots=True)
 class _Annotation:
     """An annotation: its last name, its arguments as text, its node."""
@@ -50,11 +61,16 @@ class _Annotation:
 
 @dataclass(slots=True)
 class _Class:
-    """A class: its name and those of the classes around it, what it extends, and what keeps its tests from running."""
+    """A class: its name and those of the classes around it, what it extends, and what keeps its tests from running.
+
+    `alone` holds unless another class extends it. `given` are its fields and what it sets up, as text.
+    """
 
     names: tuple[str, ...]
     parents: tuple[str, ...]
     skips: list[Skip] = field(default_factory=list)
+    alone: list[Skip] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)
     methods: list[Node] = field(default_factory=list)
 
 
@@ -65,7 +81,11 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; methods that assert, in whichever of the files, count where they are called."""
     parsed = {path: _File(parsed_file(text, "java")) for path, text in files.items()}
     helpers = {name: checks for file in parsed.values() for name, checks in file.helpers.items()}
-    marks = {owner.names[-1]: owner.skips for file in parsed.values() for owner in file.classes}
+    classes = [owner for file in parsed.values() for owner in file.classes]
+    extended = {parent for owner in classes for parent in owner.parents}
+    for owner in classes:
+        owner.skips += owner.alone if owner.names[-1] not in extended else ()
+    marks = {owner.names[-1]: owner.skips for owner in classes}
     return {path: file.suite(helpers, marks) for path, file in parsed.items()}
 
 
@@ -77,6 +97,7 @@ class _File:
         self.named = {source.name(f["name"]): f["value"] for f in source.matches(_FIELDS)}
         self.helpers = dict(helper_checks(source, self.named))
         self.classes: list[_Class] = []
+        self.jupiter = b"org.junit.jupiter" in source.text
         self._collect(source.root, ())
 
     def _collect(self, body: Node, names: tuple[str, ...]) -> None:
@@ -94,14 +115,32 @@ class _File:
         name = source.name(node.child_by_field_name("name"))
         owner = _Class((*names, name), (parent,) if parent else ())
         owner.skips += [s for annotation in self.annotations(node) for s in self._skips(annotation)]
+        owner.alone += self._not_discovered(node, name, names)
         for member in body.named_children:
             if member.type == "static_initializer":
                 owner.skips += self._body(member, {}).skips
+            elif member.type == "field_declaration":
+                owner.given.append(source.of(member))
             elif member.type == "method_declaration":
                 owner.methods.append(member)
                 if any(each.name in _SETTING_UP for each in self.annotations(member)):
                     owner.skips += self._set_up(member)
+                    owner.given.append(source.of(member))
         return owner
+
+    def _not_discovered(self, node: Node, name: str, around: Sequence[str]) -> Iterator[Skip]:
+        """Yield why a class by itself is none of those that the runner makes."""
+        if node.type != "class_declaration":
+            return
+        said, line = self._modifiers(node), self.source.line(node)
+        if "abstract" in said:
+            yield Skip(f"abstract class {name}", line, certain=False)
+        elif around and self.jupiter and not {"static", "@Nested"} & said:
+            yield Skip(f"class {name} without @Nested", line)
+
+    def _modifiers(self, node: Node) -> set[str]:
+        found = [child for child in node.named_children if child.type == "modifiers"]
+        return set(self.source.of(found[0]).replace("(", " (").split()) if found else set()
 
     def _set_up(self, method: Node) -> Iterator[Skip]:
         name = self.source.name(method.child_by_field_name("name"))
@@ -166,6 +205,7 @@ class _File:
             if each.name == "Test" and (found := _EXPECTED.search(each.arguments))
         ]
         own = [skip for each in run for skip in self._skips(each)]
+        own += [Skip(f"{word} method", line) for word in sorted({"private"} & self._modifiers(method))]
         rows = self._rows(run)
         return Case(
             "::".join([*owner.names, source.name(name)]),
@@ -178,21 +218,32 @@ class _File:
             turned=next(
                 (f"@Test({a.arguments})" for a in run if a.name == "Test" and _TURNED.search(a.arguments)), ""
             ),
+            given=" ".join(owner.given),
         )
 
     def _rows(self, run: Sequence[_Annotation]) -> int | None:
-        """The rows that annotations spell out, or that the method which they name lists."""
+        """The rows that annotations spell out, or that the method which they name lists; None where one does not."""
+        provider = self._provider(run)
+        counts = [self._listed(provider)] if provider is not None else []
         for each in run:
             if each.name == "RepeatedTest" and (times := re.search(r"\d+", each.arguments)):
-                return int(times[0])
-            lists = self.source.find("(element_value_array_initializer) @list", "list", each.node)
-            if each.name in _TABLES:
-                block = re.search(r'textBlock = """(.*)"""', self.source.name(each.node), re.DOTALL)
-                if block:
-                    return len([line for line in block[1].splitlines() if line.strip()])
-                return len([c for c in lists[0].named_children if c.type not in COMMENTS]) if lists else 1
-        provider = self._provider(run)
-        return self._listed(provider) if provider is not None else None
+                counts.append(int(times[0]))
+            elif _SOURCE.match(each.name) and (provider is None or each.name != "MethodSource"):
+                counts.append(_FIXED_ROWS.get(each.name) or self._spelled_out(each))
+        known = [count for count in counts if count is not None]
+        return sum(known) if known and len(known) == len(counts) else None
+
+    def _spelled_out(self, each: _Annotation) -> int | None:
+        """The rows in an annotation."""
+        if each.name not in _TABLES or (each.name == "EnumSource" and "names" not in each.arguments):
+            return None
+        if "EXCLUDE" in each.arguments:
+            return None
+        if block := re.search(r'textBlock = """(.*)"""', self.source.name(each.node), re.DOTALL):
+            lines = [line for line in block[1].splitlines() if line.strip() and line.strip()[0] != "#"]
+            return len(lines) - bool(re.search(r"useHeadersInDisplayName = true", each.arguments))
+        lists = self.source.find("(element_value_array_initializer) @list", "list", each.node)
+        return len([c for c in lists[0].named_children if c.type not in COMMENTS]) if lists else 1
 
     def _provider_text(self, run: Sequence[_Annotation]) -> str:
         provider = self._provider(run)
@@ -234,4 +285,4 @@ def _is_foreign(annotation: _Annotation) -> bool:
     return bool(_FOREIGN.search(annotation.arguments)) and "LINUX" not in annotation.arguments
 
 
-LANGUAGE = Language("Java", covers, covers, read)
+LANGUAGE = Language("Java", covers, collects, read)

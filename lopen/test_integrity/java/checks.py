@@ -7,10 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, is_literal, truth
+from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, truth
 from lopen.test_integrity.flow import Flow, Helpers
+from lopen.test_integrity.java.ranks import (
+    CHAINED,
+    DESCRIBING,
+    RANKS,
+    exception_rank,
+    is_vacuous,
+    matched_rank,
+    slack_of,
+    slack_text,
+    subject_of,
+)
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks
+from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, words
 from lopen.test_integrity.syntax import Link, ParsedFile, dotted, may_fail
 
 if TYPE_CHECKING:
@@ -27,28 +38,10 @@ _SKIPPING = re.compile(
 )
 _SWALLOWING = re.compile(r"\b(?:Throwable|AssertionError|AssertionFailedError|Error)\b")
 _EXITS = frozenset({"System.exit", "Runtime.getRuntime.exit", "Runtime.getRuntime.halt"})
-_RANKS = ranks(
-    exact="assertEquals assertSame assertNull assertArrayEquals assertIterableEquals",
-    close="fail assertLinesMatch assertThrowsExactly assertThrows expectThrows verifyNoMoreInteractions",
-    loose="assertTrue assertFalse assertNotEquals assertNotSame assertInstanceOf",
-    present="assertNotNull assertDoesNotThrow",
-)
-_CHAINED = ranks(
-    exact="isEqualTo isSameAs containsExactly isNull isZero isOne hasMessage isEmpty isTrue isFalse",
-    close="isCloseTo isWithin containsExactlyInAnyOrder hasSize isInstanceOf isExactlyInstanceOf",
-    loose="anySatisfy anyMatch isNotEqualTo isNotEmpty isNotBlank isNotZero doesNotContain",
-    present="isNotNull isPresent isNotSameAs",
-)
-_MATCHERS = ranks(
-    exact="equalTo sameInstance nullValue contains arrayContaining",
-    close="closeTo containsInAnyOrder hasSize arrayContainingInAnyOrder",
-    partial="hasItem hasItems hasEntry hasKey containsString startsWith endsWith matchesPattern greaterThan lessThan",
-    loose="not instanceOf isA any",
-    present="notNullValue anything",
-)
 _EXPECTING = frozenset({"expect", "expectMessage", "expectCause"})  # of JUnit 4's ExpectedException
 _ANY = re.compile(r"\bany(?:String|Int|Long|Double|Boolean|List|Map|Collection|Set)?\(")
-_DESCRIBING = frozenset({"as", "describedAs", "extracting", "withFailMessage", "overridingErrorMessage"})
+_LAZY = words("peek map filter flatMap mapToObj mapToInt mapToLong mapToDouble sorted onEach doOnNext")
+_STREAMS = re.compile(r"^(?:stream|parallelStream|Stream|IntStream|LongStream|DoubleStream|lines)$")
 
 
 class JavaBody(Flow):
@@ -80,7 +73,11 @@ class JavaBody(Flow):
                 self._assume(node, names, link, place)
                 return True
             if _ASSERT.match(link.name) and link.name not in self.helpers:
-                self.asserted(self._asserted(node, link, links[index + 1 :]), links, place)
+                forgotten = index and self._collected_only(links[0].name)
+                inner = place.worse("unawaited" if forgotten else "real")
+                first, *more = self._asserted(node, link, links[index + 1 :])
+                self.asserted(first, links, inner)
+                self.checks += [self.placed(each, inner) for each in more]
                 return True
             if bdd or _MOCK.match(link.name):
                 self.check(self._mocked(node, link), place)
@@ -91,8 +88,9 @@ class JavaBody(Flow):
                 return True
         for link in links:
             if link.arguments is not None and _EXPECT.match(link.name):
+                unread = links[0].name == "StepVerifier" and not re.match(r"verify", links[-1].name)
                 for check in self._responses(node, link):
-                    self.check(check, place)
+                    self.check(check, place.worse("unawaited" if unread else "real"))
         last = links[-1]
         own = len(links) == 1 or (len(links) == 2 and links[0].arguments is None)
         if own and last.arguments is not None and last.name in self.helpers:
@@ -102,6 +100,11 @@ class JavaBody(Flow):
             )
         return False
 
+    def _collected_only(self, name: str) -> bool:
+        """Return True if what this object of soft assertions collects is never told."""
+        code = self.source.span(self.root.start_byte, self.root.end_byte)
+        return f"{name} = new SoftAssertions()" in code and f"{name}.assertAll(" not in code
+
     def _plain(self, node: Node, name: str) -> Check:
         return Check(self.source.of(node), name, PARTIAL, self.source.line(node))
 
@@ -109,7 +112,11 @@ class JavaBody(Flow):
         """A call that Mockito looks for, with arguments that it matches in part or not at all."""
         check = self._plain(node, link.name)
         given = [self.source.of(argument) for argument in link.arguments or ()]
-        if any(re.search(r"\batLeast\(0\)", each) for each in given):
+        alone = node.parent is not None and node.parent.type == "expression_statement"
+        bare = alone and link.name == "verify" and b"org.mockito" in self.source.text and len(given) > 0
+        if any(re.search(r"\batLeast\(0\)", each) for each in given) or (
+            bare and self.source.chain(node)[-1].name == "verify"
+        ):
             return replace(check, rank=0, kind="vacuous")
         return replace(check, rank=LOOSE if _ANY.search(check.text) else PARTIAL)
 
@@ -161,24 +168,63 @@ class JavaBody(Flow):
             expected = self._first(link) if link.name.endswith("Throws") else "Throwable"
             broad = re.search(r"\b(?:Throwable|AssertionError|Error)(?:\.class)?$", expected)
             return place.worse("swallowed" if broad else "real")
+        if (
+            link.name in _LAZY
+            and links[-1].name in _LAZY
+            and any(_STREAMS.match(each.name) for each in links)
+        ):
+            statement = links[-1].node.parent
+            outside = statement.parent if statement is not None else None
+            if outside is not None and outside.type == "expression_statement":
+                return place.worse("unawaited")
+        if any(each.name == "empty" and each.arguments == () for each in links[:index]):
+            return place.worse("unreachable")
         return place
 
-    def _asserted(self, node: Node, link: Link, rest: Sequence[Link]) -> Check:
+    def _asserted(self, node: Node, link: Link, rest: Sequence[Link]) -> list[Check]:
+        """The checks of an assertion: the first, and what a chain says besides of the same subject."""
+        first = self._first_asserted(node, link, rest)
+        if first.kind != "real" or first.subject == "an exception":
+            return [first]
+        first = replace(first, slack=self._slack(link, rest))
+        saying = [
+            each for each in rest if each.name not in DESCRIBING and CHAINED.get(each.name, PARTIAL) > PRESENT
+        ]
+        return [first] + [
+            Check(f"{first.subject}.{self._call_text(each)}", first.subject, rank, first.line)
+            for each in saying[:-1]
+            if link.name == "assertThat" and (rank := CHAINED.get(each.name, PARTIAL))
+        ]
+
+    def _call_text(self, link: Link) -> str:
+        return f"{link.name}({', '.join(self.source.of(each) for each in link.arguments or ())})"
+
+    def _slack(self, link: Link, rest: Sequence[Link]) -> float | None:
+        given = [self.source.of(argument) for argument in link.arguments or ()]
+        text = slack_text(link.name, given, [self._call_text(each) for each in rest])
+        named = self._tables.get(text.rpartition(".")[2])
+        return slack_of(self.source.of(named) if named is not None else text)
+
+    def _first_asserted(self, node: Node, link: Link, rest: Sequence[Link]) -> Check:
         name, arguments = link.name, [self.source.of(argument) for argument in link.arguments or ()]
         text, line = self.source.of(node), self.source.line(node)
         if name == "assertThat" and len(arguments) == 1:
             return self._fluent(text, arguments[0], rest, line)
-        if _is_vacuous(name, arguments):
+        if is_vacuous(name, arguments):
             return Check(text, "", 0, line, "vacuous")
-        subject = _subject(name, arguments)
-        rank = _RANKS.get(name, EXACT)  # a helper with a name of its own is given the benefit of the doubt
+        subject = subject_of(name, arguments)
+        rank = RANKS.get(name, EXACT)  # a helper with a name of its own is given the benefit of the doubt
         if name == "assertThat" and len(arguments) > 1:
-            rank = _matched(arguments[-1])
+            rank = matched_rank(arguments[-1])
         if name == "assertTrue" and re.search(r"\.equals\(|[^=!<>]==[^=]", subject):
             rank = EXACT
         if name in {"assertThrows", "expectThrows", "assertThrowsExactly"} and arguments:
             rank = exception_rank(arguments[0])
-        if name == "assertEquals" and re.search(r"\.(?:size|length|count)\(\)$|\.length$", subject):
+        if (
+            name == "assertEquals"
+            and len(arguments) == 2
+            and re.search(r"\.(?:size|length|count)\(\)$|\.length$", subject)
+        ):
             rank = CLOSE
         if subject == "an exception" and name.startswith("assertThat"):
             rank = self._thrown_rank(link, rest)
@@ -200,7 +246,7 @@ class JavaBody(Flow):
         return max((exception_rank(self._first(each)) for each in typed), default=CLOSE if named else PRESENT)
 
     def _fluent(self, text: str, subject: str, rest: Sequence[Link], line: int) -> Check:
-        found = [_CHAINED.get(link.name, PARTIAL) for link in rest if link.name not in _DESCRIBING]
+        found = [CHAINED.get(link.name, PARTIAL) for link in rest if link.name not in DESCRIBING]
         if not found:
             return Check(text, subject, 0, line, "vacuous")  # assertThat(x) alone asserts nothing
         last = rest[-1]
@@ -215,46 +261,6 @@ class JavaBody(Flow):
         ):
             return Check(text, subject, 0, line, "vacuous")
         return Check(text, subject, max(found), line)
-
-
-def exception_rank(expected: str) -> int:
-    """How much an expected type of exception pins down."""
-    name = expected.removesuffix(".class").rpartition(".")[2]
-    return {"Throwable": PRESENT, "Exception": PRESENT, "RuntimeException": LOOSE, "Error": LOOSE}.get(
-        name, CLOSE
-    )
-
-
-def _matched(matcher: str) -> int:
-    """How much a Hamcrest matcher pins down."""
-    name, _, rest = matcher.partition("(")
-    name = name.rpartition(".")[2]
-    inner = rest.partition("(")[0].rpartition(".")[2]
-    if name == "is" and inner in _MATCHERS:
-        return _matched(rest.removesuffix(")"))
-    return _MATCHERS.get(name, EXACT if name == "is" else PARTIAL)
-
-
-def _subject(name: str, arguments: Sequence[str]) -> str:
-    """What is checked: JUnit puts the expected value first."""
-    if name in {"assertEquals", "assertNotEquals", "assertSame", "assertArrayEquals"} and len(arguments) > 1:
-        return arguments[0] if is_literal(arguments[1]) else arguments[1]
-    if name in {"assertThrows", "expectThrows", "fail"} or re.match(
-        r"assertThat\w*(?:Thrown|Exception)", name
-    ):
-        return "an exception"
-    return arguments[0] if arguments else ""
-
-
-def _is_vacuous(name: str, arguments: Sequence[str]) -> bool:
-    if name == "assertTrue":
-        return any(always_true(argument) for argument in arguments)
-    if name == "assertFalse":
-        return any(truth(argument) == NEVER for argument in arguments)
-    if name in {"assertEquals", "assertSame"} and len(arguments) > 1:
-        return always_equal(arguments[0], arguments[1])
-    literal = len(arguments) == 1 and is_literal(arguments[0]) and arguments[0] != "null"
-    return name == "assertNotNull" and literal
 
 
 def helper_checks(source: ParsedFile, tables: Mapping[str, Node]) -> Iterator[tuple[str, tuple[Check, ...]]]:
