@@ -20,6 +20,7 @@ from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.python.pytest_settings import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
 from lopen.test_integrity.suite import FileChange
+from lopen.test_integrity.workflows import WORKFLOWS, workflow_findings
 
 _CONFIGURED = re.compile(
     r"\b(?P<key>testPathIgnorePatterns|modulePathIgnorePatterns|exclude|ignore|spec|testMatch|testRegex|testNamePattern|grep|fgrep)"
@@ -259,4 +260,18 @@ def configuration_findings(changes: Sequence[FileChange]) -> list[Finding]:
         if pattern.search(change.path.rpartition("/")[2])
         for finding in reader(change)
     ]
-    return [*found, *_doctest_findings(changes)]
+    found += [f for change in changes if WORKFLOWS.search(change.path) for f in workflow_findings(change)]
+    return [*found, *_doctest_findings(changes), *_coverage_findings(changes)]
+
+
+_FLOOR = re.compile(r"\bfail[-_]under[\"']?[ \t]*[= \t][ \t]*[\"']?(\d{1,3})(?!\d)")
+
+
+def _coverage_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
+    """A coverage that the tests must reach, and that is lower in the whole change, or asked for no longer."""
+    ours = [c for c in changes if not c.path.endswith((".py", ".md", ".rst")) and "under" in (c.before or "")]
+    was = {c.path: max(map(int, _FLOOR.findall(c.before or "")), default=0) for c in ours}
+    now = max((int(n) for c in changes for n in _FLOOR.findall(c.after or "")), default=0)
+    for path, floor in was.items():
+        if floor > now:
+            yield Finding("warning", f"the coverage that is asked for falls from {floor} to {now}", path)

@@ -17,11 +17,13 @@ from lopen.test_integrity.named_tests import adapter as named_tests
 from lopen.test_integrity.passed_over import passed_over_findings
 from lopen.test_integrity.python import adapter as python
 from lopen.test_integrity.python import tree as python_tree
+from lopen.test_integrity.python.doctests import doctest_findings
 from lopen.test_integrity.python.hollow_tests import hollow_findings
 from lopen.test_integrity.python.names import module_name
 from lopen.test_integrity.python.pytest_plugins import plugin_findings
 from lopen.test_integrity.python.rebound import rebound_findings
 from lopen.test_integrity.python.replaced_framework import replaced_framework_findings
+from lopen.test_integrity.python.rewritten import rewritten_findings
 from lopen.test_integrity.python.stand_ins import patch_findings, shadowing_findings, stub_findings
 from lopen.test_integrity.replaced_runners import replaced_runner_findings
 from lopen.test_integrity.rust import adapter as rust
@@ -68,7 +70,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += [*plugin_findings(readable), *replaced_runner_findings(readable)]
     findings += shadowing_findings(changes)
     findings += replaced_framework_findings(readable)
-    findings += hollow_findings(readable)
+    findings += [*hollow_findings(readable), *doctest_findings(readable)]
     findings += rebound_findings(readable)
     findings += moved_import_findings(readable)
     findings += passed_over_findings(changes)
@@ -101,6 +103,7 @@ def _stood_in(
     for change, suites in zip(ours, read, strict=True):
         yield from stub_findings(change, suites.before.cases, suites.after.cases, removed)
         yield from patch_findings(change, written)
+        yield from rewritten_findings(change, suites.before.cases, suites.after.cases)
 
 
 def can_be_read(text: str | None) -> bool:

@@ -41,6 +41,10 @@ _SLACKS = (  # the number, and True where it counts decimal places
 )
 _WHOLE_ENUM = re.compile(r"@EnumSource\((?![^)]*\bnames\b)[^)]*\)")
 _PART_OF_ENUM = re.compile(r"@EnumSource\([^)]*\bnames\b[^)]*\)")
+_RETRIED = re.compile(
+    r"@(?:[\w.]*\.)?(?:flaky|retry|rerun\w*|RetryingTest|RepeatedIfExceptionsTest)\b|\b(?:retries|retryTimes)\(\s*[1-9]"
+    r"|[{,]\s*retr(?:y|ies):\s*[1-9]"
+)
 _WHY: dict[Kind, str] = {
     "real": "",
     "vacuous": "what it asserts is always true",
@@ -58,6 +62,9 @@ def weakening_findings(old: Case, new: Case, path: str) -> Iterator[Finding]:
     rows = _fewer_rows(old, new, path)
     if rows is not None:
         yield rows
+    if not _RETRIED.search(old.body) and (retried := _RETRIED.search(new.body)):
+        message = f"test {new.name} passes if one of several tries does: {retried.group().strip('{, ')}"
+        yield Finding("warning", message, path, new.line)
     finding = (
         _turned(old, new, path)
         or _without_checks(old, new, path)

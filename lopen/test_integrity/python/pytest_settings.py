@@ -43,6 +43,8 @@ _NO_TESTS = re.compile(
 )
 _USUAL_FOLDER = re.compile(r"^\.?/?$|\btests?\b|\btesting\b|^src\b|^lib\b")
 
+_ON = (("true",), ("True",), ("1",), ("yes",), ("on",))
+
 Settings = Mapping[str, tuple[str, ...]]
 
 
@@ -56,6 +58,12 @@ def findings(change: FileChange) -> Iterator[Finding]:
     for option in options(after.get("addopts", ())):
         if option not in known:
             yield _error(change, f"pytest now runs with {option}, which leaves tests out")
+    if before.get("xfail_strict") in _ON and after.get("xfail_strict") not in _ON:
+        yield Finding("warning", "tests marked xfail may pass now (xfail_strict)", change.path)
+    if "error" in before.get("filterwarnings", ()) and "error" not in after.get("filterwarnings", ()):
+        yield Finding("warning", "warnings fail no test any more (filterwarnings)", change.path)
+    if _reruns(after) and not _reruns(before):
+        yield Finding("warning", "tests pass if one of several tries does (--reruns)", change.path)
     yield from _narrower_names(change, before, after)
     yield from _fewer_places(change, before, after)
     for folder in set(after.get("norecursedirs", ())) - set(before.get("norecursedirs", ())):
@@ -63,6 +71,13 @@ def findings(change: FileChange) -> Iterator[Finding]:
             yield _error(change, f"pytest no longer looks into {folder}")
         elif not _NO_TESTS.search(folder):
             yield Finding("warning", f"pytest no longer looks into {folder}", change.path)
+
+
+def _reruns(settings: Settings) -> bool:
+    given = (*settings.get("addopts", ()), *(f"--{key}" for key in settings if key in {"reruns", "retries"}))
+    return any(
+        word.startswith(("--reruns", "--retries", "--flake-finder", "--force-flaky")) for word in given
+    )
 
 
 def _narrower_names(change: FileChange, before: Settings, after: Settings) -> Iterator[Finding]:

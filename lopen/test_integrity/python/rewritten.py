@@ -1,0 +1,187 @@
+"""Python tests that were rewritten so that they ask less: the code gives the expected value, what they call is replaced,
+their table is gone, or nothing awaits them any more.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from lopen.oracle.verdict import Finding
+from lopen.test_integrity.python.skips import row_count
+from lopen.test_integrity.python.stand_ins import imported_names, is_code
+from lopen.test_integrity.python.tree import nodes, parsed
+from lopen.test_integrity.suite import EXACT, Case, FileChange, tokens
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_AWAITED = re.compile(r"\b(?:asyncio|anyio|trio|tornado|gen_test|async_test|inlineCallbacks|asynctest)\b")
+_TABLES = re.compile(r"parametrize|given|subTest|expand\b|\bdata\b|params|table|cases")
+
+
+def rewritten_findings(
+    change: FileChange, before: Collection[Case], after: Collection[Case]
+) -> Iterator[Finding]:
+    """Yield a finding for each test of that name on both sides that asks less in one of these ways."""
+    old, new = parsed(change.before or ""), parsed(change.after or "")
+    if old is None or new is None or change.before == change.after:
+        return
+    imports = {name: module for name, module in imported_names(new).items() if is_code(module)}
+    was, now = _functions(old), _functions(new)
+    answers = {case.name: case for case in before if not case.support}
+    for case in after:
+        earlier = answers.get(case.name)
+        if earlier is None or case.body == earlier.body:
+            continue
+        one, other = was.get(case.name), now.get(case.name)
+        if one is None or other is None:
+            continue
+        yield from _computed(change, earlier, case, other, imports)
+        yield from _replaced(change, case.name, one, other, imports)
+        yield from _without_table(change, case.name, one, other)
+    yield from _unawaited(change, was, now, new)
+
+
+def _functions(tree: ast.Module) -> dict[str, Function]:
+    """Return the functions of a file, and of its classes, by the names of tests."""
+    found: dict[str, Function] = {}
+    waiting: list[tuple[str, ast.stmt]] = [("", node) for node in tree.body]
+    while waiting:
+        owner, node = waiting.pop()
+        if isinstance(node, Function):
+            found[owner + node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            waiting += [(f"{owner}{node.name}::", inner) for inner in node.body]
+    return found
+
+
+def _computed(
+    change: FileChange, old: Case, new: Case, function: Function, imports: Mapping[str, str]
+) -> Iterator[Finding]:
+    """A literal that was expected, and is now what the code under test returns."""
+    said = {check.text for check in new.real}
+    values = {c.subject: c.text for c in old.real if c.rank == EXACT and c.text not in said}
+    for check in new.real:
+        earlier = values.get(check.subject)
+        if earlier is None or check.rank != EXACT:
+            continue
+        expected, was = _expected(check.text), _expected(earlier)
+        if expected is None or was is None or _calls(was, imports):
+            continue
+        sources = _calls(_with_locals(expected, function), imports)
+        tested = {imports[n].partition(".")[0] for n in tokens(ast.unparse(function)) & imports.keys()}
+        kept = _constants(_with_locals(expected, function)) & _constants(was)
+        if sources and _constants(was) and not kept and tested & {s.partition(".")[0] for s in sources}:
+            message = f"test {new.name} expects what the code itself returns: `{ast.unparse(expected)[:80]}`"
+            yield Finding("warning", message, change.path, check.line)
+
+
+def _expected(text: str) -> ast.expr | None:
+    """Return the right side of an equality."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    return node.comparators[0] if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) else None
+
+
+def _calls(node: ast.expr, imports: Mapping[str, str]) -> set[str]:
+    """Return the modules of the functions that an expression calls."""
+    roots = (
+        ast.unparse(call.func).partition(".")[0] for call in ast.walk(node) if isinstance(call, ast.Call)
+    )
+    return {imports[root] for root in roots if root in imports and not root[0].isupper()}
+
+
+def _with_locals(node: ast.expr, function: Function) -> ast.expr:
+    """Return what a test's own name was given, instead of the name."""
+    if not isinstance(node, ast.Name):
+        return node
+    given = [
+        each.value
+        for each in function.body
+        if isinstance(each, ast.Assign) and [ast.unparse(target) for target in each.targets] == [node.id]
+    ]
+    return given[-1] if given else node
+
+
+def _constants(node: ast.expr) -> set[str]:
+    return {str(each.value) for each in ast.walk(node) if isinstance(each, ast.Constant)}
+
+
+def _replaced(
+    change: FileChange, name: str, old: Function, new: Function, imports: Mapping[str, str]
+) -> Iterator[Finding]:
+    """What a test called before and calls now, and replaces itself first."""
+    known = {target for target, _ in _patched(old)}
+    called = [call.func for call in ast.walk(old) if isinstance(call, ast.Call)]
+    own = change.path.removesuffix(".py").replace("/", ".")
+    for target, line in _patched(new):
+        if target in known:
+            continue
+        owner, _, last = target.rpartition(".")
+        place = owner.rpartition(".")[2]
+        plain = any(isinstance(f, ast.Name) and f.id == last for f in called) and last in imports
+        member = any(
+            isinstance(f, ast.Attribute)
+            and f.attr == last
+            and place in imports
+            and (place[0].isupper() or ast.unparse(f.value).rpartition(".")[2] == place)
+            for f in called
+        )
+        if member or (plain and (owner == "__name__" or own.endswith(owner))):
+            message = f"test {name} replaces what it tests: {target}"
+            yield Finding("error" if plain else "warning", message, change.path, line)
+
+
+def _patched(function: Function) -> Iterator[tuple[str, int]]:
+    """Yield what a test has replaced for itself, as `owner.name`."""
+    for call in ast.walk(function):
+        if not isinstance(call, ast.Call) or not call.args:
+            continue
+        means = ast.unparse(call.func)
+        match call.args:
+            case [ast.Constant(value=str(target)), *_] if means.endswith(("patch", "setattr")):
+                yield target, call.lineno
+            case [ast.BinOp(left=ast.Name(id="__name__"), right=ast.Constant(value=str(rest))), *_]:
+                yield f"__name__{rest}", call.lineno
+            case [owner, ast.Constant(value=str(attr)), *_] if means.endswith(("patch.object", "setattr")):
+                yield f"{ast.unparse(owner)}.{attr}", call.lineno
+
+
+def _without_table(change: FileChange, name: str, old: Function, new: Function) -> Iterator[Finding]:
+    """A test that ran for each row of a table, or for examples of Hypothesis, and runs once, without its values."""
+    rows = row_count(old, None)
+    marks = [ast.unparse(d) for d in new.decorator_list]
+    if rows is None or rows < 2 or any(map(_TABLES.search, marks)):
+        return
+    given = {a.arg for a in new.args.args} - {a.arg for a in old.args.args}
+    loops = any(isinstance(n, ast.For | ast.While | ast.comprehension) for n in ast.walk(new))
+    values = {v for d in old.decorator_list if _TABLES.search(ast.unparse(d)) for v in _constants(d)}
+    kept = {v for v in values if v in (change.after or "")}
+    if not given and not loops and not _TABLES.search(ast.unparse(new)) and 2 * len(kept) <= len(values):
+        message = f"test {name} runs once where it ran for {rows} rows"
+        yield Finding("warning", message, change.path, new.lineno)
+
+
+def _unawaited(
+    change: FileChange, old: Mapping[str, Function], new: Mapping[str, Function], tree: ast.Module
+) -> Iterator[Finding]:
+    """A coroutine that lost the mark by which it is awaited, where other tests of the file need theirs."""
+    marks = [
+        ast.unparse(node)
+        for node in nodes(tree)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    marks += [ast.unparse(d) for n in nodes(tree) if isinstance(n, ast.ClassDef) for d in n.decorator_list]
+    if any(map(_AWAITED.search, marks)) or not any(map(_is_awaited, new.values())):
+        return
+    for name, function in new.items():
+        lost = name in old and _is_awaited(old[name]) and not _is_awaited(function)
+        if isinstance(function, ast.AsyncFunctionDef) and lost:
+            message = f"test {name} lost the mark by which its coroutine is awaited"
+            yield Finding("warning", message, change.path, function.lineno)
+
+
+def _is_awaited(function: Function) -> bool:
+    return any(_AWAITED.search(ast.unparse(d)) for d in function.decorator_list)
