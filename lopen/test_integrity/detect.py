@@ -11,6 +11,7 @@ from lopen.test_integrity.configuration import configuration_findings
 from lopen.test_integrity.go import adapter as go
 from lopen.test_integrity.java import adapter as java
 from lopen.test_integrity.javascript import adapter as javascript
+from lopen.test_integrity.javascript.silencing import silencing_findings
 from lopen.test_integrity.local_stand_ins import local_stand_in_findings
 from lopen.test_integrity.moved_imports import moved_import_findings
 from lopen.test_integrity.named_tests import adapter as named_tests
@@ -73,6 +74,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += [*hollow_findings(readable), *doctest_findings(readable)]
     findings += rebound_findings(readable)
     findings += moved_import_findings(readable)
+    findings += silencing_findings(readable)
     findings += passed_over_findings(changes)
     tests = frozenset(c.path for c in changes if looks_like_test(c.path))
     findings += under_test_findings(readable, tests)

@@ -80,7 +80,7 @@ _RULES = (
         "jest now finds modules by",
     ),
     _rule(r"tsconfig[\w.-]*\.json", rf"\"(?:node:(?:assert|test)[/\w]*|assert|{_JS_TOOLS})\"\s*:\s*\[[^\]\n]*", "error", "imports of the tests are led elsewhere:"),
-    _rule(r"(?:bunfig\.toml|\.mocharc\.\w+)", r"^[^#\n]*\b(?:preload|require|import)[\"']?\s*[=:][^\n]*", "warning", "the runner now loads first"),
+    _rule(r"(?:bunfig\.toml|\.mocharc\.\w+)", r"^[^#\n]*\b(?:preload|require|import)[\"']?\s*[=:][^\n]*(?:[\"'\s\[](?:\.{0,2}/|\w[\w.-]*/[\w./-]*\.[cm]?[jt]s)|\n\s*- *[\"']?(?:\.{0,2}/|\w[\w.-]*/[\w./-]*\.[cm]?[jt]s))[^\n]*", "warning", "the runner now loads first"),
     _rule(
         r"(?:\.?pytest\.ini|\.?pytest\.toml|pyproject\.toml|tox\.ini|setup\.cfg)",
         r"(?:^|[\s\"'])-p(?:\s+|=|[\"'],\s*[\"'])?(?!no:|xdist|cov|pytest|_pytest|asyncio|anyio|hypothesis|randomly|pytester|\s)[A-Za-z][\w.]*",

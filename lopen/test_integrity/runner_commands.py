@@ -22,7 +22,8 @@ _TOLERANT = re.compile(
 _LEAVING_OUT = re.compile(
     r"(?<=\s)(?:--(?:deselect|ignore|ignore-glob|skip|exclude|testPathIgnorePatterns|passWithNoTests|pass-with-no-tests|collect-only"
     r"|co|no-run|list|lf|last-failed|testNamePattern|testPathPatterns?|grep|fgrep|invert|selectProjects|onlyChanged|changed(?:Since)?"
-    r"|related|filter|tests|lib|bins|doc|noconftest|override-ini|test-(?:name|skip)-pattern|if-present|dry-run|listTests)\b"
+    r"|related|filter|tests|lib|bins|doc|noconftest|override-ini|test-(?:name|skip)-pattern|dry-run|listTests)\b"
+    r"|(?<!-workspaces )(?<!-ws )(?<!-r )--if-present\b(?!.*\s(?:--workspaces|-ws|-r)\b)"  # npm may pass over members without tests
     r"|-k(?=[\s=\"'])|-m(?=\s+[\"']?(?:not|\w+[\"']?(?:\s+(?:and|or|not)\b|\s*$)))|-t(?=[\s=])|-g(?=[\s=])|-run[\s=]|-skip[\s=]|-short\b"
     r"|-o(?=\s+(?:addopts|testpaths|python_)))|-DskipTests|-Dmaven\.test\.skip|-Dtest=|-x\s+test\b|\bPYTEST_ADDOPTS="
 )
@@ -46,6 +47,7 @@ _PROGRAM = re.compile(
     r"(?:^|[\s@])(?:\./|[\w.-]+/)*[\w.-]+\.(?:sh|py|[cm]?js|pl|rb)\b|(?:^|[\s@])\./\w", re.MULTILINE
 )
 _NOT_RUN = re.compile(r"^\s*(?:#|//|@?echo\b|@?printf\b|\.PHONY|deps\b|pip\b|@?which\b|@?command -v)")
+_SAID = re.compile(r"\b(?:echo|printf)\s+(?:\"[^\"]*\"|'[^']*'|[^&|;]*)")
 _SETTING = re.compile(r"\binstall\b|^\s*(?:import|from)\b|^\[|^\w[\w-]*\s*=\s*\"?$")
 _VARIABLE = re.compile(r"^(?:export\s+)?(?P<name>[\w.]+)\s*[:?+]?=\s*(?P<value>.*)$")
 _TARGET = re.compile(
@@ -143,7 +145,8 @@ def _paths(command: str) -> list[str]:
 
 def no_longer_runs(was: str, now: str) -> bool:
     """Return True if a command ran tests, and the one in its place neither does nor hands over to another."""
-    return bool(RUNNER.search(was)) and not RUNNER.search(now) and not _DELEGATING.search(now)
+    said = _SAID.sub(" ", now)
+    return bool(RUNNER.search(was)) and not RUNNER.search(said) and not _DELEGATING.search(said)
 
 
 def _make_findings(change: FileChange) -> Iterator[Finding]:

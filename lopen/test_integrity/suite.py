@@ -118,6 +118,7 @@ class Suite:
     coarse: bool = False
 
 
+NO_ERROR = "that a callback was given no error"  # the subject of a check that an `await` makes by itself
 EMPTY = Suite()  # what an absent file is
 
 

@@ -49,7 +49,7 @@ def covers(path: str) -> bool:
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; functions that check, whichever of the files defines them, count where they are called."""
-    sources = {path: parsed_file(text, _grammar(path)) for path, text in files.items()}
+    sources = {path: parsed_file(text, grammar(path)) for path, text in files.items()}
     names = {path: _names(source) for path, source in sources.items()}
     own = {path: _helper_checks(source, names[path], {}) for path, source in sources.items()}
     shared = {name: checks for found in own.values() for name, checks in found.items()}
@@ -59,7 +59,8 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     }
 
 
-def _grammar(path: str) -> str:
+def grammar(path: str) -> str:
+    """Return the name of the grammar for a path."""
     if re.search(r"\.[cm]?ts$", path):
         return "typescript"
     return "tsx" if path.endswith(".tsx") else "javascript"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import always_equal, always_true, truth
@@ -18,7 +18,7 @@ from lopen.test_integrity.javascript.waiting import (
     outermost_call,
 )
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import CLOSE, EXACT, PARTIAL, PRESENT, Check, words
+from lopen.test_integrity.suite import CLOSE, EXACT, NO_ERROR, PARTIAL, PRESENT, Check, words
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ _TIMERS = frozenset(
 )
 _SETTLED = re.compile(rb"\b(?:done|resolve|reject|cb|next|end)\b\s*[(,)]")
 _PROMISING = words("then catch finally waitFor waitForElementToBeRemoved waitUntil")
+_NO_ERROR = re.compile(
+    r"expect\((?:err|error|e)\)\.(?:toBe(?:Null|Undefined|Falsy)\(|not\.|to\.(?:not\.|be\.(?:null|undefined)|equal\(null))"
+    r"|(?:assert|t|should)\.(?:ifError|error|notOk|falsy|isNull|isUndefined|not\.exist)\((?:err|error|e)[,)]"
+)
+_CALLED = re.compile(r"(?:await )?([\w$.]+)\(")
 _DRIVEN = re.compile(rb"[tT]imers?\b|\btick\b|\bclock\b|\bawait\b|fakeAsync")
 
 
@@ -59,6 +64,7 @@ class JavaScriptBody(Flow):
         self.names = names
         given = root.child_by_field_name("parameters") or root.child_by_field_name("parameter")
         self.parameters = frozenset(re.findall(r"[\w$]+", source.of(given)))
+        self.bound: dict[str, Node] = {}
         self.settles = bool(self.parameters & {"done", "cb", "callback", "end", "next"})
 
     def follow(self, body: Node | None) -> None:
@@ -70,7 +76,9 @@ class JavaScriptBody(Flow):
         return self.names.tables
 
     def other(self, node: Node, place: Place) -> bool:
-        """A property that asserts: `expect(x).to.be.true`."""
+        """A property that asserts: `expect(x).to.be.true`. What is bound to a name is remembered."""
+        if node.type == "variable_declarator" and (value := node.child_by_field_name("value")) is not None:
+            self.bound[self.source.of(node.child_by_field_name("name"))] = value
         if node.type != "member_expression":
             return False
         links = self.source.chain(node)
@@ -92,6 +100,8 @@ class JavaScriptBody(Flow):
             return True
         found = self._read(node, links)
         if found is not None:
+            if _NO_ERROR.match(found.text):
+                found = replace(found, subject=NO_ERROR)
             place = place.worse("swallowed" if is_caught(self.source, links) else "real")
             waits = must_be_awaited(links, self.parameters) and not self._is_awaited(node)
             self.asserted(found, links, place.worse("unawaited") if waits else place)
@@ -214,7 +224,20 @@ class JavaScriptBody(Flow):
         arguments = [self.source.of(argument) for argument in chain[-1].arguments or ()]
         if is_vacuous(subject, matcher, arguments, negated="not" in names):
             return Check(text, subject, 0, line, "vacuous")
-        return Check(text, subject, expected_rank(subject, matcher, arguments, negated="not" in names), line)
+        rank = expected_rank(subject, matcher, arguments, negated="not" in names)
+        return Check(text, subject, self._own_rank(rank, [subject, *arguments]), line)
+
+    def _own_rank(self, rank: int, compared: Sequence[str]) -> int:
+        """The rank, less where the code under test says itself what is expected of it."""
+        if rank < EXACT or len(compared) < 2:
+            return rank
+        subject, expected = (
+            self.source.of(self.bound[each]) if each in self.bound else each for each in compared[:2]
+        )
+        called, again = _CALLED.match(subject), _CALLED.match(expected)
+        if called is None or again is None or called[1] != again[1]:
+            return rank
+        return PRESENT if subject == expected else PARTIAL
 
     def _asserted(self, node: Node, name: str, given: Sequence[Node]) -> Check:
         arguments = [self.source.of(argument) for argument in given]
@@ -226,7 +249,7 @@ class JavaScriptBody(Flow):
             return Check(text, subject, 0, line, "vacuous")
         if boolean and re.search(r"[^=!]==", subject):
             return Check(text, subject.split("==")[0].strip(), EXACT, line)
-        return Check(text, subject, asserted_rank(name, arguments), line)
+        return Check(text, subject, self._own_rank(asserted_rank(name, arguments), arguments), line)
 
     def _is_awaited(self, node: Node) -> bool:
         return self.settles or is_awaited(self.source, node)

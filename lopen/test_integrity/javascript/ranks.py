@@ -62,6 +62,11 @@ def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negat
     return min(rank, PARTIAL) if any(_IN_PART.match(argument) for argument in arguments) else rank
 
 
+def is_matcher(name: str) -> bool:
+    """Return True if jest or vitest has a matcher of this name."""
+    return name in _RANKS and name.startswith("to")
+
+
 def asserted_rank(name: str, arguments: Sequence[str]) -> int:
     """Return how much an assertion that is a plain call pins down."""
     if name in {"throws", "rejects"} and len(arguments) > 1 and not _TEXT.match(arguments[1]):

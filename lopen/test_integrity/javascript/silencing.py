@@ -1,0 +1,125 @@
+"""Code in JavaScript tests and their setup files that keeps failures from failing the run, whichever test has them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lopen.oracle.verdict import Finding, Severity
+from lopen.test_integrity.javascript.adapter import covers, grammar
+from lopen.test_integrity.javascript.ranks import is_matcher
+from lopen.test_integrity.javascript.words import WORD
+from lopen.test_integrity.suite import FileChange, words
+from lopen.test_integrity.syntax import FUNCTIONS, ParsedFile, ancestors, dotted, parsed_file
+
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
+
+_SETUP = re.compile(
+    r"(?:jest|vitest|vite|mocha|tests?|cypress|playwright|ava|global|env)[-_.]?[sS]etup|[sS]etup[-_.]?(?:[tT]est|[jJ]est|[vV]itest|[mM]ocha|[eE]nv|[fF]iles)"
+    r"|(?:^|/)(?:cypress|test|tests|spec)/(?:.*/)?(?:support|helpers?|setup)\b"
+)
+_SUFFIX = re.compile(r"\.[cm]?[jt]sx?$")
+_DATA = re.compile(r"(?:^|/)(?:__)?fixtures?(?:__)?/")
+_WORTH_READING = re.compile(
+    r"uncaught|unhandled|process\.exit|expect\.extend|global(?:This)?\.|window\.|retr(?:y|ies)|overwriteMethod|overwriteProperty"
+)
+_UNCAUGHT = frozenset({"uncaughtException", "unhandledRejection", "uncaught:exception"})
+_IDLE = re.compile(
+    r"\{?(?:(?:console|log|logger)\.\w+\([^;{}]{0,200}\);?|return(?: false| true)?;?|undefined|null|void 0|false|true)?\}?$"
+)
+_LAST = words("after afterAll afterEach teardown suiteTeardown on once run then finally")
+_WRITTEN_WITH = re.compile(r"(?:global|globalThis|window|self)\.(?P<name>\w+)$")
+_NEVER_RUN = re.compile(r"\.(?:skip|todo)$|^x(?:it|describe)$")
+_MANY = re.compile(r"(?![0-2]$)")  # twice is usual for what is slow or remote
+_RETRIES = frozenset({"retry", "retries"})
+
+_Told = tuple[Severity, str, int]
+
+
+def silencing_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
+    """Yield a finding for each such piece of code that is new in its file."""
+    for change in changes:
+        text = change.after
+        ours = covers(change.path) or (_SUFFIX.search(change.path) and _SETUP.search(change.path))
+        if text is None or not ours or _DATA.search(change.path) or not _WORTH_READING.search(text):
+            continue
+        known = Counter(message for _, message, _ in _told(change.before or "", change.path))
+        for severity, message, line in _told(text, change.path):
+            if known[message]:
+                known[message] -= 1
+            else:
+                yield Finding(severity, message, change.path, line)
+
+
+def _told(text: str, path: str) -> Iterator[_Told]:
+    if not _WORTH_READING.search(text):
+        return
+    source = parsed_file(text, grammar(path))
+    for call in source.find("(call_expression) @call", "call"):
+        yield from _called(source, call)
+    for assignment in source.find("(assignment_expression) @set", "set"):
+        yield from _assigned(source, assignment)
+
+
+def _called(source: ParsedFile, call: Node) -> Iterator[_Told]:
+    links = source.chain(call)
+    given, name, line = links[-1].arguments or (), dotted(links), source.line(call)
+    text = source.of(call)[:80]
+    if links[-1].name in {"on", "once", "addListener"} and len(given) > 1:
+        if source.name(given[0]) in _UNCAUGHT and _is_idle(source, given[1]):
+            yield "warning", f"failures that nothing catches are passed over now: `{text}`", line
+    elif name in {"process.exit", "Deno.exit"} and "".join(map(source.of, given)) in {"", "0"}:
+        around = (each for each in ancestors(call) if each.type == "call_expression")
+        if (outer := next(around, None)) is not None and source.chain(outer)[-1].name in _LAST:
+            yield "warning", f"`{text}` ends the run with success, whatever its tests found", line
+    elif name == "expect.extend":
+        for key in _keys(source, given):
+            if is_matcher(key):
+                yield "error", f"{key} is replaced: what it asserts is up to this code", line
+    elif links[-1].name in {"overwriteMethod", "overwriteProperty", "overwriteChainableMethod"}:
+        yield "warning", f"an assertion of chai is replaced: `{text}`", line
+    else:
+        repeated = links[-1].name in {"retryTimes", "retries"} and given and _MANY.match(source.of(given[0]))
+        options = [each for each in given if each.type == "object"]
+        declares = WORD.match(links[0].name) or links[-1].name in {"configure", "setConfig"}
+        if repeated or (declares and any(_repeats(source, each) for each in options)):
+            yield "warning", f"a test that fails is tried again until it passes: `{text.split('{')[0]}`", line
+
+
+def _is_idle(source: ParsedFile, handler: Node) -> bool:
+    if handler.type not in FUNCTIONS:
+        return source.of(handler).rpartition(".")[2] in {"noop", "log", "warn", "error"}
+    return bool(_IDLE.match(source.of(handler.child_by_field_name("body"))))
+
+
+def _keys(source: ParsedFile, given: Sequence[Node]) -> Iterator[str]:
+    for each in given:
+        for member in each.named_children if each.type == "object" else ():
+            name = member.child_by_field_name("key") or member.child_by_field_name("name")
+            yield source.name(name) if name is not None else source.name(member)
+
+
+def _repeats(source: ParsedFile, options: Node) -> bool:
+    return any(
+        source.name(pair.child_by_field_name("key")) in _RETRIES
+        and _MANY.match(source.of(pair.child_by_field_name("value")))
+        for pair in options.named_children
+        if pair.type == "pair"
+    )
+
+
+def _assigned(source: ParsedFile, assignment: Node) -> Iterator[_Told]:
+    left, right = (assignment.child_by_field_name(field) for field in ("left", "right"))
+    name, line = source.of(left), source.line(assignment)
+    if right is None:
+        return
+    if name == "process.exitCode" and source.of(right) == "0":
+        yield "warning", f"`{source.of(assignment)}` has the run succeed, whatever its tests found", line
+    written = _WRITTEN_WITH.match(name)
+    if written is None or not (WORD.match(written["name"]) or written["name"] in {"expect", "assert"}):
+        return
+    if right.type in FUNCTIONS or right.type == "object" or _NEVER_RUN.search(source.of(right)):
+        yield "error", f"{written['name']} is replaced: what tests say with it is up to this code", line
