@@ -43,9 +43,7 @@ _VALUED = words(
 _DELEGATING = re.compile(
     r"\$\(MAKE\)|\b(?:run|make|just|sh|bash|node|python\d?|turbo|nx|lerna|wireit|c8|nyc|bun|tsx)\b"
 )
-_PROGRAM = re.compile(
-    r"(?:^|[\s@])(?:\./|[\w.-]+/)*[\w.-]+\.(?:sh|py|[cm]?js|pl|rb)\b|(?:^|[\s@])\./\w", re.MULTILINE
-)
+_PROGRAM = re.compile(r"(?m)(?:^|[\s@])(?:\./|[\w.-]+/)*[\w.-]+\.(?:sh|py|[cm]?js|pl|rb)\b|(?:^|[\s@])\./\w")
 _NOT_RUN = re.compile(r"^\s*(?:#|//|@?echo\b|@?printf\b|\.PHONY|deps\b|pip\b|@?which\b|@?command -v)")
 _SAID = re.compile(r"\b(?:echo|printf)\s+(?:\"[^\"]*\"|'[^']*'|[^&|;]*)")
 _SETTING = re.compile(r"\binstall\b|^\s*(?:import|from)\b|^\[|^\w[\w-]*\s*=\s*\"?$")
@@ -290,8 +288,7 @@ def _expanded(text: str) -> list[str]:
 
 
 def _command(line: str) -> str:
-    found = RUNNER.search(line)
-    return found.group().split()[0] if found else ""
+    return found.group().split()[0] if (found := RUNNER.search(line)) else ""
 
 
 def _runner_lines(text: str | None) -> dict[int, str]:

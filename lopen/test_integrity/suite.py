@@ -197,9 +197,10 @@ _TOLERANCE = re.compile(
     r"|places|decimals?|digits|significant|precision)\s*[=:]\s*(?P<value>[-+]?\d[\d_.]*(?:e[-+]?\d+)?)\b"
 )
 _LAST_TOLERANCE = re.compile(  # the last argument of the assertion; a duration of Go has a unit
-    r"(?:In(?:Delta|Epsilon)\w*|WithinDuration|BeNumerically|BeTemporally)f?\([^\n]*, ?(?=[\dt])"
+    r"(?:In(?:Delta|Epsilon)\w*|WithinDuration|BeNumerically|BeTemporally|closeTo|approximately|almost)f?\([^\n]*, ?(?=[\dt])"
     r"(?P<value>\d[\d_.]*(?:e-?\d+)?)?(?: ?\* ?time\.(?P<unit>\w+)|time\.(?P<one>\w+))?\)*$"
 )
+_PLACES = re.compile(r"\btoBeCloseTo\([^\n]*?(?:, ?(?P<places>-?\d{1,3}))?\)$")
 _UNITS = {
     "Nanosecond": 1.0,
     "Microsecond": 1e3,
@@ -211,7 +212,7 @@ _UNITS = {
 
 
 def tolerance(text: str) -> float | None:
-    """The widest tolerance that an assertion names by a keyword; None where it names none."""
+    """The widest tolerance that an assertion names by a keyword or as its last argument; None where it names none."""
     found = [(match["width"], match["value"]) for match in _TOLERANCE.finditer(text)]
     widths = []
     for name, value in found:
@@ -221,6 +222,8 @@ def tolerance(text: str) -> float | None:
         unit = _UNITS.get(last["unit"] or last["one"] or "", 1.0)
         with contextlib.suppress(ValueError, OverflowError):
             widths.append(float((last["value"] or "1").replace("_", "")) * unit)
+    if places := _PLACES.search(text):
+        widths.append(10.0 ** -float(places["places"] or 2))
     return max(widths, default=None)
 
 

@@ -35,11 +35,6 @@ _LENIENT = re.compile(
     r"\bmock\.Anything\w*|\bgomock\.Any\(|\bcmpopts\.Ignore\w+|\.(?:AnyTimes|Maybe)\(|\bpredicate::always\(|\bMinTimes\(0\)"
 )
 _STUB = re.compile(r"\.On\(|\.EXPECT\(|\bexpect_\w+\(|\bcmp\.(?:Diff|Equal)\(")
-_NUMBER = r"(-?\d{1,9}(?:\.\d{1,9})?(?:[eE]-?\d{1,2})?)"
-_SLACKS = (  # the number, and True where it counts decimal places
-    (re.compile(rf"\btoBeCloseTo\(.*, {_NUMBER}\)$"), True),
-    (re.compile(rf"\b(?:closeTo|approximately|within|almost)\(.*, {_NUMBER}\)$"), False),
-)
 _WHOLE_ENUM = re.compile(r"@EnumSource\((?![^)]*\bnames\b)[^)]*\)")
 _PART_OF_ENUM = re.compile(r"@EnumSource\([^)]*\bnames\b[^)]*\)")
 _RETRIED = re.compile(
@@ -195,18 +190,8 @@ def _opened(old: Check, new: Check) -> bool:
         return False
     if len(_WILDCARD.findall(new.text)) > len(_WILDCARD.findall(old.text)):
         return True
-    before, after = (_slack(each.text) if each.slack is None else each.slack for each in (old, new))
+    before, after = old.slack, new.slack
     return (before is not None and after is not None and after > before) or _is_wider(old, new)
-
-
-def _slack(text: str) -> float | None:
-    """Return by how much a value may differ from the expected one; None where the text does not say it in digits."""
-    for pattern, decimal in _SLACKS:
-        found = pattern.search(text)
-        if found is not None:
-            number = float(found[1])
-            return 10.0**-number if decimal else number
-    return 0.01 if "toBeCloseTo(" in text else None
 
 
 _BOUND = re.compile(
