@@ -161,9 +161,14 @@ def _never_failing(gained: Sequence[Located]) -> Iterator[Finding]:
             yield Finding("warning", message, located.path, case.line)
 
 
+_ASKING = re.compile(
+    r" if |importorskip|^@(?:En|Dis)abled(?:On|If|For)|^the build constraint (?!.*\b(?:ignore|never|none|disabled)\b)|^#\[cfg\(feature|^#\[ignore = "
+)
+
+
 def _may_run(skip: Skip) -> bool:
-    """Return True if a skip asks for something first."""
-    return bool(re.search(r" if |importorskip|^@(?:En|Dis)abled(?:On|If|For)", skip.text))
+    """Return True if a skip asks for something first, or sets the test apart by a tag, a feature or a reason."""
+    return _ASKING.search(skip.text) is not None
 
 
 def _narrowed(change: Change) -> Iterator[Finding]:

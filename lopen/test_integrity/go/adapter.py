@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, HERE, NEVER, truth
 from lopen.test_integrity.flow import Helpers
 from lopen.test_integrity.go.body import TABLES, GoBody, Names
 from lopen.test_integrity.go.checks import main_skips
+from lopen.test_integrity.go.specs import Specs
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, Case, Check, Language, Skip, Suite, numbered, support_cases
 from lopen.test_integrity.syntax import ParsedFile, parsed_file
@@ -28,6 +30,10 @@ _FOREIGN = (
 _FOREIGN_FILE = re.compile(
     rf"_(?:{_FOREIGN})(?:_\w+)?_test\.go$|_(?:386|arm|mips\w*|ppc64\w*|riscv64|s390x)_test\.go$"
 )
+_SET_UP = re.compile(r"^(?:SetupTest|SetupSuite|SetupSubTest|BeforeTest|SetUpTest|SetUpSuite)$")
+_REWRITING = re.compile(
+    rb"\bflag\.Bool(?:Var)?\([^)\n]*\"(update\w*|golden|overwrite|regenerate|[\w-]*update)\", true,"
+)
 _FUNCTIONS = """
 (function_declaration name: (identifier) @name) @function
 (method_declaration name: (field_identifier) @name) @function
@@ -36,6 +42,9 @@ _TESTERS = "(parameter_declaration name: (identifier) @name type: (_) @type)"
 _ASSERTERS = """
 (short_var_declaration left: (expression_list . (identifier) @name .) right: (expression_list . (call_expression) @value .))
 (import_spec name: (package_identifier) @name path: (_) @value)
+"""
+_NUMBERS = """
+(const_spec name: (identifier) @name value: (expression_list . [(int_literal) (float_literal)] @value .))
 """
 _ASSERTER = re.compile(r"(?:assert|require|is|qt)\.New\(|/(?:assert|require)\"$")
 
@@ -52,14 +61,19 @@ def collects(path: str) -> bool:
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; functions that take `t` and check count where they are called."""
-    sources = {path: parsed_file(text, "go") for path, text in files.items()}
+    sources = {
+        path: parsed_file(text, "go")
+        for path, text in files.items()
+        if path.endswith("_test.go") or "testing." in text
+    }
     names = {path: _names(source) for path, source in sources.items()}
     bodies = {path: list(_helpers(source, names[path])) for path, source in sources.items()}
     everywhere = [pair for found in bodies.values() for pair in found]
     helpers = {name: body.checks for name, body in everywhere}
     skipping = {name: marks for name, body in everywhere if (marks := _of_tester(body))}
     return {
-        path: _suite(source, names[path], bodies[path], helpers, skipping) for path, source in sources.items()
+        path: _suite(path, source, names[path], bodies[path], helpers, skipping)
+        for path, source in sources.items()
     }
 
 
@@ -75,7 +89,9 @@ def _names(source: ParsedFile) -> Names:
         if _ASSERTER.search(source.of(found["value"]))
     }
     tables = {source.name(found["name"]): found["value"] for found in source.matches(TABLES)}
-    return Names(frozenset(testers | {"t", "b", "f", "tb"}), _ASSERTING | asserters, tables)
+    numbers = {source.name(found["name"]): source.of(found["value"]) for found in source.matches(_NUMBERS)}
+    usual = frozenset(testers | {"t", "b", "f", "tb"})
+    return Names(usual, _ASSERTING | asserters, tables, numbers, b"ginkgo" in source.text)
 
 
 def _helpers(source: ParsedFile, names: Names) -> Iterator[tuple[str, GoBody]]:
@@ -97,6 +113,7 @@ def _parameters(source: ParsedFile, function: Node) -> str:
 
 
 def _suite(
+    path: str,
     source: ParsedFile,
     names: Names,
     own: Sequence[tuple[str, GoBody]],
@@ -109,16 +126,34 @@ def _suite(
     for name, function in source.functions(_FUNCTIONS):
         if name in {"TestMain", "init"}:
             narrowing += main_skips(source, name, function)
+        elif _SET_UP.match(name) and function.type == "method_declaration":
+            body = GoBody(source, function, helpers, names, name, skipping)
+            body.block(function.child_by_field_name("body"), Place())
+            narrowing += [replace(skip, text=f"{name}'s {skip.text}") for skip in _of_tester(body)]
         elif _is_test(name, source, function):
             full = f"{receiver}.{name}" if (receiver := _receiver(source, function)) else name
             cases += _cases(GoBody(source, function, helpers, names, full, skipping), function, constraints)
+    narrowing += _rewritten_by_default(source)
+    if names.ginkgo:
+        specs = Specs(source, names, helpers, skipping)
+        specs.read(source.root, (), constraints)
+        cases += specs.cases
+        narrowing += specs.narrowing
     uncollected = {
         source.of(function.child_by_field_name("body")): name
         for name, function in source.functions(_FUNCTIONS)
         if not _is_test(name, source, function) and "testing." in _parameters(source, function)
     }
     support = support_cases({name: body.checks for name, body in own})
+    cases = cases if path.endswith("_test.go") else []
     return Suite(numbered([*cases, *support]), tuple(narrowing), uncollected)
+
+
+def _rewritten_by_default(source: ParsedFile) -> Iterator[Skip]:
+    """A flag that rewrites the expected files, on for everybody."""
+    for found in _REWRITING.finditer(source.bare):
+        line = source.text.count(b"\n", 0, found.start()) + 1
+        yield Skip(f"the flag {found[1].decode()}, which rewrites what is expected, is on and", line)
 
 
 def _is_test(name: str, source: ParsedFile, function: Node) -> bool:
@@ -186,4 +221,6 @@ def _without(source: ParsedFile, body: Node | None, parts: Sequence[Node]) -> st
     return " ".join(source.span(*pair) for pair in zip(edges[::2], edges[1::2], strict=True))
 
 
-LANGUAGE = Language("Go", lambda path: path.endswith("_test.go"), collects, read)
+_SUPPORT = re.compile(r"_test\.go$|(?:test|assert|expect)[^/]*(?:/[^/]*)?\.go$")
+
+LANGUAGE = Language("Go", lambda path: bool(_SUPPORT.search(path)), collects, read)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.go.checks import asserted, expected, failing, is_assertion, mocked
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import EXACT, Check, Skip
+from lopen.test_integrity.suite import EXACT, PRESENT, Check, Skip, tokens
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, dotted
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ TABLES = """
 (short_var_declaration left: (expression_list . (identifier) @name .) right: (expression_list . (composite_literal) @value .))
 (var_spec name: (identifier) @name value: (expression_list . (composite_literal) @value .))
 """
+_RESULTS = """
+(short_var_declaration left: (expression_list . (identifier) @name) right: (expression_list . (call_expression) @value .))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Names:
     testers: frozenset[str]
     asserters: frozenset[str]
     tables: Mapping[str, Node]
+    numbers: Mapping[str, str]  # the file's constants
+    ginkgo: bool
 
 
 class GoBody(Flow):
@@ -57,6 +62,7 @@ class GoBody(Flow):
         self.names = names
         self.name = name
         self.skipping = skipping or {}
+        self._bound: dict[str, str] | None = None  # names, and the calls whose results they are
         self.outer: list[Skip] = []
         self.subtests: list[tuple[GoBody, Node]] = []
 
@@ -100,13 +106,16 @@ class GoBody(Flow):
         if tester and last.name == "Run" and self._subtest(given, place):
             return True
         line, text = self.source.line(node), self.source.of(node)
-        if tester and last.name in _SKIPS:
+        alone = self.names.ginkgo and (links[0].name == "ginkgo" or len(links) == 1)
+        if (tester or alone) and last.name in _SKIPS:
             self.skip(f"{dotted(list(links))}", node, place)
         elif (tester and last.name in _FAILING) or (last.name == "panic" and place.condition):
-            self.check(failing(text, place.condition, line), place)
+            self.check(self._compared(failing(text, place.condition, line), place.condition), place)
         elif self._asserts(links):
             given = given[1:] if given and self._is_tester(given[0]) else given
-            self.check(asserted(self.source, text, last.name, given, line), place)
+            check = asserted(self.source, text, last.name, given, line)
+            texts = [self.source.of(each) for each in given[:2]] if "Equal" in last.name else []
+            self.check(self._compared(check, " != ".join(texts)), place)
         elif (
             at := next((i for i, each in enumerate(links[:2]) if each.name in _EXPECTING), None)
         ) is not None:
@@ -117,6 +126,24 @@ class GoBody(Flow):
         else:
             self._helped(links, text, line, place)
         return False
+
+    def placed(self, check: Check, place: Place) -> Check:
+        """A check whose text says the numbers that the file's constants stand for."""
+        if self.names.numbers and (used := tokens(check.text) & self.names.numbers.keys()):
+            named = re.compile(rf"(?<![\w.])(?:{'|'.join(sorted(used))})\b")
+            check = replace(check, text=named.sub(lambda found: self.names.numbers[found[0]], check.text))
+        return super().placed(check, place)
+
+    def _compared(self, check: Check, comparison: str) -> Check:
+        """A comparison of two names that are bound to the same call says nothing of its result."""
+        left, _, right = comparison.rpartition(";")[2].strip().partition(" != ")
+        if not right or check.rank <= PRESENT or left == right:
+            return check
+        if self._bound is None:
+            found = self.source.matches(_RESULTS, self.root)
+            self._bound = {self.source.name(each["name"]): self.source.of(each["value"]) for each in found}
+        same = self._bound.get(left, left) == self._bound.get(right, right)
+        return replace(check, rank=PRESENT) if same else check
 
     def callback(self, links: Sequence[Link], index: int, node: Node, place: Place) -> Place:
         """`go func() {…}()`: its failures count only if something waits for it."""
