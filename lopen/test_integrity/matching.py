@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from lopen.test_integrity.suite import COMMON, Case
+from lopen.test_integrity.suite import COMMON, Case, tokens
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _NAME = re.compile(r"[A-Za-z_\"']")
 _CALL = re.compile(r"\b(?!assert|expect|should|(?:raises|approx|fails?)\b)([A-Za-z_]\w*)!?\s*\(")
+_FRAMEWORK = re.compile(
+    r"^(?:assert\w*|expect\w*|should\w*|must_\w+|to[A-Z]\w*|to|be\w*|eq|(?:ASSERT|EXPECT|REQUIRE|CHECK|TEST|SECTION)\w*"
+    r"|[tT]hat|[iI]s|Be|Equal\w*|Are\w*|Throws\w*|Assert|True|False|this|self|static|function|fn|fun|fact|theory|Fact|Test|it"
+    r"|void|def|do|end|public|async|await|Task|va[rl]|let|const|auto|new|return|not|raise\w*|size|count|described_class)$",
+)
 SIMILAR = 0.6  # of the two bodies' words in order, from which on one is taken for a rewriting of the other
 _MAX_COMPARED = 2_000  # pairs compared word by word, so that a huge change stays quick
 
@@ -102,6 +107,7 @@ def match_cases(
     pairing.pair_by("name", related=True)
     pairing.pair_by("path", "short", related=True)
     pairing.pair_by("short", related=True)
+    pairing.pair_by("path", "plain")
     pairing.pair_renamed()
     pairing.pair_similar()
     lost = [located for located in pairing.lost if not _taken_up(located, pairing)]
@@ -111,6 +117,8 @@ def match_cases(
 def _key(located: Located, keys: Sequence[str]) -> tuple[str, ...]:
     case = located.case
     values = {"path": located.path, "name": case.name, "short": case.short, "body": case.body}
+    if "plain" in keys:
+        values["plain"] = re.sub(r"^test|[\W_]", "", case.short.lower()) or case.name
     return tuple(values[key] for key in keys)
 
 
@@ -152,16 +160,22 @@ def _called(located: Located) -> set[str]:
 
 def _taken_up(located: Located, pairing: _Pairing) -> bool:
     """Return True if a new or grown test now says all that this one's assertions said (merged, parametrised)."""
-    wanted = frozenset().union(*(check.tokens for check in located.case.real)) - COMMON
+    real = located.case.real
+    wholes = [check.tokens - COMMON for check in real] or [_content(located.case)]
+    wanted = frozenset().union(*wholes)
     if not any(_NAME.match(token) for token in wanted):
         return False  # numbers alone are found anywhere
-    wholes = [check.tokens - COMMON for check in located.case.real]
     if all(any(_says(new.case, whole) for new in pairing.gained) for whole in wholes):
         return True
     return any(
         _says(new.case, wanted) and not wanted <= old.case.tokens and _is_grown(old.case, new.case)
         for old, new in pairing.pairs
     )
+
+
+def _content(case: Case) -> frozenset[str]:
+    """What a test without known assertions says, less the words of test frameworks."""
+    return frozenset() if case.checks else frozenset(w for w in tokens(case.body) if not _FRAMEWORK.match(w))
 
 
 def _says(case: Case, wanted: frozenset[str]) -> bool:

@@ -12,6 +12,8 @@ class Table:
     `declared`: a query for what may be a test: `name` (or `title`) and `test`. `test`: what its head must match (its
     annotations, words and name, to the body). `skipped`: what in the head of a test or of a group around it keeps it
     from running. `skips`: a call in a body that does. `groups`: nodes around tests, whose heads count too.
+    `blocks`: a query for titled blocks (`test`, `body`), which are tests where their head matches `titled` and groups
+    where they hold others. `runs`: where the usual runner looks for tests.
     """
 
     grammar: str
@@ -21,6 +23,9 @@ class Table:
     skipped: str
     skips: str
     groups: frozenset[str]
+    blocks: str = ""
+    titled: str = ""
+    runs: str = ""
 
 
 TABLES = {
@@ -28,9 +33,9 @@ TABLES = {
         "csharp",
         r"\.cs$",
         "(method_declaration name: (identifier) @name) @test",
-        r"\[[^\]]*\b(?:Fact|Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod|SkippableFact)\b",
-        r"\[[^\]]*\bIgnore\b[^\]]*\]|\b(?:Skip|Ignore|IgnoreReason)\s*=\s*[\w\"$@][^,)]*|\[\s*Explicit\b[^\]]*\]",
-        r"\bAssert\s*\.\s*(?:Ignore|Inconclusive|Skip)\w*\s*\(|\bSkip\.(?:If|IfNot)\s*\(\s*(?:true|false)",
+        r"\[[^\]]*\b(?:\w*Fact|\w*Theory|Test|TestCase|TestCaseSource|TestMethod|DataTestMethod)\b",
+        r"\[[^\]]*\bIgnore\b[^\]]*\]|\b(?:Skip|Ignore|IgnoreReason)\s*=\s*[\w\"$@][^,)]*|\[[^\]]*\bExplicit\b[^\]]*\]",
+        r"\bAssert\s*\.\s*(?:Ignore|Inconclusive|Skip)\w*\s*\(|\bSkip\.(?:If|IfNot)\s*\(|\bAssume\.That\s*\(",
         frozenset({"class_declaration"}),
     ),
     "Kotlin": Table(
@@ -38,18 +43,29 @@ TABLES = {
         r"(?:^|/)(?:test|androidTest|commonTest|jvmTest)/.*\.kt$|Test\w*\.kt$",
         "(function_declaration name: (identifier) @name) @test",
         r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory)\b",
-        r"@(?:\w+\.)*(?:Ignore|Disabled)\b(?:\([^)]*\))?|@(?:Enabled|Disabled)(?:If|On|For)\w*\([^)]*\)",
+        r"@(?:\w+\.)*(?:Ignore|Disabled)\b(?:\([^)]*\))?|@(?:Enabled|Disabled)(?:If|On|For)\w*\([^)]*\)"
+        r"|^x(?:test|it|describe|context|should|expect|feature|scenario|given|when|then)\b|^(?:\w+\()?\s*\"!|\benabled\s*=\s*false\b"
+        r"|\benabled(?:If|OrReasonIf)\s*=\s*[^,)]+",
         r"\b(?:assumeTrue|assumeFalse|abort)\s*\(|\bthrow\s+(?:TestAbortedException|AssumptionViolatedException)\b",
         frozenset({"class_declaration"}),
+        """
+        (call_expression (annotated_lambda) @body) @test
+        (infix_expression (string_literal) (lambda_literal) @body) @test
+        (binary_expression (string_literal) (lambda_literal) @body) @test
+        """,
+        r"^(?:x?(?:test|it|should|expect|scenario|describe|context|feature|given|when|then|and|Given|When|Then|And|`\w+`)\s*\()?\s*\"",
     ),
     "PHP": Table(
         "php",
         r"Test\.php$|(?:^|/)tests?/.*\.php$",
         "(method_declaration name: (name) @name) @test",
         r"\bfunction\s+test|@test\b|#\[(?:\w+\\)*Test\b",
-        r"#\[(?:\w+\\)*(?:RequiresPhp|RequiresOperatingSystem|RequiresEnvironmentVariable|Group)\b[^\]]*\]",
+        r"#\[(?:\w+\\)*Requires\w+\b[^\]]*\]|@requires\s+[^\n*]+|->\s*(?:skip|skipOnLinux|onlyOn(?:Windows|Mac)|todo)\([^)]*\)",
         r"(?:\$this\s*->|self\s*::|static\s*::)\s*mark(?:TestSkipped|TestIncomplete)\s*\(",
         frozenset({"class_declaration"}),
+        "(function_call_expression function: (name) arguments: (arguments)) @test",
+        r"^(?:it|test|describe|todo|arch)\s*\(",
+        r"Test\.php$",
     ),
     "Ruby": Table(
         "ruby",
@@ -58,10 +74,12 @@ TABLES = {
         (method name: (identifier) @name) @test
         (call method: (identifier) @word arguments: (argument_list . (_) @title)) @test
         """,
-        r"^(?:x|f)?(?:it|specify|example|test)\b|^skip\b|^def\s+test_|^pending\b",
+        r"^(?:x|f)?(?:it|specify|example|test)\b|^skip\b|^def\s+test_|^pending\b"
+        r"|^(?:it_behaves_like|it_should_behave_like|include_examples)\b",
         r"^x(?:it|specify|describe|context|example)\b|^(?:skip|pending)\b|,\s*(?::skip\b|:pending\b|skip:\s*(?!false)[^,]+|pending:\s*(?!false)[^,]+)",
         r"(?<![\w.:@$\"'])(?:skip|pending|omit)\b(?!\s*(?:=|:|do\b))",
         frozenset({"call", "class", "module"}),
+        runs=r"_(?:spec|test)\.rb$|(?:^|/)test_\w+\.rb$",
     ),
     "C": Table(
         "c",
