@@ -119,3 +119,10 @@ def leaves_block(source: ParsedFile, node: Node) -> bool:
         and body.type == "statement_block"
         for parent in (ancestors(node) if label else ())
     )
+
+
+def is_filtered(source: ParsedFile, table: Node) -> bool:
+    """Return True if only some rows of a table are taken by `filter`, and nothing else takes the others."""
+    found = re.match(r"([\w$]+)\.filter\(", source.of(table))
+    taken = re.compile(rb"\b" + found[1].encode() + rb"\.filter\(") if found else None
+    return taken is not None and len(taken.findall(source.code)) == 1

@@ -14,22 +14,25 @@ from lopen.test_integrity.narrowed_places import (
     PLACES,
     in_other_table,
     is_division,
+    lowered_findings,
     narrowed_findings,
 )
 from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.python.pytest_settings import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
-from lopen.test_integrity.suite import FileChange
+from lopen.test_integrity.suite import FileChange, words
 from lopen.test_integrity.workflows import WORKFLOWS, workflow_findings
 
 _CONFIGURED = re.compile(
-    r"\b(?P<key>testPathIgnorePatterns|modulePathIgnorePatterns|exclude|ignore|spec|testMatch|testRegex|testNamePattern|grep|fgrep)"
+    r"\b(?P<key>testPathIgnorePatterns|modulePathIgnorePatterns|testIgnore|excludeSpecPattern|grepInvert|exclude|ignore|spec|testMatch|testRegex|testNamePattern|grep|fgrep)"
     r"\s*(?:[\"']\s*)?:\s*(?P<value>\[[^\]]*\]|[^,\n}]+)"
 )
 _FLAGS = re.compile(
     r"\b(?P<key>passWithNoTests|invert|dangerouslyIgnoreUnhandledErrors)\s*(?:[\"']\s*)?:\s*true"
 )
-_LEAVING_KEYS = frozenset({"testPathIgnorePatterns", "modulePathIgnorePatterns", "exclude", "ignore"})
+_LEAVING_KEYS = words(
+    "testPathIgnorePatterns modulePathIgnorePatterns testIgnore excludeSpecPattern grepInvert exclude ignore"
+)
 _JVM = re.compile(
     r"<(?:skipTests|skip|maven\.test\.skip|testFailureIgnore|skipITs)>\s*true"
     r"|\b(?:skipTests|maven\.test\.skip)\s*=\s*true|-DskipTests|-Dmaven\.test\.skip"
@@ -108,6 +111,8 @@ def _configured(path: str, was: str, now: str, *, new: bool) -> Iterator[Finding
     for found in _FLAGS.finditer(now):
         if found["key"] not in flags:
             yield Finding("error", f"{found['key']} lets a run without tests, or with failures, pass", path)
+
+    yield from lowered_findings(path, was, now)
 
 
 def _entries(value: str) -> list[str]:

@@ -28,6 +28,7 @@ from lopen.test_integrity.python.rewritten import rewritten_findings
 from lopen.test_integrity.python.stand_ins import patch_findings, shadowing_findings, stub_findings
 from lopen.test_integrity.replaced_runners import replaced_runner_findings
 from lopen.test_integrity.rust import adapter as rust
+from lopen.test_integrity.stored_snapshots import snapshot_findings
 from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
 from lopen.test_integrity.syntax import parsed_file
 from lopen.test_integrity.under_test import under_test_findings
@@ -75,6 +76,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += rebound_findings(readable)
     findings += moved_import_findings(readable)
     findings += silencing_findings(readable)
+    findings += snapshot_findings(readable)
     findings += passed_over_findings(changes)
     tests = frozenset(c.path for c in changes if looks_like_test(c.path))
     findings += under_test_findings(readable, tests)

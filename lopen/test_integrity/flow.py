@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 DEEPEST = 110  # levels of nesting that are followed: each costs a few Python frames
+_COUNTED = re.compile(rb"ssertions\(|\bt\.plan\(")
 AN_EXCEPTION = "an exception"
 
 Helpers = Mapping[str, Sequence[Check]]  # what each helper checks, by its name
@@ -134,9 +136,8 @@ class Flow(ABC):
         if idle and (word := self._gives_up(consequence, condition)):
             certain = word == "return" or SKIP_WORD.search(condition)
             self.skip(word, node, place.under(condition, holds if certain else min(holds, ELSEWHERE)))
-        other = place.under(f"not ({condition})", ALWAYS - holds)
         for alternative in node.children_by_field_name("alternative"):
-            self.walk(alternative, other)
+            self.walk(alternative, place.under(f"not ({condition})", ALWAYS - holds))
 
     def _gives_up(self, body: Node | None, condition: str) -> str:
         """The word by which a branch ends the test, or leaves a row of a table out, with nothing checked."""
@@ -276,8 +277,7 @@ class Flow(ABC):
 
     def counted(self) -> bool:
         """Return True if the test fails where fewer assertions are reached than it says."""
-        root = self.root
-        return b"ssertions(" in self.source.code[root.start_byte : root.end_byte]
+        return bool(_COUNTED.search(self.source.code, self.root.start_byte, self.root.end_byte))
 
     def _thrown(self, node: Node, place: Place) -> None:
         """`if (total !== 4) throw …` fails the test as an assertion of the opposite does."""

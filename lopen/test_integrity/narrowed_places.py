@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -25,7 +25,7 @@ _OTHER_TABLE = re.compile(
     r"|\b(?!defineConfig|mergeConfig|defineProject)\w+\(\s*\{$"
 )
 HARMLESS = re.compile(
-    r"node_modules|dist|build|coverage|\.git|\.cache|configDefaults|defaultExclude|e2e|out\b|lib\b|tmp|vendor|fixtures"
+    r"node_modules|\.git|\.cache|configDefaults|defaultExclude|\b(?:dist|build|coverage|e2e|out|lib|tmp|vendor|fixtures)\b"
 )
 _DIVIDED = re.compile(
     r"\*\$\*|(?<![A-Z])IT(?:Case)?\b|\b(?:integration|e2e|end-to-end|slow|generated|performance|benchmark|docker)(?:Tests?)?\b",
@@ -41,6 +41,19 @@ _TEST_BLOCK = re.compile(
 _PREFIX = re.compile(
     r"^(?:<rootDir>/|\./|\{?(?:src|lib|test|tests|spec|__tests__|packages|app)(?:,\w+)*\}?/|\*+/)*"
 )
+
+
+_THRESHOLDS = re.compile(
+    r"\b(?:coverageThreshold|thresholds?)[\"']?\s*:\s*(?P<table>\{(?:[^{}]|\{[^{}]*\})*\})"
+)
+_LEAST = re.compile(
+    r"\b(?P<key>branches|functions|lines|statements|\d+)[\"']?\s*:\s*(?P<value>\d{1,3}(?:\.\d+)?)"
+)
+_RETRIES = re.compile(
+    r"\b(?:retry|retries|retryTimes)[\"']?\s*:\s*(?:[^,\n{}]{0,80}\?\s*)?(?P<value>\d{1,3})\b"
+)
+_TEST_FOLDER = re.compile(r"\btestDir[\"']?\s*:\s*[\"'`](?:\./)?(?P<value>[^\"'`\n]+)")
+_USUAL_RETRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +250,25 @@ def in_other_table(text: str, at: int) -> bool:
         if depth < 0:
             return bool(_OTHER_TABLE.search(text[max(brace.start() - 80, 0) : brace.end()]))
     return False
+
+
+def lowered_findings(path: str, was: str, now: str) -> Iterator[Finding]:
+    """Yield findings for numbers by which a run passes more easily, and a folder within the one that was looked into."""
+    before, after = _least(was), _least(now)
+    lower = [key for key, least in before.items() if after.get(key, 0) < least]
+    if lower:
+        yield Finding("warning", f"less coverage is asked for: {', '.join(lower)}", path)
+    tries = [max((int(f["value"]) for f in _RETRIES.finditer(text)), default=0) for text in (was, now)]
+    if was and tries[1] > max(tries[0], _USUAL_RETRIES):
+        yield Finding("warning", f"a test that fails is tried again up to {tries[1]} times", path)
+    folders = [found["value"].rstrip("/") for found in _TEST_FOLDER.finditer(was)]
+    for found in _TEST_FOLDER.finditer(now):
+        if any(found["value"].startswith(f"{folder}/") for folder in folders):
+            yield Finding("warning", f"tests are looked for only in {found['value']}", path)
+
+
+def _least(text: str) -> Mapping[str, float]:
+    """The least coverage by what is covered, where a table says it."""
+    tables = [found["table"] for found in _THRESHOLDS.finditer(text)]
+    found = [each for table in tables for each in _LEAST.finditer(table)]
+    return {each["key"]: float(each["value"]) for each in found}

@@ -6,13 +6,23 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lopen.test_integrity.bindings import bound_name
+from lopen.test_integrity.bindings import bound_name, is_filtered
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.javascript.checks import EXPECTING, JavaScriptBody, JavaScriptNames
 from lopen.test_integrity.javascript.words import RENAMED, Block, Word, Words, at_top, marks, title
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import Case, Check, Language, Skip, Suite, numbered, support_cases, words
+from lopen.test_integrity.suite import (
+    PRESENT,
+    Case,
+    Check,
+    Language,
+    Skip,
+    Suite,
+    numbered,
+    support_cases,
+    words,
+)
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, parsed_file, unwrapped
 
 if TYPE_CHECKING:
@@ -39,6 +49,7 @@ _IMPORTED = """
 (variable_declarator name: (object_pattern (shorthand_property_identifier_pattern) @name)
   value: (call_expression arguments: (arguments (string) @module)))
 """
+_COUNT = "the number of assertions that are reached"
 _ARRAYS = "(variable_declarator name: (identifier) @name value: (_) @value)"
 
 
@@ -166,7 +177,7 @@ class _File(Flow):
                 Skip(f"its condition `{place.condition}`", self.source.line(node), place.truth != ELSEWHERE)
             )
         for listed in (table, place.table):
-            if listed is not None and self._is_filtered(listed):
+            if listed is not None and is_filtered(self.source, listed):
                 text = f"what `{self.source.of(listed)[:80]}` leaves out of the table"
                 block.skips.append(Skip(text, self.source.line(listed), certain=False))
         self.narrowing += marks(self.source, block)
@@ -182,12 +193,6 @@ class _File(Flow):
             self.walk(function.child_by_field_name("body") or function, Place(rows=rows))
             self.root = outer
         self.groups.pop()
-
-    def _is_filtered(self, table: Node) -> bool:
-        """Return True if only some rows are taken, and nothing else takes the others."""
-        found = re.match(r"([\w$]+)\.filter\(", self.source.of(table))
-        taken = re.compile(rb"\b" + found[1].encode() + rb"\.filter\(") if found else None
-        return taken is not None and len(taken.findall(self.source.code)) == 1
 
     def _hook(self, name: str, given: Sequence[Node], place: Place) -> None:
         """A hook that skips what it sets up for."""
@@ -253,28 +258,26 @@ class _File(Flow):
             elif argument.type == "identifier" and source.name(argument) in self.helpers:
                 name = source.name(argument)
                 body.helper(name, Check(name, name, 0, source.line(argument)), Place())
+        if body.checks and not body.straight and body.counted():
+            body.checks.append(Check(_COUNT, _COUNT, PRESENT, source.line(block.node)))
         stub = self.words.meanings.get("expect")
         if stub is not None and stub.note and any(c.text.startswith("expect") for c in body.checks):
             skips.append(stub.note)
-        content = source.span(block.arguments[-1].start_byte, block.arguments[-1].end_byte)
-        if len(block.arguments) < 2:
-            content = ""
+        content = source.of(block.arguments[-1]) if len(block.arguments) > 1 else ""
         for table in (block.table, block.place.table):
             if table is not None:
-                words_in = re.findall(r"[\w$]+", source.of(table)[:200])
-                named = [self.tables()[word] for word in words_in if word in self.tables()]
+                said = re.findall(r"[\w$]+", source.of(table)[:200])
+                named = [self.tables()[word] for word in said if word in self.tables()]
                 content = " ".join([*map(source.of, named or [table]), content])
-        rows = self._rows(block)
         names = [title(source, each.arguments[0]) for each in [*around, block]]
         own = [*dict.fromkeys([*skips, *body.skips])]
         return Case(
             " > ".join(names), source.line(block.node), content, tuple(body.checks), tuple(own),
-            body.rows if rows is None else rows, self._is_empty(block),
+            body.rows if (rows := self._rows(block)) is None else rows, self._is_empty(block),
         )  # fmt: skip
 
     def _is_empty(self, block: Block) -> bool:
-        function = block.function
-        body = function.child_by_field_name("body") if function is not None else None
+        body = block.function.child_by_field_name("body") if block.function is not None else None
         return body is not None and not [c for c in body.named_children if c.type != "comment"]
 
     def _rows(self, block: Block) -> int | None:

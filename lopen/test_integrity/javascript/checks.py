@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from lopen.test_integrity.javascript.waiting import (
 )
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, EXACT, NO_ERROR, PARTIAL, PRESENT, Check, words
-from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile
+from lopen.test_integrity.syntax import FUNCTIONS, LOOPS, Link, ParsedFile, ancestors
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -65,6 +66,7 @@ class JavaScriptBody(Flow):
         given = root.child_by_field_name("parameters") or root.child_by_field_name("parameter")
         self.parameters = frozenset(re.findall(r"[\w$]+", source.of(given)))
         self.bound: dict[str, Node] = {}
+        self.straight = False  # a check stands in no loop and no callback
         self.settles = bool(self.parameters & {"done", "cb", "callback", "end", "next"})
 
     def follow(self, body: Node | None) -> None:
@@ -102,6 +104,7 @@ class JavaScriptBody(Flow):
         if found is not None:
             if _NO_ERROR.match(found.text):
                 found = replace(found, subject=NO_ERROR)
+            self.straight |= self._is_straight(node)
             place = place.worse("swallowed" if is_caught(self.source, links) else "real")
             waits = must_be_awaited(links, self.parameters) and not self._is_awaited(node)
             self.asserted(found, links, place.worse("unawaited") if waits else place)
@@ -116,6 +119,10 @@ class JavaScriptBody(Flow):
             else:
                 self.check(check, place)
         return False
+
+    def _is_straight(self, node: Node) -> bool:
+        inside = itertools.takewhile(lambda parent: parent != self.root, ancestors(node))
+        return self.straight or not any(each.type in FUNCTIONS or each.type in LOOPS for each in inside)
 
     def _chained(self, node: Node, links: Sequence[Link], place: Place) -> bool:
         """Note what a Cypress command asserts; one that looks for a text fails where there is none."""
