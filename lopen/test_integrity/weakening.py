@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from lopen.oracle.verdict import Finding
+from lopen.test_integrity.check_pairs import message_apart, paired, said_elsewhere, without, words_of
 from lopen.test_integrity.suite import (
-    CLOSE,
-    COMMON,
     EXACT,
     LITERAL,
-    LOOSE,
-    NO_ERROR,
     ROUNDING,
     Case,
     Check,
@@ -135,14 +132,13 @@ def _hollowed(old: Case, new: Case, path: str) -> Finding | None:
 
 
 def _looser(old: Case, new: Case, path: str) -> Finding | None:
-    lost = _without(old.real, new.real)
-    gained = _without(new.real, old.real)
-    pairs, dropped = _paired(lost, gained)
+    lost = without(old.real, new.real)
+    gained = without(new.real, old.real)
+    pairs, dropped = paired(lost, gained)
     loosened = [
         (o, n)
         for o, n in pairs
-        if (n.rank < o.rank and not _message_apart(o, n, gained))
-        or (o.subject == n.subject and _opened(o, n))
+        if (n.rank < o.rank and not message_apart(o, n, gained)) or (o.subject == n.subject and _opened(o, n))
     ]
     if loosened:
         before, after = loosened[0]
@@ -155,7 +151,7 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
         before, after = wider[0]
         message = f"test {new.name} tolerates more: {_short(before)} became {_short(after)}"
         return Finding("warning", message, path, after.line)
-    dropped = [check for check in dropped if not _said_elsewhere(check, gained, old, new)]
+    dropped = [check for check in dropped if not said_elsewhere(check, gained, old, new)]
     if dropped and len(new.real) < len(old.real):
         count = len(dropped)
         message = (
@@ -164,7 +160,7 @@ def _looser(old: Case, new: Case, path: str) -> Finding | None:
         return Finding("warning", message, path, new.line)
     expected = [(o, n) for o, n in pairs if o.subject == n.subject and o.rank == n.rank == EXACT]
     changed = [(o, n) for o, n in expected if (was := _expected(o)) - (now := _expected(n)) and now - was]
-    changed = [(o, n) for o, n in changed if _said(o) != _said(n)]
+    changed = [(o, n) for o, n in changed if words_of(o) != words_of(n)]
     if changed:
         before, after = changed[0]
         message = f"test {new.name} expects another result: {_short(before)} became {_short(after)}"
@@ -217,81 +213,6 @@ def _is_wider(old: Check, new: Check) -> bool:
 
 def _expected(check: Check) -> frozenset[str]:
     return frozenset(t for t in tokens(without_tolerance(check.text)) if LITERAL.match(t))
-
-
-def _paired(lost: Sequence[Check], gained: Sequence[Check]) -> tuple[list[tuple[Check, Check]], list[Check]]:
-    """Assertions about the same subject belong together; of the rest, the strictest are paired first."""
-    pairs: list[tuple[Check, Check]] = []
-    left, right = list(lost), list(gained)
-    for same_rank in (True, False):
-        for old in list(left):
-            about = [n for n in right if n.subject == old.subject and (n.rank == old.rank or not same_rank)]
-            if new := max(about, key=lambda n: n.rank, default=None):
-                pairs.append((old, new))
-                left.remove(old)
-                right.remove(new)
-    right.sort(key=lambda check: -check.rank)
-    left.sort(key=lambda check: -check.rank)
-    pairs += zip(left, right, strict=False)
-    return pairs, left[len(right) :]
-
-
-def _said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) -> bool:
-    """Return True if what a dropped assertion said stands in the new ones, or in the rows of a table that grew."""
-    if any(check.text == other.text for other in new.real):
-        return True  # a helper's call stands for several, and there it still is
-    if check.subject == NO_ERROR and "await " in new.body:
-        return True
-    if any(_takes_in(other, check) for other in gained):
-        return True
-    said = frozenset().union(*(other.tokens for other in gained))
-    if _bare(check.tokens - COMMON) <= _bare(said):
-        return True
-    messages = frozenset().union(*(o.literals for o in gained if o.subject == "an exception"))
-    if check.literals and check.literals <= messages:
-        return True
-    if check.subject != "an exception" and any(
-        o.subject == check.subject and o.rank == EXACT for o in gained
-    ):
-        return True  # it is exact now about the same
-    return (new.rows or 0) > (old.rows or 0) and check.literals <= new.tokens
-
-
-def _takes_in(whole: Check, part: Check) -> bool:
-    """Return True if an assertion pins down a value of which another one checked a part: `user` and `user.name`."""
-    member = part.subject.startswith((f"{whole.subject}.", f"{whole.subject}["))
-    return whole.rank == EXACT and bool(whole.subject) and member and part.rank <= LOOSE
-
-
-def _bare(said: frozenset[str]) -> frozenset[str]:
-    """Tokens without quotes: an attribute may be a key elsewhere."""
-    return frozenset(token.strip('"') for token in said)
-
-
-def _said(check: Check) -> list[str]:
-    """The words of a check, however its strings are written."""
-    return re.findall(r"\w+", re.sub(r"\\.", " ", check.text))
-
-
-def _message_apart(old: Check, new: Check, gained: Sequence[Check]) -> bool:
-    """Return True if an expected exception's message is what an assertion of its own says now."""
-    if old.subject != "an exception" or old.rank != EXACT or new.rank < LOOSE:
-        return False
-    wanted = {text.strip("\"'") for text in old.literals}
-    said = {text.strip("\"'") for other in gained for text in other.literals}
-    return bool(wanted) and wanted <= said and (new.rank == CLOSE or new.subject != old.subject)
-
-
-def _without(checks: Sequence[Check], others: Sequence[Check]) -> list[Check]:
-    """`checks` less those whose text stands in `others` as often."""
-    known = [check.text for check in others]
-    rest = []
-    for check in checks:
-        if check.text in known:
-            known.remove(check.text)
-        else:
-            rest.append(check)
-    return rest
 
 
 def _short(check: Check) -> str:

@@ -1,0 +1,83 @@
+"""The assertions of one test before and after: which belong together, and which of them are said elsewhere now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lopen.test_integrity.suite import CLOSE, COMMON, EXACT, LOOSE, NO_ERROR, Case, Check
+
+
+def paired(lost: Sequence[Check], gained: Sequence[Check]) -> tuple[list[tuple[Check, Check]], list[Check]]:
+    """Assertions about the same subject belong together; of the rest, the strictest are paired first."""
+    pairs: list[tuple[Check, Check]] = []
+    left, right = list(lost), list(gained)
+    for same_rank in (True, False):
+        for old in list(left):
+            about = [n for n in right if n.subject == old.subject and (n.rank == old.rank or not same_rank)]
+            if new := max(about, key=lambda n: n.rank, default=None):
+                pairs.append((old, new))
+                left.remove(old)
+                right.remove(new)
+    right.sort(key=lambda check: -check.rank)
+    left.sort(key=lambda check: -check.rank)
+    pairs += zip(left, right, strict=False)
+    return pairs, left[len(right) :]
+
+
+def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) -> bool:
+    """Return True if what a dropped assertion said stands in the new ones, or in the rows of a table that grew."""
+    if any(check.text == other.text for other in new.real):
+        return True  # a helper's call stands for several, and there it still is
+    if check.subject == NO_ERROR and "await " in new.body:
+        return True
+    if any(_takes_in(other, check) for other in gained):
+        return True
+    said = frozenset().union(*(other.tokens for other in gained))
+    if _bare(check.tokens - COMMON) <= _bare(said):
+        return True
+    messages = frozenset().union(*(o.literals for o in gained if o.subject == "an exception"))
+    if check.literals and check.literals <= messages:
+        return True
+    if check.subject != "an exception" and any(
+        o.subject == check.subject and o.rank == EXACT for o in gained
+    ):
+        return True  # it is exact now about the same
+    return (new.rows or 0) > (old.rows or 0) and check.literals <= new.tokens
+
+
+def _takes_in(whole: Check, part: Check) -> bool:
+    """Return True if an assertion pins down a value of which another one checked a part: `user` and `user.name`."""
+    member = part.subject.startswith((f"{whole.subject}.", f"{whole.subject}["))
+    return whole.rank == EXACT and bool(whole.subject) and member and part.rank <= LOOSE
+
+
+def _bare(said: frozenset[str]) -> frozenset[str]:
+    """Tokens without quotes: an attribute may be a key elsewhere."""
+    return frozenset(token.strip('"') for token in said)
+
+
+def words_of(check: Check) -> list[str]:
+    """The words of a check, however its strings are written."""
+    return re.findall(r"\w+", re.sub(r"\\.", " ", check.text))
+
+
+def message_apart(old: Check, new: Check, gained: Sequence[Check]) -> bool:
+    """Return True if an expected exception's message is what an assertion of its own says now."""
+    if old.subject != "an exception" or old.rank != EXACT or new.rank < LOOSE:
+        return False
+    wanted = {text.strip("\"'") for text in old.literals}
+    said = {text.strip("\"'") for other in gained for text in other.literals}
+    return bool(wanted) and wanted <= said and (new.rank == CLOSE or new.subject != old.subject)
+
+
+def without(checks: Sequence[Check], others: Sequence[Check]) -> list[Check]:
+    """`checks` less those whose text stands in `others` as often."""
+    known = [check.text for check in others]
+    rest = []
+    for check in checks:
+        if check.text in known:
+            known.remove(check.text)
+        else:
+            rest.append(check)
+    return rest
