@@ -177,6 +177,7 @@ def sandbox(examined: Examined) -> Iterator[CheckResult]:
     """Run a command in each sandbox, and in the one of the settings."""
     from lopen.application.confinement import sandbox_for
     from lopen.sandbox.choice import probe
+    from lopen.sandbox.control_group import examined as control_group
 
     for mode in ("bwrap", "landlock"):
         found = probe(mode)
@@ -193,6 +194,11 @@ def sandbox(examined: Examined) -> Iterator[CheckResult]:
         status: Status = "warn" if chosen.warning else "ok"
         yield CheckResult(f"sandbox.mode = {wanted}", status, chosen.warning or found.detail)
         reached = NETWORKS[network].format(", ".join(examined.settings.sandbox.package_indexes))
+        _, why = control_group()
+        held = (
+            f"measured alone: {why}" if why else "held by the kernel (cgroup v2) where a command takes longer"
+        )
+        yield CheckResult("limits of a command's processes together", "ok", held)
         yield CheckResult("verify-setup", "warn" if network == "host" else "ok", reached)
 
 

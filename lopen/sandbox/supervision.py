@@ -2,7 +2,7 @@
 
 Limits of the kernel apply to each process (setrlimit(2)), so the number, the memory and the writes of the whole tree are
 measured while the command runs. Between two measurements a tree can exceed a limit; the limits of each process bound by
-how much.
+how much, and for number and memory a control group, where lopen can make one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lopen.sandbox.command import Command, CommandLimits, CommandResult, KilledBy
+from lopen.sandbox.control_group import ControlGroup
 from lopen.sandbox.kernel_filter import join_new_keyring
 from lopen.sandbox.process_tree import LINUX, Process, descendants, read_kernel_file
 
@@ -71,15 +72,17 @@ def supervise(
     a signal unwinds this process.
     """
     started = time.monotonic()
-    output = CommandOutput(command.output_limit)
+    output, group = CommandOutput(command.output_limit), ControlGroup(limits)
     assert process.stdout is not None
     pipe = process.stdout.fileno()
     try:
-        killed_by = _read_until_end(
-            process, pipe, output, started + command.timeout_s, command, limits, roots
-        )
+        tree = TreeLimits(process.pid, limits, roots, group)
+        killed_by = _read_until_end(process, pipe, output, started + command.timeout_s, command, limits, tree)
     finally:
+        group.end()
         end()
+        out_of_memory = group.remove()
+    killed_by = killed_by or out_of_memory
     for chunk in _drain(pipe):
         output.add(chunk)
     process.stdout.close()
@@ -103,10 +106,9 @@ def _read_until_end(
     deadline: float,
     command: Command,
     limits: CommandLimits,
-    roots: Callable[[], Iterable[int]],
+    tree: TreeLimits,
 ) -> KilledBy:
     """Read the output; return the reason to kill the command, "" if it exited by itself."""
-    tree = TreeLimits(process.pid, limits, roots)
     with selectors.DefaultSelector() as selector, _exit_descriptor(process) as exited:
         selector.register(pipe, selectors.EVENT_READ)
         if exited is not None:
@@ -214,10 +216,13 @@ def _from_character(raw: bytearray) -> bytearray:
 
 
 class TreeLimits:
-    """The limits on everything below `roots()`; `group` is the command's process group. Linux only."""
+    """The limits on everything below `roots()`; `leader` leads the command's process group. Linux only."""
 
-    def __init__(self, group: int, limits: CommandLimits, roots: Callable[[], Iterable[int]]) -> None:
+    def __init__(
+        self, leader: int, limits: CommandLimits, roots: Callable[[], Iterable[int]], group: ControlGroup
+    ) -> None:
         self._group = group
+        self._leader = leader
         self._limits = limits
         self._roots = roots
         self._others = _tasks_of_machine()
@@ -238,6 +243,7 @@ class TreeLimits:
             return ""
         self._measured, self._available = now, available
         tree = descendants(self._roots())
+        self._group.take([self._leader, *(process.pid for process in tree)])
         if self._uses_too_much_memory(tree):
             return "memory"
         return "written" if _written(tree) > self._limits.written_mb * 1_000_000 else ""
@@ -263,7 +269,7 @@ class TreeLimits:
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._group, number)
+            os.killpg(self._leader, number)
 
 
 def _tasks_of_machine() -> int:
