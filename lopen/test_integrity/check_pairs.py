@@ -33,6 +33,10 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
         return True
     if any(_takes_in(other, check) for other in gained):
         return True
+    if any(len(text) > 5 for text in check.literals) and any(
+        check.literals < other.literals and other.rank == EXACT for other in gained
+    ):
+        return True  # several values compared at once
     said = frozenset().union(*(other.tokens for other in gained))
     if _bare(check.tokens - COMMON) <= _bare(said):
         return True

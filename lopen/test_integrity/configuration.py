@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lopen.base.untrusted_tables import read_json_table, read_toml_table
-from lopen.oracle.verdict import Finding, Severity
+from lopen.base.untrusted_tables import read_json_table
+from lopen.oracle.verdict import Finding
 from lopen.test_integrity.narrowed_places import (
     HARMLESS,
     PLACES,
@@ -20,6 +20,12 @@ from lopen.test_integrity.narrowed_places import (
 from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.python.pytest_settings import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
+from lopen.test_integrity.rust.manifests import (
+    cargo_findings,
+    doctest_findings,
+    gated_findings,
+    nextest_findings,
+)
 from lopen.test_integrity.suite import FileChange, words
 from lopen.test_integrity.workflows import WORKFLOWS, workflow_findings
 
@@ -42,7 +48,6 @@ _JVM = re.compile(
 )
 
 
-_EXAMPLE = re.compile(r"^\s*//[/!]\s*(?:```|~~~)", re.MULTILINE)
 _NPM = re.compile(
     r"^[ \t]*(?P<key>script-shell|node-options|scriptShell|nodeOptions|yarn-path|yarnPath)[ \t]*[=: \t][ \t]*(?P<value>\S.*)$",
     re.MULTILINE,
@@ -150,43 +155,6 @@ def pnpm_findings(change: FileChange) -> Iterator[Finding]:
         yield Finding("warning", "pnpm now runs this file when it installs packages", change.path)
 
 
-def cargo_findings(change: FileChange) -> Iterator[Finding]:
-    """`Cargo.toml`: targets that are not tested any more."""
-    before, after = _toml(change.before), _toml(change.after)
-    known = set(_untested(before))
-    for what in _untested(after):
-        if what not in known:
-            yield Finding("error", f"{what}, so that tests are left out", change.path)
-
-
-def _untested(manifest: Mapping[str, Any]) -> Iterator[str]:
-    package = manifest.get("package")
-    if isinstance(package, dict) and package.get("autotests") is False:
-        yield "autotests is off"
-    targets = [("lib", manifest.get("lib"))]
-    for kind in ("bin", "test"):
-        listed = manifest.get(kind)
-        targets += [(kind, target) for target in listed] if isinstance(listed, list) else []
-    for kind, target in targets:
-        if isinstance(target, dict):
-            name = f"{kind} {target.get('name', '')}".strip()
-            for key in ("test", "harness"):
-                if target.get(key) is False and (kind, key) != ("bin", "harness"):
-                    yield f"{key} is off for {name}"
-
-
-def _doctest_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
-    """A library whose examples are not run: an error where a source of the change had one before."""
-    sources = [change.before or "" for change in changes if change.path.endswith(".rs")]
-    severity: Severity = "error" if any(map(_EXAMPLE.search, sources)) else "warning"
-    for change in changes:
-        if change.path.rpartition("/")[2] == "Cargo.toml":
-            was, now = (_table(_toml(text), "lib").get("doctest") for text in (change.before, change.after))
-            if now is False and was is not False:
-                message = "doctest is off for lib, so that the examples in its comments are left out"
-                yield Finding(severity, message, change.path)
-
-
 def jvm_findings(change: FileChange) -> Iterator[Finding]:
     """Maven and Gradle: skipping, excluding, ignoring failures."""
     known = [" ".join(found.split()) for found in _JVM.findall(_uncommented(change.before or ""))]
@@ -219,10 +187,6 @@ def _json(text: str | None) -> Mapping[str, Any]:
     return read_json_table(text or "{}") or {}
 
 
-def _toml(text: str | None) -> Mapping[str, Any]:
-    return read_toml_table(text or "") or {}
-
-
 def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = document.get(key)
     return value if isinstance(value, dict) else {}
@@ -246,6 +210,7 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
         javascript_findings,
     ),
     (re.compile(r"^Cargo\.toml$"), cargo_findings),
+    (re.compile(r"^nextest\.toml$"), nextest_findings),
     (PLACES, narrowed_findings),
     (re.compile(r"^(?:pom\.xml|build\.gradle(?:\.kts)?|gradle\.properties|maven\.config)$"), jvm_findings),
     (
@@ -266,7 +231,7 @@ def configuration_findings(changes: Sequence[FileChange]) -> list[Finding]:
         for finding in reader(change)
     ]
     found += [f for change in changes if WORKFLOWS.search(change.path) for f in workflow_findings(change)]
-    return [*found, *_doctest_findings(changes), *_coverage_findings(changes)]
+    return [*found, *doctest_findings(changes), *gated_findings(changes), *_coverage_findings(changes)]
 
 
 _FLOOR = re.compile(r"\bfail[-_]under[\"']?[ \t]*[= \t][ \t]*[\"']?(\d{1,3})(?!\d)")

@@ -28,6 +28,7 @@ from lopen.test_integrity.python.rewritten import rewritten_findings
 from lopen.test_integrity.python.stand_ins import patch_findings, shadowing_findings, stub_findings
 from lopen.test_integrity.replaced_runners import replaced_runner_findings
 from lopen.test_integrity.rust import adapter as rust
+from lopen.test_integrity.rust.modules import module_findings
 from lopen.test_integrity.stored_snapshots import snapshot_findings
 from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
 from lopen.test_integrity.syntax import parsed_file
@@ -78,6 +79,7 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     findings += silencing_findings(readable)
     findings += snapshot_findings(readable)
     findings += passed_over_findings(changes)
+    findings += module_findings(readable)
     tests = frozenset(c.path for c in changes if looks_like_test(c.path))
     findings += under_test_findings(readable, tests)
     findings += unread_findings(changes, tests)

@@ -158,6 +158,9 @@ def _called(located: Located) -> set[str]:
     return set(_CALL.findall(located.case.body)) - COMMON
 
 
+_BOUND = re.compile(r"\b(?:let(?: mut)?|const|var|final) (\w+)|\b(\w+)(?=(?:, \w+)* :?= )")
+
+
 def _taken_up(located: Located, pairing: _Pairing) -> bool:
     """Return True if a new or grown test now says all that this one's assertions said (merged, parametrised)."""
     real = located.case.real
@@ -167,6 +170,12 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
         return False  # numbers alone are found anywhere
     if all(any(_says(new.case, whole) for new in pairing.gained) for whole in wholes):
         return True
+    local = frozenset(name for found in _BOUND.findall(located.case.body) for name in found if name)
+    there = frozenset().union(*(new.case.tokens for new in pairing.gained)) if local else frozenset()
+    if local and _called(located) <= there:  # split into several, which name their variables as they like
+        split = [(whole - local) or whole for whole in wholes]
+        if all(any(_says(new.case, whole) for new in pairing.gained) for whole in split):
+            return True
     return any(
         _says(new.case, wanted) and not wanted <= old.case.tokens and _is_grown(old.case, new.case)
         for old, new in pairing.pairs

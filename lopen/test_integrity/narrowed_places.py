@@ -18,7 +18,7 @@ from lopen.test_integrity.suite import FileChange
 PLACES = re.compile(
     r"^(?:(?:jest|vitest|vite)\.config|\.mocharc|vitest\.workspace)\.\w+$"
     r"|^(?:package\.json|Cargo\.toml|pom\.xml|build\.gradle(?:\.kts)?|settings\.gradle(?:\.kts)?|go\.work|config\.toml"
-    r"|junit-platform\.properties|lib\.rs|main\.rs)$"
+    r"|junit-platform\.properties)$"
 )
 _OTHER_TABLE = re.compile(
     r"\b(?:coverage|optimizeDeps|build|rollupOptions|server|watch|ssr|typecheck|benchmark|deps|fs|resolve|plugins)[\"']?\s*:\s*[\[{]$"
@@ -157,7 +157,6 @@ _SETTINGS = (
     _Setting(_CARGO, "the workspace no longer has", _lists("members")),
     _Setting(_CARGO, "commands now run only for", _lists("default-members"), new=True),
     _Setting(_CARGO, "the workspace now leaves out", _lists("exclude"), False),
-    _Setting(re.compile(r"(?:lib|main)\.rs$"), "no longer compiled:", _matches(r"(?m)^\s*mod\s+(\w*tests?)\s*;")),
     _Setting(_POM, "Maven no longer builds", _matches(r"<module>\s*([^<]+?)\s*</module>")),
     _Setting(_POM, "Maven runs only", _matches(r"<include>\s*([^<]+?)\s*</include>", _test_plugins), new=True),
     _Setting(_POM, "Maven runs only", _matches(r"<(?:test|groups|it\.test)>\s*([^<]+?)\s*</", _chosen_tests), False, "error", divides=True),
@@ -194,7 +193,7 @@ def narrowed_findings(change: FileChange) -> Iterator[Finding]:
             added = after if setting.new and not any(map(_is_wide, after)) else []
         if setting.kept and not setting.new and before and not after:
             added = before
-        if added and not (setting.says.startswith("no longer compiled") and change.after is None):
+        if added:
             message = f"{setting.says} {', '.join(dict.fromkeys(added))[:200]}"
             soft = setting.divides and is_division(change, added)
             yield Finding("warning" if soft else setting.severity, message, change.path)

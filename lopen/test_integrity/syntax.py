@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from lopen.test_integrity.rust.macros import readable_macros
 from lopen.test_integrity.suite import words
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class ParsedFile:
     def __init__(self, text: str, language: str) -> None:
         self.language = language
         self.text = text.encode("utf-8", "replace")
-        parsed = _readable_macros(self.text) if language == "rust" else self.text
+        parsed = readable_macros(self.text) if language == "rust" else self.text
         self.root = _parser(language).parse(parsed).root_node
         self._bare = self._code = b""
         self._spans: dict[tuple[int, int], str] = {}
@@ -239,17 +240,6 @@ class ParsedFile:
 def parsed_file(text: str, language: str) -> ParsedFile:
     """Return a parsed file. Several rules read the same file: it is parsed once. Readers do not change it."""
     return ParsedFile(text, language)
-
-
-_MACRO_CALL = re.compile(
-    rb"\b((?:prop_|debug_)?assert(?:_eq|_ne)?|panic|unreachable|unimplemented|todo)!(?=\s*\()"
-)
-
-
-def _readable_macros(text: bytes) -> bytes:
-    """Rust whose usual macros are written as calls, a vector and a module, every byte at its place."""
-    text = _MACRO_CALL.sub(rb"\1_", text)
-    return text.replace(b"vec![", b"   &[").replace(b"proptest! {", b"mod prop_ {")
 
 
 _QUOTING = frozenset({"javascript", "typescript", "tsx", "python", "ruby", "php"})

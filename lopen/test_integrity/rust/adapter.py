@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import (
@@ -17,6 +17,7 @@ from lopen.test_integrity.conditions import (
 from lopen.test_integrity.flow import Helpers
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.rust.checks import RustBody, cfg_truth
+from lopen.test_integrity.rust.generated import examples, tests_in_macros, written_by_macros
 from lopen.test_integrity.suite import (
     CLOSE,
     EXACT,
@@ -33,7 +34,10 @@ from lopen.test_integrity.syntax import ParsedFile, parsed_file
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
+_OF_TESTS = re.compile(r"(?:^|/)tests?(?:/|\.rs$)|(?:^|[/_])test\w*\.rs$")
 _TEST = re.compile(r"^(?:[\w:]*\btest|rstest|test_case|quickcheck|[\w:]+_test)(?:\(|$)")
+_ENOUGH = 100
+_IGNORED_ROW = re.compile(r"=>\s*(?:ignore|inconclusive)\b")
 _SHOULD_PANIC = re.compile(r"should_panic\b|cfg_attr\(.*,\s*should_panic\b")
 _ATTRIBUTES = re.compile(r"^#!?\[(.*)\]$", re.DOTALL)
 _USUAL = re.compile(r'^(?:unix|target_os = "linux"|not\((?:windows|miri|loom|target_os = "\w+")\))$')
@@ -42,7 +46,11 @@ _CONSTANTS = "[(const_item name: (identifier) @name value: (_) @value) (static_i
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites, be they a module's own tests or integration tests. Files without attributes have none."""
-    return {path: _suite(path, parsed_file(text, "rust")) for path, text in files.items() if "#[" in text}
+    return {
+        path: _suite(path, parsed_file(text, "rust"))
+        for path, text in files.items()
+        if "#[" in text or _OF_TESTS.search(path) or ("//" in text and "```" in text)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ class _Function:
     attributes: tuple[str, ...]
     modules: tuple[str, ...]
     skips: tuple[Skip, ...]
+    inputs: int | None  # that a property is tried with, where the file says so
 
     @property
     def is_test(self) -> bool:
@@ -66,9 +75,13 @@ class _Items:
     source: ParsedFile
     functions: list[_Function] = field(default_factory=list)
     left_out: list[Skip] = field(default_factory=list)
+    macros: Mapping[str, Node] = field(default_factory=dict)
+    inputs: int | None = None
+    written: list[Case] = field(default_factory=list)  # by macros
 
     def collect(self, body: Node, modules: tuple[str, ...], skips: tuple[Skip, ...]) -> None:
         """Note the functions of a module, and of the modules in it."""
+        outer, self.inputs = self.inputs, _inputs(self.source, body)
         own = [*skips]
         attributes: list[Node] = []
         for item in body.named_children:
@@ -79,6 +92,7 @@ class _Items:
             elif item.type not in {"line_comment", "block_comment"}:
                 self._item(item, attributes, modules, tuple(own))
                 attributes = []
+        self.inputs = outer
 
     def _item(
         self, item: Node, attributes: Sequence[Node], modules: tuple[str, ...], skips: tuple[Skip, ...]
@@ -88,7 +102,12 @@ class _Items:
         name = self.source.name(item.child_by_field_name("name"))
         if item.type == "function_item":
             texts = tuple(_text(self.source, each) for each in attributes)
-            self.functions.append(_Function(item, texts, modules, (*skips, *conditions)))
+            self.functions.append(_Function(item, texts, modules, (*skips, *conditions), self.inputs))
+        elif item.type in {"macro_invocation", "expression_statement"}:
+            self.written += [
+                replace(case, name="::".join([*modules, case.name]), skips=(*skips, *conditions, *case.skips))
+                for case in written_by_macros(self.source, item, self.macros)
+            ]
         elif item.type == "mod_item" and body is None:
             self._declared(name, attributes)
         elif item.type in {"mod_item", "impl_item"} and body is not None and len(modules) < 20:
@@ -108,7 +127,7 @@ class _Items:
         """What an attribute says about being compiled and run here."""
         text, line = _text(self.source, attribute), self.source.line(attribute)
         if re.match(r"ignore\b", text):
-            yield Skip("#[ignore]", line)
+            yield Skip("#[ignore = …]" if "=" in text else "#[ignore]", line)
         elif text.startswith("cfg_attr("):
             condition, *others = split_arguments(text[9:-1])
             holds = cfg_truth(condition)
@@ -125,47 +144,83 @@ def _text(source: ParsedFile, attribute: Node) -> str:
     return found[1].strip() if found else ""
 
 
+def _inputs(source: ParsedFile, module: Node) -> int | None:
+    """With how many inputs the properties of a module are tried; more than enough are enough."""
+    inner = (source.of(each) for each in module.named_children if each.type == "inner_attribute_item")
+    found = next(
+        (f for text in inner if (f := re.search(r"\b(?:with_cases\(|cases: )(\d{1,9})", text))), None
+    )
+    return min(int(found[1]), _ENOUGH) if found else None
+
+
 def _condition(attribute: str) -> int:
     return cfg_truth(attribute[4:-1]) if attribute.startswith("cfg(") else ALWAYS
 
 
 def _suite(path: str, source: ParsedFile) -> Suite:
-    items = _Items(source)
+    items = _Items(source, macros=tests_in_macros(source))
     items.collect(source.root, (), ())
     tables = {source.name(found["name"]): found["value"] for found in source.matches(_CONSTANTS)}
-    of_tests = bool(re.search(r"(?:^|/)tests?(?:/|\.rs$)", path))
+    of_tests = bool(_OF_TESTS.search(path))
     helpers: dict[str, list[Check]] = {}
     for function in items.functions:
         if not function.is_test and (of_tests or any("test" in name for name in function.modules)):
             body = RustBody(source, function.node, {}, tables)
             body.block(function.node.child_by_field_name("body"), Place())
             helpers[source.name(function.node.child_by_field_name("name"))] = body.checks
-    cases = [_case(source, function, helpers, tables) for function in items.functions if function.is_test]
+    waited = frozenset(
+        source.name(each.node.child_by_field_name("name"))
+        for each in items.functions
+        if re.match(r"(?:pub(?:\([^)]*\))? )?async ", source.of(each.node)[:60])
+    )
+    cases = [_case(source, each, helpers, tables, waited) for each in items.functions if each.is_test]
+    cases += [*items.written, *examples(source)]
     return Suite(numbered([*cases, *support_cases(helpers)]), tuple(items.left_out))
 
 
-def _case(source: ParsedFile, function: _Function, helpers: Helpers, tables: Mapping[str, Node]) -> Case:
+def _case(
+    source: ParsedFile,
+    function: _Function,
+    helpers: Helpers,
+    tables: Mapping[str, Node],
+    waited: frozenset[str],
+) -> Case:
     node, texts = function.node, function.attributes
     inner = node.child_by_field_name("body")
     name, line = node.child_by_field_name("name"), source.line(node)
-    body = RustBody(source, node, helpers, tables)
+    body = RustBody(source, node, helpers, tables, waited)
     body.block(inner, Place())
+    body.checks += _returned(source, inner, texts)
     panics = [
         Check(f"#[{text}]", "a panic", EXACT if "expected" in text else CLOSE, line)
         for text in texts
         if text.startswith("should_panic")
     ]
-    rows = sum(1 for text in texts if re.match(r"(?:test_)?case\b", text)) or body.rows
+    rows = [text for text in texts if re.match(r"(?:[\w:]+::)?(?:test_)?case\b", text)]
+    count = sum(1 for text in rows if not _IGNORED_ROW.search(text)) if rows else body.rows or function.inputs
     return Case(
         "::".join([*function.modules, source.name(name)]),
         source.line(name or node),
         " ".join([*texts, source.of(inner)]),
         (*panics, *body.checks),
         (*function.skips, *dict.fromkeys(body.skips)),
-        rows,
+        count,
         inner is None or not source.of(inner).strip("{} "),
         turned=next((f"#[{text}]" for text in texts if _SHOULD_PANIC.match(text)), ""),
     )
+
+
+def _returned(source: ParsedFile, body: Node | None, attributes: Sequence[str]) -> Iterator[Check]:
+    """What a property or a row of `test_case` expects the function to return."""
+    last = body.named_children[-1] if body is not None and body.named_child_count else None
+    if last is None:
+        return
+    text, line = source.of(last), source.line(last)
+    if any(re.match(r"(?:[\w:]+::)?quickcheck\b", each) for each in attributes):
+        idle = text == "true" or re.search(r"TestResult::(?:passed|discard)\(\)$", text)
+        yield Check(text, text, 0 if idle else EXACT, line, "vacuous" if idle else "real")
+    elif any(re.match(r"test_case\b", each) and "=>" in each for each in attributes):
+        yield Check(text, text, EXACT, line)
 
 
 LANGUAGE = Language("Rust", lambda path: path.endswith(".rs"), lambda path: path.endswith(".rs"), read)
