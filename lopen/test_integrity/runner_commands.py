@@ -17,8 +17,7 @@ RUNNER = re.compile(
 _TOLERANT = re.compile(
     r"\|\|\s*(?:true\b|:|exit\s+0|echo\b|printf\b|/bin/true)|;\s*(?:true|:|exit\s+0|echo\b.*)\s*;?[\"']?$|^\s*@?-|=\s*-\s+\w"
     r"|\bset\s+\+e\b|(?<!\|)\|\s*(?:tee|cat|head|tail|grep|sed|awk|xargs)\b|(?:^|\bif\s+|\s)!\s+\w|(?<!&)&\s*$"
-    r"|\bINSTA_(?:UPDATE=(?:always|unseen|force)|FORCE_PASS=1)|\bUPDATE_EXPECT=1|\bTRYBUILD=overwrite|\s-update\b"
-    r"|\bsuccess_codes\s*=|-Dmaven\.test\.failure\.ignore|\s(?:-fn|--fail-never|--exit-zero)\b|\bexit\s+0\s*[\"']?$"
+    r"|\b(?:INSTA_(?:UPDATE=(?:always|unseen|force)|FORCE_PASS=1)|UPDATE_EXPECT=1|TRYBUILD=overwrite)|\s-update\b|\bsuccess_codes\s*=|-Dmaven\.test\.failure\.ignore|\s(?:-fn|--fail-never|--exit-zero)\b|\bexit\s+0\s*[\"']?$"
 )
 _LEAVING_OUT = re.compile(
     r"(?<=\s)(?:--(?:deselect|ignore|ignore-glob|skip|exclude|testPathIgnorePatterns|passWithNoTests|pass-with-no-tests|collect-only"

@@ -137,8 +137,8 @@ class RustBody(Flow):
             condition = place.condition
             found = Check(f"panic if {condition}", condition, EXACT, line) if condition else None
             self.check(found or Check(text, given[0] if given else "", PARTIAL, line), place)
-        elif found := [*of_a_command(self.source, links, line), *mocked(text, links, line)]:
-            for each in found:
+        elif several := [*of_a_command(self.source, links, line), *mocked(text, links, line)]:
+            for each in several:
                 self.check(each, place)
         elif last.name in self.helpers or (_NAMED_HELPER.match(last.name) and len(links) == 1):
             check = Check(text, given[0] if given else text, EXACT, line)
