@@ -196,6 +196,15 @@ MAX_CHARS = 120_000  # both sides; nobody writes more configuration than that
 
 Reader = Callable[[FileChange], Iterator[Finding]]
 
+
+def nox_findings(change: FileChange) -> Iterator[Finding]:
+    """`noxfile.py`: its calls of `session.run` read as the commands that they are."""
+    before, after = (text and _BETWEEN.sub(" ", text) for text in (change.before, change.after))
+    yield from script_findings(FileChange(change.path, before, after))
+
+
+_BETWEEN = re.compile(r"[\"'],[ \t]*[\"']")  # two arguments
+
 READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     (
         re.compile(r"^(?:\.?pytest\.ini|\.?pytest\.toml|pyproject\.toml|tox\.ini|setup\.cfg)$"),
@@ -214,9 +223,10 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     (PLACES, narrowed_findings),
     (re.compile(r"^(?:pom\.xml|build\.gradle(?:\.kts)?|gradle\.properties|maven\.config)$"), jvm_findings),
     (
-        re.compile(r"^(?:GNUm|[Mm])akefile$|^[Jj]ustfile$|^tox\.ini$|^noxfile\.py$|\.(?:sh|bash|mk)$"),
+        re.compile(r"^(?:GNUm|[Mm])akefile$|^[Jj]ustfile$|^tox\.ini$|\.(?:sh|bash|mk)$"),
         script_findings,
     ),
+    (re.compile(r"^noxfile\.py$"), nox_findings),
 )
 
 

@@ -12,7 +12,7 @@ from lopen.test_integrity.suite import FileChange, words
 
 RUNNER = re.compile(
     r"\b(?:pytest|unittest|nose2|tox|nox|jest|vitest|mocha|ava|tap|jasmine|karma|playwright|cypress|ctest|rspec|phpunit)\b"
-    r"|\bnode\s+--test|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw)\b.{0,100}\b(?:test|verify|check)\b"
+    r"|\bnode\s+--test|\b(?:manage\.py|django-admin)\s+test\b|\b(?:npm|pnpm|yarn|bun|go|cargo|deno|dotnet|gradle|gradlew|mvn|mvnw)\b.{0,100}\b(?:test|verify|check)\b"
 )
 _TOLERANT = re.compile(
     r"\|\|\s*(?:true\b|:|exit\s+0|echo\b|printf\b|/bin/true)|;\s*(?:true|:|exit\s+0|echo\b.*)\s*;?[\"']?$|^\s*@?-|=\s*-\s+\w"
@@ -22,7 +22,7 @@ _TOLERANT = re.compile(
 _LEAVING_OUT = re.compile(
     r"(?<=\s)(?:--(?:deselect|ignore|ignore-glob|skip|exclude|testPathIgnorePatterns|passWithNoTests|pass-with-no-tests|collect-only"
     r"|co|no-run|list|lf|last-failed|testNamePattern|testPathPatterns?|grep|fgrep|invert|selectProjects|onlyChanged|changed(?:Since)?"
-    r"|related|filter|tests|lib|bins|doc|noconftest|override-ini|test-(?:name|skip)-pattern|dry-run|listTests)\b"
+    r"|related|filter|tag|tests|lib|bins|doc|noconftest|override-ini|test-(?:name|skip)-pattern|dry-run|listTests)\b"
     r"|(?<!-workspaces )(?<!-ws )(?<!-r )--if-present\b(?!.*\s(?:--workspaces|-ws|-r)\b)"  # npm may pass over members without tests
     r"|-k(?=[\s=\"'])|-m(?=\s+[\"']?(?:not|\w+[\"']?(?:\s+(?:and|or|not)\b|\s*$)))|-t(?=[\s=])|-g(?=[\s=])|-run[\s=]|-skip[\s=]|-short\b"
     r"|-o(?=\s+(?:addopts|testpaths|python_)))|-DskipTests|-Dmaven\.test\.skip|-Dtest=|-x\s+test\b|\bPYTEST_ADDOPTS="

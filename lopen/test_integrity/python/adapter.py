@@ -147,6 +147,7 @@ class _Reading:
             else:
                 for name in _unbound(node):
                     self._forget(_qualified(owner, name))
+                self._machine(node)
                 self._mark(node, owner)
 
     def _branches(
@@ -203,6 +204,17 @@ class _Reading:
                     seen.add(name)
                     waiting.append(self.known.classes[name])
                     yield self.known.classes[name]
+
+    def _machine(self, node: ast.stmt) -> None:
+        """The test that Hypothesis makes of a machine with rules: `TestStore = StoreMachine.TestCase`."""
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Attribute(value=ast.Name(id=owner), attr="TestCase")
+            ) if name.startswith("Test") and owner in self.known.classes:
+                machine = self.known.classes[owner]
+                rules = [each for each in machine.body if isinstance(each, Function) and each.decorator_list]
+                checks = [check for rule in rules for check in read_body(rule, self.helpers).checks]
+                self.cases.append(Case(name, node.lineno, ast.unparse(machine), tuple(checks)))
 
     def _mark(self, node: ast.stmt, owner: str) -> None:
         """A mark that is put on a test behind it."""

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from lopen.test_integrity.conditions import ENVIRONMENT
 from lopen.test_integrity.python.names import Helpers, assertion_aliases, opened
-from lopen.test_integrity.python.ranks import call_check, expression_checks, is_anything, is_truthy
+from lopen.test_integrity.python.ranks import call_check, expression_checks
 from lopen.test_integrity.python.skips import (
+    PLAIN,
     foreign,
     function_skips,
     gives_up,
+    iterated,
     leaves,
     literal_rows,
     statement_skips,
@@ -23,13 +25,14 @@ from lopen.test_integrity.python.swallowing import (
     refuses,
     swallows,
     swallows_in_context,
+    unreached,
 )
 from lopen.test_integrity.python.tree import is_mentioned, is_used
-from lopen.test_integrity.suite import CLOSE, EXACT, PRESENT, Check, Kind, Skip, called, guard, words
+from lopen.test_integrity.python.truth import is_anything, is_truthy
+from lopen.test_integrity.suite import CLOSE, EXACT, PRESENT, Check, Kind, Skip, called, guard
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-_PLAIN = words("range zip enumerate sorted reversed list tuple set items values keys product")
 _MAX_DEPTH = 3  # helpers that call helpers
 
 
@@ -74,6 +77,7 @@ class _Walk:
     loops: list[tuple[int, int, ast.expr]] = field(
         default_factory=list
     )  # from which check to which, over what
+    inner: set[str] = field(default_factory=set)  # functions in it, whose checks count where they stand
     open: set[str] = field(default_factory=set)  # what the test itself makes equal to everything
 
     def block(self, body: Sequence[ast.stmt], kind: Kind, condition: str) -> None:
@@ -103,6 +107,7 @@ class _Walk:
                 self.block(node.body, _worse(kind, "unreachable" if never else "real"), condition)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 used = is_used(node, self.root)
+                self.inner.add(node.name)
                 self.block(node.body, _worse(kind, "real" if used else "unreachable"), "in a function")
             case ast.Raise() if condition and condition != "an exception":
                 # `if total != 4: raise …` fails the test as an assertion of the opposite would
@@ -137,9 +142,9 @@ class _Walk:
         for start, end, iterable in self.loops:
             called_there = (ast.unparse(call.func).rpartition(".")[2] for call in _calls(iterable))
             named = {node.id for node in ast.walk(iterable) if isinstance(node, ast.Name)}
-            if not made & named and all(name in _PLAIN for name in called_there):
+            if not made & named and all(name in PLAIN for name in called_there):
                 continue
-            roots = {ast.unparse(each) for each in _iterated(iterable)}
+            roots = {ast.unparse(each) for each in iterated(iterable)}
             others = [*self.checks[:start], *self.checks[end:]]
             if not any(root in check.text for root in roots for check in others if check.kind == "real"):
                 self.checks[start:end] = [
@@ -155,7 +160,9 @@ class _Walk:
                 inner = _worse(kind, "swallowed")
         if inner == "swallowed" and any(map(asserts, node.body)):
             del self.checks[before:]  # all that it expects is that the assertion in it fails
-        self.block(node.body, inner, condition)
+        last = unreached(node)
+        self.block(node.body[:last], inner, condition)
+        self.block(node.body[last:], _worse(inner, "unreachable"), condition)
 
     def _try(self, node: ast.Try | ast.TryStar, kind: Kind, condition: str) -> None:
         swallowed = any(map(swallows, node.handlers)) or any(map(ends_there, node.finalbody))
@@ -230,6 +237,8 @@ class _Walk:
                 )
                 self.checks += _as_kind(self._call_checks(renamed), kind)
                 return
+            if isinstance(call.func, ast.Name) and call.func.id in self.inner:
+                continue
             known = self._helper(call)
             if isinstance(known, ast.AsyncFunctionDef) and alone and call is node:
                 kind = _worse(kind, "unawaited")
@@ -263,15 +272,6 @@ class _Walk:
         walk = _Walk(helper, self.helpers, self.depth + 1)
         walk.block(helper.body, "real", "")
         return walk.checks
-
-
-def _iterated(iterable: ast.expr) -> Iterator[ast.expr]:
-    """What a loop runs over, without `enumerate`, `zip` and their kin around it."""
-    if isinstance(iterable, ast.Call) and ast.unparse(iterable.func) in _PLAIN and iterable.args:
-        for argument in iterable.args:
-            yield from _iterated(argument)
-    else:
-        yield iterable
 
 
 def _call_as_check(call: ast.Call) -> Check:

@@ -105,11 +105,24 @@ class Helpers(dict[str, Function]):
     """
 
     def __init__(self, trees: Sequence[ast.Module]) -> None:
-        super().__init__((n.name, n) for tree in trees for n in nodes(tree) if isinstance(n, Function))
+        inner = {id(n) for tree in trees for f in nodes(tree) if isinstance(f, Function) for n in _nested(f)}
+        functions = (n for tree in trees for n in nodes(tree) if isinstance(n, Function))
+        super().__init__((n.name, n) for n in functions if id(n) not in inner)
         self.anything: dict[str, ast.expr] = {}
         for _ in range(2):  # what is made of what is made of it
             for tree in trees:
                 self.anything.update(_open_names(tree, self))
+
+
+def _nested(function: Function) -> Iterator[Function]:
+    """The functions that stand in a function: those outside cannot call them."""
+    waiting = list(ast.iter_child_nodes(function)) if function.body else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Function):
+            yield node
+        elif isinstance(node, ast.stmt | ast.excepthandler):
+            waiting += ast.iter_child_nodes(node)
 
 
 def _open_names(tree: ast.Module, helpers: Helpers) -> Iterator[tuple[str, ast.expr]]:

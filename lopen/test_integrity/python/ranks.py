@@ -1,11 +1,13 @@
-"""How much one Python assertion pins down, and whether it can be false at all."""
+"""How much one Python assertion pins down."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from lopen.test_integrity.python.truth import is_anything, is_truthy
 from lopen.test_integrity.suite import (
     CLOSE,
     EXACT,
@@ -49,6 +51,7 @@ _RAISING = frozenset(
 )
 _ANYTHING = frozenset({"Exception", "BaseException"})
 _EMPTY = frozenset({"[]", "{}", "()", "''", "set()"})
+_UNORDERED = words("set frozenset sorted Counter collections.Counter")
 _NEEDLES = words("startswith endswith search match fullmatch issubset issuperset")
 _SHAPES = words("shape dtype ndim __class__")  # of a value, which many values share
 _PINNING = words("count status_code target_status_code exact check_exact")
@@ -59,84 +62,6 @@ _LENIENT = {  # what a keyword's value leaves open
     ),
 }
 _OPERATORS = {ast.NotEq: LOOSE, ast.NotIn: LOOSE, ast.Eq: EXACT, ast.Is: EXACT}
-
-
-def is_truthy(node: ast.expr) -> bool | None:
-    """The truth of an expression that is the same whatever the code under test does; None where it depends."""
-    match node:
-        case ast.Constant():
-            return bool(node.value)
-        case ast.Tuple() | ast.List() | ast.Set():
-            return bool(node.elts)
-        case ast.Dict():
-            return bool(node.keys)
-        case ast.Lambda() | ast.GeneratorExp():
-            return True
-        case ast.UnaryOp(op=ast.Not()):
-            inner = is_truthy(node.operand)
-            return None if inner is None else not inner
-        case ast.BoolOp():
-            return _bool_operation(node)
-        case ast.Compare(ops=[operator], comparators=[right]):
-            return _comparison(node.left, operator, right)
-        case ast.Call():
-            return _call_truth(node)
-        case ast.Name(id="__debug__"):
-            return True
-        case ast.Name(id="TYPE_CHECKING"):
-            return False
-        case _:
-            return None
-
-
-def _bool_operation(node: ast.BoolOp) -> bool | None:
-    values = [is_truthy(value) for value in node.values]
-    deciding = isinstance(node.op, ast.Or)
-    if deciding in values:
-        return deciding
-    return None if None in values else not deciding
-
-
-def _comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | None:
-    same = ast.unparse(left) == ast.unparse(right)
-    if same and isinstance(operator, ast.Eq | ast.Is | ast.LtE | ast.GtE) and not _is_volatile(left):
-        return True
-    if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
-        if isinstance(operator, ast.Eq):
-            return bool(left.value == right.value)
-        if isinstance(operator, ast.NotEq):
-            return bool(left.value != right.value)
-        return None
-    if isinstance(operator, ast.Eq) and (is_anything(left) or is_anything(right)):
-        return True
-    if isinstance(operator, ast.In) and ast.unparse(left) in {"''", "b''"}:
-        return True
-    is_length = isinstance(left, ast.Call) and ast.unparse(left.func) == "len"
-    bound = ast.unparse(right)
-    if is_length and (
-        (isinstance(operator, ast.GtE) and bound == "0") or (isinstance(operator, ast.Gt) and bound == "-1")
-    ):
-        return True
-    return None
-
-
-def is_anything(node: ast.expr) -> bool:
-    """Return True for `unittest.mock.ANY`, and what `Helpers` put in the place of another object like it."""
-    return ast.unparse(node).rpartition(".")[2] == "ANY"
-
-
-def _is_volatile(node: ast.expr) -> bool:
-    """Two calls that look the same may differ: comparing them is a test of stability, not of nothing."""
-    return any(isinstance(child, ast.Call) for child in ast.walk(node))
-
-
-def _call_truth(node: ast.Call) -> bool | None:
-    name = ast.unparse(node.func)
-    if name == "bool" and node.args:
-        return is_truthy(node.args[0])
-    if name == "isinstance" and len(node.args) == 2 and ast.unparse(node.args[1]) == "object":
-        return True
-    return None
 
 
 def expression_checks(node: ast.expr, *, line: int | None = None) -> list[Check]:
@@ -188,6 +113,10 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
         return ast.unparse(left.value), CLOSE
     if isinstance(left, ast.Call) and ast.unparse(left.func) == "type" and len(left.args) == 1:
         return ast.unparse(left.args[0]), LOOSE
+    if isinstance(left, ast.Call) and ast.unparse(left.func) in _UNORDERED and len(left.args) == 1:
+        return ast.unparse(left.args[0]), CLOSE
+    if isinstance(left, ast.Call) and _falls_back(left, other):
+        return subject, PRESENT
     if isinstance(left, ast.Call) and ast.unparse(left.func) == "len" and other == "0":
         return ast.unparse(left.args[0]) if left.args else subject, LOOSE
     if isinstance(operator, ast.Eq) and other in _EMPTY:
@@ -198,6 +127,17 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> tuple[str
     if "approx(" in other and (tolerance(other) or 0) > ROUNDING:
         rank = min(rank, CLOSE)
     return subject, min(rank, _open_rank(right))
+
+
+def _falls_back(call: ast.Call, expected: str) -> bool:
+    """Return True for `data.get("name", "x") == "x"`: what is not there is taken for what is expected."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    default = call.args[-1] if call.args else None
+    return (
+        name in {"get", "getattr", "pop", "getenv"}
+        and len(call.args) > 1
+        and ast.unparse(default or call) == expected
+    )
 
 
 def _open_rank(expected: ast.expr) -> int:
@@ -273,15 +213,23 @@ def _boolean(argument: ast.expr, line: int, *, wanted: bool) -> list[Check]:
 def _equal(left: ast.expr, right: ast.expr, call: ast.Call) -> list[Check]:
     """Written as the comparison it is, so that a rewriting from unittest to pytest compares equal."""
     node = ast.copy_location(ast.Compare(left, [ast.Eq()], [right]), call)
-    return expression_checks(node, line=call.lineno)
+    found = expression_checks(node, line=call.lineno)
+    open_by = ", ".join(ast.unparse(k) for k in call.keywords if k.arg not in {"msg", "err_msg", "verbose"})
+    if ast.unparse(call.func).endswith("assertAlmostEqual") and isinstance(
+        (places := (*call.args, None)[2:][0]), ast.Constant
+    ):
+        open_by = f"places={places.value!r}"
+    if not open_by or found[0].kind != "real":
+        return found
+    rank = min(_pinned(call, found[0].rank), CLOSE if (tolerance(open_by) or 0) > ROUNDING else EXACT)
+    return [replace(found[0], text=f"{found[0].text} ({open_by})", rank=rank)]
 
 
 def _raising(call: ast.Call, name: str) -> Check:
     expected = ast.unparse(call.args[0]) if call.args else ""
-    matched = name == "assertRaisesRegex" or any(
-        keyword.arg == "match" and ast.unparse(keyword.value).strip("r'\"") not in {"", ".*", ".+", "."}
-        for keyword in call.keywords
-    )
+    patterns = [k.value for k in call.keywords if k.arg == "match"]
+    patterns += call.args[1:2] if name.endswith("Regex") else []
+    matched = any(ast.unparse(p).strip("r'\"^$") not in {"", ".*", ".+", "."} for p in patterns)
     anything = bool(set(re.findall(r"\w+", expected)) & _ANYTHING)
     rank = EXACT if matched else CLOSE
     return Check(

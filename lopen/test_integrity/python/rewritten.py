@@ -36,7 +36,7 @@ def rewritten_findings(
         one, other = was.get(case.name), now.get(case.name)
         if one is None or other is None:
             continue
-        yield from _computed(change, earlier, case, other, imports)
+        yield from _computed(change, earlier, case, one, other, imports)
         yield from _replaced(change, case.name, one, other, imports)
         yield from _without_table(change, case.name, one, other)
     yield from _unawaited(change, was, now, new)
@@ -56,17 +56,21 @@ def _functions(tree: ast.Module) -> dict[str, Function]:
 
 
 def _computed(
-    change: FileChange, old: Case, new: Case, function: Function, imports: Mapping[str, str]
+    change: FileChange,
+    old: Case,
+    new: Case,
+    former: Function,
+    function: Function,
+    imports: Mapping[str, str],
 ) -> Iterator[Finding]:
     """A literal that was expected, and is now what the code under test returns."""
-    said = {check.text for check in new.real}
-    values = {c.subject: c.text for c in old.real if c.rank == EXACT and c.text not in said}
+    values = {c.subject: c.text for c in old.real if c.rank == EXACT}
     for check in new.real:
         earlier = values.get(check.subject)
         if earlier is None or check.rank != EXACT:
             continue
         expected, was = _expected(check.text), _expected(earlier)
-        if expected is None or was is None or _calls(was, imports):
+        if expected is None or was is None or _calls(was := _with_locals(was, former), imports):
             continue
         sources = _calls(_with_locals(expected, function), imports)
         tested = {imports[n].partition(".")[0] for n in tokens(ast.unparse(function)) & imports.keys()}

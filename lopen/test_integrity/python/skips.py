@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator, Sequence
 from copy import copy
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, SKIP_WORD, truth
 from lopen.test_integrity.python.names import SKIPPING, Aliases, resolved
-from lopen.test_integrity.suite import Skip
+from lopen.test_integrity.suite import Skip, words
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _GOING_ON = ("pytest.importorskip", "importorskip", "assume(")  # what may skip, and else goes on
+_SKIPPING_NAME = re.compile(
+    r"(?!.*(?:[wW]in|mac|darwin|pypy))_?(?:skip|xfail|expected_?[fF]ail|quarantine|disable)", re.ASCII
+)
 _CALLS = frozenset({"skip", "xfail", "skipTest", "importorskip", "exit"})
 
 
@@ -50,6 +54,8 @@ def _mark(node: ast.expr, prefix: str = "") -> Iterator[Skip]:
     last = name.rpartition(".")[2]
     if last not in SKIPPING:
         yield from _marked_rows(call) if last == "parametrize" and call else ()
+        if _SKIPPING_NAME.match(last):
+            yield Skip(f"{prefix}{ast.unparse(node)}", node.lineno, False)
         return
     if last in {"skipif", "skipIf", "skipUnless", "xfail"} and call and call.args:
         yield from _conditional(call, prefix + name, unless=last == "skipUnless")
@@ -120,6 +126,9 @@ def _block_skips(body: Sequence[ast.stmt], condition: str) -> Iterator[Skip]:
                 yield from _block_skips(node.body, condition or "its loop runs")
 
 
+PLAIN = words(
+    "range zip enumerate sorted reversed list tuple set items values keys product"
+)  # what a loop runs over stays the same
 _EXAMPLES = 100  # that Hypothesis makes where nobody says another number
 
 
@@ -142,6 +151,8 @@ def _skip_name(node: ast.stmt) -> str:
     owner, _, last = ast.unparse(value.func).rpartition(".")
     if last == "assume" and owner in {"", "hypothesis"} and value.args:
         return f"assume({ast.unparse(value.args[0])})"
+    if last in {"add_marker", "applymarker"} and value.args:
+        return next((f"{owner}.{last}({s.text})" for s in _mark(value.args[0])), "")
     if last == "importorskip":
         return ast.unparse(value)
     if (owner, last) == ("os", "_exit"):
@@ -221,3 +232,12 @@ def gives_up(body: Sequence[ast.stmt], condition: str) -> str:
         case ast.Continue() if SKIP_WORD.search(condition):
             return "continue"
     return ""
+
+
+def iterated(iterable: ast.expr) -> Iterator[ast.expr]:
+    """What a loop runs over, without `enumerate`, `zip` and their kin around it."""
+    if isinstance(iterable, ast.Call) and ast.unparse(iterable.func) in PLAIN and iterable.args:
+        for argument in iterable.args:
+            yield from iterated(argument)
+    else:
+        yield iterable

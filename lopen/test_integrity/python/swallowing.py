@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from lopen.test_integrity.python.ranks import call_check, is_truthy
+from lopen.test_integrity.python.ranks import call_check
+from lopen.test_integrity.python.truth import is_truthy
 
 _CATCH_ALL = frozenset({"Exception", "BaseException", "AssertionError"})
 
@@ -47,6 +48,18 @@ def _fails(node: ast.AST) -> bool:
 def ends_there(node: ast.stmt) -> bool:
     """Return True if a `finally` leaves by itself, and a failed assertion with it."""
     return isinstance(node, ast.Return | ast.Break | ast.Continue)
+
+
+def unreached(node: ast.With | ast.AsyncWith) -> int:
+    """Return from which statement on the block of an expected exception only asserts: what raises stands before."""
+    calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+    names = {ast.unparse(call.func).rpartition(".")[2] for call in calls}
+    if not names & {"raises", "assertRaises", "assertRaisesRegex"}:
+        return len(node.body)
+    last = len(node.body)
+    while last > 1 and asserts(node.body[last - 1]):
+        last -= 1
+    return last if not asserts(node.body[last - 1]) else len(node.body)
 
 
 def swallows_in_context(node: ast.expr) -> bool:
