@@ -10,13 +10,11 @@ from typing import Any
 from lopen.base.untrusted_tables import read_json_table
 from lopen.oracle.verdict import Finding
 from lopen.test_integrity.narrowed_places import (
-    HARMLESS,
-    PLACES,
-    in_other_table,
     is_division,
     lowered_findings,
     narrowed_findings,
 )
+from lopen.test_integrity.place_settings import HARMLESS, PLACES, in_other_table
 from lopen.test_integrity.python import pytest_settings
 from lopen.test_integrity.python.pytest_settings import conftest_findings
 from lopen.test_integrity.runner_commands import RUNNER, command_findings, no_longer_runs, script_findings
@@ -59,7 +57,7 @@ _NODE_OPTIONS = re.compile(r"\bNODE_OPTIONS=(?P<value>\"[^\"]*\"|'[^']*'|\S+)")
 def package_findings(change: FileChange) -> Iterator[Finding]:
     """`package.json`: the test scripts, and jest's own table."""
     before, after = _json(change.before), _json(change.after)
-    old, new = _table(before, "scripts"), _table(after, "scripts")
+    old, new = _scripts(before), _scripts(after)
     for name, was in old.items():
         if re.match(r"test|verify|check|ci", name) and isinstance(was, str):
             yield from _script(change.path, f"the script {name}", was, str(new.get(name, "")))
@@ -80,6 +78,14 @@ def package_findings(change: FileChange) -> Iterator[Finding]:
     for key in ("jest", "mocha", "ava"):
         was, now = json.dumps(_table(before, key)), json.dumps(_table(after, key))
         yield from _configured(change.path, was, now, new=not change.before)
+
+
+def _scripts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The scripts; one of several commands (Composer's) as one line."""
+    return {
+        name: " && ".join(map(str, text)) if isinstance(text, list) else text
+        for name, text in _table(document, "scripts").items()
+    }
 
 
 def _called_scripts(command: object) -> list[str]:
@@ -211,7 +217,7 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
         pytest_settings.findings,
     ),
     (re.compile(r"^conftest\.py$"), conftest_findings),
-    (re.compile(r"^package\.json$"), package_findings),
+    (re.compile(r"^(?:package|composer)\.json$"), package_findings),
     (re.compile(r"^(?:\.npmrc|\.yarnrc(?:\.yml)?|pnpm-workspace\.yaml)$"), npm_findings),
     (re.compile(r"^\.pnpmfile\.[cm]?js$"), pnpm_findings),
     (
@@ -220,10 +226,9 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     ),
     (re.compile(r"^Cargo\.toml$"), cargo_findings),
     (re.compile(r"^nextest\.toml$"), nextest_findings),
-    (PLACES, narrowed_findings),
     (re.compile(r"^(?:pom\.xml|build\.gradle(?:\.kts)?|gradle\.properties|maven\.config)$"), jvm_findings),
     (
-        re.compile(r"^(?:GNUm|[Mm])akefile$|^[Jj]ustfile$|^tox\.ini$|\.(?:sh|bash|mk)$"),
+        re.compile(r"^(?:GNUm|[Mm])akefile$|^[Jj]ustfile$|^Taskfile\.ya?ml$|^tox\.ini$|\.(?:sh|bash|mk)$"),
         script_findings,
     ),
     (re.compile(r"^noxfile\.py$"), nox_findings),
@@ -235,13 +240,24 @@ def configuration_findings(changes: Sequence[FileChange]) -> list[Finding]:
     found = [
         finding
         for change in changes
-        if change.after is not None and len(change.after) + len(change.before or "") <= MAX_CHARS
+        if change.after is not None and _is_readable(change)
         for pattern, reader in READERS
         if pattern.search(change.path.rpartition("/")[2])
         for finding in reader(change)
     ]
+    for change in changes:
+        if (
+            change.after is not None
+            and PLACES.search(change.path.rpartition("/")[2])
+            and _is_readable(change)
+        ):
+            found += narrowed_findings(change, changes)
     found += [f for change in changes if WORKFLOWS.search(change.path) for f in workflow_findings(change)]
     return [*found, *doctest_findings(changes), *gated_findings(changes), *_coverage_findings(changes)]
+
+
+def _is_readable(change: FileChange) -> bool:
+    return len(change.after or "") + len(change.before or "") <= MAX_CHARS
 
 
 _FLOOR = re.compile(r"\bfail[-_]under[\"']?[ \t]*[= \t][ \t]*[\"']?(\d{1,3})(?!\d)")

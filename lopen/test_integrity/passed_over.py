@@ -1,8 +1,9 @@
-"""Files by which a test runner passes over a whole folder; whether tests really run no longer, two runs tell."""
+"""Files by which tests run for less: what a runner passes over as a whole, and tables of data that lost rows."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
@@ -10,6 +11,7 @@ from lopen.oracle.verdict import Finding
 from lopen.test_integrity.suite import FileChange
 
 _SUREFIRE = re.compile(r"/(?:Test\w*|\w*(?:Test|Tests|TestCase|IT|ITCase))\.java$")
+_DATA = re.compile(r"(?:^|/)(?:tests?|spec|testdata|fixtures)/.*\.(?:csv|tsv|jsonl|ndjson)$")
 _TESTS = frozenset({"tests", "test"})
 
 
@@ -18,6 +20,8 @@ def passed_over_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
     gone = {c.path for c in changes if c.after is None}
     tests = {path.rpartition("/")[2] for path in gone if "src/test/" in path}
     for change in changes:
+        if lost := _lost_rows(change):
+            yield Finding("warning", f"the data that tests read has {lost} rows less", change.path)
         path = PurePosixPath(change.path)
         folder = str(path.parent)
         added = change.before is None
@@ -52,6 +56,14 @@ def passed_over_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
             if not any(there):
                 what = "unittest's discovery passes over a folder of tests without this file"
                 yield Finding("warning", what, change.path)
+
+
+def _lost_rows(change: FileChange) -> int:
+    """Return how many lines a table in a folder of tests lost, where nothing came in their place."""
+    if not change.before or not change.after or not _DATA.search(change.path):
+        return 0
+    was, now = (Counter(text.split("\n")) for text in (change.before, change.after))
+    return 0 if now - was else (was - now).total()
 
 
 def _is_misnamed(change: FileChange) -> bool:

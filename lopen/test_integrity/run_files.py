@@ -33,6 +33,18 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     "pytest": ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
     "cargo": (".cargo/config.toml", ".cargo/config"),
     "bazel": (".bazelrc",),
+    **dict.fromkeys(
+        ("mvn", "mvnw"), ("pom.xml", ".mvn/maven.config", ".mvn/jvm.config", ".mvn/extensions.xml")
+    ),
+    **dict.fromkeys(
+        ("gradle", "gradlew"),
+        ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties"),
+    ),
+    "composer": ("composer.json",),
+    **dict.fromkeys(("phpunit", "pest"), ("phpunit.xml", "phpunit.xml.dist", "tests/Pest.php")),
+    "rspec": (".rspec", "spec/spec_helper.rb", "spec/rails_helper.rb"),
+    "dotnet": ("Directory.Build.props", "Directory.Build.targets", "test.runsettings"),
+    "ctest": ("CMakeLists.txt", "tests/CMakeLists.txt", "test/CMakeLists.txt"),
     "mocha": (".mocharc.js", ".mocharc.cjs", ".mocharc.json", ".mocharc.yml"),
     **{
         name: tuple(f"{name}.config.{end}" for end in ("js", "ts", "mjs", "cjs", "mts"))
@@ -51,7 +63,9 @@ _SCRIPT = re.compile(r"\.(?:sh|bash|zsh|py|[cm]?[jt]s|rb|pl|php|mk|fish)$")
 _STARTED = re.compile(
     r"^(?:python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|sh|bash|dash|zsh|source|\.)$"
 )
-_RUNNERS = re.compile(r"\b(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task)\b")
+_RUNNERS = re.compile(
+    r"\b(pytest|py\.test|jest|vitest|mocha|tox|nox|cargo|just|rake|bazel|task|mvnw?|gradlew?|composer|phpunit|pest|rspec|dotnet|ctest)\b"
+)
 _RECIPE_SIGNS = re.compile(r"^[@+-]+")
 
 CHANGED = "the approved command {name} (`{command}`) runs by this file, and the work changes it: see what it runs now"
