@@ -42,12 +42,19 @@ def _unpacked(path: Path) -> Iterator[bytes]:
                 raise ValueError("the file ends too early")
             if size < 0 and piece:  # the first piece holds the header
                 head, _, _ = piece.partition(b"\0")
-                size = int(head.partition(b" ")[2])
+                size = _size(head)
                 left = len(head) + 1 + size
             left -= len(piece)
             if left < 0 or size > LARGEST:
                 raise ValueError("the object is larger than it says or than lopen reads")
             yield piece
+
+
+def _size(head: bytes) -> int:
+    said = head.partition(b" ")[2]
+    if not said.isdigit() or len(said) > len(str(LARGEST)):
+        raise ValueError("the header says no size")
+    return int(said)
 
 
 def loose_object(layout: Layout, name: str) -> tuple[str, bytes] | None:

@@ -33,6 +33,7 @@ _TICKS_NS = 2_100_000_000  # more than a tick of the clock in which any file sys
 _CLOCK_STEP_S = 0.5
 LONGEST_CHECK_S = 300
 _TREE = "^{tree}"
+_BEING_WRITTEN = ("tmp_", ".tmp-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ def move_untrue_aside(layout: Layout, before: ObjectFiles, git: GitCommand) -> t
     packs, derived = set(), []
     for path in (path for path, found in now.others.items() if before.others.get(path) != found):
         stem, suffix = os.path.splitext(path)
+        if suffix == ".lock" or os.path.basename(path).startswith(_BEING_WRITTEN):
+            continue  # perhaps by the person's own git; git does not read it
         if suffix in (".pack", ".idx"):
             packs.add(stem)
         elif suffix not in (".keep", ".mtimes", ".promisor"):

@@ -89,7 +89,11 @@ class Commands:
             yield lambda command: self.sandbox.run(replace(command, guarded=exposed) if exposed else command)
         finally:
             self.note_change(started)
-            tampering = self._put_back(state) if state is not None else NO_TAMPERING
+            tampering, failure = NO_TAMPERING, None
+            try:
+                tampering = self._put_back(state) if state is not None else NO_TAMPERING
+            except LopenError as error:  # raised once the specifications are put back and reported
+                failure = error
             self.restored = (*self.protected.restore(files), *tampering.restored)
             if not protects_git:  # before lopen writes there again
                 require_plain(self.protected.state)
@@ -108,6 +112,8 @@ class Commands:
             if lost := [str(p) for p, was in zip(self.watched, watched, strict=True) if _identity(p) != was]:
                 listed = ", ".join(lost)
                 self.journal.tell(self._alert(f"a command moved or replaced lopen's files: {listed}"))
+            if failure is not None:
+                raise failure
             _require_objects(tampering)
 
     def _put_back(self, state: ProtectedState) -> Tampering:

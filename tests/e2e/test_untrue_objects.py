@@ -79,3 +79,21 @@ def test_what_a_command_stored_before_it_killed_the_run_is_checked(make_project:
     assert not list(packs.glob("*.idx"))
     assert "a killed run's command stored untrue objects" in project.lopen("log").out
     assert "untrue objects" not in project.lopen("run", "calc").out
+
+
+def test_a_specification_is_put_back_where_git_cannot_be_checked(make_project: MakeProject) -> None:
+    edit = "sed -i 's/^- .*/- [ ] anything holds/' specs/calc/SPECIFICATION.md"
+    line = f"{edit}; mkdir .git/objects/ab; for i in $(seq 10000 18000); do : > .git/objects/ab/{'c' * 33}$i; done"
+    project = make_project([plan(), tools(("run_command", {"command": line}))], LOPEN_SANDBOX__MODE="none")
+    project.specify()
+    before = project.read("specs/calc/SPECIFICATION.md")
+
+    ran = project.lopen(
+        "approve", "calc", "--yes", "--run",
+        arrange=[["tests.crash.faults:replace", "lopen.git.stored_objects:LONGEST_CHECK_S", 0.02]],
+    )  # fmt: skip
+
+    assert ran.code == 1, ran.out
+    assert "checking new objects" in ran.err
+    assert project.read("specs/calc/SPECIFICATION.md") == before
+    assert "put back: specs/calc/SPECIFICATION.md" in ran.err + ran.out

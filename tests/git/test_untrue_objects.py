@@ -12,6 +12,7 @@ import pytest
 
 from lopen.base.clock import FakeClock
 from lopen.git.errors import UntrueObject
+from lopen.git.loose_objects import loose_object
 from lopen.git.protection import NO_TAMPERING
 from lopen.git.repository import Repository
 from lopen.git.stored_objects import ASIDE
@@ -85,6 +86,35 @@ def test_a_command_s_untrue_object_is_moved_aside(root: Path, repository: Reposi
     (root / "src/app.py").write_bytes(NEW)
     assert repository.file_at(repository.snapshot(), "src/app.py") == NEW
     assert "mismatch" not in run_git(root, "fsck")
+
+
+def test_a_negative_size_unpacks_nothing_more(root: Path, repository: Repository) -> None:
+    name = "ab" + "c" * 38
+    header = (b"blob " + b" " * 65_529 + b"-1") * 800  # each as long as a piece that is unpacked at once
+    lie(root / ".git/objects", name, "blob", b"").write_bytes(zlib.compress(header, 9))
+    tracemalloc.start()
+    assert loose_object(repository.layout, name) is None
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 << 20
+
+
+def test_what_another_git_is_writing_stays(root: Path, repository: Repository) -> None:
+    before = repository.protected_state()
+    packs, graphs = root / ".git/objects/pack", root / ".git/objects/info/commit-graphs"
+    graphs.mkdir(parents=True)
+    names = (
+        "tmp_pack_AbCdEf",
+        "tmp_idx_AbCdEf",
+        ".tmp-47-pack-01.pack",
+        ".tmp-47-pack-01.idx",
+        "multi-pack-index.lock",
+    )
+    written = [*(packs / name for name in names), graphs / "tmp_graph_x", graphs / "commit-graph-chain.lock"]
+    for path in written:
+        path.write_bytes(b"being written")
+    assert repository.restore_protected(before) == NO_TAMPERING
+    assert all(path.exists() for path in written)
 
 
 def test_an_object_that_head_needs_ends_the_run(root: Path, repository: Repository) -> None:
