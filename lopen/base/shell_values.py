@@ -177,3 +177,9 @@ def _joined(pieces: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
             joined.append((kind, "".join(run)))
             run = []
     return tuple(joined)
+
+
+def is_array_start(pieces: list[tuple[str, str]]) -> bool:
+    """The word so far is `name=`, `name+=` or `name[…]=`."""
+    kind, text = pieces[0] if len(pieces) == 1 else (QUOTED, "")
+    return kind == PLAIN and text.endswith("=") and name_end(text, 0) > 0

@@ -17,6 +17,7 @@ from lopen.base.shell_values import (
     Script,
     ShellWord,
     decode_escapes,
+    is_array_start,
     name_end,
 )
 
@@ -85,7 +86,7 @@ class WordReader(ABC):
                 pieces.append(self._expansion(quoted=False))
             elif c in "<>" and self._process_substitution():
                 pieces.append((EXPANSION, c + "()"))
-            elif c == "(" and _is_array_start(pieces):
+            elif c == "(" and is_array_start(pieces):
                 self._array(pieces)
             else:
                 break
@@ -293,9 +294,3 @@ class WordReader(ABC):
         if self.at >= len(self.text):
             self.give_up(UNCLOSED_GROUP)
         self.at += 1
-
-
-def _is_array_start(pieces: list[tuple[str, str]]) -> bool:
-    """The word so far is `name=`, `name+=` or `name[…]=`."""
-    kind, text = pieces[0] if len(pieces) == 1 else (QUOTED, "")
-    return kind == PLAIN and text.endswith("=") and name_end(text, 0) > 0

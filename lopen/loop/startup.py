@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -13,13 +14,14 @@ from lopen.base.hashing import content_hash
 from lopen.documents.spec import SKILLS_AND_HOOKS
 from lopen.guardrails.completion import tool_name
 from lopen.limits.budgets.budget import BudgetUsage
+from lopen.loop.boundaries import valid_approval
 from lopen.loop.context import SessionContext
 from lopen.loop.task_commit import adopt
 from lopen.storage.journal import drop_pauses
 from lopen.tools.dependency_files import is_manifest
 from lopen.tools.verify_programs import start_failure
 from lopen.workflow.next_step import displayed_step
-from lopen.workflow.pauses import question_pause, review_pause
+from lopen.workflow.pauses import gate_pause, question_pause, review_pause
 from lopen.workflow.session import Pause, Session
 from lopen.workflow.task_tree import State
 
@@ -37,7 +39,8 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
     session = context.record.journal.session
     drop_pauses(context.record.journal.database, session.id)  # asked of the last run
     interrupted = resumed and session.status == "running"
-    context.project.commands.check_killed()
+    changed = _changed_since_killed(context)
+    context.project.commands.check_killed(settled=changed is None)
     waited_for_budget = session.pause is not None and session.pause.kind == "budget"
     cleared = context.branch.clear_leftovers() if interrupted else ()
     context.branch.stand()
@@ -59,7 +62,24 @@ def start(context: SessionContext, *, resumed: bool) -> Pause | None:
         interrupted or adopted or not resumed
     ):  # a killed process may not have come to it; a new one has another
         context.record.write_plan()
-    return unanswered(context)
+    return changed or unanswered(context)
+
+
+def _changed_since_killed(context: SessionContext) -> Pause | None:
+    """Return a pause where a run was killed during a command, and the specification is not the approved one any more."""
+    module = context.record.journal.session.module
+    changed = context.project.commands.changed_since_killed()
+    own = [path for path in changed if path.startswith(f"specs/{module}/")]
+    if others := ", ".join(path for path in changed if path not in own):
+        told = f"a command was running when lopen was killed; changed then, or since: {others}"
+        context.record.journal.tell(Notice("warning", told))
+    if not own or valid_approval(context, context.project.load_spec(module)):
+        return None
+    return gate_pause(
+        module,
+        f"a command was running when lopen was killed, and {own[0]} changed then, or since; "
+        f"git diff {shlex.quote(own[0])} shows it, and git checkout {shlex.quote(own[0])} takes it back",
+    )
 
 
 def taken_up(context: SessionContext, session: Session, *, resumed: bool) -> Session:

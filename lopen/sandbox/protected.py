@@ -6,6 +6,7 @@ same inode, size and times counts as unchanged and is not read again.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
@@ -37,6 +38,12 @@ class _Entry:
     content: bytes | None
     mode: int
     target: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """A hash of what `equals` compares."""
+        content = self.target.encode("utf-8", "surrogateescape") if self.target else self.content or b""
+        return f"{self.mode:o} {hashlib.sha256(content).hexdigest()}"
 
     def equals(self, other: _Entry) -> bool:
         return (self.content, self.mode, self.target) == (other.content, other.mode, other.target)

@@ -6,12 +6,13 @@ A sandbox with read-only protected paths needs none of this. Without a sandbox a
 
 from __future__ import annotations
 
-import sqlite3
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from lopen.base.errors import LopenError
 from lopen.base.events import AlertRaised, Event
@@ -22,9 +23,9 @@ from lopen.git.protection import NO_TAMPERING, ProtectedState, Tampering
 from lopen.git.stored_objects import as_of
 from lopen.sandbox.command import Command, CommandResult, Sandbox
 from lopen.sandbox.protected import ProtectedPaths, RestoreFailed
-from lopen.storage.database import Database, storage_error
 from lopen.storage.folder import DATABASE, require_plain
 from lopen.storage.journal import Journal
+from lopen.tools.forged_records import Records
 from lopen.tools.left_files import LeftFiles, clear_left_files
 
 _SAME_SPAN_NS = 20_000_000
@@ -84,7 +85,8 @@ class Commands:
             self._records.begin()
         if state is not None and self.unchecked is not None:
             self.unchecked.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.unchecked.write_text(f"{started}\n")
+            digests = {name: entry.digest for name, entry in files.items()}
+            self.unchecked.write_text(json.dumps({"since": started, "files": digests}))
         try:
             yield lambda command: self.sandbox.run(replace(command, guarded=exposed) if exposed else command)
         finally:
@@ -116,26 +118,45 @@ class Commands:
                 raise failure
             _require_objects(tampering)
 
-    def _put_back(self, state: ProtectedState) -> Tampering:
+    def _put_back(self, state: ProtectedState, *, settled: bool = True) -> Tampering:
         found = self.repository.restore_protected(state)
-        if self.unchecked is not None:
+        if settled and self.unchecked is not None:
             self.unchecked.unlink(missing_ok=True)
         return found
 
-    def check_killed(self) -> None:
-        """Check the objects that commands of a killed run stored in git, if it was killed before it could do that."""
+    def changed_since_killed(self) -> tuple[str, ...]:
+        """Return the protected files that changed since a run was killed in the middle of a command."""
+        before = self._killed().get("files", {})
+        now = {name: entry.digest for name, entry in self.protected.snapshot().items()} if before else {}
+        return tuple(sorted(name for name in {*before, *now} if before.get(name) != now.get(name)))
+
+    def _killed(self) -> dict[str, Any]:
+        """Return what the last command of a killed run began with, {} if none was running."""
         if self.unchecked is None or not self.unchecked.is_file():
+            return {}
+        try:
+            return dict(json.loads(self.unchecked.read_text("utf-8")))
+        except ValueError:  # killed while it wrote this
+            return {"since": 0}
+
+    def check_killed(self, *, settled: bool) -> None:
+        """Check the objects that commands of a killed run stored in git, if it was killed before it could do that.
+
+        `settled`: what changed since is known to the person, or is nothing; else the next run asks again.
+        """
+        killed = self._killed()
+        if self.unchecked is None or not killed:
             return
-        said = self.unchecked.read_text("ascii", "replace").strip()
-        now, since = self.repository.protected_state(), int(said) if said.isdecimal() else 0
+        now, since = self.repository.protected_state(), int(killed["since"])
         objects, shadow = (found and as_of(found, since) for found in (now.objects, now.shadow))
         try:
-            tampering = self._put_back(replace(now, objects=objects, shadow=shadow))
+            tampering = self._put_back(replace(now, objects=objects, shadow=shadow), settled=settled)
         except GitTimedOut as error:  # what lopen decides by is also checked when it is read
             self.journal.tell(
                 self._alert(f"what a killed run's commands stored in git is not checked: {error}")
             )
-            self.unchecked.unlink(missing_ok=True)
+            if settled:
+                self.unchecked.unlink(missing_ok=True)
             return
         if tampering.restored:
             listed = ", ".join(tampering.restored)
@@ -176,119 +197,3 @@ def _require_objects(tampering: Tampering) -> None:
 def _identity(path: Path) -> tuple[int, ...]:
     """Return the device and inode of the file, () if there is none."""
     return signature_at(path)[:2]
-
-
-_ROWS = {
-    "sessions": "SELECT rowid, * FROM sessions WHERE id=?",
-    "components": "SELECT rowid, * FROM components WHERE session=? ORDER BY rowid",
-    "tasks": "SELECT rowid, * FROM tasks WHERE session=? ORDER BY rowid",
-    "verdicts": "SELECT rowid, * FROM verdicts WHERE session=? ORDER BY rowid",
-    "verifications": "SELECT rowid, * FROM verifications WHERE session=? ORDER BY rowid",
-    "test_runs": "SELECT rowid, * FROM test_runs WHERE session=? ORDER BY rowid",
-}
-_BUDGETS = "SELECT budget_id, body FROM budgets WHERE budget_id IN (?, ?) ORDER BY 1"
-_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2"
-
-_Rows = list[tuple[object, ...]]
-_Seen = tuple[int, tuple[tuple[int, ...] | None, ...]]
-
-
-class RecordsForged(LopenError):
-    """A command changed the database in a way that lopen cannot revert, so it cannot continue."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The schema and the rows of one session in the database at one moment."""
-
-    schema: _Rows
-    rows: dict[str, _Rows]
-    budgets: _Rows
-
-
-class Records:
-    """Detects and reverts changes of one session's rows while a command runs."""
-
-    def __init__(self, database: Database, session: str, module: str) -> None:
-        self._database = database
-        self._session = session
-        self._module = module
-        self._reader: sqlite3.Connection | None = None
-        self._before: _Seen | None = None
-
-    def begin(self) -> None:
-        """Open a read transaction on the current database; `check` follows."""
-        if self._reader is None:
-            self._reader = sqlite3.connect(self._database.path, isolation_level=None)
-        if self._reader.in_transaction:  # an interruption prevented the previous command's `check`
-            self._reader.execute("ROLLBACK")
-        self._reader.execute("BEGIN")
-        self._reader.execute("SELECT 1 FROM sessions LIMIT 1").fetchone()  # the first read fixes the snapshot
-        self._before = self._seen()
-
-    def check(self) -> tuple[str, ...]:
-        """Revert the changes of the session's rows since `begin`; return the names of the changed tables.
-
-        Raises:
-            RecordsForged: the schema changed, or rows changed without a write by a connection.
-        """
-        reader, before = self._reader, self._before
-        assert reader is not None
-        try:
-            now = self._seen()
-            if now == before:
-                return ()
-            try:
-                old = self._found(reader.execute)
-                new = self._found(self._database.connection.execute)
-            except sqlite3.Error as error:
-                raise storage_error(self._database.path, error) from error
-        finally:
-            reader.execute("ROLLBACK")
-        # The files also change legitimately: by a checkpoint or a commit of another lopen.
-        changed = [table for table in _ROWS if old.rows[table] != new.rows[table]]
-        past_sqlite = bool(changed) and before is not None and now[0] == before[0]
-        if past_sqlite or old.schema != new.schema:
-            raise RecordsForged(
-                f"a command wrote to {self._database.path}, so its content is not trustworthy any more",
-                hint=f"move the file away; the commits stay. Then start again: lopen run {self._module} --new",
-            )
-        if changed:
-            self._put_back(old, changed)
-        # A person may extend a budget meanwhile, so report that without reverting it.
-        return (*changed, *(["budgets (left as they are)"] if old.budgets != new.budgets else []))
-
-    def close(self) -> None:
-        """Close the reading connection."""
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-
-    def _seen(self) -> _Seen:
-        """Return values that change with every write by another connection or to the files."""
-        version = self._database.connection.execute("PRAGMA data_version").fetchone()[0]
-        path = str(self._database.path)
-        return version, (signature_at(path), signature_at(f"{path}-wal"))
-
-    def _found(self, execute: Callable[..., sqlite3.Cursor]) -> _Found:
-        rows = {table: [tuple(row) for row in execute(sql, (self._session,))] for table, sql in _ROWS.items()}
-        names = (f"module:{self._module}", f"session:{self._session}")
-        budgets = [tuple(row) for row in execute(_BUDGETS, names)]
-        return _Found([tuple(row) for row in execute(_SCHEMA)], rows, budgets)
-
-    def _put_back(self, old: _Found, tables: list[str]) -> None:
-        with self._database.transaction() as connection:
-            for table in tables:
-                if table == "sessions":
-                    columns = [row[1] for row in connection.execute("PRAGMA table_info(sessions)")]
-                    kept = ", ".join(f"{name}=excluded.{name}" for name in columns if name != "id")
-                    names = f"sessions (rowid, {', '.join(columns)})"
-                    # An update instead of a deletion, which would cascade to the session's other rows.
-                    end = f" ON CONFLICT (id) DO UPDATE SET {kept}"
-                else:
-                    connection.execute(f"DELETE FROM {table} WHERE session=?", (self._session,))  # noqa: S608
-                    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-                    names, end = f"{table} (rowid, {', '.join(columns)})", ""
-                for row in old.rows[table]:
-                    marks = ", ".join("?" * len(row))
-                    connection.execute(f"INSERT INTO {names} VALUES ({marks}){end}", row)  # noqa: S608

@@ -81,9 +81,29 @@ def test_what_a_command_stored_before_it_killed_the_run_is_checked(make_project:
     assert "untrue objects" not in project.lopen("run", "calc").out
 
 
+EDIT = "sed -i 's/^- .*/- [ ] anything holds/' specs/calc/SPECIFICATION.md"
+
+
+def test_a_specification_edited_before_a_kill_needs_a_person(make_project: MakeProject) -> None:
+    edit = tools(("run_command", {"command": f"{EDIT}; kill -9 $PPID; sleep 20"}))
+    work = tools(*code(), *verified("calc-t1"))
+    project = make_project([plan(), edit, work], LOPEN_SANDBOX__MODE="none")
+    project.specify()
+    assert project.approved_run().code == -9
+    asked = len(project.requests)
+
+    for _ in range(2):
+        ran = project.resume()
+        assert (ran.code, len(project.requests)) == (3, asked), ran.out + ran.err
+        assert "git checkout specs/calc/SPECIFICATION.md takes it back" in ran.out + ran.err
+
+    project.git("checkout", "-q", "specs/calc/SPECIFICATION.md")
+    ran = project.resume()
+    assert ran.code == 0, ran.out + ran.err
+
+
 def test_a_specification_is_put_back_where_git_cannot_be_checked(make_project: MakeProject) -> None:
-    edit = "sed -i 's/^- .*/- [ ] anything holds/' specs/calc/SPECIFICATION.md"
-    line = f"{edit}; mkdir .git/objects/ab; for i in $(seq 10000 18000); do : > .git/objects/ab/{'c' * 33}$i; done"
+    line = f"{EDIT}; mkdir .git/objects/ab; for i in $(seq 10000 18000); do : > .git/objects/ab/{'c' * 33}$i; done"
     project = make_project([plan(), tools(("run_command", {"command": line}))], LOPEN_SANDBOX__MODE="none")
     project.specify()
     before = project.read("specs/calc/SPECIFICATION.md")

@@ -13,7 +13,7 @@ from lopen.base.clock import FakeClock
 from lopen.storage.database import Database
 from lopen.storage.journal import Journal
 from lopen.storage.sessions import SessionStore
-from lopen.tools.commands import Records, RecordsForged
+from lopen.tools.forged_records import Records, RecordsForged
 from lopen.workflow.session import Session
 from lopen.workflow.task_tree import Component, Task, TaskTree
 
