@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, HERE, NEVER, truth
 from lopen.test_integrity.flow import Helpers
-from lopen.test_integrity.go.body import TABLES, GoBody, Names
+from lopen.test_integrity.go.body import TABLES, GoBody, GoNames
 from lopen.test_integrity.go.checks import main_skips
 from lopen.test_integrity.go.specs import Specs
 from lopen.test_integrity.place import Place
@@ -77,7 +77,7 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     }
 
 
-def _names(source: ParsedFile) -> Names:
+def _names(source: ParsedFile) -> GoNames:
     testers = {
         source.name(found["name"])
         for found in source.matches(_TESTERS)
@@ -91,10 +91,10 @@ def _names(source: ParsedFile) -> Names:
     tables = {source.name(found["name"]): found["value"] for found in source.matches(TABLES)}
     numbers = {source.name(found["name"]): source.of(found["value"]) for found in source.matches(_NUMBERS)}
     usual = frozenset(testers | {"t", "b", "f", "tb"})
-    return Names(usual, _ASSERTING | asserters, tables, numbers, b"ginkgo" in source.text)
+    return GoNames(usual, _ASSERTING | asserters, tables, numbers, b"ginkgo" in source.text)
 
 
-def _helpers(source: ParsedFile, names: Names) -> Iterator[tuple[str, GoBody]]:
+def _helpers(source: ParsedFile, names: GoNames) -> Iterator[tuple[str, GoBody]]:
     """Functions that take `t` and are not tests."""
     for name, function in source.functions(_FUNCTIONS):
         if "testing." in _parameters(source, function) and not _TEST.match(name):
@@ -115,7 +115,7 @@ def _parameters(source: ParsedFile, function: Node) -> str:
 def _suite(
     path: str,
     source: ParsedFile,
-    names: Names,
+    names: GoNames,
     own: Sequence[tuple[str, GoBody]],
     helpers: Helpers,
     skipping: Mapping[str, Sequence[Skip]],

@@ -34,7 +34,7 @@ _RESULTS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class GoNames:
     """What a file's names stand for: testing's `t`, assertion libraries, tables."""
 
     testers: frozenset[str]
@@ -54,7 +54,7 @@ class GoBody(Flow):
         source: ParsedFile,
         root: Node,
         helpers: Helpers,
-        names: Names,
+        names: GoNames,
         name: str,
         skipping: Mapping[str, Sequence[Skip]] | None = None,
     ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.flow import DEEPEST, Helpers
-from lopen.test_integrity.go.body import GoBody, Names
+from lopen.test_integrity.go.body import GoBody, GoNames
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Case, Skip
 from lopen.test_integrity.syntax import CALLS, FUNCTIONS, ParsedFile, arguments
@@ -29,7 +29,7 @@ class Specs:
     """The specs of a file, and what keeps others than these from running."""
 
     source: ParsedFile
-    names: Names
+    names: GoNames
     helpers: Helpers
     skipping: Mapping[str, Sequence[Skip]]
     cases: list[Case] = field(default_factory=list)
