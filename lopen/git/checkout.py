@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -29,6 +29,7 @@ from lopen.git.stored_objects import blob_sizes
 
 NO_EXCLUSIONS: Mapping[str, str] = {}
 _KEPT_ANSWERS = 64
+_MOST_NAMED = 100_000  # characters of paths in a command: Linux takes 2 MB, with the environment
 _MOST_ASKED = 1_000  # blobs, in a question whose answer is kept
 
 Answer = TypeVar("Answer")
@@ -57,9 +58,8 @@ class Checkout(ABC):
         self._base = base  # returns the commit that a snapshot is based on
         self._embedded: tuple[str, ...] = ()
         self.changed_protected_paths: tuple[str, ...] = ()  # by the latest snapshot, see `is_protected_path`
-        self._answers: dict[
-            tuple[object, ...], object
-        ] = {}  # about objects, which never change under their id
+        # About objects, which never change under their id
+        self._answers: dict[tuple[object, ...], object] = {}
         self._listing = Lock()  # read-only tools of one turn may list files in parallel
 
     def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
@@ -114,9 +114,8 @@ class Checkout(ABC):
     def left_out(self) -> tuple[str, ...]:
         """Return what lies in the work tree and enters no commit: ignored files (a folder counts once), repositories."""
         self._snapshots.set_head(self._base())
-        return tuple(
-            sorted({*ignored_paths(self._snapshots.head_index()), *(f"{p}/" for p in self._embedded)})
-        )
+        ignored = ignored_paths(self._snapshots.head_index())
+        return tuple(sorted({*ignored, *(f"{path}/" for path in self._embedded)}))
 
     def changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
         """Return the changes from the tree (or commit) `before` to `after`, by path."""
@@ -126,9 +125,7 @@ class Checkout(ABC):
 
     def _all_changes(self, before: str, after: str) -> tuple[trees.TreeChange, ...]:
         """Return the changes of files and folders."""
-        nowhere = {
-            "GIT_INDEX_FILE": str(self._private.indexes / "index.none")
-        }  # else git reads an index for it
+        nowhere = {"GIT_INDEX_FILE": str(self._private.indexes / "index.none")}  # else git reads one for it
         return self._known(
             ("changes", before, after),
             lambda: trees.changes(self._reader().with_options(nowhere), self.layout, before, after),
@@ -151,8 +148,18 @@ class Checkout(ABC):
 
         With `as_text` no file counts as binary.
         """
+        if paths is not None and sum(map(len, paths)) > _MOST_NAMED:
+            before, after = self._with_only(frozenset(paths), before, after)
+            paths = None
         git = self._reader()
         return trees.diff(git, self.layout, before, after, paths=paths, max_chars=max_chars, as_text=as_text)
+
+    def _with_only(self, paths: Set[str], before: str, after: str) -> tuple[str, str]:
+        """Return both trees without the files that differ and are not in `paths` or below them."""
+        changed = self.changes(before, after)
+        named = {c.path for c in trees.within(changed, paths)}
+        others = {c.path: None for c in changed if c.path not in named}
+        return self.tree_with(before, others), self.tree_with(after, others)
 
     def entries(self, tree: str) -> dict[str, trees.TreeEntry]:
         """Return path → entry of every file of a tree."""
@@ -160,8 +167,7 @@ class Checkout(ABC):
 
     def blob_sizes(self, blobs: Iterable[str]) -> Mapping[str, int]:
         """Return blob id → size in bytes."""
-        wanted = tuple(blobs)
-        if len(wanted) > _MOST_ASKED:
+        if len(wanted := tuple(blobs)) > _MOST_ASKED:
             return blob_sizes(self._reader(), wanted)
         return self._known(("sizes", *wanted), lambda: blob_sizes(self._reader(), wanted))
 
@@ -218,10 +224,7 @@ class Checkout(ABC):
         return self._private.reader()
 
     def clear_leftovers(self, branch: str) -> tuple[str, ...]:
-        """Remove the unfinished files of a killed run and, in a repository, its locks on index, HEAD and `branch`.
-
-        Return the removed paths.
-        """
+        """Remove what a killed run left: unfinished files, locks on index, HEAD and `branch`. Return their paths."""
         git = self._reader()
         found = git.run("ls-files", "-z", "--others", "--ignored", "-x", HALF_WRITTEN).fields()
         for path in found:

@@ -102,7 +102,7 @@ def diff(
     if before == after or (paths is not None and not paths):
         return ""
     changed = [c for c in changes(git, layout, before, after) if FOLDER not in (c.mode_before, c.mode_after)]
-    wanted = changed if paths is None else _within(changed, frozenset(paths))
+    wanted = changed if paths is None else within(changed, frozenset(paths))
     sides = [side for c in wanted for side in (c.entry_before, c.entry_after) if side]
     require_true_blobs(git, layout, [side.blob for side in sides if not side.is_submodule])
     if len(wanted) == len(changed):
@@ -128,7 +128,7 @@ def diff(
     return _cut(answer.stdout.decode("utf-8", "replace"), max_chars)
 
 
-def _within(changed: Sequence[TreeChange], paths: Set[str]) -> list[TreeChange]:
+def within(changed: Sequence[TreeChange], paths: Set[str]) -> list[TreeChange]:
     """Return the changes of the files in `paths`, and of those below them."""
     found = []
     for change in changed:

@@ -99,6 +99,22 @@ def test_paths_of_a_diff_are_no_patterns(root: Path, repository: Repository) -> 
     assert "Changed" not in text
 
 
+def test_a_diff_takes_any_number_of_paths(root: Path, repository: Repository) -> None:
+    (root / "large").write_text("first\n")
+    before = repository.snapshot()
+    folder = "packages/" + "generated-definitions/" * 9
+    (root / folder).mkdir(parents=True)
+    names = [f"{folder}definition-{number:05}" for number in range(12_000)]  # 2.6 MB of paths
+    for name in names[::4_000]:
+        (root / name).write_text(f"{name[-5:]}\n")
+    (root / "large").write_text("second\n")
+    (root / "README").unlink()
+    text = repository.diff(before, repository.snapshot(), paths=[*names, "README"])
+    assert [line for line in text.splitlines() if line[0] in "+-" and line[1] not in "+-"] == [
+        "-Read me", "+00000", "+04000", "+08000",
+    ]  # fmt: skip
+
+
 def test_a_long_diff_is_cut_at_a_line_and_says_so(root: Path, repository: Repository) -> None:
     (root / "README").write_text("line\n" * 1_000)
     text = uncommitted(repository, max_chars=500)
