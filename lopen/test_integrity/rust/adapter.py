@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import (
@@ -16,8 +17,9 @@ from lopen.test_integrity.conditions import (
 )
 from lopen.test_integrity.flow import Helpers
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.rust.checks import RustBody, cfg_truth
-from lopen.test_integrity.rust.generated import examples, tests_in_macros, written_by_macros
+from lopen.test_integrity.rust.body import RustBody
+from lopen.test_integrity.rust.checks import cfg_truth
+from lopen.test_integrity.rust.generated import asserting_macros, examples, tests_in_macros, written_by_macros
 from lopen.test_integrity.suite import (
     CLOSE,
     EXACT,
@@ -162,7 +164,7 @@ def _suite(path: str, source: ParsedFile) -> Suite:
     items.collect(source.root, (), ())
     tables = {source.name(found["name"]): found["value"] for found in source.matches(_CONSTANTS)}
     of_tests = bool(_OF_TESTS.search(path))
-    helpers: dict[str, list[Check]] = {}
+    helpers: dict[str, list[Check]] = dict(asserting_macros(source)) if of_tests else {}
     for function in items.functions:
         if not function.is_test and (of_tests or any("test" in name for name in function.modules)):
             body = RustBody(source, function.node, {}, tables)
@@ -198,6 +200,7 @@ def _case(
     ]
     rows = [text for text in texts if re.match(r"(?:[\w:]+::)?(?:test_)?case\b", text)]
     count = sum(1 for text in rows if not _IGNORED_ROW.search(text)) if rows else body.rows or function.inputs
+    count = _tried(source, node, texts, count)
     return Case(
         "::".join([*function.modules, source.name(name)]),
         source.line(name or node),
@@ -208,6 +211,30 @@ def _case(
         inner is None or not source.of(inner).strip("{} "),
         turned=next((f"#[{text}]" for text in texts if _SHOULD_PANIC.match(text)), ""),
     )
+
+
+def _tried(source: ParsedFile, function: Node, attributes: Sequence[str], rows: int | None) -> int | None:
+    """With how many inputs a test runs, by the values and the ranges of its parameters; more than enough are enough."""
+    said = source.of(function.child_by_field_name("parameters"))
+    values = [len(split_arguments(_inside(said, found.end()))) for found in re.finditer(r"#\[values\(", said)]
+    if values:
+        return prod(values) * (rows or 1)
+    if not re.search(r"\bin\b", said) or not any(each == "test" for each in attributes):
+        return rows
+    spans = [
+        int(end) - int(start) + bool(closed) if start else _ENOUGH
+        for start, closed, end in re.findall(r"\bin (?:(-?\d{1,9})\w*\.\.(=?)(-?\d{1,9})\w*(?=\W|$))?", said)
+    ]
+    return min(rows or _ENOUGH, _ENOUGH, max(prod(max(span, 1) for span in spans), 1))
+
+
+def _inside(text: str, start: int) -> str:
+    """What stands between a bracket that opens before `start` and the one that closes it."""
+    depth, end = 1, start
+    while depth and end < len(text):
+        depth += (text[end] in "([{") - (text[end] in ")]}")
+        end += 1
+    return text[start : end - 1]
 
 
 def _returned(source: ParsedFile, body: Node | None, attributes: Sequence[str]) -> Iterator[Check]:

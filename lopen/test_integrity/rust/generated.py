@@ -60,6 +60,16 @@ def tests_in_macros(source: ParsedFile) -> dict[str, Node]:
     }
 
 
+def asserting_macros(source: ParsedFile) -> Iterator[tuple[str, list[Check]]]:
+    """Yield the macros of a file that assert something and write no tests, with what they assert."""
+    if b"macro_rules!" not in source.text:
+        return
+    for each in source.matches("(macro_definition name: (_) @name) @macro"):
+        text = source.of(each["macro"])
+        if not _WRITES_TESTS.search(text) and (checks := _checks(text, source.line(each["macro"]))):
+            yield source.name(each["name"]), checks
+
+
 def examples(source: ParsedFile) -> Iterator[Case]:
     """Yield the examples in documentation that `cargo test` compiles and runs."""
     if b"//" not in source.text or not re.search(rb"//[/!]\s*(?:```|~~~)", source.text):
