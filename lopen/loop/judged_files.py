@@ -29,7 +29,11 @@ NOT_SHOWN = (
 )
 COUNTS_AS_DATA = (
     "the judge cannot be shown this file: more than a twentieth of it is not UTF-8 or UTF-16 text. It counts as data, "
-    "by its folder or format or because it was there before: nothing may run it"
+    "by its folder or format: nothing may run it"
+)
+WAS_THERE = (
+    "the judge cannot be shown this file: more than a twentieth of it is not UTF-8 or UTF-16 text. Its content is not "
+    "new: it was there before, in this file or in one that the work changes or deletes"
 )
 UNNAMEABLE = "the judge cannot ask for this file, because its name is not UTF-8: rename it"
 REWRITTEN = (
@@ -55,17 +59,19 @@ SOURCE_SUFFIXES = words(
     ".lua .m .mjs .ml .php .pl .proto .ps1 .py .pyi .r .rb .rs .scala .scss .sh .sql .svelte .swift .tf .ts .tsx "
     ".vue .zig"
 )
-_OTHERS_THAT_RUN = words(
-    ".a .bat .cfg .cjs .class .cmake .cmd .cts .dll .dylib .egg .exe .fish .in .ini .jar .json .mk .mts .node .o .pth "
-    ".pyc .pyd .pyw .pyx .so .toml .wasm .whl .xml .yaml .yml .zsh"
+_COMPILED = words(".a .class .dll .dylib .exe .jar .node .o .pyc .pyd .so .wasm")  # code in whatever folder
+_OTHERS_THAT_RUN = _COMPILED | words(
+    ".bat .cfg .cjs .cmake .cmd .cts .egg .fish .in .ini .json .mk .mts .pth .pyw .pyx .toml .whl .xml .yaml .yml .zsh"
 )
 _NO_TESTS = words(".css .html .proto .scss .sql .tf")  # suffixes of source in which no tests are written
 _DATA_FOLDERS = words(
     "__fixtures__ assets corpus data fixture fixtures golden i18n input inputs l10n locale locales resources samples "
     "test-data test_data testdata"
 )
-_WRAPPERS = frozenset({"gradle-wrapper.jar", "maven-wrapper.jar"})  # which projects commit
-_MPEG_PACKET = 188  # bytes; each begins with 0x47: a film whose suffix is that of TypeScript
+_RUN_BY_WRAPPERS = re.compile(r"(?:^|/)(?:gradle/wrapper/|\.mvn/|(?:gradle|maven)-wrapper\.)", re.IGNORECASE)
+_VERSIONED = re.compile(r"(?<=\.so)(?:\.\d+)+$")  # of a library: libz.so.1.3
+_MPEG_PACKET = 188  # bytes; each begins with 0x47
+_MPEG_SUFFIXES = words(".ts .mts")  # which films share with TypeScript
 
 
 def kind(path: str) -> FileKind:
@@ -81,8 +87,8 @@ def unseen_files(
     """Yield an error for each new content that the judge cannot see, a warning for data and other large files.
 
     Data need not be text, but what runs and what decides on what runs has to be. A content that was there before, under
-    whatever name, counts as data. `sizes`: blob id → bytes; `known`:
-    contents by blob id, at least those of files that are not large.
+    whatever name, is a warning too. `sizes`: blob id → bytes; `known`: contents by blob id, at least those of files
+    that are not large.
     """
     earlier = {c.before for c in files}
     for c in files:
@@ -94,10 +100,12 @@ def unseen_files(
         elif size > SEARCHED_BYTES:
             yield Finding("error", TOO_LARGE, c.path)
         elif size and _is_hidden(c, content := _content(repository, c.after, known)):
-            is_data = c.after in earlier or _is_data(c, content)
-            yield (
-                Finding("warning", COUNTS_AS_DATA, c.path) if is_data else Finding("error", NOT_SHOWN, c.path)
-            )
+            if c.after in earlier:
+                yield Finding("warning", WAS_THERE, c.path)
+            elif _is_data(c, content):
+                yield Finding("warning", COUNTS_AS_DATA, c.path)
+            else:
+                yield Finding("error", NOT_SHOWN, c.path)
         elif max(size, sizes.get(c.before or "", 0)) > LARGEST_COMPARED:
             yield Finding("warning", UNCOMPARED, c.path)
 
@@ -170,27 +178,27 @@ def _content(repository: Checkout, blob: str, known: Mapping[str, bytes]) -> byt
 
 def _is_data(change: TreeChange, content: bytes) -> bool:
     """Return True for a file that no one starts by its name, in a folder of data or in a format that is never source."""
-    name = PurePosixPath(change.path)
-    if change.mode_after == EXECUTABLE or content.startswith(b"#!"):
+    if change.mode_after == EXECUTABLE or content.startswith(b"#!") or _RUN_BY_WRAPPERS.search(change.path):
         return False
-    packets = content[: 4 * _MPEG_PACKET : _MPEG_PACKET]
-    return (
-        not _DATA_FOLDERS.isdisjoint(part.lower() for part in name.parts[:-1])
-        or (name.name in _WRAPPERS and content.startswith(b"PK"))
-        or packets == b"GGGG"
-    )
+    suffix, folders = _suffix(change.path), change.path.lower().split("/")[:-1]
+    is_film = suffix in _MPEG_SUFFIXES and content[: 4 * _MPEG_PACKET : _MPEG_PACKET] == b"GGGG"
+    return is_film or (suffix not in _COMPILED and not _DATA_FOLDERS.isdisjoint(folders))
 
 
 def _is_hidden(change: TreeChange, content: bytes) -> bool:
     """Return True for a file that runs, or decides what runs, and is not text to the judge's `read_file`."""
-    name = PurePosixPath(change.path)
     runs = (
-        name.suffix.lower() in SOURCE_SUFFIXES | _OTHERS_THAT_RUN
-        or name.name in NAMES_OF_PROGRAMS
+        _suffix(change.path) in SOURCE_SUFFIXES | _OTHERS_THAT_RUN
+        or PurePosixPath(change.path).name in NAMES_OF_PROGRAMS
+        or _RUN_BY_WRAPPERS.search(change.path) is not None
         or change.mode_after == EXECUTABLE
         or content.startswith(b"#!")
     )
     return runs and change.mode_after != LINK and not is_text(decoded(content))
+
+
+def _suffix(path: str) -> str:
+    return PurePosixPath(_VERSIONED.sub("", path)).suffix.lower()
 
 
 _WORD = re.compile(r"[\w./-]+")

@@ -34,11 +34,19 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
     "cargo": (".cargo/config.toml", ".cargo/config"),
     "bazel": (".bazelrc",),
     **dict.fromkeys(
-        ("mvn", "mvnw"), ("pom.xml", ".mvn/maven.config", ".mvn/jvm.config", ".mvn/extensions.xml")
+        ("mvn", "mvnw"),
+        (
+            "pom.xml", ".mvn/maven.config", ".mvn/jvm.config", ".mvn/extensions.xml",
+            ".mvn/wrapper/maven-wrapper.jar", ".mvn/wrapper/maven-wrapper.properties",
+            ".mvn/wrapper/MavenWrapperDownloader.java",
+        ),
     ),
     **dict.fromkeys(
         ("gradle", "gradlew"),
-        ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties"),
+        (
+            "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties",
+            "gradle/wrapper/gradle-wrapper.jar", "gradle/wrapper/gradle-wrapper.properties",
+        ),
     ),
     "composer": ("composer.json",),
     **dict.fromkeys(("phpunit", "pest"), ("phpunit.xml", "phpunit.xml.dist", "tests/Pest.php")),
@@ -50,7 +58,7 @@ _NAMED: Mapping[str, tuple[str, ...]] = {
         name: tuple(f"{name}.config.{end}" for end in ("js", "ts", "mjs", "cjs", "mts"))
         for name in ("jest", "vitest")
     },
-}
+}  # fmt: skip
 _MAKE_FILES = ("GNUmakefile", "makefile", "Makefile")
 _NPM_FILES = ("package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpm-workspace.yaml")
 _SHARED = {
@@ -122,6 +130,8 @@ def _differs(change: FileChange) -> bool:
 def _of_file(path: str, text: str) -> Iterator[str]:
     """Yield what a file that decides on a command names: in each line, or in the scripts of `package.json`."""
     folder, _, name = path.rpartition("/")
+    if name.endswith((".jar", ".properties")):
+        return
     if name == "package.json":
         for line in _scripts(text):
             yield from _of_line(line, folder)

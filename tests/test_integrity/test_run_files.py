@@ -28,6 +28,8 @@ RUN = {
     "python tools/check.py && cargo test": {"tools/check.py", ".cargo/config.toml"},
     "make -f other.mk": {"other.mk"},
     "tox -e py": {"tox.ini"},
+    "cd app && ./gradlew test": {"app/gradle/wrapper/gradle-wrapper.jar", "app/gradle/wrapper/gradle-wrapper.properties"},
+    "./mvnw -q verify": {".mvn/wrapper/maven-wrapper.jar", ".mvn/wrapper/maven-wrapper.properties"},
 }  # fmt: skip
 
 
