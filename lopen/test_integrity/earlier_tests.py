@@ -4,6 +4,7 @@ both, though they told the two apart (docs/reference/completion.md).
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,6 +36,11 @@ REMOVED = "It used {gone}, which the change removed: is that asked for?"
 OTHERWISE = "It failed as a call does not fit, and used {names}, whose parameters the change changed: is that asked for?"
 CHANGED = "tests whose expectations changed (they fail on the old code, their earlier versions on the new code): {names}"
 
+BEYOND = (
+    "tests that fail in their earlier versions on the new code, and use what the old code lacks, so that no run tells if "
+    "they are weaker than before: {names}"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class EarlierTests:
@@ -44,6 +50,7 @@ class EarlierTests:
     old code, `changed` fail there. `untold` pass there, and did not run in their earlier version. `unnamed`: the earlier
     versions fail, and the runner names no test. `reason`: why nothing, or not all, is known. Names are those of the runner.
     `misfits`: those of `weakened` whose earlier version failed by a name or a call that does not fit, not by an assertion.
+    `beyond`: tests that fail in both runs, and whose new version uses what the old code lacks.
     """
 
     files: int
@@ -54,6 +61,7 @@ class EarlierTests:
     reason: str = ""
     unnamed: bool = False
     misfits: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield the result for people: one line, then the names."""
@@ -65,6 +73,7 @@ class EarlierTests:
         yield from (f"  passes on the old code too: {name}" for name in self.weakened)
         yield from (f"  passes on the old code, did not run in its earlier version: {n}" for n in self.untold)
         yield from (f"  fails on the old code: {name}" for name in self.changed)
+        yield from (f"  uses what the old code lacks: {name}" for name in self.beyond)
 
     def _how_they_went(self) -> str:
         if self.unnamed:
@@ -79,17 +88,17 @@ class EarlierTests:
     def findings(self, changes: Sequence[FileChange], may_go: MayGo) -> Iterator[Finding]:
         """Yield an error for each file with weakened tests; a warning where they `may_go`, or what they used is gone."""
         gone = _gone(changes) if self.weakened or self.untold else frozenset()
+        changed = _with_other_parameters(changes) if self.misfits else frozenset()
+        groups: dict[tuple[str, str], list[str]] = {}
         for path, names in _by_path(self.weakened, changes).items():
+            for name in names:
+                used = _used(path, name, changes)
+                why = REMOVED.format(gone=", ".join(sorted(used & gone))) if used & gone else may_go(path)
+                if not why and name in self.misfits and used & changed:
+                    why = OTHERWISE.format(names=", ".join(sorted(used & changed)))
+                groups.setdefault((path, why), []).append(name)
+        for (path, why), names in groups.items():
             message = WEAKENED.format(names=_listed(names))
-            used = frozenset().union(*(_used(path, name, changes) for name in names)) & gone
-            why = REMOVED.format(gone=", ".join(sorted(used))) if used else may_go(path)
-            if not why and set(names) <= set(self.misfits):
-                called = [_used(path, name, changes) & _with_other_parameters(changes) for name in names]
-                why = (
-                    OTHERWISE.format(names=", ".join(sorted(frozenset().union(*called))))
-                    if all(called)
-                    else ""
-                )
             if why:
                 yield Finding("warning", f"{message}. {why}", path or None)
             else:
@@ -105,6 +114,8 @@ class EarlierTests:
                 yield Finding("warning", message, path or None)
         if self.changed:
             yield Finding("info", CHANGED.format(names=_listed(self.changed)))
+        if self.beyond:
+            yield Finding("info", BEYOND.format(names=_listed(self.beyond)))
         if self.reason:
             yield Finding("info", next(self.lines()))
 
@@ -116,7 +127,7 @@ class EarlierTests:
 def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
     """Return the result that `EarlierTests.to_json` wrote."""
     weakened, untold, changed = (tuple(stored[key]) for key in ("weakened", "untold", "changed"))
-    misfits = tuple(stored.get("misfits", ()))  # absent in older records
+    misfits, beyond = (tuple(stored.get(key, ())) for key in ("misfits", "beyond"))  # absent in older records
     return EarlierTests(
         stored["files"],
         stored["failing"],
@@ -126,15 +137,49 @@ def earlier_tests_from_json(stored: Mapping[str, Any]) -> EarlierTests:
         stored["reason"],
         stored["unnamed"],
         misfits,
+        beyond,
     )
 
 
-def misfits(output: str) -> frozenset[str]:
-    """Return the tests that pytest's summary says failed all by a name or a call that does not fit."""
-    kinds: dict[str, set[bool]] = {}
+def misfits(output: str) -> dict[str, str]:
+    """Return the tests that pytest's summary says failed by a name or a call that does not fit alone, with the error."""
+    kinds: dict[str, set[str]] = {}
     for found in _FAILED.finditer(output):
-        kinds.setdefault(found["name"].split("[")[0], set()).add(found["error"] is not None)
-    return frozenset(name for name, told in kinds.items() if told == {True})
+        kinds.setdefault(found["name"].split("[")[0], set()).add(found["error"] or "")
+    return {name: min(told) for name, told in kinds.items() if "" not in told}
+
+
+def optional_imports(source: bytes) -> bytes:
+    """Return a Python file in which each import at its top may fail, so that only the tests that need it fail by it."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return source
+    lines = source.split(b"\n")
+    if any(b"\r" in line.removesuffix(b"\r") for line in lines):
+        return source  # Python counts other lines
+    for node in reversed(tree.body):
+        if not isinstance(node, ast.Import | ast.ImportFrom) or node.end_lineno is None:
+            continue
+        before = lines[node.lineno - 1][: node.col_offset]
+        behind = lines[node.end_lineno - 1][node.end_col_offset :].strip()
+        if before.strip() or (behind and not behind.startswith(b"#")) or _of_future(node):
+            continue
+        each = [ast.unparse(_importing(node, alias)).encode() for alias in node.names]
+        lines[node.lineno - 1 : node.end_lineno] = [
+            b"try: %s\nexcept ImportError: pass" % statement for statement in each
+        ]
+    return b"\n".join(lines)
+
+
+def _of_future(node: ast.Import | ast.ImportFrom) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _importing(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+    if isinstance(node, ast.Import):
+        return ast.Import([alias])
+    return ast.ImportFrom(node.module, [alias], node.level)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -185,9 +185,12 @@ class CleanRoom:
             self._files.top, self._user.top, fixed, self._carried, self._clone.folder if self._clone else None
         )
 
-    def record(self, room: Room) -> RunRecord:
-        """Return what will be noted of the tests that run next in the room; `leave` removes it."""
-        return RunRecord(room, self._files.files, mounted=self._mounted)
+    def record(self, room: Room, *, go_on: bool = False) -> RunRecord:
+        """Return what will be noted of the tests that run next in the room; `leave` removes it.
+
+        `go_on`: pytest runs the other tests where a file cannot be loaded.
+        """
+        return RunRecord(room, self._files.files, mounted=self._mounted, go_on=go_on)
 
     def _fixed(self) -> Iterator[tuple[Path, Path]]:
         """Yield what is installed, with its place in this room."""

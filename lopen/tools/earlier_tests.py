@@ -6,8 +6,8 @@ verifications, so that the same change is not tried twice (docs/reference/comple
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from lopen.git.trees import GITLINK, TreeChange, TreeEntry
 from lopen.oracle.tests_run import SINGLE, TestsRun
@@ -18,6 +18,7 @@ from lopen.test_integrity.earlier_tests import (
     earlier_tests_from_json,
     in_file,
     misfits,
+    optional_imports,
     renamed,
 )
 from lopen.test_integrity.suite import FileChange
@@ -30,12 +31,8 @@ TOTAL_S = 60.0  # of one check
 LONGEST_TESTS_S = 30.0  # a slower test run is not repeated
 SLOW = f"the tests took {{:.0f}} s; they run again where they take less than {LONGEST_TESTS_S:.0f} s"
 OUT_OF_TIME = f"the time of the check, {TOTAL_S:.0f} s, was over"
-_GO_ON = {
-    "PYTEST_ADDOPTS": "--continue-on-collection-errors",  # one file that cannot be loaded hides no other one
-    "COLUMNS": "500",  # pytest's summary says how each test failed only where there is room
-}
-
 Files = dict[str, TreeEntry | None]
+NO_FILES: Files = {}
 
 
 class _OutOfTimeError(Exception):
@@ -88,7 +85,6 @@ class _BothWays:
     run: Runs
     room: CleanRoom
     deadline: float
-    _ran: dict[str, list[Rerun]] = field(default_factory=dict)
 
     def found(
         self, count: int, ours: Sequence[TreeChange], changes: Sequence[FileChange], after: TestsRun
@@ -111,47 +107,73 @@ class _BothWays:
     ) -> EarlierTests:
         tree_with = self.runner.commands.repository.tree_with
         earlier_on_new = tree_with(self.tests.tree, earlier)
-        first = self._rerun(earlier_on_new)
+        first = self._rerun(earlier_on_new, earlier)
         if first.passed:
             return EarlierTests(count)
-        second = self._rerun(tree_with(self.base, new))
+        second = self._rerun(tree_with(self.base, new), new)
         now = _names(after)
         if not now:
-            return self._whole(count, earlier_on_new, second)
+            return self._whole(count, earlier_on_new, earlier, second)
         there = {name: name for name in first.failed & now}
         there |= renamed(changes, first.failed, now)  # earlier name → the present one
         here = {name for name in now - _names(first.ran) if any(in_file(name, path) for path in earlier)}
         accepted = (_names(second.ran) - second.failed) & now
-        weakened = {name for name in there if there[name] in accepted}
-        untold = (here & accepted) - set(there.values())
+        unfit, unfit_before = _misfits(first), _misfits(second)
+        lacking = {name for name, error in unfit.items() if error == "NameError"}  # an import was left out
+        weakened = {name for name in there if there[name] in accepted} - lacking
+        untold = (here & accepted) - set(there.values()) | {
+            there[name] for name in lacking & there.keys() if there[name] in accepted
+        }
         if weakened or untold:
             before = self._rerun(self.base)
             passed = _names(before.ran) - before.failed
-            again = self._rerun(earlier_on_new)
+            again = self._rerun(earlier_on_new, earlier)
             weakened &= passed & again.failed
-            untold &= passed - _names(again.ran)
-        changed = {name for name in there if there[name] not in accepted}
-        weak, unheard, other = (tuple(sorted(each)) for each in (weakened, untold, changed))
-        unfit = tuple(sorted(weakened & misfits(first.result.output)))
+            untold &= passed - (_names(again.ran) - lacking)
+        told = {name for name in there if there[name] not in accepted}
+        beyond = {name for name in told if there[name] in unfit_before}
+        weak, unheard, other, unlike, odd = (
+            tuple(sorted(each)) for each in (weakened, untold, told - beyond, beyond, weakened & unfit.keys())
+        )
         return EarlierTests(
-            count, len(first.failed), weak, unheard, other, unnamed=not first.failed, misfits=unfit
+            count,
+            len(first.failed),
+            weak,
+            unheard,
+            other,
+            unnamed=not first.failed,
+            misfits=odd,
+            beyond=unlike,
         )
 
-    def _whole(self, count: int, earlier_on_new: str, second: Rerun) -> EarlierTests:
+    def _whole(self, count: int, earlier_on_new: str, earlier: Files, second: Rerun) -> EarlierTests:
         """Take all tests together, where the runner names none."""
-        weakened = second.passed and self._rerun(self.base).passed and not self._rerun(earlier_on_new).passed
+        weakened = (
+            second.passed
+            and self._rerun(self.base).passed
+            and not self._rerun(earlier_on_new, earlier).passed
+        )
         weak, changed = ((ALL,), ()) if weakened else ((), (ALL,))
         return EarlierTests(count, 0, weak, (), changed, unnamed=True)
 
-    def _rerun(self, tree: str) -> Rerun:
+    def _rerun(self, tree: str, files: Mapping[str, TreeEntry | None] = NO_FILES) -> Rerun:
+        """Run the tests on a tree, with imports that may fail in the Python files among `files`."""
         left = self.deadline - self.runner.clock.monotonic()
         usual = self.tests.usual_s
         if left <= 0:
             raise _OutOfTimeError
-        again = self.runner.rerun(self.run, self.room, tree, self.tests, min(usual, left), env=_GO_ON)
+        edits = {path: optional_imports for path, entry in files.items() if entry and path.endswith(".py")}
+        again = self.runner.rerun(
+            self.run, self.room, tree, self.tests, min(usual, left), edits=edits, go_on=True
+        )
         if again.result.timed_out and left < usual:
             raise _OutOfTimeError
         return again
+
+
+def _misfits(again: Rerun) -> dict[str, str]:
+    """The tests that failed by a name or a call that does not fit, by lopen's record and by what pytest printed."""
+    return {**misfits(again.result.output), **again.misfits}
 
 
 def _names(ran: TestsRun) -> frozenset[str]:

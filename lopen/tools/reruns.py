@@ -18,7 +18,6 @@ from lopen.tools.reports import JUnitReport, keep_record, why_not_passed
 
 Edits = Mapping[str, Callable[[bytes], bytes]]  # by path
 NO_EDITS: Edits = {}
-NO_VARIABLES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,7 @@ class Rerun:
     passed: bool
     ran: TestsRun
     failed: frozenset[str]
+    misfits: Mapping[str, str]  # of the failed: the type of the error, of a name or a call that does not fit
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,19 @@ class Rerunner:
         timeout_s: float,
         *,
         edits: Edits = NO_EDITS,
-        env: Mapping[str, str] = NO_VARIABLES,
+        go_on: bool = False,
         cancelled: Event | None = None,
     ) -> Rerun:
-        """Run the tests once in `room`, on `tree` with `edits`; afterwards the room is as it was."""
+        """Run the tests once in `room`, on `tree` with `edits`; afterwards the room is as it was.
+
+        `go_on`: pytest runs the other tests where a file cannot be loaded.
+        """
         place = room.enter(tree)
         try:
             for path, edited in edits.items():
                 room.edit(path, edited)
             report = JUnitReport(self.root, tests.command, place.files)
-            record = room.record(place)
+            record = room.record(place, go_on=go_on)
             ran = run(
                 Command(
                     tests.command,
@@ -85,7 +88,7 @@ class Rerunner:
                     timeout_s=timeout_s,
                     network=self.network,
                     trusted=True,
-                    env={**record.variables, **env},
+                    env=record.variables,
                     room=record.room,
                     cancelled=cancelled,
                 )
@@ -95,7 +98,8 @@ class Rerunner:
             room.leave(wanted=lambda _: False)
         names = read_run(ran.output, report.counts, record.tests())
         passed = ran.exit_code == 0 and not reason
-        return Rerun(ran, passed, names, failed_names(ran.output, record.failed_tests()))
+        failed = failed_names(ran.output, record.failed_tests())
+        return Rerun(ran, passed, names, failed, record.misfits())
 
     def keep(
         self,

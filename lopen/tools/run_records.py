@@ -24,6 +24,7 @@ from lopen.workspace.protection import ToolRefused
 
 _FOLDER = ".tests"
 _SITE = "site"
+_GO_ON = "go_on"
 _NOTES = "notes"
 _SOURCES = tuple(Path(test_startup.__file__).with_name(name) for name in ("sitecustomize.py", "record.cjs"))
 _MOST_BYTES = 4_000_000
@@ -41,7 +42,7 @@ ENDED_HINT = (
 FAILED_HINT = "the command exited with success, but {runner} itself counted {failed} failed tests: fix them"
 FEWER_HINT = "{runner} ran {ran} of the {collected} tests that it collected: nothing may end the run or change the runner"
 NO_RECORD = "lopen has no record of its own of this test run: what the run printed, and its exit code, alone tell how it went"
-_NAMES = re.compile(r"\d+ (?:test|failed) ")
+_NAMES = re.compile(r"\d+ (?:test|failed|misfit) ")
 # Of surefire and Gradle: the types of the parameters, then the row
 _METHOD = re.compile(r"([^\W\d][\w$]*)(?:\([^()]*\)|\{[^{}]*\})?(?:\[[^\]]*\])?")
 _RUNNERS = frozenset({"pytest", "unittest", "node", "jest", "vitest", "mocha"})
@@ -58,6 +59,9 @@ class RunnerRecord:
     skipped: int = 0  # part of `ran`
     names: list[str] = field(default_factory=list)  # of the tests that were not skipped: path::test
     failed_names: list[str] = field(default_factory=list)
+    misfits: dict[str, str] = field(
+        default_factory=dict
+    )  # test → the error of a name or a call that does not fit
 
     def __str__(self) -> str:
         if self.ran is None:
@@ -70,15 +74,19 @@ class RunnerRecord:
 class RunRecord:
     """The record of one run. Create it before the run, for the room that the command enters, and read it afterwards."""
 
-    def __init__(self, room: Room, files: Iterable[str] = (), *, mounted: bool) -> None:
+    def __init__(self, room: Room, files: Iterable[str] = (), *, mounted: bool, go_on: bool = False) -> None:
         """`mounted`: the sandbox shows the room's HOME at a place of its own, and can show files read-only. `files` are
-        the paths of the tree in the room.
+        the paths of the tree in the room. `go_on`: pytest runs the other tests where a file cannot be loaded.
         """
         self._notes = room.home / _FOLDER / _NOTES
         site = room.home / _FOLDER / _SITE
         site.mkdir(parents=True, exist_ok=True)
         for source in _SOURCES:
             (site / source.name).write_bytes(source.read_bytes())
+        if go_on:
+            (site / _GO_ON).touch()
+        else:
+            (site / _GO_ON).unlink(missing_ok=True)
         self.room = replace(room, fixed=(*room.fixed, (site, site))) if mounted else room
         seen = (ROOM_HOME if mounted else room.home) / _FOLDER / _SITE
         self.variables: Mapping[str, str] = {
@@ -103,6 +111,9 @@ class RunRecord:
                     found[process].names.append(name)
                 case [process, "failed", name] if process in found:
                     found[process].failed_names.append(name)
+                case [process, "misfit", said] if process in found:
+                    kind, _, name = said.partition(" ")
+                    found[process].misfits[name] = kind
                 case [process, "started", runner] if runner in _RUNNERS:
                     found[process] = RunnerRecord(runner)
                 case [process, "collected", count] if process in found and count.isdecimal():
@@ -163,6 +174,10 @@ class RunRecord:
     def failed_tests(self) -> tuple[str, ...]:
         """Return the names of the tests that failed."""
         return tuple(sorted({name for each in self.runners for name in each.failed_names}))
+
+    def misfits(self) -> dict[str, str]:
+        """Return the tests that failed by a name or a call that does not fit, with the error's type."""
+        return {name: kind for each in self.runners for name, kind in each.misfits.items()}
 
     def line(self) -> str:
         """Return the record in one line for the judge."""

@@ -17,7 +17,7 @@ from tests.needs import lacking
 from tests.project import UNITTEST, Project, plan, specification, verified
 from tests.ran import Ran
 
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+PYTEST = f'test -z "$PYTEST_ADDOPTS" && {sys.executable} -m pytest -q -p no:cacheprovider'
 MANY = {"LOPEN_CIRCUIT__SEQUENTIAL_TOOL__THRESHOLD": "50"}
 RUNNERS = {"unittest": UNITTEST, "pytest": PYTEST}
 HEAD = "import unittest\nimport unittest.mock\nfrom calc import add\n\n\nclass TestOld(unittest.TestCase):\n    def test_old(self):\n"

@@ -9,14 +9,19 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _NOTES = os.path.join(os.path.dirname(_HERE), "notes")
+_GO_ON = os.path.join(_HERE, "go_on")  # there where one file that cannot be loaded hides no other one
 _PROCESS = os.getpid()
 _QUESTIONS = {"--version", "-V", "-VV", "--help", "-h", "--markers"}  # of the runner itself: no test runs
 
 _MOST_NAMED = 400_000  # characters of names of tests
 
+_MOST_UNFIT = 1000
+
 _reported: "set[str]" = set()
 _failed: "set[str]" = set()
 _skipped: "set[str]" = set()
+_unfit: "dict[str, str]" = {}  # test → the error of a name or a call that does not fit
+_UNFIT = ("TypeError", "AttributeError", "ImportError", "ModuleNotFoundError", "NameError")
 _depth: "list[int]" = []
 
 
@@ -46,6 +51,21 @@ def _note_names(names: "set[str]", failed: "set[str]") -> None:
             return
         for name in each:
             _note(word, name.replace("\n", " "))
+
+
+def _error(text: str) -> str:
+    """Return the error of a name or a call that does not fit with which a text begins; "" for another one."""
+    return next((kind for kind in _UNFIT if text.startswith(kind + ":")), "")
+
+
+def _note_unfit() -> None:
+    """Note the tests that failed by nothing but a name or a call that does not fit, each with one such error."""
+    kinds: dict[str, set[str]] = {}
+    for name in _failed:
+        kinds.setdefault(name.split("[")[0], set()).add(_unfit.get(name, ""))
+    for name, told in sorted(kinds.items())[:_MOST_UNFIT]:
+        if "" not in told:
+            _note("misfit", sorted(told)[0], name.replace("\n", " "))
 
 
 def _forget_path() -> None:
@@ -91,8 +111,10 @@ def _named(words: list) -> str:  # type: ignore[type-arg]
     return ""
 
 
-def pytest_configure() -> None:
-    """Remove what made pytest load this file."""
+def pytest_configure(config) -> None:  # type: ignore[no-untyped-def]
+    """Remove what made pytest load this file, and have it go on where it is asked to."""
+    if os.path.exists(_GO_ON):
+        config.option.continue_on_collection_errors = True
     others = [name for name in os.environ.get("PYTEST_PLUGINS", "").split(",") if name != __name__]
     if any(others):
         os.environ["PYTEST_PLUGINS"] = ",".join(others)
@@ -111,6 +133,8 @@ def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
         _reported.add(report.nodeid)
         if report.outcome == "failed":
             _failed.add(report.nodeid)
+            crash = getattr(report.longrepr, "reprcrash", None)
+            _unfit[report.nodeid] = _error(str(getattr(crash, "message", "")))
         elif report.outcome == "skipped" and not hasattr(report, "wasxfail"):
             _skipped.add(report.nodeid)
         elif report.when == "call":
@@ -121,6 +145,7 @@ def pytest_sessionfinish() -> None:
     """Note what pytest counted: a session that ends the process before has nothing noted."""
     _note("ran", len(_reported), len(_failed), len(_skipped))
     _note_names(_reported - _skipped, _failed)
+    _note_unfit()
 
 
 def _names_in(suite: object) -> "dict[str, set[str]]":
@@ -162,10 +187,19 @@ def _watch_unittest() -> None:
             broken = [getattr(each, "test_case", each) for each, _ in result.failures + result.errors]
             _note("ran", result.testsRun, failed, len([e for e in alone if hasattr(e, "_testMethodName")]))
             skipped, broke = _places(alone), _places(broken + result.unexpectedSuccesses)
-            _note_names(
-                {name for name, places in names.items() if not places & skipped},
-                {name for name, places in names.items() if places & broke},
-            )
+            failing = {name for name, places in names.items() if places & broke}
+            _note_names({name for name, places in names.items() if not places & skipped}, failing)
+            errors = [
+                (_places([getattr(each, "test_case", each)]), text)
+                for each, text in result.failures + result.errors
+            ]
+            for name in failing:
+                said = [
+                    _error((text.strip().splitlines() or [""])[-1]) for at, text in errors if at & names[name]
+                ]
+                _failed.add(name)
+                _unfit[name] = "" if "" in said else (said or [""])[0]
+            _note_unfit()
         return result
 
     TextTestRunner.run = noted  # type: ignore[method-assign]
