@@ -126,3 +126,9 @@ def is_filtered(source: ParsedFile, table: Node) -> bool:
     found = re.match(r"([\w$]+)\.filter\(", source.of(table))
     taken = re.compile(rb"\b" + found[1].encode() + rb"\.filter\(") if found else None
     return taken is not None and len(taken.findall(source.code)) == 1
+
+
+def is_constant(value: Node) -> bool:
+    """Return True if a value of JavaScript is bound by `const`."""
+    declaration = value.parent.parent if value.parent is not None else None
+    return declaration is not None and declaration.children[0].type == "const"

@@ -294,7 +294,9 @@ class Flow(ABC):
             return
         self.walk(left, place)
         word = operator.type if operator is not None else ""
-        if word in {"&&", "and"}:
-            condition = self.source.of(left)
-            place = place.under(condition, truth(condition)) if right.type in CALLS else place
+        before, condition = len(self.checks), self.source.of(left)
+        if word in {"&&", "and"} and right.type in CALLS:
+            place = place.under(condition, truth(condition))
         self.walk(right, place)
+        if place.condition == condition and place.truth == OPEN and self.guards:
+            guard(self.checks, before, condition)

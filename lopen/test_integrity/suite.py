@@ -193,7 +193,7 @@ def support_cases(
 
 
 _TOLERANCE = re.compile(
-    r",?\s*\b(?:(?P<width>rtol|atol|rel|abs|rel_tol|abs_tol|delta|tol|tolerance|eps|epsilon|within)"
+    r",?\s*\b(?:(?P<width>rtol|atol|rel|abs|rel_tol|abs_tol|delta|tol|tolerance|eps|epsilon|within|maxDiffPixels|maxDiffPixelRatio|threshold|failureThreshold)"
     r"|places|decimals?|digits|significant|precision)\s*[=:]\s*(?P<value>[-+]?\d[\d_.]*(?:e[-+]?\d+)?)\b"
 )
 _LAST_TOLERANCE = re.compile(  # the last argument of the assertion; a duration of Go has a unit

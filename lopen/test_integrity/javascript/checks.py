@@ -8,9 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lopen.test_integrity.bindings import is_constant
 from lopen.test_integrity.conditions import always_equal, always_true, truth
 from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.javascript.ranks import asserted_rank, chained_rank, expected_rank, is_vacuous
+from lopen.test_integrity.javascript.ranks import (
+    asserted_rank,
+    chained_rank,
+    expected_rank,
+    is_vacuous,
+    whole_rank,
+)
 from lopen.test_integrity.javascript.waiting import (
     is_async,
     is_awaited,
@@ -66,6 +73,7 @@ class JavaScriptBody(Flow):
         given = root.child_by_field_name("parameters") or root.child_by_field_name("parameter")
         self.parameters = frozenset(re.findall(r"[\w$]+", source.of(given)))
         self.bound: dict[str, Node] = {}
+        self.finished = False
         self.straight = False  # a check stands in no loop and no callback
         self.settles = bool(self.parameters & {"done", "cb", "callback", "end", "next"})
 
@@ -90,14 +98,26 @@ class JavaScriptBody(Flow):
         self.check(found, place)
         return True
 
+    def condition(self, branch: Node) -> str:
+        """A branch's condition; a constant of the file in it stands for its value."""
+        text = super().condition(branch)
+        value = self.names.tables.get(text.lstrip("!"))
+        known = value is not None and value.type in {"true", "false", "null", "undefined"} and is_constant(value)
+        return text.replace(text.lstrip("!"), self.source.of(value)) if known else text
+
     def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
         if name := self.exit_name(links):
             if not place.condition and self.ends_test(node):
                 self.skip(name, node, place)
             return True
+        if [link.name for link in links] == ["Promise", "allSettled"]:
+            self.arguments(links, place.worse("swallowed"))
+            return True
         if self._skips(links):
             self._skip(node, links, place)
             return True
+        if len(links) == 1 and links[0].name == "done" in self.parameters and not place.condition:
+            self.finished |= self.ends_test(node)
         if links[0].name == "cy" and self._chained(node, links, place):
             return True
         found = self._read(node, links)
@@ -166,7 +186,11 @@ class JavaScriptBody(Flow):
             )
         known = first.name in _SKIPPERS or first.name in self.parameters
         return (
-            len(links) == 2 and known and last.name in {"skip", "todo", "fixme"} and first.arguments is None
+            len(links) == 2
+            and (known or (last.name == "fail" and first.name == "test"))
+            and last.name in {"skip", "todo", "fixme", "fail"}
+            and not (last.name == "fail" and first.name != "test")
+            and first.arguments is None
         )
 
     def _skip(self, node: Node, links: Sequence[Link], place: Place) -> None:
@@ -206,7 +230,7 @@ class JavaScriptBody(Flow):
         if last.arguments is None or any(link.arguments is not None for link in links[:-1]):
             return None
         names = [link.name for link in links[1:] if link.name != "strict"]
-        if root == "chai" and names[:1] == ["assert"]:
+        if root in {"chai", "sinon"} and names[:1] == ["assert"]:
             root, names = "assert", names[1:]
         if names[:1] == ["assert"] and (root == "t" or root in self.parameters):
             root, names = "assert", names[1:]
@@ -232,6 +256,7 @@ class JavaScriptBody(Flow):
         if is_vacuous(subject, matcher, arguments, negated="not" in names):
             return Check(text, subject, 0, line, "vacuous")
         rank = expected_rank(subject, matcher, arguments, negated="not" in names)
+        rank = whole_rank(rank, self.source.of(self.bound[subject]) if subject in self.bound else subject)
         return Check(text, subject, self._own_rank(rank, [subject, *arguments]), line)
 
     def _own_rank(self, rank: int, compared: Sequence[str]) -> int:
@@ -254,7 +279,7 @@ class JavaScriptBody(Flow):
         same = len(arguments) > 1 and always_equal(arguments[0], arguments[1]) and "not" not in name.lower()
         if name == "pass" or (boolean and always_true(subject)) or (not boolean and same):
             return Check(text, subject, 0, line, "vacuous")
-        if boolean and re.search(r"[^=!]==", subject):
+        if boolean and re.search(r"[^=!]==", subject) and "||" not in subject:
             return Check(text, subject.split("==")[0].strip(), EXACT, line)
         return Check(text, subject, self._own_rank(asserted_rank(name, arguments), arguments), line)
 
@@ -265,6 +290,8 @@ class JavaScriptBody(Flow):
         name = links[index].name
         if links[0].name == "cy":
             return place  # Cypress runs its commands in their order, and waits for them
+        if self.finished:
+            return place.worse("unawaited")  # the test has said that it is done
         names = {link.name: link for link in links}
         last = links[-1]
         throwing = (

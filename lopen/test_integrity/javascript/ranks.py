@@ -11,12 +11,13 @@ from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, ra
 _RANKS = ranks(
     exact="toBe toEqual toStrictEqual toThrowErrorMatchingInlineSnapshot toHaveBeenCalledWith "
     "toHaveBeenNthCalledWith toHaveBeenLastCalledWith equal equals eql deepEqual eq "
-    "strictEqual deepStrictEqual same strictSame is members toBeNull toBeUndefined toBeNaN toHaveDisplayValue toHaveFormValues",
+    "strictEqual deepStrictEqual same strictSame is members calledWith calledOnceWith calledWithExactly calledOnceWithExactly "
+    "toHaveBeenCalledExactlyOnceWith toHaveReturnedWith toHaveResolvedWith toHaveLastReturnedWith toBeNull toBeUndefined toBeNaN toHaveDisplayValue toHaveFormValues",
     close="toMatchInlineSnapshot toHaveText toHaveValue toBeCloseTo closeTo toMatchObject "
     "toHaveLength toHaveCount lengthOf toHaveBeenCalledTimes toMatchSnapshot throws rejects toThrow "
-    "toHaveTextContent toHaveAccessibleName",
+    "toHaveTextContent toHaveAccessibleName throw toThrowError toHaveBeenCalledOnce calledOnce calledTwice calledThrice callCount",
     loose="toBeVisible toBeHidden toBeDisabled toBeEnabled toBeChecked toBeTruthy toBeFalsy ok notOk true false truthy falsy exist isTrue isFalse "
-    "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled toThrowError notEqual isOk a an",
+    "toBeInstanceOf toHaveProperty toHaveAttribute toHaveBeenCalled called notEqual isOk a an",
     present="toBeInTheDocument toBeDefined exists isDefined isNotNull doesNotThrow pass",
 )
 _CHAINERS = ranks(
@@ -32,6 +33,17 @@ _ANYTHING = re.compile(
 _OF_A_TYPE = re.compile(r"^expect\.any\(\w+\)$|^(?:sinon\.)?match\.\w+$")
 _IN_PART = re.compile(r"^expect\.(?:object|array|string)(?:Containing|Matching)\(")
 _WITH_VALUE = frozenset({"toHaveProperty", "toHaveAttribute", "property"})
+_THROWS = frozenset({"toThrow", "toThrowError", "throw", "throws", "Throw"})
+_BOOLEANS = words("toBeTruthy toBeFalsy true false ok isTrue isFalse")
+_CALLED = re.compile(r"\.((?:called|callCount)\w*)\b")
+_COMPARED = re.compile(r"\s[<>]=?\s|\.(?:includes|test|startsWith|endsWith|match|has|every)\(")
+_PART = re.compile(
+    r"\.(?:sort|toSorted|toLowerCase|toUpperCase|replace|replaceAll|slice|filter|substring)\([^()]*\)$|^new Set\(|^Object\.keys\("
+)
+_SEEN = words("toBeInTheDocument toBeVisible toBeDefined toBeTruthy toBeAttached")
+_SOUGHT = re.compile(
+    r"\b(?:get|find)(?:All)?By(?:(?:Text|LabelText|AltText|Title|DisplayValue|PlaceholderText|Label)\(|Role\([^,]*, \{)"
+)
 _OF_TEXT = words("toHaveText toHaveTextContent toHaveValue toHaveTitle toHaveURL toHaveAccessibleName")
 _TEXT = re.compile(r"^[\"'`]")
 
@@ -41,10 +53,14 @@ def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negat
     rank = _RANKS.get(matcher, PARTIAL)
     if negated:
         return PRESENT if matcher in {"toBeNull", "toBeUndefined"} else min(rank, LOOSE)
-    if arguments == ["Error"] and matcher in {"toThrow", "throw", "toBeInstanceOf", "instanceOf"}:
+    if arguments == ["Error"] and matcher in {*_THROWS, "toBeInstanceOf", "instanceOf"}:
         return PRESENT
-    if matcher in {"toThrow", "toBeInstanceOf"}:
-        return EXACT if arguments and matcher == "toThrow" else CLOSE
+    if matcher in _THROWS or matcher == "toBeInstanceOf":
+        return EXACT if arguments and matcher in _THROWS else CLOSE
+    if matcher in _BOOLEANS or arguments in (["true"], ["false"]):
+        rank = _condition_rank(subject) or rank
+    if matcher in _SEEN and _SOUGHT.search(subject):
+        return PARTIAL
     if subject.startswith("typeof ") or re.search(r"\.some\(", subject):
         return min(rank, LOOSE)
     if subject.endswith(".length"):
@@ -62,6 +78,20 @@ def expected_rank(subject: str, matcher: str, arguments: Sequence[str], *, negat
     return min(rank, PARTIAL) if any(_IN_PART.match(argument) for argument in arguments) else rank
 
 
+def _condition_rank(subject: str) -> int:
+    """Return how much a condition pins down that is asserted to be true or false; 0 for a value."""
+    if called := _CALLED.search(subject):
+        return _RANKS.get(called[1], PARTIAL)
+    if "||" in subject:
+        return LOOSE
+    return PARTIAL if _COMPARED.search(subject) else 0
+
+
+def whole_rank(rank: int, subject: str) -> int:
+    """Return the rank, less where only a part of a value is compared, or the value without its order or case."""
+    return min(rank, CLOSE) if _PART.search(subject) else rank
+
+
 def is_matcher(name: str) -> bool:
     """Return True if jest or vitest has a matcher of this name."""
     return name in _RANKS and name.startswith("to")
@@ -69,6 +99,8 @@ def is_matcher(name: str) -> bool:
 
 def asserted_rank(name: str, arguments: Sequence[str]) -> int:
     """Return how much an assertion that is a plain call pins down."""
+    if name in _BOOLEANS and arguments and (rank := _condition_rank(arguments[0])):
+        return rank
     if name in {"throws", "rejects"} and len(arguments) > 1 and not _TEXT.match(arguments[1]):
         return PARTIAL if arguments[1] == "Error" else EXACT
     if len(arguments) > 1 and arguments[0] == arguments[1]:
