@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.matching import Located, match_cases
-from lopen.test_integrity.suite import EMPTY, Case, Skip, Suite
+from lopen.test_integrity.suite import EMPTY, HOOK, Case, Skip, Suite
 from lopen.test_integrity.weakening import weakening_findings
 
 MayGo = Callable[[str], str]  # why tests of this file may be removed; empty where they may not
@@ -52,6 +52,7 @@ def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -
     findings += _never_failing(matched.gained)
     for change in changes:
         findings += [*_narrowed(change), *_weaker_support(change)]
+    findings += _hooks_gone(changes)
     return findings
 
 
@@ -85,6 +86,19 @@ def _weaker_support(change: Change) -> Iterator[Finding]:
     for old in change.before.cases:
         if old.support and (old.checks or old.rows) and old.name in after:
             yield from weakening_findings(old, after[old.name], change.path)
+
+
+def _hooks_gone(changes: Sequence[Change]) -> Iterator[Finding]:
+    """Hooks that checked something behind each test, and that no file of the change has any more."""
+    kept = {case.name for change in changes for case in change.after.cases if case.support}
+    for change in changes:
+        for old in change.before.cases:
+            gone = old.name.startswith(HOOK) and old.name not in kept and not change.deleted
+            if (gone and any(case.real for case in change.after.cases)) or (gone and not change.collected):
+                message = (
+                    f"{old.name} is gone, and with it what it checked, such as {old.checks[0].text[:80]}"
+                )
+                yield Finding("warning", message, change.path)
 
 
 def _deleted(

@@ -287,15 +287,13 @@ class Flow(ABC):
             self.check(Check(text, place.condition, EXACT, self.source.line(node)), place)
 
     def _binary(self, node: Node, place: Place) -> None:
-        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-        operator = node.child_by_field_name("operator")
+        left, operator, right = (node.child_by_field_name(f) for f in ("left", "operator", "right"))
         if left is None or right is None:
             self.block(node, place)
             return
         self.walk(left, place)
-        word = operator.type if operator is not None else ""
         before, condition = len(self.checks), self.source.of(left)
-        if word in {"&&", "and"} and right.type in CALLS:
+        if operator is not None and operator.type in {"&&", "and"} and right.type in CALLS:
             place = place.under(condition, truth(condition))
         self.walk(right, place)
         if place.condition == condition and place.truth == OPEN and self.guards:

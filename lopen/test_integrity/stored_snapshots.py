@@ -45,9 +45,10 @@ def _entries(text: str | None) -> Mapping[str, str]:
     """The snapshots in a file by name; a file without names is one."""
     if not text:
         return {}
+    text = "\n".join(text.splitlines())
     marks = [*_ENTRY.finditer(text)] or [*_SECTION.finditer(text)]
     if not marks:
-        return {"the whole file": _HEADER.sub("", text)}
+        return {"the whole file": _HEADER.sub("", text).strip()}
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     return {mark["name"]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 

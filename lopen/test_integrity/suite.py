@@ -118,6 +118,7 @@ class Suite:
     coarse: bool = False
 
 
+HOOK = "the hook "  # before the name of a support case that runs behind each test
 NO_ERROR = "that a callback was given no error"  # the subject of a check that an `await` makes by itself
 EMPTY = Suite()  # what an absent file is
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.bindings import bound_name, is_filtered
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
+from lopen.test_integrity.javascript.blocks import Block, content, given, is_empty, marks, row_count, title
 from lopen.test_integrity.javascript.checks import EXPECTING, JavaScriptBody, JavaScriptNames
-from lopen.test_integrity.javascript.words import RENAMED, Block, Word, Words, at_top, marks, title
+from lopen.test_integrity.javascript.words import RENAMED, SETUP, Word, Words, at_top
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import (
+    HOOK,
     PRESENT,
     Case,
     Check,
@@ -23,7 +26,7 @@ from lopen.test_integrity.suite import (
     support_cases,
     words,
 )
-from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, parsed_file, unwrapped
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, parsed_file
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -32,6 +35,7 @@ _SUFFIX = re.compile(r"\.[cm]?[jt]sx?$")
 _COLLECTED = re.compile(
     r"(?:\.|[_-])(?:test|spec|cy|e2e)\.[cm]?[jt]sx?$|(?:^|/)(?:__tests__|tests?|spec|e2e)/.*\.[cm]?[jt]sx?$|(?:^|/)tests?\.[cm]?[jt]sx?$"
 )
+_AFTER = frozenset({"after", "afterEach", "afterAll", "teardown", "suiteTeardown"})
 _HOOKS = frozenset({"before", "beforeEach", "beforeAll", "suiteSetup", "setup"})
 _CONDITIONAL = {"skipIf": False, "todoIf": False, "runIf": True, "if": True}  # True: it runs where that holds
 _TABLES = frozenset({"each", "for", "cases"})
@@ -43,6 +47,9 @@ _FUNCTIONS = """
 (function_declaration name: (identifier) @name) @function
 (variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression)] @function)
 (method_definition name: (property_identifier) @name) @function
+(assignment_expression left: (member_expression property: (property_identifier) @name)
+  right: [(arrow_function) (function_expression)] @function)
+(pair key: (property_identifier) @name value: [(arrow_function) (function_expression)] @function)
 """
 _IMPORTED = """
 (import_statement (import_clause (named_imports (import_specifier name: (identifier) @name))) source: (string) @module)
@@ -55,7 +62,8 @@ _ARRAYS = "(variable_declarator name: (identifier) @name value: (_) @value)"
 
 def covers(path: str) -> bool:
     """Return True if a path holds tests: JavaScript has no rule of its own, so its file names decide."""
-    return bool(_SUFFIX.search(path) and _COLLECTED.search(path)) and "node_modules/" not in path
+    found = _COLLECTED.search(path) or SETUP.search(path)
+    return bool(_SUFFIX.search(path) and found) and "node_modules/" not in path
 
 
 def read(files: Mapping[str, str]) -> dict[str, Suite]:
@@ -112,6 +120,7 @@ class _File(Flow):
         self.tests: list[Block] = []
         self.everywhere: list[Skip] = []
         self.narrowing: list[Skip] = []
+        self.hooks: dict[str, tuple[Check, ...]] = {}
         self.words = Words(source)
 
     def tables(self) -> Mapping[str, Node]:
@@ -121,10 +130,13 @@ class _File(Flow):
         """The file's tests and helpers."""
         self.block(self.root, Place())
         cases = [self._case(block) for block in self.tests]
-        return Suite(numbered([*cases, *support_cases(support)]), tuple(self.narrowing))
+        return Suite(numbered([*cases, *support_cases({**support, **self.hooks})]), tuple(self.narrowing))
 
     def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
         name = links[-1].name
+        if name in _AFTER and len(links) == 1 and links[0].arguments is not None:
+            self._checking_hook(name, links[0].arguments)
+            return True
         if name in _HOOKS and links[-1].arguments is not None:
             self._hook(name, links[-1].arguments, place)
             return True
@@ -144,23 +156,25 @@ class _File(Flow):
                 break
         if final is None or set(word.dots) & _NO_TESTS:
             return False
-        if not self._titled(final.arguments or ()):
+        arguments = given(self.source, final.arguments or ())
+        if not self._titled(arguments):
             self._skip_group(word, final, node, place)
-            return True
-        self._declare(Word(word.base, word.dots, condition, word.note), links, final, table, node, place)
+        elif word.body is None or all(group.word.body != word.body for group in self.groups):
+            word = replace(word, condition=condition)
+            self._declare(word, links, arguments, table, node, place)
         return True
 
-    def _titled(self, given: Sequence[Node]) -> bool:
-        return bool(given) and (
-            given[0].type in {"string", "template_string"}
-            or any(argument.type in FUNCTIONS or argument.type == "identifier" for argument in given[1:])
+    def _titled(self, arguments: Sequence[Node]) -> bool:
+        return bool(arguments) and (
+            arguments[0].type in {"string", "template_string"}
+            or any(argument.type in FUNCTIONS or argument.type == "identifier" for argument in arguments[1:])
         )
 
     def _declare(
         self,
         word: Word,
         links: Sequence[Link],
-        final: Link,
+        arguments: tuple[Node, ...],
         table: Node | None,
         node: Node,
         place: Place,
@@ -171,7 +185,7 @@ class _File(Flow):
         written = ".".join(
             [link.name for link in links if link.name and link.name not in _TABLES] or [word.base]
         )
-        block = Block(word, written, node, final.arguments or (), table, place, tuple(self.groups))
+        block = Block(word, written, node, arguments, table, place, tuple(self.groups))
         if place.condition and place.truth not in {ALWAYS, NEVER}:
             block.skips.append(
                 Skip(f"its condition `{place.condition}`", self.source.line(node), place.truth != ELSEWHERE)
@@ -204,6 +218,15 @@ class _File(Flow):
                     if not skip.text.startswith("return"):
                         text = f"{name}'s {skip.text}"
                         self._around().append(Skip(text, skip.line, skip.certain))
+
+    def _checking_hook(self, name: str, given: Sequence[Node]) -> None:
+        """A hook that checks something behind each test."""
+        for function in given:
+            if function.type in FUNCTIONS:
+                body = JavaScriptBody(self.source, function, self.helpers, self.names)
+                body.follow(function.child_by_field_name("body"))
+                if body.checks:
+                    self.hooks[HOOK + name] = tuple(body.checks)
 
     def _around(self) -> list[Skip]:
         """The skips of the group that is being read, or of the file."""
@@ -251,8 +274,8 @@ class _File(Flow):
         skips = [*self.everywhere, *(s for each in [*around, block] for s in each.skips)]
         function = block.function
         body = JavaScriptBody(source, function or block.node, self.helpers, self.names)
-        for argument in block.arguments[1:]:
-            if function is not None and function.start_byte >= argument.start_byte:
+        for argument in [*block.arguments[1:], *([block.word.body] if block.word.body else [])]:
+            if function is not None and argument.start_byte <= function.start_byte < argument.end_byte:
                 body.follow(function.child_by_field_name("body"))
                 function = None
             elif argument.type == "identifier" and source.name(argument) in self.helpers:
@@ -263,38 +286,12 @@ class _File(Flow):
         stub = self.words.meanings.get("expect")
         if stub is not None and stub.note and any(c.text.startswith("expect") for c in body.checks):
             skips.append(stub.note)
-        content = source.of(block.arguments[-1]) if len(block.arguments) > 1 else ""
-        for table in (block.table, block.place.table):
-            if table is not None:
-                said = re.findall(r"[\w$]+", source.of(table)[:200])
-                named = [self.tables()[word] for word in said if word in self.tables()]
-                content = " ".join([*map(source.of, named or [table]), content])
         names = [title(source, each.arguments[0]) for each in [*around, block]]
         own = [*dict.fromkeys([*skips, *body.skips])]
         return Case(
-            " > ".join(names), source.line(block.node), content, tuple(body.checks), tuple(own),
-            body.rows if (rows := self._rows(block)) is None else rows, self._is_empty(block),
+            " > ".join(names), source.line(block.node), content(source, self.tables(), block), tuple(body.checks), tuple(own),
+            body.rows if (rows := row_count(source, block, self.count)) is None else rows, is_empty(block),
         )  # fmt: skip
-
-    def _is_empty(self, block: Block) -> bool:
-        body = block.function.child_by_field_name("body") if block.function is not None else None
-        return body is not None and not [c for c in body.named_children if c.type != "comment"]
-
-    def _rows(self, block: Block) -> int | None:
-        """How many rows a test runs for: its own table's, that of a group, or of the loop around it."""
-        rows = None
-        for each in (*block.groups, block):
-            count = each.place.rows
-            if each.table is not None:
-                count = self._table_rows(each.table)
-            if count is not None:
-                rows = count * (1 if rows is None else rows)
-        return rows
-
-    def _table_rows(self, table: Node) -> int | None:
-        if table.type == "template_string":
-            return len([line for line in self.source.name(table).splitlines() if "${" in line])
-        return self.count(unwrapped(table))
 
 
 LANGUAGE = Language("JavaScript", covers, lambda path: bool(_COLLECTED.search(path)), read)

@@ -13,9 +13,10 @@ from lopen.test_integrity.conditions import always_equal, always_true, truth
 from lopen.test_integrity.flow import Flow, Helpers
 from lopen.test_integrity.javascript.ranks import (
     asserted_rank,
-    chained_rank,
+    cypress_checks,
     expected_rank,
     is_vacuous,
+    response_rank,
     whole_rank,
 )
 from lopen.test_integrity.javascript.waiting import (
@@ -26,7 +27,7 @@ from lopen.test_integrity.javascript.waiting import (
     outermost_call,
 )
 from lopen.test_integrity.place import Place
-from lopen.test_integrity.suite import CLOSE, EXACT, NO_ERROR, PARTIAL, PRESENT, Check, words
+from lopen.test_integrity.suite import EXACT, NO_ERROR, PARTIAL, PRESENT, Check, words
 from lopen.test_integrity.syntax import FUNCTIONS, LOOPS, Link, ParsedFile, ancestors
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ class JavaScriptBody(Flow):
         """A branch's condition; a constant of the file in it stands for its value."""
         text = super().condition(branch)
         value = self.names.tables.get(text.lstrip("!"))
-        known = value is not None and value.type in {"true", "false", "null", "undefined"} and is_constant(value)
+        known = (
+            value is not None and value.type in {"true", "false", "null", "undefined"} and is_constant(value)
+        )
         return text.replace(text.lstrip("!"), self.source.of(value)) if known else text
 
     def call(self, node: Node, links: Sequence[Link], place: Place) -> bool:
@@ -118,7 +121,10 @@ class JavaScriptBody(Flow):
             return True
         if len(links) == 1 and links[0].name == "done" in self.parameters and not place.condition:
             self.finished |= self.ends_test(node)
-        if links[0].name == "cy" and self._chained(node, links, place):
+        if links[0].name == "cy":
+            for each in cypress_checks(self.source, node, links):
+                self.check(each, place)
+            self.arguments(links, place)
             return True
         found = self._read(node, links)
         if found is not None:
@@ -143,21 +149,6 @@ class JavaScriptBody(Flow):
     def _is_straight(self, node: Node) -> bool:
         inside = itertools.takewhile(lambda parent: parent != self.root, ancestors(node))
         return self.straight or not any(each.type in FUNCTIONS or each.type in LOOPS for each in inside)
-
-    def _chained(self, node: Node, links: Sequence[Link], place: Place) -> bool:
-        """Note what a Cypress command asserts; one that looks for a text fails where there is none."""
-        chainers = [link for link in links if link.name in {"should", "and"} and link.arguments]
-        text, line = self.source.of(node), self.source.line(node)
-        subject = re.split(r"\.(?:should|and)\(", text)[0]
-        for link in chainers:
-            given = link.arguments or ()
-            said = ", ".join(map(self.source.of, given))
-            rank = chained_rank(self.source.name(given[0]), len(given) - 1)
-            self.check(Check(f"{subject} should {said}", subject, rank, line), place)
-        if not chainers and links[-1].name in {"contains", "findByText"}:
-            self.check(Check(text, text, PRESENT, line), place)
-        self.arguments(links, place)
-        return True
 
     def _called_helper(self, links: Sequence[Link]) -> str:
         """The name of the helper that a call calls, be it one by its name alone."""
@@ -212,17 +203,10 @@ class JavaScriptBody(Flow):
             return self._asserted(node, *asserted)
         text, line = self.source.of(node), self.source.line(node)
         if any(link.name == "expect" and link.arguments for link in links[1:]):
-            return Check(text, "the response", self._response_rank(links), line)
+            return Check(text, "the response", response_rank(links), line)
         if any(link.name == "should" for link in links[1:]) and links[-1].name != "should":
             return Check(text, "", PARTIAL, line)
         return None
-
-    def _response_rank(self, links: Sequence[Link]) -> int:
-        """How much supertest's `request(app).get("/").expect(200, body)` pins down."""
-        given = [link.arguments for link in links if link.name == "expect" and link.arguments]
-        if any(argument.type in FUNCTIONS for arguments in given for argument in arguments):
-            return PARTIAL
-        return EXACT if sum(map(len, given)) > 1 else CLOSE
 
     def _assertion(self, root: str, links: Sequence[Link]) -> tuple[str, tuple[Node, ...]] | None:
         """The name and arguments of an assertion that is a plain call."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, NEVER, always_equal, always_true, truth
-from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, ranks, words
+from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, ranks, words
+from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile
+
+if TYPE_CHECKING:
+    from lopen.test_integrity.syntax import Node
 
 _RANKS = ranks(
     exact="toBe toEqual toStrictEqual toThrowErrorMatchingInlineSnapshot toHaveBeenCalledWith "
@@ -108,7 +113,7 @@ def asserted_rank(name: str, arguments: Sequence[str]) -> int:
     return LOOSE if re.match(r"(?:is)?[nN]ot(?:[A-Z]|$)", name) else _RANKS.get(name, PARTIAL)
 
 
-def chained_rank(chainer: str, values: int) -> int:
+def _chained_rank(chainer: str, values: int) -> int:
     """Return how much Cypress's `should(chainer, …)` pins down with so many `values`."""
     *_, word = chainer.split(".")
     if chainer.startswith("not."):
@@ -126,3 +131,25 @@ def is_vacuous(subject: str, matcher: str, arguments: Sequence[str], *, negated:
         return subject in {"false", "0"} or truth(subject) == NEVER
     constant = {ALWAYS: "true", NEVER: "false"}.get(truth(subject))
     return len(arguments) == 1 and (always_equal(subject, arguments[0]) or arguments[0] == constant)
+
+
+def cypress_checks(source: ParsedFile, node: Node, links: Sequence[Link]) -> Iterator[Check]:
+    """Yield what a Cypress command asserts; one that looks for a text fails where there is none."""
+    chainers = [link.arguments for link in links if link.name in {"should", "and"} and link.arguments]
+    text, line = source.of(node), source.line(node)
+    subject = re.split(r"\.(?:should|and)\(", text)[0]
+    for given in chainers:
+        said = ", ".join(map(source.of, given))
+        yield Check(
+            f"{subject} should {said}", subject, _chained_rank(source.name(given[0]), len(given) - 1), line
+        )
+    if not chainers and links[-1].name in {"contains", "findByText"}:
+        yield Check(text, text, PRESENT, line)
+
+
+def response_rank(links: Sequence[Link]) -> int:
+    """Return how much supertest's `request(app).get("/").expect(200, body)` pins down."""
+    given = [link.arguments for link in links if link.name == "expect" and link.arguments]
+    if any(argument.type in FUNCTIONS for arguments in given for argument in arguments):
+        return PARTIAL
+    return EXACT if sum(map(len, given)) > 1 else CLOSE

@@ -17,11 +17,6 @@ from lopen.test_integrity.syntax import FUNCTIONS, ParsedFile, ancestors, dotted
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
-_SETUP = re.compile(
-    r"(?:jest|vitest|vite|mocha|tests?|cypress|playwright|ava|global|env)[-_.]?[sS]etup|[sS]etup[-_.]?(?:[tT]est|[jJ]est|[vV]itest|[mM]ocha|[eE]nv|[fF]iles)"
-    r"|(?:^|/)(?:cypress|test|tests|spec)/(?:.*/)?(?:support|helpers?|setup)\b"
-)
-_SUFFIX = re.compile(r"\.[cm]?[jt]sx?$")
 _DATA = re.compile(r"(?:^|/)(?:__)?fixtures?(?:__)?/")
 _WORTH_READING = re.compile(
     r"uncaught|unhandled|process\.exit|expect\.extend|global(?:This)?\.|window\.|retr(?:y|ies)|overwriteMethod|overwriteProperty"
@@ -43,8 +38,12 @@ def silencing_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
     """Yield a finding for each such piece of code that is new in its file."""
     for change in changes:
         text = change.after
-        ours = covers(change.path) or (_SUFFIX.search(change.path) and _SETUP.search(change.path))
-        if text is None or not ours or _DATA.search(change.path) or not _WORTH_READING.search(text):
+        if (
+            text is None
+            or not covers(change.path)
+            or _DATA.search(change.path)
+            or not _WORTH_READING.search(text)
+        ):
             continue
         known = Counter(message for _, message, _ in _told(change.before or "", change.path))
         for severity, message, line in _told(text, change.path):

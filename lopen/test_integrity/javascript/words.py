@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
-from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Skip
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, may_fail
 
@@ -16,8 +14,12 @@ if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
 
 WORD = re.compile(r"^(?P<mark>[xf]?)(?P<base>describe|context|suite|it|test|specify)$")
+SETUP = re.compile(
+    r"(?:jest|vitest|vite|mocha|tests?|cypress|playwright|ava|global|env)[-_.]?[sS]etup|[sS]etup[-_.]?(?:[tT]est|[jJ]est|[vV]itest|[mM]ocha|[eE]nv|[fF]iles)"
+    r"|(?:^|/)(?:cypress|test|tests|spec)/(?:.*/)?(?:support|helpers?|setup)\b"
+)
 _MARKS = {"x": ("skip",), "f": ("only",)}
-SKIPPING = frozenset({"skip", "todo", "fixme", "failing", "fails", "fail"})
+SKIPPING = frozenset({"skip", "todo", "fixme", "failing", "fails", "fail", "ignore"})
 _NAMESPACES = frozenset({"Deno", "QUnit", "ctx", "nodeTest", "vitest"})
 _MEMBERS = frozenset({"test", "it", "describe", "suite"})
 _BOUND = """
@@ -30,6 +32,7 @@ RENAMED = """
 (pair_pattern key: (property_identifier) @value value: (identifier) @name)
 """
 _GLOBALS = re.compile(r"^(?:globalThis|global|window|self)\.")
+_SAYING = re.compile(rb"\b(?:it|test|expect|assert|should)\b[.(]")
 _CALLING = re.compile(rb"[\w$)\]]\s*\(")
 
 
@@ -44,70 +47,7 @@ class Word:
     dots: tuple[str, ...] = ()
     condition: str = ""  # the tests run where it holds
     note: Skip | None = None
-
-
-@dataclass(slots=True)
-class Block:
-    """A call that declares a group or a test, and what keeps what is in it from running."""
-
-    word: Word
-    written: str
-    node: Node
-    arguments: tuple[Node, ...]
-    table: Node | None
-    place: Place
-    groups: tuple[Block, ...]
-    skips: list[Skip] = field(default_factory=list)
-
-    @property
-    def is_group(self) -> bool:
-        return self.word.base in GROUPS or bool(GROUPS & set(self.word.dots))
-
-    @property
-    def function(self) -> Node | None:
-        """The function that is the block's body, be it wrapped in a call."""
-        for argument in self.arguments[1:]:
-            if argument.type in FUNCTIONS:
-                return argument
-            inner = argument.child_by_field_name("arguments") if argument.type == "call_expression" else None
-            for child in inner.named_children if inner is not None else ():
-                if child.type in FUNCTIONS:
-                    return child
-        return None
-
-
-def marks(source: ParsedFile, block: Block) -> list[Skip]:
-    """Note what the words and options of a block say about running it; return what narrows the run to it."""
-    word, line = block.word, source.line(block.node)
-    options = [a for a in block.arguments[1:] if a.type == "object"]
-    only = "only" in word.dots
-    for option in (pair for each in options for pair in each.named_children if pair.type == "pair"):
-        key = source.name(option.child_by_field_name("key"))
-        value = source.of(option.child_by_field_name("value"))
-        holds = truth(value)
-        if key == "only":
-            only |= holds == ALWAYS
-        elif key in {"skip", "todo", "fails"} and holds != NEVER:
-            reason = "" if value[:1] in "\"'`" or holds == ALWAYS else f" if {value}"
-            block.skips.append(Skip(f"{block.written} with {{ {key} }}{reason}", line, holds != ELSEWHERE))
-    narrowing = [Skip(block.written, line)] if only else []
-    if word.note is not None and not (only and "bound" in word.note.text):
-        block.skips.append(word.note)
-    elif set(word.dots) & SKIPPING:
-        block.skips.append(Skip(block.written, line))
-    if word.condition:
-        _add_condition(block, word.condition, line)
-    if len(block.arguments) == 1 and not block.is_group and not word.dots and not block.skips:
-        block.skips.append(Skip(f"{block.written} without a body", line))
-    return narrowing
-
-
-def _add_condition(block: Block, condition: str, line: int) -> None:
-    holds = truth(condition)
-    if holds == NEVER:
-        block.skips.append(Skip(block.written, line))
-    elif holds != ALWAYS:
-        block.skips.append(Skip(f"{block.written} if not {condition}", line, ALWAYS - holds != ELSEWHERE))
+    body: Node | None = None  # what a wrapper gives the word: the tests or the assertions are in there
 
 
 class Words:
@@ -177,7 +117,9 @@ class Words:
             title = links[-1].arguments[:1] if links[-1].arguments else ()
             word = self.resolve(links) if title and title[0].type == "identifier" else None
             if word is not None and re.search(rf"\b{re.escape(self.source.of(title[0]))}\b", given):
-                return word
+                inner = next((each for each in links[-1].arguments or () if each.type in FUNCTIONS), None)
+                says = inner and _SAYING.search(self.source.code, inner.start_byte, inner.end_byte)
+                return replace(word, body=inner) if says else word
         return None
 
     def _does_nothing(self, function: Node, name: str) -> bool:
@@ -207,7 +149,7 @@ class Words:
                 return None
             word = Word(found["base"], _MARKS.get(found["mark"], ()))
         dots = [link.name for link in rest if link.name] if first.arguments is None else []
-        return Word(word.base, (*word.dots, *dots), word.condition, word.note)
+        return replace(word, dots=(*word.dots, *dots))
 
 
 def _base(name: str) -> str:
@@ -223,34 +165,3 @@ def at_top(node: Node) -> bool:
             return False
         parent = parent.parent
     return True
-
-
-_ESCAPE = re.compile(
-    r"\\(?:(?P<code>(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]+\}))|(?P<one>.))", re.DOTALL
-)
-_LONGEST_TITLE = 200  # characters
-
-
-def title(source: ParsedFile, node: Node) -> str:
-    """Return a title as a runner prints it, in one line; what only a run can tell stands as `${…}`."""
-    text = source.name(node)
-    if node.type not in {"string", "template_string"}:
-        text = _unknown(text)
-    for part in node.named_children:
-        if part.type == "template_substitution":
-            written = source.name(part)
-            text = text.replace(written, _unknown(written[2:-1]), 1)
-    text = _ESCAPE.sub(_unescaped, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_TITLE else text[:_LONGEST_TITLE] + "${…}"
-
-
-def _unknown(written: str) -> str:
-    return f"${{{re.sub(r'[{}]', ' ', written)}}}"
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    if code := found["code"]:
-        number = int(code[1:].strip("{}"), 16)
-        return chr(number) if number < 0x110000 else found[0]
-    return " " if found["one"] in "nrtvfb\n" else found["one"]
