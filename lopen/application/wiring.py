@@ -26,6 +26,7 @@ from lopen.application.tracing import traced
 from lopen.application.work_trees import workplace_of
 from lopen.base.clock import Clock, SystemClock
 from lopen.base.events import Notice, Recorded, SessionFailed, SessionPaused, Subscriber
+from lopen.git.checkout import Checkout
 from lopen.limits.budgets.meter import Meter
 from lopen.limits.stores.opening import open_ledger, open_limits
 from lopen.llm.messages import Model
@@ -52,7 +53,7 @@ from lopen.sandbox.environment import project_cache_folder
 from lopen.sandbox.known_secrets import KnownSecrets
 from lopen.settings.schema import Settings
 from lopen.settings.sources import Loaded
-from lopen.storage.audit import AuditTrail, time_of_calls
+from lopen.storage.audit import AuditTrail, called_at
 from lopen.storage.journal import ConversationStore, Journal
 from lopen.storage.project_documents import Specifications, write_plan
 from lopen.storage.sessions import SessionStore
@@ -96,7 +97,7 @@ def wired(
 
     `heard`: events are shown and logged. `draft`: step 1 is asked for. `person` and `place` stand in for its own.
     """
-    settings, clock, secrets = loaded.settings, clock or SystemClock(), _secrets_of(context, store)
+    settings, clock, secrets = loaded.settings, clock or SystemClock(), KnownSecrets(context.root, os.environ)
     check_templates(settings.workflow.templates)
     system_prompt()  # the oracle's, before anything is paid for
     place = place or workplace_of(context, settings, store, session, clock, secrets)
@@ -111,6 +112,7 @@ def wired(
         model = session_model(stack, settings, options, journal, clock, context, secrets)
         meter = _meter(context, settings, store, clock, model)
         commands = commands_of(stack, context, sandbox, repository, journal, settings)
+        _keep_apart(secrets, store, commands)
         audit = AuditTrail(store.database, session.id, secrets.redact)
         room = clean_room_of(stack, settings, sandbox, place)
         verifier = _verifier(settings, commands, audit, store, clock, room)
@@ -119,8 +121,7 @@ def wired(
         rules = sandbox_rules(sandbox, settings)
         project = Project(place, files, Specifications(home, store), commands, verifier, rules)
         override = "" if options.model.startswith(REPLAY) else options.model
-        second = settings.oracle.second_model or override or settings.models.planning
-        oracle = OracleCalls(calls, repository, store, settings.oracle.model, second, secrets.hide_persons)
+        oracle = _oracle(settings, calls, repository, store, override, secrets)
         loop = SessionContext(
             settings=settings,
             clock=clock,
@@ -141,10 +142,22 @@ def wired(
         yield Wired(context, loop, view)
 
 
-def _secrets_of(context: CommandContext, store: SessionStore) -> KnownSecrets:
-    secrets = KnownSecrets(context.root, os.environ)
-    secrets.keep_apart(store.database.path.parent / "persons-secrets.json", time_of_calls(store.database))
-    return secrets
+def _oracle(
+    settings: Settings,
+    calls: ModelCalls,
+    repository: Checkout,
+    store: SessionStore,
+    override: str,
+    secrets: KnownSecrets,
+) -> OracleCalls:
+    second = settings.oracle.second_model or override or settings.models.planning
+    return OracleCalls(calls, repository, store, settings.oracle.model, second, secrets.hide_persons)
+
+
+def _keep_apart(secrets: KnownSecrets, store: SessionStore, commands: Commands) -> None:
+    """Have `secrets` tell what the person wrote from what sessions did."""
+    record = store.database.path.parent / "persons-secrets.json"
+    secrets.keep_apart(record, lambda at: commands.changing_at(at) or called_at(store.database, at))
 
 
 def _server_tools(

@@ -238,14 +238,14 @@ def _record(row: Mapping[str, Any]) -> VerificationRecord:
     return VerificationRecord(row["seq"], row["call"], row["task"], **json.loads(row["body"]))
 
 
-def time_of_calls(database: Database) -> tuple[float, float] | None:
-    """Return from when to when sessions of this project called tools, in seconds since 1970; None: never.
+def called_at(database: Database, at: float) -> bool:
+    """Return True if a session of this project was calling a tool at `at`, in seconds since 1970, give or take 2 seconds.
 
     A call without an end may have run for as long as a command may.
     """
     rows = database.connection.execute(
-        "SELECT min(started_at), max(unixepoch(started_at) + coalesce(seconds, 600)) FROM tool_calls"
-    ).fetchone()
-    if rows[0] is None:
-        return None
-    return datetime.fromisoformat(rows[0]).timestamp() - 2.0, rows[1] + 2.0  # clocks of files tick coarsely
+        "SELECT 1 FROM tool_calls WHERE CAST(strftime('%s', started_at) AS INTEGER) - 2 <= ?"
+        " AND CAST(strftime('%s', started_at) AS INTEGER) + coalesce(seconds, 600) + 2 >= ? LIMIT 1",
+        (at, at),
+    )
+    return rows.fetchone() is not None

@@ -29,6 +29,7 @@ from lopen.tools.forged_records import Records
 from lopen.tools.left_files import LeftFiles, clear_left_files
 
 _SAME_SPAN_NS = 20_000_000
+_TICK_NS = 50_000_000  # of the clocks of files
 
 Runs = Callable[[Command], CommandResult]
 
@@ -54,6 +55,7 @@ class Commands:
 
     def __post_init__(self) -> None:
         self._spans: list[tuple[int, int]] = []
+        self._earlier_spans: list[tuple[int, int]] = []  # whose left files are cleared
         session = self.journal.session
         self._database = self.protected.state / DATABASE
         self._records = Records(self.journal.database, session.id, session.module)
@@ -172,9 +174,15 @@ class Commands:
             since_ns = self._spans.pop()[0]
         self._spans.append((since_ns, now))
 
+    def changing_at(self, at: float) -> bool:
+        """Return True if a command or a tool of this process was changing files at `at`, in seconds since 1970."""
+        spans = (*self._earlier_spans, *self._spans)
+        return any(since - _TICK_NS <= at * 1e9 <= until + _TICK_NS for since, until in spans)
+
     def clear_left_files(self) -> LeftFiles:
         """Find what commands left where no commit shows it; remove what runs by itself."""
         spans, self._spans = tuple(self._spans), []
+        self._earlier_spans += spans
         kept = self.repository.configured_paths()
         return clear_left_files(self.repository.root, self.repository, spans, kept=kept)
 
