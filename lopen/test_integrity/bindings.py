@@ -23,13 +23,16 @@ _HOLDERS = words(
 _OF_MEMBERS = re.compile(
     r"(?P<object>Object\.(?:entries|keys|values)\()|new (?:Map|Set)\(|Array\.from\(|[\w$]+(?P<own>\.(?:entries|values)\(\))$"
 )
+_EACH = words("iter into_iter iter_mut enumerate copied cloned")
 _PART = re.compile(
-    r"^.*(?:\.slice\((?P<a>-?\d+)?(?:, (?P<b>-?\d+))?\)|\[(?P<c>-?\d*) ?: ?(?P<d>-?\d*)\])$", re.DOTALL
+    r"^.*(?:\.slice\((?P<a>-?\d+)?(?:, (?P<b>-?\d+))?\)|\[(?P<c>-?\d*) ?: ?(?P<d>-?\d*)\]|\.take\((?P<e>\d+)\)|\.skip\((?P<f>\d+)\))$",
+    re.DOTALL,
 )
 
 
 def row_count(source: ParsedFile, node: Node, named: Mapping[str, Node]) -> int | None:
     """How many rows a table has, literal or among the `named` ones; None where that is not known."""
+    node = _iterated(source, node)
     literal = _members(source, node, named) or _literal(source, node, named)
     if literal is None:
         return _cut(source, node, named)
@@ -56,17 +59,32 @@ def _members(source: ParsedFile, node: Node, named: Mapping[str, Node]) -> Node 
     return _literal(source, inner, named) if inner is not None else None
 
 
+def _iterated(source: ParsedFile, node: Node) -> Node:
+    """What an iterator of Rust goes over, each element once."""
+    while node.type == "call_expression":
+        member = node.child_by_field_name("function")
+        if (
+            member is None
+            or member.type != "field_expression"
+            or source.of(member).rpartition(".")[2] not in _EACH
+        ):
+            return node
+        node = member.named_children[0]
+    return node
+
+
 def _cut(source: ParsedFile, node: Node, named: Mapping[str, Node]) -> int | None:
     """The rows of a table of which a part is taken: `rows.slice(0, 1)`, `rows[:1]`."""
     found = _PART.match(source.of(node))
     owner = node.named_children[0] if found and node.named_child_count else None
-    if owner is not None and owner.type == "member_expression":
+    if owner is not None and owner.type in {"member_expression", "field_expression"}:
         owner = owner.named_children[0]
     rows = row_count(source, owner, named) if owner is not None else None
     if found is None or rows is None:
         return None
     start, end = (
-        int(text) if text else None for text in (found["a"] or found["c"], found["b"] or found["d"])
+        int(text) if text else None
+        for text in (found["a"] or found["c"] or found["f"], found["b"] or found["d"] or found["e"])
     )
     return len(range(rows)[start:end])
 

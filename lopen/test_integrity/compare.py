@@ -42,7 +42,9 @@ def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -
     )
     hidden = [test for change in changes for test in _hidden(change)]
     matched = match_cases([old for old in before if old not in hidden], after, removed)
-    findings = [*_deleted(changes, (*hidden, *matched.lost), removed, may_go)]
+    inner = {(old.path, old.case.name.rpartition("/")[0]) for old in before}
+    lost = [old for old in matched.lost if old.case.checks or (old.path, old.case.name) not in inner]
+    findings = [*_deleted(changes, (*hidden, *lost), removed, may_go)]
     for old, new in matched.pairs:
         if old.collected and not new.collected:
             message = f"test {old.case.name} moved to {new.path}, where the test runner does not look"

@@ -43,7 +43,7 @@ _FAILING = r"(?<![\w.]){}\.(?:Fatal|Error|Fail)\w*\("
 _ASSERTING = frozenset({"assert", "expect", "t", "should"})
 _OBJECTS = frozenset({"object", "composite_literal"})
 _MACRO = re.compile(r"^[ \t]*macro_rules!\s*(?P<name>(?:debug_)?assert(?:_eq|_ne)?|panic)\b", re.MULTILINE)
-_MODULE = re.compile(r"^[ \t]*(?:pub\s+)?mod\s+(?P<name>\w+)\s*\{", re.MULTILINE)
+_MODULE = re.compile(r"^[ \t]*(?:pub\s+)?mod\s+(?P<name>\w+)\s*[;{]", re.MULTILINE)
 _REPLACED = re.compile(r"(?:^|[;{}])\s*(?P<name>(?:assert|expect)(?:\.\w+)+)\s*=(?![=>])", re.MULTILINE)
 
 _Told = tuple[Severity, str, int]
@@ -62,18 +62,32 @@ def local_stand_in_findings(changes: Sequence[FileChange], tests: frozenset[str]
         if language is None or change.path not in tests or not change.before or not change.after:
             continue
         if max(len(change.before), len(change.after)) <= MAX_CHARS and change.before != change.after:
-            told = dict.fromkeys(_found(change.before, change.after, language))
+            others = [
+                c.before
+                for c in changes
+                if c is not change and c.path in tests and c.before and c.after != c.before
+            ]
+            known = _declared_in(others, language)
+            told = dict.fromkeys(_found(change.before, change.after, language, known))
             yield from (Finding(severity, message, change.path, line) for severity, message, line in told)
 
 
-def _found(before: str, after: str, language: str) -> Iterator[_Told]:
+def _declared_in(texts: Sequence[str], language: str) -> set[str]:
+    """Return the functions that other test files of a Go or Rust change declared: a helper may move from there."""
+    ours = texts if language in {"go", "rust"} else ()
+    return {
+        name for text in ours if len(text) <= MAX_CHARS for name in _declared(parsed_file(text, language))
+    }
+
+
+def _found(before: str, after: str, language: str, known: set[str]) -> Iterator[_Told]:
     old, new = parsed_file(before, language), parsed_file(after, language)
     earlier, code = (each.code.decode("utf-8", "replace") for each in (old, new))
     if language == "rust":
         yield from _written(_MACRO, earlier, code, REPLACED)
-        known = {found["name"] for found in _MODULE.finditer(earlier)}
+        modules = {found["name"] for found in _MODULE.finditer(earlier)}
         for found in _MODULE.finditer(code):
-            if found["name"] not in known and re.search(rf"\b{found['name']}::", earlier):
+            if found["name"] not in modules and re.search(rf"\b{found['name']}::", earlier):
                 yield "error", OWN.format(name=found["name"]), code.count("\n", 0, found.start("name")) + 1
     elif language != "go":
         yield from _written(_REPLACED, earlier, code, REPLACED)
@@ -81,7 +95,7 @@ def _found(before: str, after: str, language: str) -> Iterator[_Told]:
     called = set(_CALLED.findall(earlier)) & set(_CALLED.findall(code))
     if language not in {"go", "rust"}:  # these see the code's names without an import
         called &= {*_imports(before), *_ASSERTING}
-    bound = {name for name, _ in _bindings(old)} | _declared(old)
+    bound = {name for name, _ in _bindings(old)} | _declared(old) | known
     for name, value in _bindings(new):
         said = set(re.findall(r"[\w$]+", new.of(value)))
         if name in bound or said & imported - {name} or name not in called:

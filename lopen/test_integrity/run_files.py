@@ -14,7 +14,7 @@ from lopen.base.shell_syntax import parse
 from lopen.base.untrusted_tables import read_json_table
 from lopen.oracle.verdict import Finding, Severity
 from lopen.test_integrity.python import pytest_settings
-from lopen.test_integrity.runner_commands import INCLUDED
+from lopen.test_integrity.runner_scripts import INCLUDED
 from lopen.test_integrity.suite import FileChange, words
 
 Read = Callable[[str], str | None]

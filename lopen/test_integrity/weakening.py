@@ -31,6 +31,13 @@ _WILDCARD = re.compile(r"\bexpect\.(?:any|anything|\w+Containing|stringMatching)
 _LENIENT = re.compile(
     r"\bmock\.Anything\w*|\bgomock\.Any\(|\bcmpopts\.Ignore\w+|\.(?:AnyTimes|Maybe)\(|\bpredicate::always\(|\bMinTimes\(0\)"
 )
+_IGNORED = re.compile(
+    r"\blet _\w* = (?P<call>[^;{}]{1,300}?)(?:\.await)?(?:\.ok\(\))?;|\.unwrap_or(?:_default|_else)?\(|\.ok\(\);"
+)
+_HAD_TO_BE = re.compile(r"\s*(?:\.await)?\s*(?:\.(?:unwrap|expect)\(|\?)")
+_SORTS = re.compile(
+    r"\b(?:sort\.(?:Strings|Ints|Slice\w*|Sort|Float64s)|slices\.Sort\w*)\((\w+)|\b(\w+)\.sort(?:_unstable)?(?:_by\w*)?\("
+)
 _STUB = re.compile(r"\.On\(|\.EXPECT\(|\bexpect_\w+\(|\bcmp\.(?:Diff|Equal)\(")
 _WHOLE_ENUM = re.compile(r"@EnumSource\((?![^)]*\bnames\b)[^)]*\)")
 _PART_OF_ENUM = re.compile(r"@EnumSource\([^)]*\bnames\b[^)]*\)")
@@ -65,6 +72,8 @@ def weakening_findings(old: Case, new: Case, path: str) -> Iterator[Finding]:
         or _hollowed(old, new, path)
         or _looser(old, new, path)
         or _lenient(old, new, path)
+        or _ignored(old, new, path)
+        or _sorted(old, new, path)
     )
     if finding is not None:
         yield finding
@@ -177,6 +186,31 @@ def _lenient(old: Case, new: Case, path: str) -> Finding | None:
         if word not in known:
             return Finding("warning", f"test {new.name} accepts more: {word.strip('.(')}", path, new.line)
         known.remove(word)
+    return None
+
+
+def _ignored(old: Case, new: Case, path: str) -> Finding | None:
+    """A result of Rust that had to be good, and that is passed over or replaced by a default now."""
+    for found in _IGNORED.finditer(new.body):
+        before = new.body[max(0, found.start() - 200) : found.start()]
+        call = (found["call"] or re.split(r"[;={]\s*", before)[-1]).strip()
+        known = old.body.find(call) if len(call) > 3 else -1
+        if known >= 0 and _HAD_TO_BE.match(old.body, known + len(call)) and old.body.count(found[0]) == 0:
+            message = f"test {new.name} no longer asks for the result of `{call[:80]}`"
+            return Finding("warning", message, path, new.line)
+    return None
+
+
+def _sorted(old: Case, new: Case, path: str) -> Finding | None:
+    """A value that the test itself brings into order before it checks it."""
+    known = {name for found in _SORTS.findall(old.body) for name in found}
+    for found in _SORTS.finditer(new.body):
+        name = found[1] or found[2]
+        if name not in known and all(
+            any(re.match(rf"&?{name}\b", check.subject) for check in case.real) for case in (old, new)
+        ):
+            message = f"test {new.name} sorts what it checks, so that the order counts no more: {name}"
+            return Finding("warning", message, path, new.line)
     return None
 
 

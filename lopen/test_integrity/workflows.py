@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from lopen.oracle.verdict import Finding
-from lopen.test_integrity.runner_commands import RUNNER, command_findings
+from lopen.test_integrity.runner_commands import RUNNER, beside_a_whole_one, command_findings
 from lopen.test_integrity.suite import FileChange
 
 WORKFLOWS = re.compile(
@@ -24,7 +24,7 @@ _ITEM = re.compile(r"\s*(?:-\s+)*")
 _MOST_LINES = 3_000
 _MOST_MARKS = 50
 _COMMAND = re.compile(r"^\s*(?:-\s+)?(?:(?:run|script|command|bash)\s*:\s*)?[|>]?")
-_OTHER = re.compile(r"^\s*(?:-\s*)?(?:#|(?:name|uses|key|path|if|id|env|with|needs)\s*:)")
+_OTHER = re.compile(r"^\s*(?:-\s*)?(?:#|(?:name|uses|key|path|if|id|env|with|needs)\s*:|[\w-]+\s*:\s*$)")
 
 
 def workflow_findings(change: FileChange) -> Iterator[Finding]:
@@ -47,6 +47,8 @@ def workflow_findings(change: FileChange) -> Iterator[Finding]:
         if command in was.values():
             continue
         closest = next((old for old in was.values() if RUNNER.search(old)), "")
+        if beside_a_whole_one(closest, command, now.values()):
+            continue
         for finding in command_findings(change.path, f"`{command[:80]}`", closest, command, line=number):
             if " runs only " not in finding.message:  # jobs divide the tests among themselves
                 yield Finding("warning", finding.message, change.path, number)

@@ -19,6 +19,7 @@ from lopen.test_integrity import (
     narrowed_places,
     replaced_runners,
     runner_commands,
+    runner_scripts,
     unread,
 )
 from lopen.test_integrity.python import pytest_plugins
@@ -34,8 +35,8 @@ READINGS: list[tuple[Callable[[str], object], str]] = [
     (configuration._JVM.findall, "test "),
     (pytest_plugins._LOADED.findall, "pytest_plugins "),
     (runner_commands._ASKED.search, "[ "),
-    (runner_commands._TARGET.match, " "),
-    (runner_commands._TARGET.match, "a "),
+    (runner_scripts._TARGET.match, " "),
+    (runner_scripts._TARGET.match, "a "),
     (tests_run._NAMED.findall, "--- PASS: a ("),
     (tests_run._NAMED.findall, "✔ a ("),
     (runner_output._OUTCOMES.findall, "1"),

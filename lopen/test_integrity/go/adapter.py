@@ -34,6 +34,7 @@ _SET_UP = re.compile(r"^(?:SetupTest|SetupSuite|SetupSubTest|BeforeTest|SetUpTes
 _REWRITING = re.compile(
     rb"\bflag\.Bool(?:Var)?\([^)\n]*\"(update\w*|golden|overwrite|regenerate|[\w-]*update)\", true,"
 )
+_LEFT_OUT = re.compile(r"!\s*(?:ci|CI|test\w*|short|fast|unit|\w*ci)\b")
 _FUNCTIONS = """
 (function_declaration name: (identifier) @name) @function
 (method_declaration name: (field_identifier) @name) @function
@@ -182,9 +183,9 @@ def _constraints(source: ParsedFile) -> Iterator[Skip]:
             if found["kind"] == "+build":
                 tags = " || ".join(part.replace(",", " && ") for part in tags.split())
             included = truth(tags, _tag)
-            if included != ALWAYS:
+            if included != ALWAYS or _LEFT_OUT.search(tags):
                 text = f"the build constraint {' '.join(found['tags'].split())}"
-                yield Skip(text, source.line(comment), included != HERE)
+                yield Skip(text, source.line(comment), included not in {HERE, ALWAYS})
 
 
 def _tag(name: str) -> int:
@@ -205,6 +206,8 @@ def _cases(body: GoBody, function: Node, constraints: tuple[Skip, ...]) -> list[
     skips = (*constraints, *body.outer, *dict.fromkeys(body.skips))
     empty = inner is None or not source.of(inner).strip("{} ")
     text = _without(source, inner, [node for _, node in body.subtests])
+    if body.convey and body.subtests and not body.checks:
+        return [case for each, node in body.subtests for case in _cases(each, node, skips)]
     own = Case(body.name, source.line(function), text, tuple(body.checks), skips, body.rows, empty)
     return [own, *(case for each, node in body.subtests for case in _cases(each, node, constraints))]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lopen.test_integrity.conditions import ALWAYS, ELSEWHERE, NEVER, truth
 from lopen.test_integrity.flow import Flow, Helpers
-from lopen.test_integrity.go.checks import asserted, expected, failing, is_assertion, mocked
+from lopen.test_integrity.go.checks import asserted, expected, failing, is_assertion, mocked, so
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import EXACT, PRESENT, Check, Skip, tokens
 from lopen.test_integrity.syntax import FUNCTIONS, Link, ParsedFile, dotted
@@ -28,6 +28,7 @@ TABLES = """
 (short_var_declaration left: (expression_list . (identifier) @name .) right: (expression_list . (composite_literal) @value .))
 (var_spec name: (identifier) @name value: (expression_list . (composite_literal) @value .))
 """
+_CONVEY = frozenset({"Convey", "SkipConvey", "FocusConvey"})
 _RESULTS = """
 (short_var_declaration left: (expression_list . (identifier) @name) right: (expression_list . (call_expression) @value .))
 """
@@ -65,6 +66,7 @@ class GoBody(Flow):
         self._bound: dict[str, str] | None = None  # names, and the calls whose results they are
         self.outer: list[Skip] = []
         self.subtests: list[tuple[GoBody, Node]] = []
+        self.convey = False  # it has only the parts of GoConvey in it
 
     def tables(self) -> Mapping[str, Node]:
         """The tables of the test itself come before those of other functions with the same name."""
@@ -105,12 +107,17 @@ class GoBody(Flow):
         tester = len(links) > 1 and (links[-2].name in self.names.testers or links[-2].name == "T")
         if tester and last.name == "Run" and self._subtest(given, place):
             return True
+        if last.name in _CONVEY and last.arguments and self._conveyed(last.name, given, place):
+            return True
         line, text = self.source.line(node), self.source.of(node)
         alone = self.names.ginkgo and (links[0].name == "ginkgo" or len(links) == 1)
         if (tester or alone) and last.name in _SKIPS:
             self.skip(f"{dotted(list(links))}", node, place)
         elif (tester and last.name in _FAILING) or (last.name == "panic" and place.condition):
             self.check(self._compared(failing(text, place.condition, line), place.condition), place)
+        elif last.name in {"So", "SoMsg"} and len(given) > 1:
+            given = given[1:] if last.name == "SoMsg" else given
+            self.check(so(text, [self.source.of(each) for each in given], line), place)
         elif self._asserts(links):
             given = given[1:] if given and self._is_tester(given[0]) else given
             check = asserted(self.source, text, last.name, given, line)
@@ -170,7 +177,9 @@ class GoBody(Flow):
         for skip in self.skipping.get(name, ()):
             self.skip(f"{name}'s {skip.text}", links[-1].node, place)
         check = Check(text, self.source.of(given[1]) if len(given) > 1 else text, EXACT, line)
-        if name in self.helpers:
+        if name.startswith("New") and name != "NewController" and "mock" in links[0].name.lower():
+            self.check(check, place)  # such a mock asserts at the end what it expects
+        elif name in self.helpers:
             self.helper(name, check, place)
         elif len(links) == 1 or _NAMED_CHECK.search(name):
             self.check(check, place)
@@ -178,6 +187,18 @@ class GoBody(Flow):
     def _is_tester(self, argument: Node) -> bool:
         text = self.source.of(argument)
         return text in self.names.testers or text.endswith(".T()")
+
+    def _conveyed(self, name: str, given: Sequence[Node], place: Place) -> bool:
+        """A part of GoConvey is a test of its own."""
+        before = len(self.subtests)
+        if not self._subtest([given[0], given[-1]], place):
+            return False
+        for body, node in self.subtests[before:]:
+            body.convey = True
+            if name == "SkipConvey":
+                body.outer.append(Skip(name, self.source.line(node)))
+        self.convey = True
+        return True
 
     def _subtest(self, given: Sequence[Node], place: Place) -> bool:
         """A subtest with a literal title is a test of its own."""

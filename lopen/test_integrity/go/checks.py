@@ -35,6 +35,11 @@ _MATCHERS = ranks(  # of gomega, quicktest and gocheck
     "Succeed BeElementOf BeClosed IsTrue IsFalse Implements",
     present="IsNotNil NotNil",
 )
+_CONVEYED = ranks(
+    exact="Equal Resemble BeNil BeEmpty BeBlank BeError PointTo EqualJSON EqualTrimSpace BeZeroValue PanicWith",
+    close="HaveLength AlmostEqual HappenWithin",
+    loose="BeTrue BeFalse Panic HaveSameTypeAs Implement",
+)
 _GOMEGA = re.compile(r"^(?:To|ToNot|NotTo|Should|ShouldNot)$")
 _NEGATED = frozenset({"ToNot", "NotTo", "ShouldNot"})
 _BOOLEAN = frozenset({"true", "false"})
@@ -159,6 +164,18 @@ def expected(source: ParsedFile, text: str, links: Sequence[Link], line: int) ->
     matcher = source.of(asks.arguments[0])
     matcher = f"Not({matcher})" if asks.name in _NEGATED else matcher
     return Check(text, _bare(subject), _matched(matcher, subject), line)
+
+
+def so(text: str, given: Sequence[str], line: int) -> Check:
+    """An assertion of GoConvey."""
+    name = given[1].rpartition(".")[2].removeprefix("Should")
+    negated = name.startswith("Not")
+    rank = _CONVEYED.get(name.removeprefix("Not"), PARTIAL)
+    if negated:
+        rank = PRESENT if name in {"NotBeNil", "NotBeEmpty", "NotBeBlank"} else LOOSE
+    if name == "BeNil" and _AN_ERROR.search(given[0]):
+        rank = LOOSE
+    return Check(text, _bare(given[0]), rank, line)
 
 
 def mocked(text: str, links: Sequence[Link], line: int) -> Check | None:

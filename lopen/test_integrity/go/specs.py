@@ -41,14 +41,23 @@ class Specs:
         """Note the specs in a node; `above` are the titles of the containers around it."""
         if depth > DEEPEST:
             return
+        skips = (*skips, *(skip for each in self._set_up(node) for skip in self._body(each, "").skips))
         for child in node.named_children:
             found = self._call(child) if child.type in CALLS else None
             if found is None:
                 self.read(child, above, skips, depth + 1)
-            elif found["kind"].startswith("Before") or found["kind"] == "JustBeforeEach":
-                skips = (*skips, *self._body(child, "").skips)
-            else:
+            elif "Before" not in found["kind"]:
                 self._spec(child, found, above, skips, depth)
+
+    def _set_up(self, node: Node) -> Iterator[Node]:
+        """Yield the calls that set up all specs of a container, which are statements of its body."""
+        if node.type not in {"block", "statement_list"}:
+            return
+        for statement in node.named_children:
+            call = statement.named_children[0] if statement.named_child_count else statement
+            found = self._call(call) if call.type in CALLS else None
+            if found is not None and "Before" in found["kind"]:
+                yield call
 
     def _call(self, node: Node) -> re.Match[str] | None:
         called = node.child_by_field_name("function")
