@@ -62,14 +62,15 @@ class Checkout(ABC):
         self._answers: dict[tuple[object, ...], object] = {}
         self._listing = Lock()  # read-only tools of one turn may list files in parallel
 
-    def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
+    def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS, *, bounded: bool = True) -> str:
         """Return the tree id of the current work tree; its objects are durable.
 
         It has all files that git does not ignore, without lopen's state, untracked well-known caches and `embedded`
         repositories. A path in `exclude` (path → blob id) stays as in HEAD while its content is that blob.
+        Raises `TooManyFiles` if it is `bounded`.
         """
         self._snapshots.set_head(self._base())
-        tree, status = self._snapshots.write_tree(exclude)
+        tree, status = self._snapshots.write_tree(exclude, bounded=bounded)
         self._embedded = status.embedded
         self.changed_protected_paths = tuple(path for path in status.changed if is_protected_path(path))
         return tree

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from pathlib import Path, PurePosixPath
 
 from lopen.base.files import TEMPORARY
 from lopen.git.command import GitCommand
-from lopen.git.errors import GitError
+from lopen.git.errors import GitError, TooManyFiles
 from lopen.git.git_files import replace_if_different
 from lopen.git.layout import Layout
 
@@ -138,14 +138,53 @@ def exposed_caches(content: GitCommand, references: GitCommand) -> list[str]:
 
 
 MOST_CHANGED = 50_000  # files, in one work tree
+_MOST_NAMED = 3  # folders
+_NEARLY_ALL = 0.9
 
 
-def require_few(paths: Sequence[str]) -> None:
-    """Refuse a work tree with more changed files than anybody can review, naming the folder that has most of them."""
+def require_few(paths: Sequence[str], tracked: Callable[[], Set[str]]) -> None:
+    """Refuse a work tree with more changed files than anybody can review, naming the folders that make them many.
+
+    Raises:
+        TooManyFiles: there are more than `MOST_CHANGED`.
+    """
     if len(paths) <= MOST_CHANGED:
         return
-    folder, count = Counter(path.rpartition("/")[0] or "." for path in paths).most_common(1)[0]
-    raise GitError(
-        f"{len(paths):,} files differ from the last commit, {count:,} of them in {folder}; lopen takes {MOST_CHANGED:,}",
-        hint=f"remove them, or ignore them: echo {shlex.quote(f'/{folder}/')} >> .gitignore; then: lopen resume",
+    known = tracked()
+    new = [path for path in paths if path not in known]
+    changed = f"{len(paths) - len(new):,} of them tracked"
+    folders = _in_the_way(new, known, len(paths) - MOST_CHANGED)
+    if folders:
+        listed = shlex.join(f"/{folder}/" for folder in folders)
+        remedy = f"remove what is new in them, or ignore them: printf '%s\\n' {listed} >> .gitignore"
+        changed += "".join(f", {count:,} new in {folder}" for folder, count in folders.items())
+    elif len(paths) - len(new) > MOST_CHANGED:
+        remedy = "commit them: git commit -a; or undo the changes: git stash"
+    else:
+        remedy = "git status --short names them: remove new ones, add a pattern to .gitignore, or commit them"
+    raise TooManyFiles(
+        f"{len(paths):,} files differ from the last commit, {changed}; lopen takes {MOST_CHANGED:,}",
+        hint=f"{remedy}; then: lopen resume",
     )
+
+
+def _in_the_way(new: Sequence[str], tracked: Set[str], excess: int) -> dict[str, int]:
+    """Return the folder, else the topmost folders, with `excess` or more of the `new` files: folder → their number.
+
+    A folder stands for the one above it where that has tracked files too, or hardly any new ones besides.
+    """
+    counts = Counter(str(folder) for path in new for folder in PurePosixPath(path).parents)
+    kept = {str(folder) for path in tracked for folder in PurePosixPath(path).parents}
+    inside: dict[str, list[str]] = {}
+    for folder in sorted(counts.keys() - {"."}, key=lambda folder: (-counts[folder], folder)):
+        inside.setdefault(str(PurePosixPath(folder).parent), []).append(folder)
+    at = "."
+    while inside.get(at) and counts[widest := inside[at][0]] >= excess:
+        if at != "." and at not in kept and counts[widest] < _NEARLY_ALL * counts[at]:
+            break
+        at = widest
+    if at != ".":
+        return {at: counts[at]}
+    several = [folder for folder in inside.get(".", ()) if folder not in kept][:_MOST_NAMED]
+    found = {folder: counts[folder] for folder in several}
+    return found if sum(found.values()) >= excess else {}

@@ -227,7 +227,7 @@ class Repository(Checkout):
         """
         purpose = "stored in a backup"
         head = self.head().commit
-        tree = self.snapshot()
+        tree = self.snapshot(bounded=False)
         refuse_leaks(self.leaks, purpose)
         if head is not None and self.tree_of(head) == tree:
             saved = head
@@ -258,7 +258,7 @@ class Repository(Checkout):
             raise GitError(f"a {operation} is in progress", hint=f"abort it first: git {operation} --abort")
         head = self.head().commit
         tree = self.tree_of(commit)
-        now = self.snapshot()
+        now = self.snapshot(bounded=False)
         # Files first: if one is not writable, the branch is unchanged and the reset can be repeated.
         self.restore(tree, [change.path for change in self.changes(now, tree)])
         self.references.move("HEAD", commit, head, f"revert to {commit[:12]}")

@@ -44,11 +44,14 @@ class ShadowTree(Checkout):
         super().__init__(private, snapshots, guard, base=lambda: read_head(private.path))
         self._references = references
 
-    def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS) -> str:
-        """Return the tree id of the folder's current content, without files that are now ignored or excluded."""
+    def snapshot(self, exclude: Mapping[str, str] = NO_EXCLUSIONS, *, bounded: bool = True) -> str:
+        """Return the tree id of the folder's current content, without files that are now ignored or excluded.
+
+        The first one takes any number of files: nothing says which of them are the person's.
+        """
         self._remove_from_base(exclude)
-        tree = super().snapshot(exclude)
         base = self._base()
+        tree = super().snapshot(exclude, bounded=bounded and base is not None)
         if not self.leaks and (base is None or self.tree_of(base) != tree):
             self._set_base(tree)
         return tree

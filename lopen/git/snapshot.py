@@ -85,16 +85,17 @@ class Snapshots:
             self._rebuild(git, seeded=True)
         return git
 
-    def write_tree(self, exclude: Mapping[str, str]) -> tuple[str, WorkTreeStatus]:
+    def write_tree(self, exclude: Mapping[str, str], *, bounded: bool = True) -> tuple[str, WorkTreeStatus]:
         """Write the work tree; return its tree id and its differences from HEAD.
 
         `exclude`: path → blob id; a path with exactly this content stays as in HEAD. A tree with a new secret
-        (`leaks`) is quarantined: it can be read, but not committed.
+        (`leaks`) is quarantined: it can be read, but not committed. Raises `TooManyFiles` if it is `bounded`.
         """
         found = self.status()
         excluded = self._matching(exclude, found.changed)
         paths = [path for path in found.changed if path not in excluded]
-        require_few(paths)
+        if bounded:
+            require_few(paths, lambda: frozenset(self.head_index().run("ls-files", "-z").fields()))
         self.leaks = self._screen.leaks(paths, self._committed)
         if not paths and self._base_tree is not None:
             self.latest, self._latest_index = self._base_tree, self.base

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lopen.documents.modules import topics
 from lopen.git.commit_hooks import HooksSnapshot
+from lopen.git.errors import THEN_RESUME, TooManyFiles
 from lopen.git.trees import GITLINK
 from lopen.guardrails.completion import advice, missing_gates
 from lopen.limits.budgets.scopes import DEFAULT_TASK_TYPE, task_tokens
@@ -104,7 +105,10 @@ def work_in_progress(context: SessionContext, shown: Collection[str]) -> str:
     New files that are `shown` whole are only named.
     """
     session, repository = context.record.journal.session, context.project.repository
-    tree = context.project.verifier.tree()
+    try:
+        tree = context.project.verifier.tree()
+    except TooManyFiles as error:  # the model is to undo what it made
+        return f"{error.message}\n{error.hint.removesuffix(THEN_RESUME)}"
     begun = session.task.base if session.task else None
     base = context.committed_tree() if context.commits else begun or tree
     changed = [c for c in repository.changes(base, tree) if not is_specification(c.path, session.module)]
@@ -174,7 +178,10 @@ def _changed(context: SessionContext, session: Session) -> list[str]:
     if component is None or component.base is None:
         return []
     repository = context.project.repository
-    changes = repository.changes(component.base, context.project.verifier.tree())
+    try:
+        changes = repository.changes(component.base, context.project.verifier.tree())
+    except TooManyFiles:
+        return []
     there = {c.path: c.after for c in changes if c.after and c.mode_after != GITLINK}
     sizes = repository.blob_sizes(there.values())
     paths = [p for p in there if not is_specification(p, session.module)]

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lopen.base.hashing import content_hash
+from lopen.git.errors import GitError, TooManyFiles
 from lopen.sandbox.command import Command
 from lopen.storage.audit import Outcome
 from lopen.tools import calls
@@ -113,6 +114,8 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
     )
     verifier = bench.project.verifier
     verifier.touch()
+    if building:
+        _require_few(bench)
     fields: dict[str, Any] = {
         "exit_code": ran.exit_code,
         "truncated": ran.truncated,
@@ -127,6 +130,16 @@ def run_command(bench: Workbench, wanted: calls.RunCommand) -> ToolResult:
     outcome: Outcome = "timeout" if ran.timed_out else "ok"
     seen = content_hash(f"{ran.exit_code}\n{ran.output}")
     return ToolResult(True, fields, ran.output, outcome=outcome, content_hash=seen)
+
+
+def _require_few(bench: Workbench) -> None:
+    """Let the model hear of a command that made too many files while it can still undo that."""
+    try:
+        bench.project.verifier.tree()
+    except TooManyFiles:
+        raise
+    except GitError:
+        pass  # told where the tree is needed
 
 
 def _refuse_unrunnable(command: str) -> None:

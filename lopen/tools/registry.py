@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from lopen.git.errors import NotEncodable
+from lopen.git.errors import THEN_RESUME, NotEncodable, TooManyFiles
 from lopen.llm.messages import ToolSpec, ToolUse
 from lopen.llm.request_body import plain_schema
 from lopen.tools.calls import Input, ToolResult, failed
@@ -94,8 +94,8 @@ class Registry:
             return tool.run(bench, parsed)
         except ToolRefused as refused:
             return failed(refused.error, refused.hint, outcome="refused")
-        except NotEncodable as error:
-            return failed(error.message, error.hint)
+        except (NotEncodable, TooManyFiles) as error:
+            return failed(error.message, error.hint.removesuffix(THEN_RESUME))
         except (
             ValueError,
             ArithmeticError,

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from lopen.base.clock import Clock
 from lopen.base.events import ToolEnded, ToolStarted
+from lopen.git.errors import NotEncodable, TooManyFiles
 from lopen.llm.messages import ToolUse
 from lopen.storage.audit import AuditTrail, Outcome
 from lopen.tools.calls import Input, ToolResult, failed
@@ -101,7 +102,7 @@ class ToolRunner:
         if isinstance(call, ToolResult):
             return call
         started, tool, parsed = call
-        before = self.bench.project.verifier.tree() if self.watch.failed_before(use) else ""
+        before = self._tree() if self.watch.failed_before(use) else ""
         return self._end(use, started, self.registry.run(tool, self.bench, parsed), before)
 
     def _side_by_side(self, uses: Sequence[ToolUse]) -> list[ToolResult]:
@@ -212,7 +213,14 @@ class ToolRunner:
 
     def _tree_after(self, result: ToolResult) -> str:
         """The work tree's id where a command failed: only failing again over the same tree is a failure."""
-        return self.bench.project.verifier.tree() if result.fields.get("exit_code") not in (None, 0) else ""
+        return self._tree() if result.fields.get("exit_code") not in (None, 0) else ""
+
+    def _tree(self) -> str:
+        """The work tree's id, "" where there is none: the tools that need it tell the model why."""
+        try:
+            return self.bench.project.verifier.tree()
+        except (NotEncodable, TooManyFiles):
+            return ""
 
     def _held(self) -> None:
         """Wait out a cooldown, or pass on the pause of a circuit that wants a person."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from lopen.llm.fake_api.server import Answer
 from tests.e2e.conftest import MakeProject
-from tests.endpoint import tools
+from tests.endpoint import tool_results, tools
 from tests.project import (
     Project,
     build,
@@ -204,3 +206,25 @@ def test_a_skipped_task_leaves_its_criteria_open_and_the_report_says_so(make_pro
     assert done.code == 1
     assert "is complete" in done.err
     assert project.lopen("skip", "calc-t9", "--reason", "x").code == 1
+
+
+MANY = "mkdir -p made && for i in $(seq 30); do echo > made/$i; done"
+
+
+def test_a_command_that_makes_too_many_files_is_told(make_project: MakeProject) -> None:
+    few = [["tests.crash.faults:replace", "lopen.git.ignores:MOST_CHANGED", 20]]
+    make = tools(("run_command", {"command": MANY}))
+    undo = tools(("run_command", {"command": "rm -r made"}))
+    project = make_project([plan(tasks=("Add", "Say it")), build("calc-t1"), make, undo, second()])
+    project.specify()
+    assert project.lopen("approve", "calc", "--yes").code == 0
+
+    ran = project.lopen("run", "calc", arrange=few)
+
+    assert ran.code == 0, ran.err
+    (told,) = tool_results(project.requests[3])
+    assert "30 new in made" in told.text
+    assert "lopen resume" not in told.text
+    subprocess.run(["sh", "-c", MANY], cwd=project.root, check=True)
+    back = project.lopen("revert", "--to", "calc-t1", arrange=few)
+    assert (back.code, project.git("status", "--porcelain")) == (0, ""), back.err

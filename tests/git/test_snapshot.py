@@ -364,14 +364,3 @@ def test_every_new_file_is_found_however_soon_it_comes(root: Path, repository: R
     (root / ".gitignore").unlink()
     trees.add(repository.snapshot())
     assert (len(trees), ignored in trees) == (25, False)
-
-
-def test_too_many_changed_files_are_refused_by_folder(
-    root: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lopen.git.ignores.MOST_CHANGED", 2)
-    (root / "made").mkdir()
-    for name in ("a", "b", "made/c"):
-        (root / "made" / name.replace("made/", "")).write_text(name)
-    with pytest.raises(GitError, match="3 files differ from the last commit, 3 of them in made"):
-        repository.snapshot()
