@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
-from lopen.loop.judged_change import LARGEST_COMPARED
 from lopen.oracle.diff_files import decoded, is_text
 from lopen.oracle.evidence import FileKind
 from lopen.oracle.verdict import Finding
@@ -106,7 +105,7 @@ def unseen_files(
                 yield Finding("warning", COUNTS_AS_DATA, c.path)
             else:
                 yield Finding("error", NOT_SHOWN, c.path)
-        elif max(size, sizes.get(c.before or "", 0)) > LARGEST_COMPARED:
+        elif any(blob in sizes and blob not in known for blob in (c.before, c.after)):
             yield Finding("warning", UNCOMPARED, c.path)
 
 

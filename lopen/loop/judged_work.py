@@ -29,11 +29,14 @@ from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.tests_run import TestsRun
 from lopen.oracle.verdict import BREADTH, Finding, Scope, Verdict, accepted
 from lopen.test_integrity import FileChange, find_tampering
+from lopen.test_integrity.unread import MAX_CHARS
 from lopen.tools.reruns import TestRun
 from lopen.tools.verification import Verified
 from lopen.tools.workbench import Workbench
 from lopen.workflow.session import Session
 
+MOST_COMPARED = 64 * 2**20  # bytes of all files together
+UNREADABLE = " " * (MAX_CHARS + 1)
 MOST_NAMED = 10  # unchanged files that a judge is shown because the work's own words name them
 
 
@@ -72,16 +75,29 @@ class _Change:
 
     @cached_property
     def compared(self) -> list[FileChange]:
-        """The texts of both sides."""
-        return [FileChange(c.path, self.text(c.before), self.text(c.after)) for c in self.files]
+        """The texts of both sides; `UNREADABLE` where one is too large, which is not the same as none."""
+        return [FileChange(c.path, self._compared(c.before), self._compared(c.after)) for c in self.files]
+
+    def _compared(self, blob: str | None) -> str | None:
+        known = self.text(blob)
+        return UNREADABLE if known is None and blob in self.sizes else known
 
 
 def _change(repository: Checkout, base: str, tree: str, module: str) -> _Change:
     files = tuple(c for c in repository.changes(base, tree) if not is_specification(c.path, module))
     blobs = [b for c in files for b, mode in _sides(c) if b is not None and mode != GITLINK]
     sizes = repository.blob_sizes(blobs)
-    contents = repository.blob_contents(b for b, size in sizes.items() if size <= LARGEST_COMPARED)
-    return _Change(base, tree, files, sizes, contents)
+    return _Change(base, tree, files, sizes, repository.blob_contents(_readable(files, sizes)))
+
+
+def _readable(files: Sequence[TreeChange], sizes: Mapping[str, int]) -> Iterator[str]:
+    """Yield the blobs that are read at once: tests and source first, small ones first, within the limits."""
+    weighty = {b for c in files if kind(c.path) != "other" for b in (c.before, c.after)}
+    total = 0
+    for blob in sorted(sizes, key=lambda each: (each not in weighty, sizes[each])):
+        total += sizes[blob]
+        if sizes[blob] <= LARGEST_COMPARED and total <= MOST_COMPARED:
+            yield blob
 
 
 def _sides(change: TreeChange) -> tuple[tuple[str | None, str | None], ...]:

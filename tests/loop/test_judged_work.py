@@ -1,12 +1,18 @@
-"""The files that the work's own words name."""
+"""The texts that are compared for a verdict, and the files that the work's own words name."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
+from lopen.base.clock import FakeClock
+from lopen.git.repository import Repository
+from lopen.loop import judged_work
 from lopen.loop.judged_files import spoken_names
+from lopen.test_integrity import find_tampering
+from tests.git.conftest import run_git
 
 
 @pytest.mark.parametrize(
@@ -32,3 +38,40 @@ def test_hostile_words_are_read_in_proportion_to_their_length(hostile: str) -> N
     list(spoken_names(hostile * (100_000 // len(hostile))))
     list(spoken_names(f"{hostile * 20} " * 2_000))
     assert time.process_time() - began < 2.0
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    run_git(tmp_path, "init", "-q")
+    return Repository.open(tmp_path, clock=FakeClock())
+
+
+def test_a_test_file_that_grew_too_large_is_not_deleted(repository: Repository) -> None:
+    tests = repository.root / "tests/test_rows.py"
+    tests.parent.mkdir()
+    text = "from rows import f\n\n\ndef test_one():\n    assert f(1) == 1\n"
+    tests.write_text(text)
+    base = repository.snapshot()
+    tests.write_text(f"{text}\n\nROWS = [{'(1, 1), ' * 300_000}]\n")
+
+    change = judged_work._change(repository, base, repository.snapshot(), "rows")
+    (found, *more) = find_tampering(change.compared)
+
+    assert "lopen cannot read this file (it has more than" in found.message
+    assert not more
+
+
+def test_files_are_read_up_to_a_total_tests_and_source_first(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judged_work, "MOST_COMPARED", 25_000)
+    base = repository.snapshot()
+    for number in range(9):
+        (repository.root / f"data{number}.json").write_text(f"{number}" * 10_000)
+    (repository.root / "calc.py").write_text("# calc\n" * 2_000)
+
+    change = judged_work._change(repository, base, repository.snapshot(), "calc")
+
+    read = {each.path for each in change.compared if each.after != judged_work.UNREADABLE}
+    assert len(read) == 2
+    assert "calc.py" in read
