@@ -32,6 +32,7 @@ _CONFIGURED = re.compile(
     r"\b(?P<key>testPathIgnorePatterns|modulePathIgnorePatterns|testIgnore|excludeSpecPattern|grepInvert|exclude|ignore|spec|testMatch|testRegex|testNamePattern|grep|fgrep)"
     r"\s*(?:[\"']\s*)?:\s*(?P<value>\[[^\]]*\]|[^,\n}]+)"
 )
+_NEGATED = re.compile(r"[\"'`]!([^\"'`\s]+[./][^\"'`\s]*)[\"'`]")
 _FLAGS = re.compile(
     r"\b(?P<key>passWithNoTests|invert|dangerouslyIgnoreUnhandledErrors)\s*(?:[\"']\s*)?:\s*true"
 )
@@ -68,7 +69,8 @@ def package_findings(change: FileChange) -> Iterator[Finding]:
         if gone and re.match(r"test|verify|check|ci", name):
             yield Finding("error", f"the script {name} no longer runs {', '.join(gone)}", change.path)
     for name, text in new.items():
-        if name not in old and re.match(r"(?:pre|post)?test", name) and isinstance(text, str):
+        named = re.match(r"(?:pre|post)?test(?!.*(?:update|snap))", name)
+        if name not in old and named and isinstance(text, str):
             yield from command_findings(change.path, f"the script {name}", "", text)
     preloaded = {found["value"] for text in old.values() for found in _NODE_OPTIONS.finditer(str(text))}
     for name, text in new.items():
@@ -98,7 +100,15 @@ def _script(path: str, what: str, was: str, now: str) -> Iterator[Finding]:
     if no_longer_runs(was, now):
         yield Finding("error", f"{what} no longer runs the tests", path)
         return
+    if _goes_on(now) and not _goes_on(was):
+        yield Finding("error", f"{what} passes even if tests fail: another command's result counts", path)
     yield from command_findings(path, what, was, now)
+
+
+def _goes_on(command: str) -> bool:
+    """Return True if a script runs another command behind the tests, whatever they found."""
+    runner = RUNNER.search(command)
+    return runner is not None and bool(re.search(r"(?<!\\);\s*(?!\s*exit\b)[\w.]", command[runner.end() :]))
 
 
 def javascript_findings(change: FileChange) -> Iterator[Finding]:
@@ -119,6 +129,14 @@ def _configured(path: str, was: str, now: str, *, new: bool) -> Iterator[Finding
             yield Finding("error", f"{key} now runs only {', '.join(added)}", path)
         elif key in {"testMatch", "testRegex"} and added and any(k == key for k, _ in known):
             yield Finding("warning", f"{key} now is {', '.join(added)}", path)
+    negated = set(_NEGATED.findall(was))
+    for found in _NEGATED.finditer(now):
+        if (
+            found[1] not in negated
+            and not HARMLESS.search(found[1])
+            and not in_other_table(now, found.start())
+        ):
+            yield Finding("warning" if new else "error", f"a pattern now leaves out {found[1]}", path)
     flags = {f["key"] for f in _FLAGS.finditer(was)}
     for found in _FLAGS.finditer(now):
         if found["key"] not in flags:
@@ -222,7 +240,9 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     (re.compile(r"^(?:\.npmrc|\.yarnrc(?:\.yml)?|pnpm-workspace\.yaml)$"), npm_findings),
     (re.compile(r"^\.pnpmfile\.[cm]?js$"), pnpm_findings),
     (
-        re.compile(r"^(?:jest|vitest|vite|karma|playwright|cypress)\.config\.\w+$|^\.mocharc\.\w+$"),
+        re.compile(
+            r"^(?:jest|vitest|vite|karma|playwright|cypress|ava)\.config\.\w+$|^\.mocharc\.\w+$|^jasmine\.\w+$"
+        ),
         javascript_findings,
     ),
     (re.compile(r"^Cargo\.toml$"), cargo_findings),
@@ -253,7 +273,7 @@ def configuration_findings(changes: Sequence[FileChange]) -> list[Finding]:
             and _is_readable(change)
         ):
             found += narrowed_findings(change, changes)
-    found += [f for change in changes if WORKFLOWS.search(change.path) for f in workflow_findings(change)]
+    found += workflow_findings([change for change in changes if WORKFLOWS.search(change.path)])
     return [*found, *doctest_findings(changes), *gated_findings(changes), *_coverage_findings(changes)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -25,11 +26,16 @@ _MOCKED = re.compile(
     r"\b(?:(?:jest|vi)\.(?:do|unstable_)?[mM]ock(?:Module)?|mock\.module)\(\s*(['\"])([^'\"\n]{1,200})\1"
 )
 _NAME = re.compile(r"[\w$]+(?:\s*(?::|\bas\b)\s*(?P<local>[\w$]+))?")
+_SUFFIXES = (
+    "",
+    *(f"{end}.{kind}" for end in ("", "/index") for kind in ("ts", "tsx", "js", "jsx", "mjs", "cjs", "mts")),
+)
 _WORDS = words("as default type")
 
 
 def moved_import_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
     """Yield findings for test files on both sides of the change; only names that both import are compared."""
+    written = {c.path: c.after for c in changes if c.after is not None}
     new = {module_name(c.path) for c in changes if c.before is None and c.path.endswith(".py")}
     for change in changes:
         if change.before is None or change.after is None:
@@ -37,7 +43,7 @@ def moved_import_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
         if python.covers(change.path):
             yield from _python(change, new)
         elif javascript.covers(change.path):
-            yield from _javascript(change)
+            yield from _javascript(change, written)
 
 
 def _python(change: FileChange, new: set[str]) -> Iterator[Finding]:
@@ -82,11 +88,13 @@ def _decorators(tree: ast.Module) -> Iterator[tuple[str, str, str, int]]:
                 yield node.name, text, re.split(r"\W", text, maxsplit=1)[0], node.lineno
 
 
-def _javascript(change: FileChange) -> Iterator[Finding]:
+def _javascript(change: FileChange, written: Mapping[str, str]) -> Iterator[Finding]:
     old, now = _bound(change.before or ""), _bound(change.after or "")
     for name, (module, line) in now.items():
         before = old.get(name, ("", 0))[0]
         if before in ("", module) or not module.startswith((".", "/", "#", "~")):
+            continue
+        if _hands_on(written, posixpath.join(posixpath.dirname(change.path), module), before, name):
             continue
         if _FRAMEWORKS.match(before):
             message = f"{name} comes from {module} now instead of {before}: the project's own code stands in for the test framework"
@@ -102,6 +110,19 @@ def _javascript(change: FileChange) -> Iterator[Finding]:
             line = (change.after or "").count("\n", 0, found.start()) + 1
             message = f"{found[2]}, which these tests import, is replaced by a mock now"
             yield Finding("warning", message, change.path, line)
+
+
+def _hands_on(written: Mapping[str, str], path: str, package: str, name: str) -> bool:
+    """Return True if a module of the change exports what it takes from the package itself, be it extended."""
+    stem = posixpath.normpath(path)
+    text = next((written[stem + end] for end in _SUFFIXES if stem + end in written), "")
+    taken = rf"\bfrom\s*['\"]{re.escape(package)}['\"]"
+    exported = rf"\bexport\s*\{{[^}}]*\b{re.escape(name)}\b[^}}]*\}}|\bexport\s+\*\s*{taken}"
+    extended = rf"\bexport\s+const\s+{re.escape(name)}\s*=\s*[\w$]+\.extend\b"
+    rendering = r"\breturn\s+render\(|=>\s*render\(" if name.startswith("render") else r"(?!)"
+    own = rf"\b(?:const|let|var|function)\s+{re.escape(name)}\b"
+    handed = re.search(exported, text) and not re.search(own, text)
+    return bool(re.search(taken, text) and (handed or re.search(f"{extended}|{rendering}", text)))
 
 
 def _stem(module: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lopen.oracle.verdict import Severity
 
 PLACES = re.compile(
-    r"^(?:(?:jest|vitest|vite)\.config|\.mocharc|vitest\.workspace)\.\w+$"
+    r"^(?:(?:jest|vitest|vite|playwright|cypress|ava)\.config|\.mocharc|vitest\.workspace|jasmine)\.\w+$"
     r"|^(?:package\.json|Cargo\.toml|pom\.xml|build\.gradle(?:\.kts)?|settings\.gradle(?:\.kts)?|go\.work|config\.toml"
     r"|junit-platform\.properties|phpunit(?:\.dist)?\.xml(?:\.dist)?|\.rspec|(?:spec|rails)_helper\.rb"
     r"|Rakefile|CMakeLists\.txt|\w+\.csproj|[\w.]+\.csproj|Directory\.Build\.(?:props|targets)|[\w.-]+\.runsettings"
@@ -56,7 +56,7 @@ class Setting:
 
 def _keys(names: str) -> Callable[[str], list[str]]:
     pattern = re.compile(
-        rf"(?:^|[{{,\s\"'])(?:{names})[\"']?\s*:\s*(\[[^\]]{{0,4000}}\]|[\"'`][^\"'`\n]+[\"'`])"
+        rf"(?:^|[{{,\s\"'])(?:{names})[\"']?\s*:\s*(\[(?:[^\]\"'`]|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`){{0,1000}}\]|[\"'`][^\"'`\n]+[\"'`])"
     )
 
     def read(text: str) -> list[str]:
@@ -155,7 +155,13 @@ def _platform(text: str) -> list[str]:
     return ["its test platform"] if found else []
 
 
-_JS = re.compile(r"\.config\.\w+$|\.mocharc\.(?:[cm]?js|jsonc?)$|package\.json$")
+def _project_names(text: str) -> list[str]:
+    """Return the names in the list of projects of Playwright, vitest or jest."""
+    return re.findall(r"\b(?:name|displayName)\s*:\s*[\"'`]([^\"'`\n]+)", text.partition("projects")[2])
+
+
+_JS = re.compile(r"\.config\.\w+$|\.mocharc\.(?:[cm]?js|jsonc?)$|package\.json$|jasmine\.\w+$")
+_PROJECTS = re.compile(r"(?:playwright|vitest|jest)\.(?:config|workspace)")
 _GRADLE = re.compile(r"build\.gradle")
 _POM = re.compile(r"pom\.xml$")
 _PHPUNIT = re.compile(r"phpunit[\w.]*$")
@@ -167,7 +173,8 @@ _DOTNET = re.compile(r"\.(?:csproj|props|targets|runsettings)$")
 _TESTNG = re.compile(r"testng[\w-]*\.xml$")
 _CARGO = re.compile(r"Cargo\.toml$")
 SETTINGS = (
-    Setting(_JS, "the runner looks for tests only in", _keys("testMatch|include|spec|roots"), new=True),
+    Setting(_JS, "the runner looks for tests only in", _keys("testMatch|include|spec|roots|spec_files|specPattern"), new=True),
+    Setting(_PROJECTS, "the tests no longer run for", _project_names, counted=True),
     Setting(re.compile(r"vitest\.workspace"), "the workspace no longer has", STRING.findall),
     Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha looks for tests only in", _lists("spec", ":"), new=True),
     Setting(re.compile(r"\.mocharc\.ya?ml$"), "mocha now leaves out", _lists("ignore", ":"), False, "error", divides=True),

@@ -20,6 +20,7 @@ _TOLERANT = re.compile(
 )
 REWRITING = re.compile(
     r"\bINSTA_(?:UPDATE=(?:always|unseen|force)|FORCE_PASS=1)|\bUPDATE_EXPECT=1|\bTRYBUILD=overwrite|\s-update\b"
+    r"|\b(?:jest|vitest|ava|playwright|node)\b[^|;&]*\s(?:-u|--(?:test-)?update\w*(?:-snapshots?)?)(?=\s|$)"
 )
 _LEAVING_OUT = re.compile(
     r"(?<=\s)(?:--(?:deselect|ignore|ignore-glob|skip|exclude|testPathIgnorePatterns|passWithNoTests|pass-with-no-tests|collect-only"

@@ -27,8 +27,14 @@ _COMMAND = re.compile(r"^\s*(?:-\s+)?(?:(?:run|script|command|bash)\s*:\s*)?[|>]
 _OTHER = re.compile(r"^\s*(?:-\s*)?(?:#|(?:name|uses|key|path|if|id|env|with|needs)\s*:|[\w-]+\s*:\s*$)")
 
 
-def workflow_findings(change: FileChange) -> Iterator[Finding]:
-    """Yield a warning for each way in which a workflow that runs tests asks less of them."""
+def workflow_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
+    """Yield a warning for each way in which the changed workflows that ran tests ask less of them."""
+    elsewhere = any(_commands(change.after or "") for change in changes)
+    for change in changes:
+        yield from _findings(change, elsewhere=elsewhere)
+
+
+def _findings(change: FileChange, *, elsewhere: bool) -> Iterator[Finding]:
     before, after = change.before or "", change.after or ""
     if not before or not RUNNER.search(before):
         return
@@ -39,7 +45,7 @@ def workflow_findings(change: FileChange) -> Iterator[Finding]:
             yield Finding("warning", f"{says}: `{text}`", change.path, line)
     was = _commands(before)
     now = _commands(after)
-    if was and not now and not RUNNER.search(after):
+    if was and not now and not elsewhere:
         yield Finding(
             "warning", f"`{next(iter(was.values()))[:80]}` is gone: no step runs tests", change.path
         )

@@ -19,16 +19,22 @@ if TYPE_CHECKING:
 
 _DATA = re.compile(r"(?:^|/)(?:__)?fixtures?(?:__)?/")
 _WORTH_READING = re.compile(
-    r"uncaught|unhandled|process\.exit|expect\.extend|global(?:This)?\.|window\.|retr(?:y|ies)|overwriteMethod|overwriteProperty"
+    r"uncaught|unhandled|process\.exit|expect\.extend|global(?:This)?\.|window\.|retr(?:y|ies)|\buvu\b|prototype\.|mock|stub|overwriteMethod|overwriteProperty"
 )
+_UVU = re.compile(r"['\"]uvu['\"]")
+_RUN = re.compile(r"^\s*\w+\.run\(\)", re.MULTILINE)
 _UNCAUGHT = frozenset({"uncaughtException", "unhandledRejection", "uncaught:exception"})
 _IDLE = re.compile(
     r"\{?(?:(?:console|log|logger)\.\w+\([^;{}]{0,200}\);?|return(?: false| true)?;?|undefined|null|void 0|false|true)?\}?$"
 )
 _LAST = words("after afterAll afterEach teardown suiteTeardown on once run then finally")
 _WRITTEN_WITH = re.compile(r"(?:global|globalThis|window|self)\.(?P<name>\w+)$")
+_PASS = re.compile(r"\bpass: ?([^,}]{1,80})")
 _NEVER_RUN = re.compile(r"\.(?:skip|todo)$|^x(?:it|describe)$")
 _MANY = re.compile(r"(?![0-2]$)")  # twice is usual for what is slow or remote
+_METHOD = re.compile(r"(?P<of>[A-Za-z_$][\w$]*)(?:\.prototype)?\.(?P<name>[\w$]+)$")
+_STAND_IN = re.compile(r"(?:jest|vi|sinon|mock)\.(?:fn|stub|fake)\(")
+_ASSERTED = r"\b(?:expect|assert[\w.]*)\((?:await )?[\w$.]*\.{}\("
 _RETRIES = frozenset({"retry", "retries"})
 
 _Told = tuple[Severity, str, int]
@@ -45,6 +51,8 @@ def silencing_findings(changes: Sequence[FileChange]) -> Iterator[Finding]:
             or not _WORTH_READING.search(text)
         ):
             continue
+        if _UVU.search(change.before or "") and _RUN.search(change.before or "") and not _RUN.search(text):
+            yield Finding("error", "the tests are declared and not run: test.run() is gone", change.path)
         known = Counter(message for _, message, _ in _told(change.before or "", change.path))
         for severity, message, line in _told(text, change.path):
             if known[message]:
@@ -75,9 +83,11 @@ def _called(source: ParsedFile, call: Node) -> Iterator[_Told]:
         if (outer := next(around, None)) is not None and source.chain(outer)[-1].name in _LAST:
             yield "warning", f"`{text}` ends the run with success, whatever its tests found", line
     elif name == "expect.extend":
-        for key in _keys(source, given):
+        for key, body in _members(source, given):
             if is_matcher(key):
                 yield "error", f"{key} is replaced: what it asserts is up to this code", line
+            elif set(_PASS.findall(body)) == {"true"}:
+                yield "error", f"{key} passes whatever it is given", line
     elif links[-1].name in {"overwriteMethod", "overwriteProperty", "overwriteChainableMethod"}:
         yield "warning", f"an assertion of chai is replaced: `{text}`", line
     else:
@@ -94,11 +104,11 @@ def _is_idle(source: ParsedFile, handler: Node) -> bool:
     return bool(_IDLE.match(source.of(handler.child_by_field_name("body"))))
 
 
-def _keys(source: ParsedFile, given: Sequence[Node]) -> Iterator[str]:
+def _members(source: ParsedFile, given: Sequence[Node]) -> Iterator[tuple[str, str]]:
     for each in given:
         for member in each.named_children if each.type == "object" else ():
             name = member.child_by_field_name("key") or member.child_by_field_name("name")
-            yield source.name(name) if name is not None else source.name(member)
+            yield source.name(name) if name is not None else source.name(member), source.of(member)
 
 
 def _repeats(source: ParsedFile, options: Node) -> bool:
@@ -117,8 +127,21 @@ def _assigned(source: ParsedFile, assignment: Node) -> Iterator[_Told]:
         return
     if name == "process.exitCode" and source.of(right) == "0":
         yield "warning", f"`{source.of(assignment)}` has the run succeed, whatever its tests found", line
+    method = _METHOD.match(name)
+    if method is not None and (right.type in FUNCTIONS or _STAND_IN.match(source.of(right))):
+        asserted = re.search(_ASSERTED.format(re.escape(method["name"])), source.of(source.root))
+        if asserted and _imports(source, method["of"]):
+            yield "warning", f"{name} is replaced in the tests that say what it does", line
     written = _WRITTEN_WITH.match(name)
     if written is None or not (WORD.match(written["name"]) or written["name"] in {"expect", "assert"}):
         return
     if right.type in FUNCTIONS or right.type == "object" or _NEVER_RUN.search(source.of(right)):
         yield "error", f"{written['name']} is replaced: what tests say with it is up to this code", line
+
+
+def _imports(source: ParsedFile, name: str) -> bool:
+    """Return True if a name comes from a file of the project."""
+    imported = (
+        rf"(?:import|const|let|var)\b[^;=]*\b{re.escape(name)}\b[^;=]*(?:from|= ?require\() ?['\"]\.{{1,2}}/"
+    )
+    return re.search(imported, source.of(source.root)) is not None
