@@ -20,7 +20,16 @@ from lopen.storage.temporary import KeptFolder
 from lopen.tools.dependency_files import setup_key
 from lopen.tools.installed import Installed, RoomPlace
 from lopen.tools.run_records import RunRecord
-from lopen.workspace.plain_files import LINK, Kind, Stand, content_at, remove, write_file
+from lopen.workspace.plain_files import (
+    LINK,
+    FileState,
+    Kind,
+    Stand,
+    content_at,
+    remove,
+    state_at,
+    write_file,
+)
 from lopen.workspace.room_files import Found, RoomFile, RoomFiles
 
 BATCH_BYTES = 64_000_000  # of contents held in memory while the room is filled
@@ -60,7 +69,9 @@ class CleanRoom:
         self._base: tuple[str | None, Mapping[str, TreeChange]] = (None, {})  # a commit, how the tree differs
         self._carried: tuple[tuple[Path, str], ...] = ()
         self._submodules: set[str] = set()
-        self._placed: dict[str, Stand] = {}  # for git's folder, submodules and carried paths
+        self._placed: dict[
+            str, tuple[Stand, FileState]
+        ] = {}  # for git's folder, submodules and carried paths
         seen_at = repository.root if mounted else self._files.top
         self._installed = Installed(
             self._files, self._user, RoomPlace(self._own.path, home, repository.root, seen_at)
@@ -271,10 +282,12 @@ class CleanRoom:
         if not self._placed.keys() <= wanted.keys():
             self._unplace()
         for path, stand in wanted.items():
-            if path not in self._placed:
+            place = str(self._files.top / path)
+            if self._placed.get(path) != (stand, state_at(place)):  # its times and attributes count too
+                remove(place)
+                stand.make(self._files.top / path)
                 self._files.keep(path)
-            stand.make(self._files.top / path)
-        self._placed = wanted
+            self._placed[path] = stand, state_at(place)
 
     def _unplace(self) -> None:
         self._files.drop(self._placed)

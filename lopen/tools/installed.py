@@ -207,7 +207,7 @@ class Installed:
                 self._taken, self._states = ((), ()), {}
         for room, paths in zip((self._files, self._user), self._taken, strict=True):
             for path in paths:
-                room.keep(path)
+                room.keep(path, still=True)
             room.tidy()
         if not self.key:
             remove(str(self._place.folder / RECORD))
@@ -222,7 +222,7 @@ class Installed:
                 inner = [f"{path}/{name}" for name in sorted(os.listdir(place))]
                 yield from Installed._kept(room, inner, shared)
             else:
-                room.keep(path)
+                room.keep(path, still=True)
                 yield path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
@@ -54,10 +55,23 @@ def entries_in(folder: str) -> list[os.DirEntry[str]]:
             return list(entries)
 
 
-def make_plain_folder(folder: str, found: os.stat_result) -> None:
+def make_anew(folder: str, beside: str) -> None:
+    """Put a new folder with the same entries in the place of `folder`: times, size and attributes go with the old one.
+
+    `beside` is a free path in the same file system.
+    """
+    remove(beside)
+    os.mkdir(beside)
+    os.chmod(beside, FOLDER_MODE)
+    for name in os.listdir(folder):
+        os.rename(f"{folder}/{name}", f"{beside}/{name}")
+    os.rmdir(folder)
+    os.rename(beside, folder)
+
+
+def make_plain_folder(folder: str) -> None:
     """Give a folder its usual permissions and no extended attributes, in which a command could leave something."""
-    if stat.S_IMODE(found.st_mode) != FOLDER_MODE:
-        os.chmod(folder, FOLDER_MODE)
+    os.chmod(folder, FOLDER_MODE)
     if hasattr(os, "listxattr"):
         for name in os.listxattr(folder, follow_symlinks=False):
             if name.startswith("user."):
@@ -78,9 +92,12 @@ def make_folders(top: str, path: str) -> None:
                 os.mkdir(place)
 
 
-def write_file(place: str, mode: str, content: bytes) -> None:
+def write_file(place: str, mode: str, content: bytes, time_ns: int | None = None) -> None:
+    """Write a new file or link; `time_ns` becomes its time of change and of access."""
     if mode == LINK:
         os.symlink(os.fsdecode(content), place)
+        if time_ns is not None:
+            os.utime(place, ns=(time_ns, time_ns), follow_symlinks=False)
         return
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(place, flags, 0o755 if mode == EXECUTABLE else 0o644)
@@ -88,6 +105,8 @@ def write_file(place: str, mode: str, content: bytes) -> None:
         view = memoryview(content)
         while view:
             view = view[os.write(descriptor, view) :]
+        if time_ns is not None:
+            os.utime(descriptor, ns=(time_ns, time_ns))
     finally:
         os.close(descriptor)
 
@@ -106,6 +125,16 @@ def content_at(place: str) -> bytes | None:
         return None
 
 
+def is_blob(place: str, blob: str, object_format: str) -> bool:
+    """Return True if the content at `place` is git's `blob`."""
+    content = content_at(place)
+    if content is None:
+        return False
+    digest = hashlib.new(object_format, b"blob %d\0" % len(content), usedforsecurity=False)
+    digest.update(content)
+    return digest.hexdigest() == blob
+
+
 Kind = Literal["folder", "file", "link"]
 
 
@@ -117,10 +146,7 @@ class Stand:
     content: bytes = b""
 
     def make(self, place: Path) -> None:
-        """Make it at `place`, unless it stands there already."""
-        if self._stands(place):
-            return
-        remove(str(place))
+        """Make it at `place`, which is free."""
         place.parent.mkdir(parents=True, exist_ok=True)
         if self.kind == "folder":
             place.mkdir()
@@ -128,14 +154,3 @@ class Stand:
             place.write_bytes(self.content)
         else:
             place.symlink_to(os.fsdecode(self.content))
-
-    def _stands(self, place: Path) -> bool:
-        try:
-            mode = place.lstat().st_mode
-            if self.kind == "folder":
-                return stat.S_ISDIR(mode) and not os.listdir(place)
-            if self.kind == "link":
-                return stat.S_ISLNK(mode) and os.fsencode(os.readlink(place)) == self.content
-            return stat.S_ISREG(mode) and place.read_bytes() == self.content
-        except OSError:
-            return False

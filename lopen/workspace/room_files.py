@@ -1,13 +1,13 @@
 """A folder that holds exactly the files it is given: after a command, what was added is removed and what was changed
-is written again.
+is written again. A folder that the command touched is made anew, because its times and its size tell of what was in it.
 
-A file counts as unchanged while its inode, mode, size and change time are the same: no program can set the change time.
-Files that were written within a tick of the clock before the command are compared by content.
+A file or folder counts as unchanged while its inode, mode, size and change time are the same: no program can set the
+change time. Where the file system's clock is coarse, files that were written right before the command are compared by
+content. What a command read or touched leaves times behind; after it, all of them are set to the same moment.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
@@ -16,10 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lopen.base.stat_cache import settled
+from lopen.workspace.file_times import Seal, clock_offset, clock_passes, opened, set_time
 from lopen.workspace.plain_files import (
+    FOLDER_MODE,
     FileState,
     content_at,
     entries_in,
+    is_blob,
+    make_anew,
     make_folders,
     make_plain_folder,
     remove,
@@ -28,8 +32,7 @@ from lopen.workspace.plain_files import (
     write_file,
 )
 
-TICKS_NS = 2_100_000_000  # more than a tick of the clock in which any file system keeps times
-CLOCK_STEP_S = 0.5
+MOST_RENEWED = 1_000  # files whose times are set together whenever one of them is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +52,6 @@ class Found:
     contents: Mapping[str, bytes] = field(default_factory=dict)  # of the files that the caller asked for
 
 
-@dataclass(frozen=True, slots=True)
-class _Seal:
-    """When a command began: the time, and how far the clock is from the one that nobody sets (seconds)."""
-
-    at_ns: int
-    offset: float
-
-
 Contents = Callable[[Iterable[str]], Mapping[str, bytes]]
 """Return blob id → content."""
 
@@ -72,11 +67,15 @@ class RoomFiles:
         self._contents = contents
         self._states: dict[str, FileState] = {}
         self._written: set[str] = set()  # since the last `seal`
-        self._unsure: set[str] = set()  # written too lately for their state to tell
+        self._unsure: set[str] = set()  # files and folders, written too lately for their state to tell
         self._names: dict[str, set[str]] = {"": set()}  # folder → what it holds
-        self._inodes: dict[str, int] = {}  # of the folders
-        self._sealed = _Seal(0, 0.0)
-        top.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folders: dict[str, FileState] = {}
+        self._stale: set[str] = set()  # folders that the command touched
+        self._used = False  # the command left other times
+        self._time_ns = time.time_ns()  # of every file and folder
+        self._still: set[str] = set()
+        self._sealed = Seal(0, 0.0)
+        top.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
 
     def change(self, wanted: Mapping[str, RoomFile | None]) -> None:
         """Write the `wanted` files; delete those that are None."""
@@ -89,40 +88,56 @@ class RoomFiles:
         for path in given:
             self._add(path)
 
-    def keep(self, path: str) -> None:
-        """Leave `path`, and what is below it, alone from now on."""
+    def keep(self, path: str, *, still: bool = False) -> None:
+        """Leave `path`, and what is below it, alone. `still`: programs compare its times with those of files."""
         self.kept.add(path)
+        self._still |= {path} if still else set()
         self._add(path)
+        self._forget_folders(path)
 
     def drop(self, paths: Iterable[str]) -> None:
         """Remove kept paths, but no file that is to be there."""
         for path in paths:
             self.kept.discard(path)
+            self._still.discard(path)
             if path not in self.files and path not in self._names:
                 self._remove(path)
 
     def clear(self) -> None:
         """Remove everything but the kept paths."""
-        self.files, self._states, self._unsure, self._written = {}, {}, set(), set()
-        self._names, self._inodes = {"": set()}, {}
+        self.files, self._states, self._names, self._folders = {}, {}, {"": set()}, {}
         for path in self.kept:
             self._add(path)
         self.tidy()
 
     def seal(self) -> None:
-        """Take the state of the files that were written lately; to be called right before a command."""
-        now = time.time_ns()
-        for path in self._unsure | self._written:
+        """Set the times, and take the state of what was written lately; to be called right before a command."""
+        if self._used or (self._written and len(self.files) <= MOST_RENEWED):
+            self._set_times()
+        files = (self._unsure | self._written) & self.files.keys()
+        changed_at = {}
+        for path in (*files, *self._names.keys() - self._folders.keys()):
+            if path in self._names:
+                set_time(f"{self.top}/{path}", self._time_ns)
             found = os.lstat(f"{self.top}/{path}")
-            self._states[path] = state_of(found)
-            if settled(found.st_ctime_ns, now):
-                self._unsure.discard(path)
-            else:
-                self._unsure.add(path)
+            (self._folders if path in self._names else self._states)[path] = state_of(found)
+            changed_at[path] = found.st_ctime_ns
+        now = time.time_ns()
+        sure = clock_passes(f"{self.top}.tick", max(changed_at.values(), default=0))
+        self._unsure = set() if sure else {path for path, at in changed_at.items() if not settled(at, now)}
         self._written.clear()
-        for folder in self._names.keys() - self._inodes.keys():
-            self._inodes[folder] = os.lstat(f"{self.top}/{folder}").st_ino
-        self._sealed = _Seal(now, time.time() - time.monotonic())
+        self._sealed = Seal(now, clock_offset())
+
+    def _set_times(self) -> None:
+        """Set all times to the same moment: to now, unless programs compare them with those of what is installed."""
+        if not self._still:
+            self._time_ns = time.time_ns()
+        with opened(self.top) as top:
+            for path in self.files:
+                set_time(path, self._time_ns, top)
+        self._written |= self.files.keys()
+        self._folders.clear()
+        self._used = False
 
     def tidy(self, *, wanted: Callable[[str], bool] = lambda _: False, remove_added: bool = True) -> Found:
         """Undo what a command did; return it, with the contents of the changed and added files that are `wanted`."""
@@ -135,6 +150,8 @@ class RoomFiles:
             remove(f"{self.top}/{path}")
             self._states.pop(path, None)
         self._write({path: self.files[path] for path in changed})
+        self._stale.update(path.rpartition("/")[0] for path in changed)
+        self._make_anew()
         return Found(tuple(changed), tuple(added), contents)
 
     def _differences(self) -> tuple[list[str], list[str]]:
@@ -142,15 +159,15 @@ class RoomFiles:
         changed: set[str] = set()
         added: set[str] = set()
         touched = self._touched()
-        if touched is None:
-            self._list("", changed, added, deep=True)
-        else:
-            for path in touched:
-                if path in self._names:
-                    self._list(path, changed, added, deep=False)
-                elif path in self.files and state_at(f"{self.top}/{path}") != self._states.get(path):
-                    changed.add(path)
-        changed |= {path for path in self._unsure - changed if not self._same(path)}
+        self._used |= touched != []
+        for path in [""] if touched is None else touched:
+            if path in self._names:
+                self._list(path, changed, added, deep=touched is None)
+            else:
+                changed.add(path)
+        unsure = (self._unsure & self.files.keys()) - changed
+        same = (p for p in unsure if is_blob(f"{self.top}/{p}", self.files[p].blob, self._format))
+        changed |= unsure.difference(same)
         return sorted(changed), sorted(added)
 
     def _list(self, folder: str, changed: set[str], added: set[str], *, deep: bool) -> None:
@@ -163,10 +180,9 @@ class RoomFiles:
             return  # its parent tells that it is missing
         if not stat.S_ISDIR(found.st_mode):
             return
-        if found.st_ino != self._inodes.get(folder):  # another folder was moved here
+        self._stale.add(folder)
+        if self._folders.get(folder, ())[:1] != (found.st_ino,):  # another folder was moved here
             deep = True
-            self._inodes.pop(folder, None)
-        make_plain_folder(place, found)
         missing = set(self._names[folder])
         for entry in entries_in(place):
             path = base + entry.name
@@ -192,49 +208,59 @@ class RoomFiles:
         for name in self._names.get(path, ()):
             yield from self._below(f"{path}/{name}")
 
+    def _make_anew(self) -> None:
+        """Make the folders anew that the command touched."""
+        stale = [folder for folder in self._stale if folder in self._names]
+        self._stale.clear()
+        for folder in stale:
+            place = f"{self.top}/{folder}" if folder else str(self.top)
+            base = f"{folder}/" if folder else ""
+            still = [p for p in self._still if p.rpartition("/")[0] == folder]
+            if any(not os.path.isdir(f"{self.top}/{p}") for p in still):  # a move changes its change time
+                make_plain_folder(place)
+                continue
+            make_anew(place, f"{self.top}.anew")
+            for path in (base + name for name in self._names[folder]):
+                known = self._states if path in self.files else self._folders
+                if path in known:
+                    known[path] = state_at(f"{self.top}/{path}")
+        for folder in {*stale, *(folder.rpartition("/")[0] for folder in stale)}:
+            self._folders[folder] = state_at(f"{self.top}/{folder}")
+
     def _touched(self) -> list[str] | None:
-        """Return the folders, parents first, and the files whose change time is not older than the command.
+        """Return the folders, parents first, and the files that have another state than before the command.
 
         None where a command locked a folder, and where the clock was set, which makes change times useless.
         """
-        if abs(time.time() - time.monotonic() - self._sealed.offset) > CLOCK_STEP_S:
+        if self._sealed.clock_was_set():
             return None
-        since, look = max(0, self._sealed.at_ns - TICKS_NS), os.stat
-        touched = []
-        top = os.open(self.top, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            for path in (*sorted(self._names), *self.files):
-                try:
-                    if look(path or ".", dir_fd=top, follow_symlinks=False).st_ctime_ns >= since:
+        since, at, look = self._sealed.since_ns, self._time_ns, os.stat
+        touched, unread = [], True
+        with opened(self.top) as top:
+            for known, paths in ((self._folders, sorted(self._names)), (self._states, self.files)):
+                for path in paths:
+                    try:
+                        found = look(path or ".", dir_fd=top, follow_symlinks=False)
+                    except PermissionError:
+                        return None
+                    except OSError:
                         touched.append(path)
-                except PermissionError:
-                    return None
-                except OSError:
-                    touched.append(path)
-        finally:
-            os.close(top)
-        return touched
-
-    def _same(self, path: str) -> bool:
-        """Return True if the file's content is still what was written."""
-        content = content_at(f"{self.top}/{path}")
-        if content is None:
-            return False
-        digest = hashlib.new(self._format, b"blob %d\0" % len(content), usedforsecurity=False)
-        digest.update(content)
-        return digest.hexdigest() == self.files[path].blob
+                        continue
+                    unread &= found.st_atime_ns == at
+                    if found.st_ctime_ns >= since and state_of(found) != known.get(path):
+                        touched.append(path)
+        self._used |= not unread
+        return touched + [path for path in self._unsure if path in self._names]
 
     def _forget(self, path: str) -> None:
         del self.files[path]
         self._states.pop(path, None)
-        self._unsure.discard(path)
-        self._written.discard(path)
         self._remove(path)
 
-    def _forget_inodes(self, path: str) -> None:
+    def _forget_folders(self, path: str) -> None:
         while path:
             path = path.rpartition("/")[0]
-            self._inodes.pop(path, None)
+            self._folders.pop(path, None)
 
     def _add(self, path: str) -> None:
         """Note that the folders above hold `path`."""
@@ -250,11 +276,12 @@ class RoomFiles:
         """Delete what is at `path`, and the folders that become empty."""
         remove(f"{self.top}/{path}")
         folder, _, name = path.rpartition("/")
+        self._folders.pop(folder, None)
         names = self._names[folder]
         names.discard(name)
         if folder and not names:
             del self._names[folder]
-            self._inodes.pop(folder, None)
+            self._folders.pop(folder, None)
             self._remove(folder)
 
     def _write(self, wanted: Mapping[str, RoomFile]) -> None:
@@ -264,9 +291,9 @@ class RoomFiles:
             place = f"{self.top}/{path}"
             folder = os.path.dirname(place)
             if folder not in folders:
-                self._forget_inodes(path)
+                self._forget_folders(path)
                 make_folders(str(self.top), path)
                 folders.add(folder)
-            write_file(place, file.mode, contents[file.blob])
+            write_file(place, file.mode, contents[file.blob], self._time_ns)
             self._states.pop(path, None)
             self._written.add(path)

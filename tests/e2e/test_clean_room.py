@@ -76,6 +76,15 @@ PLACES = [HERE / "src/.git/flag", HERE / "flag/a/b", HERE / "tests/flag", Path.h
 class Remembering(unittest.TestCase):
   def test_it_ran_before(self):
     found = any(p.exists() for p in PLACES) or Path("README.md").read_text() != "A project.\\n"
+    folder, times = os.stat("src"), [os.stat(name) for name in ("src/keep.txt", "tests/keep.txt", "tests")]
+    found = found or folder.st_mtime == 1 or folder.st_size > 8_000
+    found = found or max(t.st_atime for t in times) - min(t.st_atime for t in times) > 0.001
+    found = found or max(t.st_ctime for t in times) - min(t.st_ctime for t in times) > 0.5
+    for number in range(300):
+        os.close(os.open(f"src/{number:0100}", os.O_CREAT))
+        os.unlink(f"src/{number:0100}")
+    os.utime("src", (1, 1))
+    Path("tests/keep.txt").read_text()
     try:
         found = found or "user.flag" in os.listxattr("src")
     except OSError:

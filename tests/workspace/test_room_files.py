@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from lopen.workspace import room_files
+from lopen.workspace import file_times
 from lopen.workspace.plain_files import LINK
 from lopen.workspace.room_files import RoomFile, RoomFiles
 
+MARK = f"{sys.executable} -c \"import os; os.setxattr('{{}}', 'user.x', b'1')\""
 BLOBS: dict[str, bytes] = {}
 
 # What a command does, and what is found changed and added
@@ -49,6 +51,19 @@ ACTS: dict[str, tuple[str, list[str], list[str]]] = {
     "takes permissions away": ("touch src/deep/x; chmod 0 src/deep", [], ["src/deep/x"]),
     "makes repositories": ("mkdir .git src/.git && touch .git/x src/.git/x", [], [".git", "src/.git"]),
     "leaves pipes": ("mkfifo src/pipe", [], ["src/pipe"]),
+    "sets the time of a folder": ("touch -d @1 src/deep; touch -d @1 .", [], []),
+    "leaves room in folders": (
+        "for i in $(seq 300); do : > src/$i$(printf %060d 0); done; rm src/*0000; cp -r src/* . ; rm -r a.py deep link",
+        [],
+        [],
+    ),
+    "reads": ("sleep 0.01; cat src/a.py > /dev/null; ls src/deep", [], []),
+    "marks folders": (f"{MARK.format('src')}; chattr +d src/deep; chmod g+s twin", [], []),
+    "marks files": (
+        f"{MARK.format('src/a.py')}; chattr +d twin/deep/b.py",
+        ["src/a.py", "twin/deep/b.py"],
+        [],
+    ),
     "uses odd names": ("touch 'src/a\nb' 'src/[x]' ./-x", [], ["-x", "src/[x]", "src/a\nb"]),
 }
 
@@ -75,10 +90,24 @@ def tree(top: Path) -> dict[str, object]:
     return found
 
 
+def told(top: Path, names: Iterable[str]) -> tuple[int, bool, set[str]]:
+    """What a program can learn of an earlier one: of the times, and from sizes and marks."""
+    places = [top, *(top / name for name in names)]
+    found = [place.lstat() for place in places]
+    changed_at = [f.st_ctime_ns for f in found]
+    marks = {
+        f"{p} {f.st_size} {os.listxattr(p, follow_symlinks=False)}"
+        for p, f in zip(places, found, strict=True)
+    }
+    flags = subprocess.run(["lsattr", "-d", *places], capture_output=True, text=True, check=False).stdout
+    times = {ns for f in found for ns in (f.st_atime_ns, f.st_mtime_ns)}
+    return len(times), max(changed_at) - min(changed_at) < 10**9, marks | set(flags.splitlines())
+
+
 @pytest.fixture(params=["every folder listed", "changed ones looked for"])
 def room(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RoomFiles:
     if request.param == "every folder listed":  # as after the clock was set
-        monkeypatch.setattr(room_files, "CLOCK_STEP_S", -1)
+        monkeypatch.setattr(file_times, "CLOCK_STEP_S", -1)
     files = RoomFiles(tmp_path / "room", contents, "sha1")
     files.change(
         {
@@ -97,13 +126,18 @@ def room(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_a_command_did_is_found_and_undone(room: RoomFiles, act: str) -> None:
     line, changed, added = ACTS[act]
     before = tree(room.top)
+    room.tidy()
+    room.seal()
+    fresh = told(room.top, before)
+    assert fresh[:2] == (1, True)
     for _ in range(2):  # what was made again is watched as what was there
-        room.seal()
         subprocess.run(["/bin/sh", "-c", line], cwd=room.top, check=True)
 
         found = room.tidy()
 
         assert (list(found.changed), list(found.added)) == (changed, added)
+        room.seal()
+        assert told(room.top, before) == fresh
         assert tree(room.top) == before
 
 
