@@ -283,7 +283,7 @@ class RepositoryGuard(GitFolderGuard):
         if self._found_nested is None:
             self._snapshots.set_head(self._references.head().commit)
             git = self._snapshots.head_index()
-            embedded = self._snapshots.status().embedded
+            embedded = self._snapshots.status(anew=True).embedded
             configured = find_configured(self._layout, self._references.git)
             nested = find_nested(self._layout, git, embedded)
             self._found_nested = nested.with_configured(str(self._layout.root), configured)

@@ -10,17 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from lopen.git.command import GitCommand
 from lopen.git.errors import GitError, GitTimedOut
 from lopen.git.git_files import copy_index
-from lopen.git.ignores import in_build_folder, is_build_folder, is_internal, require_few
+from lopen.git.ignores import require_few
 from lopen.git.private import PrivateFolder
 from lopen.git.screening import Leak, SecretScreen
+from lopen.git.status import WorkTreeStatus, in_repositories, read_status
 from lopen.git.trees import TreeEntry, file_at
 
 # The base index is lopen's own, so what it remembers of folders without untracked files was seen by lopen's git.
@@ -54,17 +54,23 @@ class Snapshots:
         self._private.prepare(head)
         self._head = head or self._layout.empty_tree
 
-    def status(self) -> WorkTreeStatus:
-        """Return the differences between HEAD and the work tree. An unreadable scratch index is rebuilt."""
-        git = self.head_index()
-        cached = git.with_options(config=_REMEMBERING)
+    def status(self, *, anew: bool = False) -> WorkTreeStatus:
+        """Return the differences between HEAD and the work tree. An unreadable scratch index is rebuilt.
+
+        With `anew` git looks into every folder. Else it remembers those that did not change, and with them which folders
+        below are repositories: where some may be, it looks again.
+        """
+        git, root = self.head_index(), self._layout.root
+        cached = git if anew else git.with_options(config=_REMEMBERING)
         try:
-            return read_status(cached, self._layout.root)
+            found = read_status(cached, root)
         except GitTimedOut:
             raise  # a second attempt would take as long
         except GitError:
             self._rebuild(git, seeded=False)
-            return read_status(cached, self._layout.root)
+            return read_status(cached, root)
+        again = not anew and (found.embedded or in_repositories(root, found.changed))
+        return read_status(git, root) if again else found
 
     def user_index_status(self) -> WorkTreeStatus:
         """Return the differences from HEAD according to the user's index, including changes that are only staged."""
@@ -246,53 +252,3 @@ def _quoted(path: str) -> bytes:
     """Quote a path for git's line-based input, which allows line breaks and leading quotes in it."""
     raw = os.fsencode(path)
     return b'"' + b"".join(b"\\%03o" % byte for byte in raw) + b'"'
-
-
-@dataclass(frozen=True, slots=True)
-class WorkTreeStatus:
-    """Paths that differ from HEAD, staged or not, sorted.
-
-    Ignored files, lopen's own state and untracked well-known caches are left out. A folder that is a repository
-    of its own is only in `embedded`, because its files belong to that repository.
-    """
-
-    changed: tuple[str, ...]
-    embedded: tuple[str, ...]  # folders, without a slash at the end
-
-
-def read_status(git: GitCommand, root: Path) -> WorkTreeStatus:
-    """Compare the work tree with `git`'s index and HEAD."""
-    answer = git.run(
-        "status",
-        "--porcelain=v2",
-        "-z",
-        "--untracked-files=all",
-        "--ignored=no",
-        "--ignore-submodules=dirty",  # otherwise git runs with the submodule's own configuration
-        "--no-renames",
-        "--no-ahead-behind",
-    )
-    is_cache = cache(lambda folder: is_build_folder(root / folder))
-    changed: set[str] = set()
-    embedded: set[str] = set()
-    for path, tracked in _entries(answer.fields()):
-        if is_internal(path) or (not tracked and in_build_folder(path, is_cache)):
-            continue
-        if path.endswith("/"):
-            embedded.add(path.rstrip("/"))
-        else:
-            changed.add(path)
-    return WorkTreeStatus(tuple(sorted(changed)), tuple(sorted(embedded)))
-
-
-# Number of spaces before the path in a line of `status --porcelain=v2`, by the line's first letter
-_FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
-
-
-def _entries(fields: list[str]) -> Iterator[tuple[str, bool]]:
-    """Yield (path, tracked) of every line; a folder's path ends in `/`."""
-    for field in fields:
-        if field.startswith("? "):
-            yield field[2:], False
-        elif before := _FIELDS_BEFORE_PATH.get(field[:1]):
-            yield field.split(" ", before)[before], True

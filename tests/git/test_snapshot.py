@@ -210,16 +210,21 @@ def test_a_nested_repository_is_named_and_left_out(root: Path, repository: Repos
     assert repository.embedded == ("fixtures/with commits", "fixtures/without")
 
 
-def test_a_nested_repository_that_gives_up_its_git_folder_joins_in(
+def test_a_folder_that_becomes_a_repository_is_noticed_and_the_reverse(
     root: Path, repository: Repository
 ) -> None:
-    (root / "nested").mkdir()
-    run_git(root / "nested", "init", "-q")
-    (root / "nested" / "file").write_text("x")
-    repository.snapshot()
-    shutil.rmtree(root / "nested" / ".git")
-    assert "nested/file" in names(root, repository.snapshot())
-    assert repository.embedded == ()
+    inner = root / "nested" / "deep"
+    inner.mkdir(parents=True)
+    (inner / "file").write_text("x")
+    for folder in (root, root / "nested", inner):  # long ago, so that git takes them for unchanged
+        os.utime(folder, (1, 1))
+    for _ in range(2):
+        assert "nested/deep/file" in names(root, repository.snapshot())
+        run_git(inner, "init", "-q")
+        assert "nested/deep/file" not in names(root, repository.snapshot())
+        assert repository.embedded == ("nested/deep",)
+        shutil.rmtree(inner / ".git")
+        os.utime(inner, (1, 1))
 
 
 def test_a_file_may_become_a_folder_and_a_folder_a_file_or_a_link(root: Path, repository: Repository) -> None:
