@@ -6,6 +6,7 @@ GitPython's `Git` starts the process. It cannot drop inherited variables, so `en
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import stat
 import subprocess
@@ -138,6 +139,7 @@ class GitCommand:
         variables = self._variables()
         argv = [*_env_command(variables), self.executable, *arguments]
         process = _start(argv, self.executable, self.folder, variables)
+        _wait_by_descriptor(process.proc)
         try:
             try:
                 stdout, stderr = process.communicate(stdin, timeout=min(STALLED_S, self.timeout_s))
@@ -155,6 +157,8 @@ class GitCommand:
         except BaseException:  # a signal: git removes its lock files and ends, before anything else is done
             _end(process)
             raise
+        finally:
+            del process.proc.wait  # a circle of references would keep the output
         return GitOutput(process.returncode, stdout, stderr.decode("utf-8", "replace"))
 
     def _variables(self) -> dict[str, str]:
@@ -166,6 +170,25 @@ def as_variables(config: Mapping[str, str]) -> dict[str, str]:
     entries = {f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(config)}
     entries |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(config.values())}
     return entries | {"GIT_CONFIG_COUNT": str(len(config))}
+
+
+def _wait_by_descriptor(process: Any) -> None:
+    """Have a wait with a time limit end at the exit: subprocess looks for that in growing intervals, about 1 ms too late."""
+    wait = process.wait
+
+    def wait_for_exit(timeout: float | None = None) -> int:
+        if process.returncode is None and timeout is not None:
+            with suppress(AttributeError, OSError):  # other systems than Linux
+                descriptor = os.pidfd_open(process.pid)
+                try:
+                    poll = select.poll()
+                    poll.register(descriptor, select.POLLIN)
+                    poll.poll(max(0.0, timeout) * 1_000)
+                finally:
+                    os.close(descriptor)
+        return int(wait(timeout))
+
+    process.wait = wait_for_exit
 
 
 def pipe_below(root: Path) -> Path | None:
