@@ -220,8 +220,16 @@ def disk(examined: Examined) -> Iterator[CheckResult]:
 
 def database(examined: Examined) -> Iterator[CheckResult]:
     """Check that SQLite works here in WAL mode and that the state is readable."""
-    from lopen.storage.database import Database
+    from lopen.storage.database import OLDEST_SQLITE, Database
 
+    if tuple(sqlite3.sqlite_version_info) < OLDEST_SQLITE:
+        yield CheckResult(
+            "database",
+            "fail",
+            f"Python has SQLite {sqlite3.sqlite_version}; lopen needs {OLDEST_SQLITE[0]}.{OLDEST_SQLITE[1]} or newer",
+            "use a Python with a newer SQLite",
+        )
+        return
     state = examined.root / ".lopen" / "state.db"
     if not os.access(_state_folder(examined), os.W_OK | os.X_OK):
         yield CheckResult("database", "skip", "not tried: the folder is not writable")

@@ -17,6 +17,7 @@ from lopen.base.errors import StorageError
 from lopen.base.files import private_folder
 from lopen.base.person import is_own, stamp, unkept
 
+OLDEST_SQLITE = (3, 34)
 BUSY_TIMEOUT_S = 5.0
 WAL_PAGES = 256  # a checkpoint runs at this size; a turn writes about twenty pages
 MAX_WAL_BYTES = 1_060_000

@@ -10,6 +10,7 @@ import pytest
 
 from lopen.tools.verify_programs import programs
 from tests.cli.conftest import Lopen, doctor_report
+from tests.preloaded.shared import run_lopen
 
 SPEC = "specs/calc/SPECIFICATION.md"
 
@@ -105,3 +106,9 @@ def test_doctor_never_prints_the_key(lopen: Lopen) -> None:
     done = lopen("doctor", env={"ANTHROPIC_API_KEY": "sk-ant-very-secret"})
     assert "ok    key: ANTHROPIC_API_KEY is set" in done.stdout
     assert "very-secret" not in done.stdout + done.stderr
+
+
+def test_doctor_names_an_sqlite_that_is_too_old(project: Path, surroundings: dict[str, str]) -> None:
+    old = [["tests.crash.faults:replace", "sqlite3:sqlite_version_info", [3, 26, 0]]]
+    done = run_lopen(project, surroundings, ["doctor"], None, old)
+    assert "lopen needs 3.34 or newer" in done.out, done.err
