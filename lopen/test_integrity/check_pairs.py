@@ -57,7 +57,7 @@ def said_elsewhere(check: Check, gained: Sequence[Check], old: Case, new: Case) 
         o.subject == check.subject and o.rank == EXACT for o in gained
     ):
         return True  # it is exact now about the same
-    return (new.rows or 0) > (old.rows or 0) and check.literals <= new.tokens
+    return (new.rows or 0) > (old.rows or 0) and new.says(check.literals)
 
 
 def _expects_more(whole: Check, part: Check) -> bool:
@@ -104,7 +104,9 @@ def _plain(text: str) -> str:
 def _takes_in(whole: Check, part: Check) -> bool:
     """Return True if an assertion pins down a value of which another one checked a part: `user` and `user.name`."""
     member = part.subject.startswith((f"{whole.subject}.", f"{whole.subject}["))
-    return whole.rank == EXACT and bool(whole.subject) and member and part.rank <= LOOSE
+    wanted = part.literals - tokens(part.subject)
+    told = part.rank <= LOOSE or (bool(wanted) and wanted <= whole.literals)
+    return whole.rank == EXACT and bool(whole.subject) and member and told
 
 
 def _bare(said: frozenset[str]) -> frozenset[str]:
@@ -119,7 +121,7 @@ def words_of(check: Check) -> list[str]:
 
 def message_apart(old: Check, new: Check, gained: Sequence[Check]) -> bool:
     """Return True if an expected exception's message is what an assertion of its own says now."""
-    if old.subject != "an exception" or old.rank != EXACT or new.rank < LOOSE:
+    if old.subject != "an exception" or old.rank < EXACT or new.rank < LOOSE:
         return False
     wanted = {text.strip("\"'") for text in old.literals}
     said = {text.strip("\"'") for other in gained for text in other.literals}

@@ -29,8 +29,13 @@ class Change:
 _before, _after = attrgetter("before"), attrgetter("after")
 
 
-def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -> list[Finding]:
-    """Findings for one language's files. `removed` are names that the change took out of the tested code."""
+def compare(
+    changes: Sequence[Change], removed: frozenset[str], may_go: MayGo, others: Sequence[Case] = ()
+) -> list[Finding]:
+    """Findings for one language's files. `removed` are names that the change took out of the tested code.
+
+    `others` are the tests that it adds in another language: one of the same name may be the same test.
+    """
     before, after = (
         [
             Located(c.path, case, c.collected, alone=other(c) is EMPTY)
@@ -44,6 +49,7 @@ def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -
     matched = match_cases([old for old in before if old not in hidden], after, removed)
     inner = {(old.path, old.case.name.rpartition("/")[0]) for old in before}
     lost = [old for old in matched.lost if old.case.checks or (old.path, old.case.name) not in inner]
+    lost = [old for old in lost if not any(_is_ported(old.case, other) for other in others)]
     findings = [*_deleted(changes, (*hidden, *lost), removed, may_go)]
     for old, new in matched.pairs:
         if old.collected and not new.collected:
@@ -56,6 +62,12 @@ def compare(changes: Sequence[Change], removed: frozenset[str], may_go: MayGo) -
         findings += [*_narrowed(change), *_weaker_support(change)]
     findings += _hooks_gone(changes)
     return findings
+
+
+def _is_ported(old: Case, other: Case) -> bool:
+    """Return True if a test in another language has the name and the literals of a lost one."""
+    literals = {text for check in old.real for text in check.literals}
+    return old.short == other.short and other.says(literals)
 
 
 def _hidden(c: Change) -> list[Located]:

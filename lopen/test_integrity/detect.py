@@ -30,7 +30,7 @@ from lopen.test_integrity.replaced_runners import replaced_runner_findings
 from lopen.test_integrity.rust import adapter as rust
 from lopen.test_integrity.rust.modules import module_findings
 from lopen.test_integrity.stored_snapshots import snapshot_findings
-from lopen.test_integrity.suite import EMPTY, FileChange, Language, Suite
+from lopen.test_integrity.suite import EMPTY, Case, FileChange, Language, Suite
 from lopen.test_integrity.syntax import parsed_file
 from lopen.test_integrity.under_test import under_test_findings
 from lopen.test_integrity.unread import MAX_CHARS, unread_findings
@@ -62,13 +62,13 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     """
     readable = [c for c in changes if can_be_read(c.before) and can_be_read(c.after)]
     findings: list[Finding] = []
-    for language in LANGUAGES:
-        ours = [change for change in readable if language.covers(change.path)]
-        if ours:
-            read = read_sides(language, ours)
-            findings += compare(read, removed_names(readable), may_go)
-            if language is python.LANGUAGE:
-                findings += _stood_in(ours, read, readable)
+    covered = {language: [c for c in readable if language.covers(c.path)] for language in LANGUAGES}
+    sides = {language: read_sides(language, ours) for language, ours in covered.items() if ours}
+    for language, read in sides.items():
+        others = [case for other, each in sides.items() if other is not language for case in _added(each)]
+        findings += compare(read, removed_names(readable), may_go, others)
+        if language is python.LANGUAGE:
+            findings += _stood_in(covered[language], read, readable)
     findings += configuration_findings(readable)
     findings += [*plugin_findings(readable), *replaced_runner_findings(readable)]
     findings += shadowing_findings(changes)
@@ -88,6 +88,13 @@ def find_tampering(changes: Sequence[FileChange], may_go: MayGo = lambda path: "
     order = {"error": 0, "warning": 1, "info": 2}
     ordered = sorted(dict.fromkeys(findings), key=lambda f: (order[f.severity], f.path or "", f.line or 0))
     return tuple(ordered[:MAX_FINDINGS])
+
+
+def _added(changes: Sequence[Change]) -> Iterator[Case]:
+    """The tests of files that are new."""
+    for change in changes:
+        if change.before is EMPTY:
+            yield from change.after.cases
 
 
 def _forget_files() -> None:

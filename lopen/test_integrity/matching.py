@@ -166,18 +166,26 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
     real = located.case.real
     wholes = [check.tokens - COMMON for check in real] or [_content(located.case)]
     wanted = frozenset().union(*wholes)
+    kept = (new for old, new in pairing.pairs if old.path == located.path == new.path)
+    if any(new.case.body == located.case.body for new in kept):
+        return True  # it was there twice
     if not any(_NAME.match(token) for token in wanted):
         return False  # numbers alone are found anywhere
-    if all(any(_says(new.case, whole) for new in pairing.gained) for whole in wholes):
+    if all(any(new.case.says(whole) for new in pairing.gained) for whole in wholes):
         return True
     local = frozenset(name for found in _BOUND.findall(located.case.body) for name in found if name)
     there = frozenset().union(*(new.case.tokens for new in pairing.gained)) if local else frozenset()
     if local and _called(located) <= there:  # split into several, which name their variables as they like
         split = [(whole - local) or whole for whole in wholes]
-        if all(any(_says(new.case, whole) for new in pairing.gained) for whole in split):
+        if all(any(new.case.says(whole) for new in pairing.gained) for whole in split):
             return True
     return any(
-        _says(new.case, wanted) and not wanted <= old.case.tokens and _is_grown(old.case, new.case)
+        new.case.says(wanted)
+        and not wanted <= old.case.tokens
+        and (
+            _is_grown(old.case, new.case)
+            or (not located.case.checks and len(new.case.body) > len(old.case.body))
+        )
         for old, new in pairing.pairs
     )
 
@@ -185,12 +193,6 @@ def _taken_up(located: Located, pairing: _Pairing) -> bool:
 def _content(case: Case) -> frozenset[str]:
     """What a test without known assertions says, less the words of test frameworks."""
     return frozenset() if case.checks else frozenset(w for w in tokens(case.body) if not _FRAMEWORK.match(w))
-
-
-def _says(case: Case, wanted: frozenset[str]) -> bool:
-    """Return True if a case has all these names and literals; in a table a literal may be part of a string."""
-    parts = [re.findall(r"\w+", word) for word in wanted - case.tokens]
-    return all(words and case.tokens.issuperset(words) for words in parts)
 
 
 def _is_grown(old: Case, new: Case) -> bool:

@@ -69,5 +69,8 @@ def _lost_rows(change: FileChange) -> int:
 def _is_misnamed(change: FileChange) -> bool:
     java = change.path.endswith(".java") and "src/test/" in change.path
     return (
-        java and not _SUREFIRE.search(change.path) and bool(re.search(r"@(?:\w*Test)\b", change.after or ""))
+        java
+        and not re.search(r"\babstract\s+class\b|^(?:public )?interface\b", change.after or "", re.MULTILINE)
+        and not _SUREFIRE.search(change.path)
+        and bool(re.search(r"@(?:\w*Test)\b", change.after or ""))
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
@@ -102,6 +102,12 @@ class Case:
         """Names and literals in all of it, and the words of its strings: a table's rows may be strings."""
         text = f"{self.body} {self.given}" if self.given else self.body
         return tokens(text) | frozenset(re.findall(r"\w+", text))
+
+    def says(self, wanted: Iterable[str]) -> bool:
+        """Return True if it has all these names and literals; in a table a literal may be part of a string."""
+        known = self.tokens
+        parts = [re.findall(r"\w+", word) for word in wanted if word not in known]
+        return all(each and known.issuperset(each) for each in parts)
 
 
 @dataclass(frozen=True, slots=True)

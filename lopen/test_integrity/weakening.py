@@ -24,7 +24,7 @@ _REPLACED = re.compile(
     r"(?<![\w.])([a-z_]\w*)\.(\w+)\s*=\s*(?:async\s*)?(?:lambda\b|function\b|\([\w\s,:]*\)\s*=>|(?:jest|vi|mock)\.fn\(|sinon\.|\w*Mock\()"
     r"|\b(?:setattr|patch\.object|spyOn|mock\.method|sinon\.stub)\(\s*([a-z_]\w*),\s*[\"'](\w+)[\"']"
     r"(?=(?:\)\s*\.(?:mock(?:Return|Impl|Resol|Rejec)|returns|resolves)|\s*,))"
-    r"|\bwhen\(\s*([a-z_]\w*)\.(\w+)\("
+    r"|\bwhen\(\s*([a-z_]\w*)\.(\w+)\(|\.when\(\s*([a-z_]\w*)\s*\)\s*\.(\w+)\("
 )
 _WILDCARD = re.compile(r"\bexpect\.(?:any|anything|\w+Containing|stringMatching)\(|\bmatch\.any\b")
 # what lets any argument, any call or a part of a value pass; and the calls that say what a mock expects
@@ -117,8 +117,8 @@ def _without_checks(old: Case, new: Case, path: str) -> Finding | None:
 
 def _stood_in(old: Case, new: Case, path: str) -> Finding | None:
     """A method that the test replaces itself before it checks what that method returns."""
-    known = {found[0] for found in _REPLACED.finditer(old.body)}
-    for found in _REPLACED.finditer(new.body):
+    known = {found[0] for found in _REPLACED.finditer(f"{old.body} {old.given}")}
+    for found in _REPLACED.finditer(f"{new.body} {new.given}"):
         method = ".".join(word for word in found.groups() if word)
         called = re.compile(rf"(?<![\w.]){re.escape(method)}\(")
         check = next((c for c in new.real if called.search(c.subject)), None)

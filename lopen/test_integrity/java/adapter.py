@@ -8,11 +8,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lopen.test_integrity.flow import Helpers
+from lopen.test_integrity.java.annotations import Annotation, annotations_of
 from lopen.test_integrity.java.checks import JavaBody, helper_checks
+from lopen.test_integrity.java.extensions import (
+    chosen,
+    composed_annotations,
+    conditions,
+    extended_by,
+    is_rule,
+    stood_for,
+    suite_case,
+    swallowers,
+    swallows_around,
+)
 from lopen.test_integrity.java.ranks import exception_rank
+from lopen.test_integrity.java.rows import methods_of, row_provider, test_rows
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import Case, Check, Language, Skip, Suite, numbered, support_cases
-from lopen.test_integrity.syntax import COMMENTS, ParsedFile, parsed_file
+from lopen.test_integrity.syntax import ParsedFile, parsed_file
 
 if TYPE_CHECKING:
     from lopen.test_integrity.syntax import Node
@@ -22,12 +35,10 @@ _PATH = re.compile(
 )
 _CLASSES = frozenset({"class_declaration", "interface_declaration", "record_declaration", "enum_declaration"})
 _TESTS = frozenset({"Test", "ParameterizedTest", "RepeatedTest", "TestFactory", "TestTemplate", "Property"})
+_OWN_TEST = re.compile(r"^(?!\w*(?:[rR]etry|[fF]laky|[dD]isabled|[sS]kip))\w+Test$")  # composed elsewhere
 _SETTING_UP = frozenset(
     {"Before", "BeforeEach", "BeforeAll", "BeforeClass", "BeforeMethod", "BeforeTest", "BeforeSuite"}
 )
-_TABLES = frozenset({"CsvSource", "ValueSource", "EnumSource"})
-_FIXED_ROWS = {"NullSource": 1, "EmptySource": 1, "NullAndEmptySource": 2}
-_SOURCE = re.compile(r"^\w+Source$")
 _ELSEWHERE = re.compile(
     r"(?:^|/)src/(?!main/|\w*(?:[tT]est|[sS]pec|[iI]ntegration|[fF]unctional|e2e|IT)\w*/|it/)\w+/(?:java|kotlin)/"
 )
@@ -37,7 +48,6 @@ _TURNED = re.compile(
 )
 _FOREIGN = re.compile(r"\b(?:WINDOWS|MAC|AIX|SOLARIS)\b|[Ww]indows|mac os")
 _FIELDS = "(variable_declarator name: (identifier) @name value: (_) @value)"
-_LISTING = re.compile(r"(?:Stream|List|Set|Arrays)\.(?:of|asList)$")
 
 
 def covers(path: str) -> bool:
@@ -50,20 +60,12 @@ def collects(path: str) -> bool:
     return covers(path) and not _ELSEWHERE.search(path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Annotation:
-    """An annotation: its last name, its arguments as text, its node."""
-
-    name: str
-    arguments: str
-    node: Node
-
-
 @dataclass(slots=True)
 class _Class:
     """A class: its name and those of the classes around it, what it extends, and what keeps its tests from running.
 
     `alone` holds unless another class extends it. `given` are its fields and what it sets up, as text.
+    `swallowed`: an extension or a rule drops what its tests throw.
     """
 
     names: tuple[str, ...]
@@ -71,6 +73,7 @@ class _Class:
     skips: list[Skip] = field(default_factory=list)
     alone: list[Skip] = field(default_factory=list)
     given: list[str] = field(default_factory=list)
+    swallowed: bool = False
     methods: list[Node] = field(default_factory=list)
 
 
@@ -81,12 +84,29 @@ def read(files: Mapping[str, str]) -> dict[str, Suite]:
     """The suites; methods that assert, in whichever of the files, count where they are called."""
     parsed = {path: _File(parsed_file(text, "java")) for path, text in files.items()}
     helpers = {name: checks for file in parsed.values() for name, checks in file.helpers.items()}
+    composed = {
+        name: marks for file in parsed.values() for name, marks in composed_annotations(file.source).items()
+    }
+    named = {name: skip for file in parsed.values() for name, skip in conditions(file.source).items()}
+    silent = frozenset(name for file in parsed.values() for name in swallowers(file.source))
+    around = _Around(composed, named, silent)
+    for file in parsed.values():
+        file.take(around)
     classes = [owner for file in parsed.values() for owner in file.classes]
     extended = {parent for owner in classes for parent in owner.parents}
     for owner in classes:
         owner.skips += owner.alone if owner.names[-1] not in extended else ()
     marks = {owner.names[-1]: owner.skips for owner in classes}
     return {path: file.suite(helpers, marks) for path, file in parsed.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What the files of a change declare around tests: annotations, conditions, and extensions that swallow."""
+
+    composed: Mapping[str, Sequence[Annotation]]
+    conditions: Mapping[str, Skip]
+    swallowers: frozenset[str]
 
 
 class _File:
@@ -98,7 +118,18 @@ class _File:
         self.helpers = dict(helper_checks(source, self.named))
         self.classes: list[_Class] = []
         self.jupiter = b"org.junit.jupiter" in source.text
-        self._collect(source.root, ())
+        self.methods = methods_of(source)
+        self.narrowing: list[Skip] = []
+        self.suites: list[Case] = []
+        self._around = _Around({}, {}, frozenset())
+
+    def take(self, around: _Around) -> None:
+        """Read the classes, with what stands around them."""
+        self._around = around
+        self._collect(self.source.root, ())
+
+    def _marks(self, node: Node) -> list[Annotation]:
+        return stood_for(annotations_of(self.source, node), self._around.composed)
 
     def _collect(self, body: Node, names: tuple[str, ...]) -> None:
         for node in body.named_children:
@@ -114,16 +145,25 @@ class _File:
         parent = re.sub(r"<.*", "", heritage).rpartition(".")[2]
         name = source.name(node.child_by_field_name("name"))
         owner = _Class((*names, name), (parent,) if parent else ())
-        owner.skips += [s for annotation in self.annotations(node) for s in self._skips(annotation)]
+        marks = self._marks(node)
+        owner.skips += [s for annotation in marks for s in self._skips(annotation)]
+        extensions = extended_by(marks)
+        owner.skips += [each for name in extensions if (each := self._around.conditions.get(name))]
+        owner.swallowed = bool(self._around.swallowers.intersection(extensions))
+        self.suites += suite_case(name, marks, source.line(node))
+        self.narrowing += chosen(source, marks)
         owner.alone += self._not_discovered(node, name, names)
         for member in body.named_children:
             if member.type == "static_initializer":
                 owner.skips += self._body(member, {}).skips
             elif member.type == "field_declaration":
                 owner.given.append(source.of(member))
+                if is_rule(source, member):
+                    made = self._around.swallowers.intersection(re.findall(r"\w+", source.of(member)))
+                    owner.swallowed |= bool(made) or swallows_around(source, member)
             elif member.type == "method_declaration":
                 owner.methods.append(member)
-                if any(each.name in _SETTING_UP for each in self.annotations(member)):
+                if any(each.name in _SETTING_UP for each in self._marks(member)):
                     owner.skips += self._set_up(member)
                     owner.given.append(source.of(member))
         return owner
@@ -148,23 +188,13 @@ class _File:
             if not skip.text.startswith("return"):
                 yield Skip(f"{name}'s {skip.text}", skip.line, skip.certain)
 
-    def _body(self, method: Node, helpers: Helpers) -> JavaBody:
+    def _body(self, method: Node, helpers: Helpers, *, swallowed: bool = False) -> JavaBody:
         body = JavaBody(self.source, method, helpers, self.named)
-        body.block(method.child_by_field_name("body") or method.named_children[-1], Place())
+        place = Place("swallowed" if swallowed else "real")
+        body.block(method.child_by_field_name("body") or method.named_children[-1], place)
         return body
 
-    def annotations(self, node: Node) -> list[_Annotation]:
-        """The annotations of a class or method."""
-        modifiers = [child for child in node.named_children if child.type == "modifiers"]
-        found = []
-        for each in modifiers[0].named_children if modifiers else ():
-            if each.type in {"annotation", "marker_annotation"}:
-                name = self.source.of(each.child_by_field_name("name")).rpartition(".")[2]
-                arguments = self.source.of(each.child_by_field_name("arguments"))
-                found.append(_Annotation(name, arguments.removeprefix("(").removesuffix(")"), each))
-        return found
-
-    def _skips(self, annotation: _Annotation) -> Iterator[Skip]:
+    def _skips(self, annotation: Annotation) -> Iterator[Skip]:
         line = self.source.line(annotation.node)
         if annotation.name in {"Disabled", "Ignore"}:
             yield Skip(f"@{annotation.name}", line)
@@ -186,10 +216,11 @@ class _File:
                     cases.append(self._case(method, owner, skips, helpers))
         tests = {case.short for case in cases}
         support = {name: checks for name, checks in self.helpers.items() if name not in tests}
-        return Suite(numbered([*cases, *support_cases(support)]))
+        found = numbered([*cases, *support_cases(support), *self.suites])
+        return Suite(found, tuple(self.narrowing))
 
     def _is_test(self, method: Node, owner: _Class) -> bool:
-        if any(each.name in _TESTS for each in self.annotations(method)):
+        if any(each.name in _TESTS or _OWN_TEST.match(each.name) for each in self._marks(method)):
             return True
         name = self.source.name(method.child_by_field_name("name"))
         return "TestCase" in "".join(owner.parents) and bool(re.match(r"test(?![a-z])", name))
@@ -197,8 +228,10 @@ class _File:
     def _case(self, method: Node, owner: _Class, skips: Sequence[Skip], helpers: Helpers) -> Case:
         source, inner = self.source, method.child_by_field_name("body")
         name = method.child_by_field_name("name") or method
-        line, run = source.line(name), self.annotations(method)
-        body = self._body(method, helpers)
+        line, run = source.line(name), self._marks(method)
+        body = self._body(method, helpers, swallowed=owner.swallowed)
+        provider = row_provider(source, run, source.name(name), self.methods)
+        listing = source.of(provider.child_by_field_name("body")) if provider is not None else ""
         expected = [
             Check(f"@Test({each.arguments})", "an exception", exception_rank(found[1]), line)
             for each in run
@@ -206,11 +239,12 @@ class _File:
         ]
         own = [skip for each in run for skip in self._skips(each)]
         own += [Skip(f"{word} method", line) for word in sorted({"private"} & self._modifiers(method))]
-        rows = self._rows(run)
+        own += [each for name in extended_by(run) if (each := self._around.conditions.get(name))]
+        rows = test_rows(source, run, provider)
         return Case(
             "::".join([*owner.names, source.name(name)]),
             line,
-            f"{' '.join(f'@{a.name}({a.arguments})' for a in run)} {source.of(inner)} {self._provider_text(run)}",
+            f"{' '.join(f'@{a.name}({a.arguments})' for a in run)} {source.of(inner)} {listing}",
             (*expected, *body.checks),
             (*skips, *own, *dict.fromkeys(body.skips)),
             body.rows if rows is None else rows,
@@ -221,64 +255,8 @@ class _File:
             given=" ".join(owner.given),
         )
 
-    def _rows(self, run: Sequence[_Annotation]) -> int | None:
-        """The rows that annotations spell out, or that the method which they name lists; None where one does not."""
-        provider = self._provider(run)
-        counts = [self._listed(provider)] if provider is not None else []
-        for each in run:
-            if each.name == "RepeatedTest" and (times := re.search(r"\d+", each.arguments)):
-                counts.append(int(times[0]))
-            elif _SOURCE.match(each.name) and (provider is None or each.name != "MethodSource"):
-                counts.append(_FIXED_ROWS.get(each.name) or self._spelled_out(each))
-        known = [count for count in counts if count is not None]
-        return sum(known) if known and len(known) == len(counts) else None
 
-    def _spelled_out(self, each: _Annotation) -> int | None:
-        """The rows in an annotation."""
-        if each.name not in _TABLES or (each.name == "EnumSource" and "names" not in each.arguments):
-            return None
-        if "EXCLUDE" in each.arguments:
-            return None
-        if block := re.search(r'textBlock = """(.*)"""', self.source.name(each.node), re.DOTALL):
-            lines = [line for line in block[1].splitlines() if line.strip() and line.strip()[0] != "#"]
-            return len(lines) - bool(re.search(r"useHeadersInDisplayName = true", each.arguments))
-        lists = self.source.find("(element_value_array_initializer) @list", "list", each.node)
-        return len([c for c in lists[0].named_children if c.type not in COMMENTS]) if lists else 1
-
-    def _provider_text(self, run: Sequence[_Annotation]) -> str:
-        provider = self._provider(run)
-        return self.source.of(provider.child_by_field_name("body")) if provider is not None else ""
-
-    def _provider(self, run: Sequence[_Annotation]) -> Node | None:
-        """The method that lists a test's rows."""
-        for each in run:
-            named = re.search(r'(?:dataProvider = )?"(\w+)"', each.arguments)
-            if named and (each.name == "MethodSource" or "dataProvider" in each.arguments):
-                return self._provided(named[1])
-        return None
-
-    def _provided(self, name: str) -> Node | None:
-        """The method of that name, or the data provider."""
-        for owner in self.classes:
-            for method in owner.methods:
-                own = self.source.name(method.child_by_field_name("name"))
-                marked = any(
-                    f'"{name}"' in a.arguments for a in self.annotations(method) if a.name == "DataProvider"
-                )
-                if own == name or marked:
-                    return method
-        return None
-
-    def _listed(self, method: Node) -> int | None:
-        for call in self.source.find("(method_invocation) @call", "call", method):
-            links = self.source.chain(call)
-            if _LISTING.search(".".join(link.name for link in links[:2])) and len(links) == 2:
-                return len(links[1].arguments or ())
-        tables = self.source.find("(array_initializer) @list", "list", method)
-        return len([c for c in tables[0].named_children if c.type not in COMMENTS]) if tables else None
-
-
-def _is_foreign(annotation: _Annotation) -> bool:
+def _is_foreign(annotation: Annotation) -> bool:
     """Return True if a condition on the platform leaves Linux in."""
     if annotation.name.startswith("Enabled"):
         return "LINUX" in annotation.arguments

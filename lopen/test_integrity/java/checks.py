@@ -20,6 +20,7 @@ from lopen.test_integrity.java.ranks import (
     slack_text,
     subject_of,
 )
+from lopen.test_integrity.java.responses import response_checks
 from lopen.test_integrity.place import Place
 from lopen.test_integrity.suite import CLOSE, EXACT, LOOSE, PARTIAL, PRESENT, Check, words
 from lopen.test_integrity.syntax import Link, ParsedFile, dotted, may_fail
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 _ASSERT = re.compile(r"^(?:assert\w*|fail|expectThrows)$")
 _MOCK = re.compile(r"^(?:verify\w*|expectMsg\w*)$")
-_ASKED = re.compile(r"^\w+\((?:\"[^\"]*\")?")
-_THERE = re.compile(r"\.(?:exists|isNotEmpty|isArray|isMap)\(\)$|\b(?:notNullValue|anything)\(\)\)$")
-_EXPECT = re.compile(r"^(?:andExpect(?:All)?|expectStatus|expectBody|expectNext\w*)$")
 _ASSUME = re.compile(r"^(?:assume(?:True|False|That|NotNull|NoException)|abort)$")
 _SKIPPING = re.compile(
     r"^(?:SkipException|TestAbortedException|TestSkippedException|(?:Internal)?AssumptionViolatedException)$"
@@ -39,6 +37,10 @@ _SKIPPING = re.compile(
 _SWALLOWING = re.compile(r"\b(?:Throwable|AssertionError|AssertionFailedError|Error)\b")
 _EXITS = frozenset({"System.exit", "Runtime.getRuntime.exit", "Runtime.getRuntime.halt"})
 _EXPECTING = frozenset({"expect", "expectMessage", "expectCause"})  # of JUnit 4's ExpectedException
+_ABOUT = re.compile(r"\b(?:atLeast(?:Once)?|atMost(?:Once)?)\(")
+_APART = words("Thread execute submit runAsync supplyAsync startVirtualThread schedule")
+_NEVER_TOLD = words("Thread execute startVirtualThread")
+_AWAITING = words("join get orTimeout resultNow")
 _ANY = re.compile(r"\bany(?:String|Int|Long|Double|Boolean|List|Map|Collection|Set)?\(")
 _LAZY = words("peek map filter flatMap mapToObj mapToInt mapToLong mapToDouble sorted onEach doOnNext")
 _STREAMS = re.compile(r"^(?:stream|parallelStream|Stream|IntStream|LongStream|DoubleStream|lines)$")
@@ -53,6 +55,22 @@ class JavaBody(Flow):
 
     def tables(self) -> Mapping[str, Node]:
         return self._tables
+
+    def condition(self, branch: Node) -> str:
+        """A branch's condition; a name that is bound once, to true or false, is that."""
+        text = super().condition(branch)
+        name = text.removeprefix("!")
+        value = self.source.of(self._tables.get(name))
+        if value not in {"true", "false"}:
+            return text
+        bound = re.findall(rb"\b" + re.escape(name.encode()) + rb"\s*=(?!=)", self.source.code)
+        return text.replace(name, value) if len(bound) == 1 else text
+
+    def _try(self, node: Node, place: Place) -> None:
+        """A `return` in what is done at last drops what was thrown before."""
+        last = [child for child in node.named_children if child.type == "finally_clause"]
+        leaves = any(self.source.find("(return_statement) @return", "return", each) for each in last)
+        super()._try(node, place.worse("swallowed" if leaves else "real"))
 
     def swallows(self, handler: Node) -> bool:
         caught = self.source.of(handler.named_children[0]) if handler.named_child_count else ""
@@ -72,7 +90,8 @@ class JavaBody(Flow):
             if _ASSUME.match(link.name):
                 self._assume(node, names, link, place)
                 return True
-            if _ASSERT.match(link.name) and link.name not in self.helpers:
+            chained = link.name == "assertThat" and len(links) > index + 1
+            if _ASSERT.match(link.name) and (chained or link.name not in self.helpers):
                 forgotten = index and self._collected_only(links[0].name)
                 inner = place.worse("unawaited" if forgotten else "real")
                 first, *more = self._asserted(node, link, links[index + 1 :])
@@ -86,11 +105,9 @@ class JavaBody(Flow):
                 rank = EXACT if link.name == "expectMessage" else exception_rank(self._first(link))
                 self.check(replace(self._plain(node, "an exception"), rank=rank), place)
                 return True
-        for link in links:
-            if link.arguments is not None and _EXPECT.match(link.name):
-                unread = links[0].name == "StepVerifier" and not re.match(r"verify", links[-1].name)
-                for check in self._responses(node, link):
-                    self.check(check, place.worse("unawaited" if unread else "real"))
+        unread = links[0].name == "StepVerifier" and not re.match(r"verify", links[-1].name)
+        for check in response_checks(self.source, node, links):
+            self.check(check, place.worse("unawaited" if unread else "real"))
         last = links[-1]
         own = len(links) == 1 or (len(links) == 2 and links[0].arguments is None)
         if own and last.arguments is not None and last.name in self.helpers:
@@ -118,17 +135,8 @@ class JavaBody(Flow):
             bare and self.source.chain(node)[-1].name == "verify"
         ):
             return replace(check, rank=0, kind="vacuous")
-        return replace(check, rank=LOOSE if _ANY.search(check.text) else PARTIAL)
-
-    def _responses(self, node: Node, link: Link) -> Iterator[Check]:
-        """What a test of a web application expects of a response, each in words of its own."""
-        for argument in link.arguments or ():
-            text = self.source.of(argument)
-            asked = _ASKED.match(text)
-            rank = PRESENT if _THERE.search(text) else LOOSE if re.search(r"\.is\dxx", text) else PARTIAL
-            yield Check(text, asked[0] if asked else text, rank, self.source.line(argument))
-        if not link.arguments:
-            yield self._plain(node, link.name)
+        less = bool(_ANY.search(check.text)) + any(_ABOUT.search(each) for each in given)
+        return replace(check, rank=(PARTIAL, LOOSE, PRESENT)[less])
 
     def _first(self, link: Link) -> str:
         return self.source.of(link.arguments[0]) if link.arguments else ""
@@ -168,15 +176,13 @@ class JavaBody(Flow):
             expected = self._first(link) if link.name.endswith("Throws") else "Throwable"
             broad = re.search(r"\b(?:Throwable|AssertionError|Error)(?:\.class)?$", expected)
             return place.worse("swallowed" if broad else "real")
-        if (
-            link.name in _LAZY
-            and links[-1].name in _LAZY
-            and any(_STREAMS.match(each.name) for each in links)
-        ):
-            statement = links[-1].node.parent
-            outside = statement.parent if statement is not None else None
-            if outside is not None and outside.type == "expression_statement":
-                return place.worse("unawaited")
+        after = {each.name for each in links[index:]}
+        told = link.name not in _NEVER_TOLD and (_AWAITING & after or not _is_statement(links))
+        if link.name in _APART and not told:
+            return place.worse("unawaited")
+        streamed = any(_STREAMS.match(each.name) for each in links)
+        if streamed and {link.name, links[-1].name} <= _LAZY and _is_statement(links):
+            return place.worse("unawaited")
         if any(each.name == "empty" and each.arguments == () for each in links[:index]):
             return place.worse("unreachable")
         return place
@@ -193,8 +199,11 @@ class JavaBody(Flow):
         return [first] + [
             Check(f"{first.subject}.{self._call_text(each)}", first.subject, rank, first.line)
             for each in saying[:-1]
-            if link.name == "assertThat" and (rank := CHAINED.get(each.name, PARTIAL))
+            if link.name == "assertThat" and (rank := self._chained_rank(each))
         ]
+
+    def _chained_rank(self, link: Link) -> int:
+        return CHAINED.get(link.name, EXACT if link.name in self.helpers else PARTIAL)
 
     def _call_text(self, link: Link) -> str:
         return f"{link.name}({', '.join(self.source.of(each) for each in link.arguments or ())})"
@@ -226,6 +235,8 @@ class JavaBody(Flow):
             and re.search(r"\.(?:size|length|count)\(\)$|\.length$", subject)
         ):
             rank = CLOSE
+        if name == "assertThatCode" and rest and rest[-1].name == "doesNotThrowAnyException":
+            return Check(text, "an exception", PRESENT, line)
         if subject == "an exception" and name.startswith("assertThat"):
             rank = self._thrown_rank(link, rest)
         if rank == EXACT and name in {"assertEquals", "assertSame"} and arguments[:1] == arguments[1:2]:
@@ -239,6 +250,8 @@ class JavaBody(Flow):
     def _thrown_rank(self, link: Link, rest: Sequence[Link]) -> int:
         """How much a chain of AssertJ says of an exception: its message, its type or that there is one."""
         names = {each.name for each in rest}
+        if {"hasMessage", "withMessage"} & names:
+            return EXACT + 1  # all of it, and not a part
         if any(re.match(r"(?:has|with)(?:Message|StackTrace|Cause|RootCause|Field)", name) for name in names):
             return EXACT
         typed = [each for each in (link, *rest) if re.search(r"InstanceOf|ExceptionOfType", each.name)]
@@ -246,7 +259,7 @@ class JavaBody(Flow):
         return max((exception_rank(self._first(each)) for each in typed), default=CLOSE if named else PRESENT)
 
     def _fluent(self, text: str, subject: str, rest: Sequence[Link], line: int) -> Check:
-        found = [CHAINED.get(link.name, PARTIAL) for link in rest if link.name not in DESCRIBING]
+        found = [self._chained_rank(each) for each in rest if each.name not in DESCRIBING]
         if not found:
             return Check(text, subject, 0, line, "vacuous")  # assertThat(x) alone asserts nothing
         last = rest[-1]
@@ -261,6 +274,14 @@ class JavaBody(Flow):
         ):
             return Check(text, subject, 0, line, "vacuous")
         return Check(text, subject, max(found), line)
+
+
+def _is_statement(links: Sequence[Link]) -> bool:
+    """Return True if nothing takes what a chain of calls returns."""
+    last = links[-1].node.parent
+    while last is not None and last.type in {"method_invocation", "object_creation_expression"}:
+        last = last.parent
+    return last is not None and last.type == "expression_statement"
 
 
 def helper_checks(source: ParsedFile, tables: Mapping[str, Node]) -> Iterator[tuple[str, tuple[Check, ...]]]:

@@ -36,6 +36,8 @@ DESCRIBING = words(
 )
 _NUMBER = re.compile(r"^[-+]?[\d_.]+(?:[eE][-+]?\d+)?[dDfFlL]?$")
 _WITHIN = re.compile(r"\b(?:within|offset|byLessThan|withinPercentage|withPercentage)\((.+?)\)")
+_BETWEEN = re.compile(r"^is(?:Strictly)?Between\((-?\d+(?:\.\d+)?)[dDfFlL]?, (-?\d+(?:\.\d+)?)[dDfFlL]?\)")
+_COMPARED = re.compile(r" ?(?:[<>]=?|[!=]=) ?-?\d[\w.]*$")
 _CLOSE_TO = re.compile(r"\bcloseTo\(.+, (.+)\)")
 _TIME = re.compile(r"\bof(Nanos|Millis|Seconds|Minutes|Hours|Days)\((\d[\d_]*)L?\)")
 _SECONDS = {"Nanos": 1e-9, "Millis": 1e-3, "Seconds": 1.0, "Minutes": 60.0, "Hours": 3600.0, "Days": 86400.0}
@@ -67,6 +69,8 @@ def subject_of(name: str, arguments: Sequence[str]) -> str:
         r"assertThat\w*(?:Thrown|Exception)", name
     ):
         return "an exception"
+    if name in {"assertTrue", "assertFalse"} and arguments:
+        return _COMPARED.sub("", arguments[0])
     timed = name.startswith("assertTimeout") and len(arguments) > 1
     return arguments[timed] if arguments else ""
 
@@ -88,13 +92,18 @@ def slack_text(name: str, arguments: Sequence[str], rest: Sequence[str]) -> str:
         return arguments[0] if arguments else ""
     if name == "assertEquals" and len(arguments) > 2:
         return arguments[2]
+    if any(each.startswith("usingRecursiveComparison") for each in rest):
+        return str(sum(each.count(",") + 1 for each in rest if each.startswith("ignoring")))
     if name == "assertThat" and len(arguments) > 1 and (found := _CLOSE_TO.search(arguments[-1])):
         return found[1]
-    return next((found[1] for each in rest if (found := _WITHIN.search(each))), "")
+    ranges = (found[0] for each in rest if (found := _BETWEEN.match(each)))
+    return next((found[1] for each in rest if (found := _WITHIN.search(each))), next(ranges, ""))
 
 
 def slack_of(text: str) -> float | None:
-    """A number, or a time in seconds; None for anything else."""
+    """A number, the width of a range, or a time in seconds; None for anything else."""
+    if found := _BETWEEN.match(text):
+        return float(found[2]) - float(found[1])
     if found := _TIME.search(text):
         return int(found[2].replace("_", "")) * _SECONDS[found[1]]
     return float(text.rstrip("dDfFlL").replace("_", "")) if _NUMBER.match(text) else None
