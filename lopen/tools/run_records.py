@@ -27,7 +27,7 @@ _SITE = "site"
 _GO_ON = "go_on"
 _NOTES = "notes"
 _SOURCES = tuple(Path(test_startup.__file__).with_name(name) for name in ("sitecustomize.py", "record.cjs"))
-_MOST_BYTES = 4_000_000
+_MOST_BYTES = 16_000_000
 _REPORTS = {  # folders of JUnit XML beside a build file
     "pom.xml": ("maven", ("target/surefire-reports", "target/failsafe-reports")),
     "build.gradle": ("gradle", ("build/test-results/test",)),
@@ -207,11 +207,15 @@ def _java_name(owner: str, name: str) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of a file that commands wrote; none of a link or another kind of file."""
+    """Return the lines of a file that commands wrote; none of a link, of another kind of file or of a larger one.
+
+    The part of a record that fits would tell of runs that did not come to their end.
+    """
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            return os.read(descriptor, _MOST_BYTES).decode("utf-8", "replace").split("\n")
+            read = os.read(descriptor, _MOST_BYTES + 1)
+            return read.decode("utf-8", "replace").split("\n") if len(read) <= _MOST_BYTES else []
         finally:
             os.close(descriptor)
     return []

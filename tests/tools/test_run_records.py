@@ -92,6 +92,9 @@ def test_what_a_command_wrote_into_the_record_is_read_as_data(tmp_path: Path) ->
     record.read()
 
     assert record.line() == "lopen's own record of this test run: pytest ran 3 tests, 0 failed"
+    notes.write_bytes(b"1 started pytest\n" + b"1 test a.py::test_one\n" * 800_000 + b"1 ran 800000 0 0\n")
+    record.read()
+    assert (record.line(), record.why_not_passed()) == (NO_RECORD, "")
     notes.unlink()
     os.mkfifo(notes)
     record.read()
