@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from lopen.git.checkout import Checkout
 from lopen.git.trees import GITLINK, TreeChange
@@ -24,6 +24,7 @@ from lopen.loop.judged_change import (
     untested_code,
 )
 from lopen.loop.judged_files import kind, rewritten_files, shared_names, spoken_names, unseen_files
+from lopen.loop.machine_paths import leading_out, linked_texts, naming_places
 from lopen.oracle.evidence import ChangedFile, Established, Evidence, SourceFile, uncovered
 from lopen.oracle.mutation import MutationCheck
 from lopen.oracle.tests_run import TestsRun
@@ -64,6 +65,9 @@ class _Change:
     files: tuple[TreeChange, ...]
     sizes: Mapping[str, int]
     contents: Mapping[str, bytes]
+    linked: Mapping[
+        tuple[str, str], str | None
+    ]  # (path, blob) of a link → the text of the file to which it leads
 
     def size(self, blob: str | None) -> int:
         return self.sizes.get(blob or "", 0)
@@ -76,9 +80,14 @@ class _Change:
     @cached_property
     def compared(self) -> list[FileChange]:
         """The texts of both sides; `UNREADABLE` where one is too large, which is not the same as none."""
-        return [FileChange(c.path, self._compared(c.before), self._compared(c.after)) for c in self.files]
+        return [
+            FileChange(c.path, self._compared(c.path, c.before), self._compared(c.path, c.after))
+            for c in self.files
+        ]
 
-    def _compared(self, blob: str | None) -> str | None:
+    def _compared(self, path: str, blob: str | None) -> str | None:
+        if (path, blob or "") in self.linked:
+            return self.linked[path, blob or ""]
         known = self.text(blob)
         return UNREADABLE if known is None and blob in self.sizes else known
 
@@ -87,7 +96,9 @@ def _change(repository: Checkout, base: str, tree: str, module: str) -> _Change:
     files = tuple(c for c in repository.changes(base, tree) if not is_specification(c.path, module))
     blobs = [b for c in files for b, mode in _sides(c) if b is not None and mode != GITLINK]
     sizes = repository.blob_sizes(blobs)
-    return _Change(base, tree, files, sizes, repository.blob_contents(_readable(files, sizes)))
+    contents = repository.blob_contents(_readable(files, sizes))
+    linked = linked_texts(repository, (base, tree), files, contents)
+    return _Change(base, tree, files, sizes, contents, linked)
 
 
 def _readable(files: Sequence[TreeChange], sizes: Mapping[str, int]) -> Iterator[str]:
@@ -202,6 +213,8 @@ def _own_findings(
             "files that a test command rewrites": lambda: rewritten_files(results),
             "files that show nothing": lambda: unseen_files(repository, files, change.sizes, change.contents),
             "names on other file systems": lambda: shared_names(repository, tree, files),
+            "links that lead out": lambda: leading_out(files, change.contents),
+            "paths of this machine": lambda: naming_places(compared, _places(bench)),
             "converted files": lambda: converted_files(repository, base, tree, files),
             "programs": lambda: committed_programs(repository, tree, files),
             "untested code": lambda: untested_code(bench, compared),
@@ -212,8 +225,15 @@ def _own_findings(
             "tests that no longer run": lambda one: left([one]),
             "changed commands": lambda one: changed_commands(bench, repository, tree, [one]),
             "untested code": lambda one: untested_code(bench, [one]),
+            "paths of this machine": lambda one: naming_places([one], _places(bench)),
         },
     )
+
+
+def _places(bench: Workbench) -> tuple[Path, ...]:
+    """Where the project and its clean rooms lie."""
+    project = bench.project
+    return project.root, project.place.home, project.verifier.room.where
 
 
 def _mutation(

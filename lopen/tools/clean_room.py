@@ -53,7 +53,7 @@ class CleanRoom:
         mounted: bool,
         exposed: bool = False,
     ) -> None:
-        self._where = where
+        self.where = where
         self._others: list[CleanRoom] = []
         self._installed_in = self  # the room whose installed dependencies are shown
         self._repository = repository
@@ -97,7 +97,7 @@ class CleanRoom:
             self._user.clear()
         self._own.release(remove=not self._installed.key)
         with suppress(OSError):  # of another room, or of something installed
-            self._where.rmdir()
+            self.where.rmdir()
 
     def beside(self, count: int) -> list[CleanRoom]:
         """Return `count` more rooms, in which commands run side by side and see what is installed here.
@@ -108,7 +108,7 @@ class CleanRoom:
         if not self._mounted:
             return [self]
         while len(self._others) < count:
-            where = self._where / "beside"  # none of these has anything installed
+            where = self.where / "beside"  # none of these has anything installed
             other = CleanRoom(where, self._repository, self._home, carry=self._carry, mounted=True)
             other._installed_in, other._clone = self, self._clone
             self._others.append(other)
