@@ -57,26 +57,28 @@ def local_stand_in_findings(changes: Sequence[FileChange], tests: frozenset[str]
 
     An object is a warning, because a test may hand its own one to the code; any other one is an error.
     """
+    ours = [change for change in changes if change.path in tests]
+    elsewhere = {language: _declared_in(ours, language) for language in _FUNCTION}
     for change in changes:
         language = _LANGUAGES.get(change.path.rpartition(".")[2])
         if language is None or change.path not in tests or not change.before or not change.after:
             continue
         if max(len(change.before), len(change.after)) <= MAX_CHARS and change.before != change.after:
-            others = [
-                c.before
-                for c in changes
-                if c is not change and c.path in tests and c.before and c.after != c.before
-            ]
-            known = _declared_in(others, language)
-            told = dict.fromkeys(_found(change.before, change.after, language, known))
+            told = dict.fromkeys(_found(change.before, change.after, language, elsewhere[language]))
             yield from (Finding(severity, message, change.path, line) for severity, message, line in told)
 
 
-def _declared_in(texts: Sequence[str], language: str) -> set[str]:
-    """Return the functions that other test files of a Go or Rust change declared: a helper may move from there."""
-    ours = texts if language in {"go", "rust"} else ()
+def _declared_in(changes: Sequence[FileChange], language: str) -> set[str]:
+    """Return the functions that the test files of a Go or Rust change declared: a helper may move from there."""
+    ours = [
+        c for c in changes if _LANGUAGES.get(c.path.rpartition(".")[2]) == language and c.after != c.before
+    ]
+    texts = [c.before or "" for c in ours if language in {"go", "rust"}]
     return {
-        name for text in ours if len(text) <= MAX_CHARS for name in _declared(parsed_file(text, language))
+        name
+        for text in texts
+        if 0 < len(text) <= MAX_CHARS
+        for name in _declared(parsed_file(text, language))
     }
 
 
